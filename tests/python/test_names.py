@@ -115,8 +115,11 @@ def find_wrong_names(tool: str, words: list[str]) -> list[str]:
 
 
 def is_gpumon_image(word: str) -> bool:
-    return not word.startswith(("/", "-", ".")) and bool(
-        re.search(r"(?:^|/)gpumon(?::[^/]*)?$", word)
+    # A volume such as `gpumon-history:/var/lib/gpumon` has a path after the colon.
+    return (
+        not word.startswith(("/", "-", "."))
+        and ":/" not in word
+        and bool(re.search(r"(?:^|/)gpumon(?::[^/]*)?$", word))
     )
 
 
