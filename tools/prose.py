@@ -82,32 +82,34 @@ DIALECT_NAMES = {
 #: Names of one word that are clear: verbs, and names of the standard libraries.
 KNOWN_NAMES = set(
     """
-    abort accept acquire activate add admit adopt advance align all allocate allow announce any
-    append apply arm ask assert attach await back begin bind build cache call cancel capture cast
-    chain change check choose clamp clean clear click clone close cmp collect color columns
-    combine commit compare compile compute connect consume contains convert copy count cover
-    create cut data dec decode default delete deliver deny deref describe destroy detach
-    difference digest discard dispatch display dispose divide done drain draw drop dump emit empty
-    enable encode end enter entries entry eq error escape evaluate exec execute exit expand expect
-    explain export extend extract fail fetch field fields fill filter find finish first flush fmt
-    focus fold follow forget fork format forward frame free freeze from gather generate get group
-    grow guard handle hash head height hide host id ignore import inc increase index ingest init
-    insert inspect install into invoke is items iter join json keep key keys kill kind label last
-    launch layout learn leave len length limit line lines link list listen load locate lock log
-    lookup loop lower main make map mark match max mean measure median merge message min mix mock
-    modify mount move mul multiply name names neg new next normal notify now observe offset ok
-    open order pack pad page paint parent parse partial pass path pause percent pick pid ping
-    place plan play poll pop port position prepare press print probe process product program prune
-    publish pull push put query quit quote raise range rank rate read ready rebuild receive record
-    reduce refresh refuse register reject release reload remove rename render repeat replace reply
-    report request reset resize resolve respond restart restore resume retain retry return reverse
-    revoke root rotate round route row rows run sample save scale scan schedule scroll seal search
-    seek select send serve set settle setup show shrink shut shutdown sign size skip sleep slice
-    sort source spawn split start state status step stop store stream strip style sub submit
-    subscribe sum swap sync take target test text tick time title to toggle total touch trace
-    track train transform translate trim truncate try tune type unit units unlink unlock unmount
-    unpack unwrap update upgrade url usage use uuid validate value values verify version view
-    visit wait wake walk warn watch width with wrap write yield zip
+    abort accept acquire activate add admit adopt advance align all allocate allow amend
+    announce any append apply arm ask assert attach await back begin bind build cache call
+    cancel capture cast chain change check choose clamp clean clear click clone close cmp
+    collect color columns combine commit compare compile compute connect consume contains
+    convert copy cos count cover create cut data dec decode default delete deliver deny deref
+    describe destroy detach detect difference digest discard dispatch display dispose divide
+    done drain draw drop dump emit empty enable encode end enter entries entry eq error escape
+    evaluate exec execute exit expand expect explain export extend extract fail fetch field
+    fields fill filter find finish first flush fmt focus fold follow forbid forget fork format
+    forward frame free freeze from gather generate get group grow guard handle hash head height
+    hide host id identify ignore import inc increase index ingest init insert inspect install
+    into invoke is items iter join json keep key keys kill kind label last launch layout learn
+    leave len length limit line lines link list listen load locate lock log lookup loop lower
+    main make map mark match max mean measure median merge message min mix mock modify mount
+    move mul multiply name names neg new next normal notify now observe offset ok open order
+    pack pad page paint parent parse partial pass path pause percent pick pid ping place plan
+    play poll pop port position prepare press print probe process product program prune publish
+    pull push put query quit quote raise range rank rate read ready rebuild receive record
+    reduce refresh refuse register reject release reload remove rename render repeat replace
+    reply report request reset resize resolve respond restart restore resume retain retry return
+    reverse revoke root rotate round route row rows run sample save scale scan schedule scroll
+    seal search seek select send serve set settle setup show shrink shut shutdown sign sin size
+    skip sleep slice sort source spawn split sqrt start state status step stop store stream
+    strip style sub submit subscribe sum swap sync take target test text tick time title to
+    toggle total touch trace track train transform translate trim truncate try tune type unblock
+    unit units unlink unlock unmount unpack unwrap update upgrade url usage use uuid validate
+    value values verify version view visit wait wake walk warn watch width with wrap write yield
+    zip
     """.split()
 )
 

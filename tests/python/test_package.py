@@ -150,8 +150,8 @@ class OtherPackage(unittest.TestCase):
     def assert_has_advice(self, text: str) -> None:
         self.assertRegex(
             text,
-            r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon "
-            r"jupyterlab-gpumon`, then install",
+            r"gpumon 0\.0\.11, which is another program .*"
+            r"`pip uninstall gpumon jupyterlab-gpumon`, then install",
         )
         self.assertIn(str(self.site), text)
 
