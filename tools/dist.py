@@ -41,9 +41,9 @@ PLATFORM = "manylinux_2_17"
 #: The folders of the wheel's `share` that the archive contains.
 SHARED = ["bash-completion", "zsh", "fish", "man"]
 #: The maximum size of the program. Growth beyond this limit must be explained before a release. The
-#: program had 10 MB without history, recordings and alerts. SQLite takes half a megabyte, TLS one,
-#: YAML and client certificates another, a probe that is optimized for speed more than one, and
-#: HTTP/2 for the kubelet half of one.
+#: program had 10 MB without history, recordings and alerts. SQLite takes 0.5 MB, TLS 1 MB, YAML and
+#: client certificates 1 MB, a probe that is optimized for speed over 1 MB, and HTTP/2 for the
+#: kubelet 0.5 MB.
 PROGRAM_BYTES = 17_500_000
 
 
@@ -95,7 +95,8 @@ def reproducible_environment() -> dict[str, str]:
             f"{wanted}`, then try again"
         )
     homes = [os.environ.get("CARGO_HOME"), Path.home() / ".cargo", need.TOOLS / "cargo"]
-    # The last matching prefix is used, because a home may be below ROOT.
+    # ROOT comes first, because the compiler uses the last matching prefix, and a home may be below
+    # ROOT.
     folders = [f"{ROOT}=/gpumon", *(f"{home}=/cargo" for home in homes if home)]
     return {
         "SOURCE_DATE_EPOCH": committed,

@@ -48,7 +48,7 @@ CARGO_PROGRAMS = {
     "cargo-deny": ("0.20.2", "", "https://embarkstudios.github.io/cargo-deny"),
 }
 
-#: The folder in which the kernel lists the interpreters of foreign programs.
+#: The folder in which the kernel lists the interpreters for programs of other architectures.
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
 #: Programs for the tests of packages, and the Debian package of each.
 PACKAGE_TEST_PROGRAMS = {
@@ -375,7 +375,7 @@ def install_packages(packages: str, reason: str) -> None:
         )
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # apt-get fails if another apt-get is running.
+    # The lock makes a second apt-get wait, because it would fail while the first is running.
     TOOLS.mkdir(parents=True, exist_ok=True)
     lock = (TOOLS / "apt-get.lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)

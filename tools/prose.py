@@ -3,10 +3,10 @@
 
     tools/prose.py [--base COMMIT] [--all [FOLDER]] [--lower]
 
-Lines that have been added or changed since the base must have no finding. The base is where the
-branch left the one that it tracks, or the commit given. For all lines, tools/prose-budget.json has
-the number of findings that each folder may have: more is an error, and `--lower` writes lower
-numbers. `--all` prints every finding, of all files or of a folder.
+Lines that have been added or changed since the base must have no finding. The base is COMMIT or, by
+default, the commit at which the branch left its upstream branch. For all lines,
+tools/prose-budget.json has the number of findings that each folder may have: more is an error, and
+`--lower` writes lower numbers. `--all` prints every finding, of all files or of a folder.
 
 - Comments, and the first sentence of a section, begin with a noun phrase or a whole sentence.
 - Functions are named by verb phrases, and tests by at most eight words.
@@ -29,26 +29,26 @@ from pathlib import Path
 from step import ROOT
 
 BUDGET = ROOT / "tools" / "prose-budget.json"
-#: Generated files, data, texts of others, and the lists of words in this file.
+#: Generated files, data, text by other authors, and the lists of words in this file.
 EXCLUDED = re.compile(
     r"THIRD-PARTY-LICENSES|static/src/wire/|docs/reference/|tests/fuzz/seeds/|/snapshots/"
     r"|tools/prose\.py|tests/python/test_prose\.py"
 )
 MAX_LINE = 100
-#: A line of Rust with nothing but a raw text, or with a row of JSON.
+#: A line of Rust with only a raw string or a row of JSON.
 WHOLE_TEXT = re.compile(
     r"""\s*(?:(?:let \w+ = )?b?r#*".*"#*[,;)]*$|(?:r#*")?[{\[]*\s*"[\w.]+": )"""
 )
 TYPESCRIPT_TEXT = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""")
 MAX_SUBJECT = 72
 MAX_TEST_WORDS = 8
-#: The longest name of one word that is looked at: longer ones say what they do.
+#: The maximum length of one-word names that are checked, because longer words are clear.
 MAX_SHORT_NAME = 8
 
 #: First words of a fragment. A question may begin with them.
 FRAGMENTS = ["What", "Who", "Of", "Where", "As", "It", "They"]
 
-#: Expressions that read as translated, and what to write.
+#: Expressions that sound translated, and their replacements.
 DIALECT = {
     r"\b(?:tell|tells|told)\b(?! apart)": "report, return, send, notify or show",
     r"\bsays\b": "reports, states or shows",
@@ -66,7 +66,7 @@ DIALECT = {
     r"\b(?:whoever|whomever|thereof|of whom|of which)\b": "a sentence with its own subject",
 }
 
-#: Words that are no part of a name, and what is.
+#: Words that must not be part of a name, and their replacements.
 DIALECT_NAMES = {
     "told": "reported, sent, notification",
     "tells": "reports, sends",
@@ -121,7 +121,7 @@ OPAQUE = re.compile(
     r"|left|made|said|taken|written|met|sent|begun|come|gone|has|does"
 )
 
-#: First words of commit subjects that are no imperatives.
+#: First words of commit subjects that are not imperatives.
 NO_IMPERATIVE = re.compile(
     r"^(?:[a-z]|[A-Z]\w*(?:ed|ing)\b|\w+:"
     r"|(?:A|An|The|This|What|Where|Who|As|It|No|Some|All|Every)\b)"
@@ -145,7 +145,7 @@ IMPERATIVES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong, in which line of which file."""
+    """A problem in one line of a file."""
 
     path: str
     line: int
@@ -209,7 +209,7 @@ def language_of(name: str) -> str | None:
 def check_file(name: str, text: str) -> list[Finding]:
     kind, lines = language_of(name), text.splitlines()
     found: list[tuple[int, str]] = []
-    # Prettier breaks no line of Markdown, and a row of a table must be one line.
+    # Prettier does not wrap Markdown, and a row of a table must be one line.
     if kind != "markdown":
         found += [
             (number, f"has {len(line)} characters: at most {MAX_LINE}")
@@ -229,13 +229,14 @@ def _long_lines(kind: str, lines: list[str]) -> Iterator[tuple[int, str]]:
         starts_in_text = is_text
         code = line
         if kind == "rust":
-            # A text over several lines, such as a help, is printed as it is.
+            # A string over several lines, such as help text, is printed as it is, so its lines may
+            # be long.
             if not line.lstrip().startswith("//"):
                 is_text ^= len(re.findall(r"(?<![\\'])\"", line)) % 2 == 1
             if starts_in_text or is_text:
                 continue
         elif kind == "typescript":
-            # Translators get each text as one literal, and Prettier breaks none.
+            # Translators get each text as one string literal, which Prettier does not split.
             code = TYPESCRIPT_TEXT.sub("''", line)
         # An address cannot be split over lines, and JSON is data.
         if len(code) > MAX_LINE and "://" not in line and not WHOLE_TEXT.match(line):
@@ -309,7 +310,7 @@ def _paragraphs(lines: list[str]) -> Iterator[Text]:
 
 
 def _find_runs(body: list[str]) -> Iterator[tuple[int, int]]:
-    """Yields where each run of lines with text begins and ends."""
+    """Yields the start and the end of each run of nonblank lines."""
     start = None
     for number, line in enumerate([*body, ""]):
         if line.strip() and start is None:
@@ -407,7 +408,9 @@ def check_subject(subject: str) -> Iterator[str]:
 
 
 def check_budget(counts: Counter[str], *, lower: bool) -> list[str]:
-    """Compares the findings of each folder with what it may have."""
+    """Compares the findings of each folder with the number that its budget allows. Returns
+    complaints.
+    """
     budget: dict[str, int] = (
         json.loads(BUDGET.read_text(encoding="utf-8")) if BUDGET.exists() else dict(counts)
     )
@@ -427,15 +430,19 @@ def check_budget(counts: Counter[str], *, lower: bool) -> list[str]:
 
 
 def folder_of(finding: Finding) -> str:
-    """Returns the folder that a file is counted in: one of the root, or below `tests`."""
+    """Returns the folder in which a file is counted: a top-level folder, or one directly below
+    `tests`.
+    """
     folders = finding.path.split("/")[:-1]
     return "/".join(folders[:2] if folders[:1] == ["tests"] else folders[:1]) or "."
 
 
 def find_merge_base() -> str:
-    """Returns where the branch left the one that it tracks, or the last commit.
+    """Returns the commit at which the branch left its upstream branch, or the last commit if there
+    is no upstream branch.
 
-    A later commit that only changed the format counts instead, since it changed most lines.
+    If a later commit has only changed the format, this commit is returned, because it has changed
+    most lines.
     """
     base = "HEAD"
     for upstream in ("@{upstream}", "origin/HEAD"):

@@ -3,8 +3,8 @@
 
     tools/release_notes.py [VERSION]
 
-VERSION must be that of Cargo.toml, and may be left out. A tag that does not match the code is
-refused.
+VERSION must be the version in Cargo.toml, and may be left out. A tag that does not match the code
+is refused.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Crate(NamedTuple):
     version: str
     license: str
     repository: str
-    #: Whether the crate belongs to the project and is on no registry.
+    #: Whether the crate belongs to the project and is not on a registry.
     is_own: bool
 
 
@@ -35,8 +35,8 @@ def linked_crates(architecture: str) -> dict[Crate, list[Crate]]:
     found: dict[Crate, list[Crate]] = {}
     above: list[Crate] = []
     for line in done.stdout.splitlines():
-        # The dependencies of a crate are below it where it is named first. Elsewhere, the crate has
-        # a (*).
+        # cargo lists the dependencies of a crate only below the first line that names it. Other
+        # lines that name it end with (*).
         package, license_, repository, _ = line.split("\t")
         depth, name, version, *path = package.split()
         crate = Crate(

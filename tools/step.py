@@ -26,7 +26,7 @@ TAIL_LINES = 80
 LABEL_WIDTH = 50
 #: The sequences that move a terminal's cursor or color its text.
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\([A-Z])")
-#: Returns to the start of the terminal's line and clears it.
+#: The sequence that returns to the start of the terminal's line and clears the line.
 RESTART = "\r\x1b[K"
 
 

@@ -285,8 +285,8 @@ def _single_browser_tests_command(names: list[str], script: str = "browser") -> 
     )
 
 
-#: Only the test programs get this variable, which makes them print their times, and not the
-#: programs that Cargo builds.
+#: A Cargo option that sets a variable for the test programs, so that they print their times, but
+#: not for the compilers.
 TIMED_RUNNER = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
 RUST_TESTS = "cargo all-tests --no-fail-fast".split()
 TIMES = ["--config", TIMED_RUNNER, "--", "-Zunstable-options", "--report-time"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Creates a virtual environment with the packages of a requirements file, for the Python that runs
-this.
+this program.
 
     tools/venv.py FOLDER REQUIREMENTS [LEAN]
 

@@ -4,7 +4,7 @@ from panels import BUSY, FULL, HOT, NONE_IS_GOOD, SOME_IS_NOTABLE, Panel, Query,
 
 NODE = 'job=~"$job", instance=~"$node"'
 ON_HOST = f"{{{NODE}}}"
-#: The label matchers of the selected GPUs.
+#: PromQL label matchers for the GPUs that are selected in the dashboard.
 GPUS = f'{NODE}, gpu=~"$gpu"'
 OF = f"{{{GPUS}}}"
 GPU = "GPU {{gpu}}"

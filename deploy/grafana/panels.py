@@ -8,12 +8,12 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 #: The width of Grafana's grid.
 COLUMNS = 24
 
-#: Pairs of a lower bound and the color for values from this bound on.
+#: Color thresholds: pairs of a lower bound and the color of values at or above this bound.
 Steps = list[tuple[float | None, str]]
 GREEN: Steps = [(None, "green")]
-#: Colors of a share that should be low.
+#: Color thresholds for a fraction (0 to 1) that should be low.
 FULL: Steps = [(None, "green"), (0.85, "orange"), (0.95, "red")]
-#: Colors of a share that should be high.
+#: Color thresholds for a fraction (0 to 1) that should be high.
 BUSY: Steps = [(None, "text"), (0.3, "yellow"), (0.7, "green")]
 HOT: Steps = [(None, "green"), (75, "orange"), (85, "red")]
 NONE_IS_GOOD: Steps = [(None, "green"), (1, "red")]
@@ -41,13 +41,13 @@ class Panel:
     width: int = 6
     height: int = 8
     steps: Steps = field(default_factory=lambda: GREEN)
-    #: The ends of the axis or bar, if they are fixed.
+    #: The fixed limits of the axis or bar (`least` and `most`); `None` if Grafana chooses them.
     least: float | None = None
     most: float | None = None
     is_stacked: bool = False
     decimals: int | None = None
-    #: The columns of a table by label or by letter of the query: title, unit, and steps of a bar or
-    #: color.
+    #: A table's columns by label or query letter: the title, the unit, and the color thresholds of
+    #: each column.
     columns: dict[str, tuple[str, str | None, Steps | None]] = field(default_factory=dict)
     #: The column by which the rows of a table are sorted in descending order.
     sort: str | None = None
@@ -165,8 +165,8 @@ class Panel:
         names = {name: title for name, (title, _, _) in self.columns.items()}
         order = {name: at for at, name in enumerate(self.columns)}
         return [
-            # The names of metrics are removed before the merge, because they would keep the rows
-            # apart.
+            # Metric names are removed before the merge, because rows with different names would not
+            # be merged.
             {"id": "filterFieldsByName", "options": {"include": {"names": list(names)}}},
             {"id": "merge", "options": {}},
             {"id": "organize", "options": {"renameByName": names, "indexByName": order}},

@@ -1,8 +1,8 @@
-"""Settings of gpumon for a hub's jupyterhub_config.py:
+"""gpumon's settings for JupyterHub, loaded from jupyterhub_config.py:
 `load_subconfig("/etc/jupyterhub/gpumon.py")`.
 
-The hub itself needs no package. The environment of the users' servers needs gpumon's wheel with its
-extra: `pip install 'jupyterlab_gpumon-VERSION-py3-none-PLATFORM.whl[jupyter]'`.
+The hub itself needs no package. The Python environment of the users' servers needs gpumon's wheel
+with the `jupyter` extra: `pip install 'jupyterlab_gpumon-VERSION-py3-none-PLATFORM.whl[jupyter]'`.
 """
 
 c = get_config()  # noqa: F821

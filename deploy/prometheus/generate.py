@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 RULES = HERE / "alerts.yml"
 EXAMPLE = HERE.parent / "alerts.toml"
-#: The prefix of the example's inactive lines.
+#: The prefix of commented-out lines in the example alert file.
 INACTIVE = "#: "
 
 
@@ -24,7 +24,8 @@ def make_rules(program: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, EXAMPLE.name)
         file.write_text(active, encoding="utf-8")
-        # gpumon refuses an alert file with the address of a webhook if other users can read it.
+        # gpumon refuses an alert file that contains a webhook address if other users can read the
+        # file.
         file.chmod(0o600)
         command = [program, "alerts", "export", "--prometheus", str(file)]
         return subprocess.run(

@@ -20,7 +20,7 @@ export interface Settings {
   charts: readonly string[];
   memoryUnit: 'GiB' | 'GB';
   temperatureUnit: '°C' | '°F';
-  /** The maximum number of minutes until a GPU's memory is full for a warning to be shown. */
+  /** A warning is shown if a GPU's memory is forecast to be full within this many minutes. */
   warnMinutes: number;
 }
 

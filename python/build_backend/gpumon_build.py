@@ -29,7 +29,7 @@ os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}"
 
 
 def _run_before(*steps):
-    """Make a wrapper that runs these steps before a hook."""
+    """Return a decorator that runs `steps` before the hook."""
 
     def wrap(hook):
         def build(*args, **kwargs):
@@ -50,7 +50,7 @@ get_requires_for_build_editable = _run_before(gpumon_libc.check_libc)(
     maturin.get_requires_for_build_editable
 )
 
-# All of these hooks of maturin read the README, and the folder of the page and the extension.
+# maturin's hooks below read the README and the built files of the page and the extension.
 _after_frontend = _run_before(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
 # The page is embedded into the program, and the program writes its completions and manual pages.
 _after_program = _run_before(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSION = ROOT / "wheel" / "data" / "share" / "jupyter" / "labextensions" / "gpumon"
-#: The last files that the two builds write.
+#: The files that the builds of the page and the extension write last.
 OUTPUTS = [
     ROOT / "static" / "dist" / "index.html",
     EXTENSION / "package.json",
@@ -28,7 +28,8 @@ MANIFESTS = [
     ".npmrc",
     *(f"{package}/package.json" for package in PACKAGES),
 ]
-#: Folders that builds write, or that builds do not depend on.
+#: Folders that are skipped in the search for changed sources: builds write them or do not depend on
+#: them.
 SKIPPED = {"node_modules", "dist"}
 #: The minimum version of Node.js for the build tools.
 NODE_AT_LEAST = (20, 19)

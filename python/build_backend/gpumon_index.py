@@ -23,8 +23,8 @@ LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[
 
 
 def repository_address() -> str:
-    """Return the address of the project's repository, without a final slash; empty if there is no
-    repository.
+    """Return the address of the project's repository, without a trailing slash; empty if there is
+    no repository.
     """
     found = re.search(
         r'^repository = "(.*?)/?"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE

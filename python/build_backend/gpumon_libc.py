@@ -7,10 +7,10 @@ import sys
 
 
 def check_libc() -> None:
-    """Exit unless this is a Linux with glibc."""
+    """Exit unless this system is Linux with glibc."""
     try:
         found = os.confstr("CS_GNU_LIBC_VERSION")
-    # Either Python or the C library does not know this name.
+    # Python or the C library does not know `CS_GNU_LIBC_VERSION`.
     except (AttributeError, ValueError, OSError):
         found = None
     if found is None:

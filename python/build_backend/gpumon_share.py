@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The folder that becomes ``share`` of the environment into which the wheel is installed.
+#: The folder whose contents pip installs into ``share`` of the Python environment.
 SHARE = ROOT / "wheel" / "data" / "share"
-#: The paths where each shell looks for completions.
+#: The path of each shell's completion file.
 COMPLETIONS = {
     "bash": SHARE / "bash-completion" / "completions" / "gpumon",
     "zsh": SHARE / "zsh" / "site-functions" / "_gpumon",

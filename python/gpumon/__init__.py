@@ -94,7 +94,7 @@ if not TYPE_CHECKING:
 
             try:
                 version = importlib.metadata.version(DISTRIBUTION)
-            # The package runs from a folder without an installation.
+            # The package was imported from a folder, without being installed.
             except importlib.metadata.PackageNotFoundError:
                 raise AttributeError(
                     f"module 'gpumon' has no attribute {name!r}: the package is not installed"

@@ -55,7 +55,7 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
 def mark(text: str) -> None:
     """Mark this moment on the charts of a running server and in all running measurements.
 
-    The function returns at once.
+    The function returns immediately.
 
     Raises:
         TypeError: the text is not a string.

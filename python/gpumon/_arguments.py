@@ -9,7 +9,8 @@ import reprlib
 
 
 def check_text(value: object, what: str) -> str:
-    """Return a string, with `?` for lone surrogates, which file paths may contain and JSON may not.
+    """Return the string with lone surrogates replaced by `?`: file paths may contain them, JSON may
+    not.
 
     Raises:
         TypeError: the value is not a string. The program would refuse the value too late to raise

@@ -1,5 +1,5 @@
-"""The cost of cells in notebooks that run without a browser, measured by hooks of nbclient, which
-papermill and nbconvert use.
+"""Measures the cost of notebook cells that run without a browser, through hooks of nbclient, the
+library behind papermill and nbconvert.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def kernel_pid(client: NotebookClient) -> int | None:
 
 
 def write_cost(cell: NotebookNode, stored: StoredCost | None) -> None:
-    """Write the cost of the last run of a cell, if the cell used a GPU."""
+    """Write the cost of a cell's last run, if the cell used a GPU."""
     if stored is not None:
         cell.metadata[KEY] = {**stored, "run": cell_run(cell)}
 
@@ -162,8 +162,8 @@ def write_cost(cell: NotebookNode, stored: StoredCost | None) -> None:
 def cell_run(cell: NotebookNode) -> CellRun:
     """Return the values that identify the last run of a cell.
 
-    `tests/stored-cost-runs.json` has test cases for the comparison of such values with those of a
-    stored cost.
+    `tests/stored-cost-runs.json` has test cases for comparing these values with those in a stored
+    cost.
     """
     execution = cell.metadata.get("execution")
     started = execution.get("iopub.execute_input") if isinstance(execution, dict) else None

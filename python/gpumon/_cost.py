@@ -21,7 +21,7 @@ class Energy(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A mean over the whole time and the peak of a single sample, in percent."""
+    """The mean over the whole measurement and the highest single sample, in percent."""
 
     mean: float
     peak: float
@@ -62,22 +62,25 @@ class GpuCost(_EncodableRepr):
     name: Optional[str]
     #: Seconds during which a process of the measured tree was on this GPU.
     held_s: float
-    #: Seconds during which kernels of these processes ran.
+    #: Seconds during which kernels of the measured processes ran.
     gpu_s: Optional[float]
-    #: Share of multiprocessors with work, of all processes on the GPU (GPM; Hopper and later).
+    #: The share of multiprocessors that were busy, counting all processes on the GPU (GPM; Hopper
+    #: and later).
     sm_percent: Optional[Spread]
-    #: Activity of the tensor cores, of all processes on the GPU (GPM; Hopper and later).
+    #: The activity of the tensor cores, counting all processes on the GPU (GPM; Hopper and later).
     tensor_percent: Optional[Spread]
-    #: Use of the device memory's bandwidth, of all processes on the GPU (GPM; Hopper and later).
+    #: The used share of the device memory's bandwidth, counting all processes on the GPU (GPM;
+    #: Hopper and later).
     dram_percent: Optional[Spread]
-    #: Peak GPU memory of these processes together, in bytes.
+    #: Peak GPU memory of all measured processes together, in bytes.
     peak_memory_bytes: Optional[int]
-    #: GPU memory of these processes at the end, minus that at the start, in bytes.
+    #: GPU memory of the measured processes at the end, minus that at the start, in bytes.
     memory_change_bytes: Optional[int]
     energy_joules: Optional[Energy]
     #: Whether other processes used the GPU at the same time.
     shared: bool
-    #: Bytes over PCIe and NVLink, as seen from the GPU, of all processes.
+    #: Bytes that the GPU received (`rx`) and sent (`tx`) over PCIe and NVLink, counting all
+    #: processes.
     pcie_rx_bytes: Optional[int]
     pcie_tx_bytes: Optional[int]
     nvlink_rx_bytes: Optional[int]
@@ -108,7 +111,8 @@ class StoredCost(TypedDict):
     energy_joules: Optional[float]
     shared: bool
     gpus: list[str]
-    #: The run that had this cost. If these values equal those of the cell, it was the last run.
+    #: The run that the cost belongs to. If its values equal the cell's current values, that run was
+    #: the cell's last.
     run: Optional[CellRun]
 
 
@@ -133,7 +137,9 @@ class Cost(TypedDict):
 
 
 def parse_gpu_cost(json: dict[str, Any]) -> GpuCost:
-    """Return one element of `gpus`. Unknown keys of a newer program are left out."""
+    """Parse one element of the program's `gpus`. Unknown keys, which a newer program may send, are
+    ignored.
+    """
     known: dict[str, Any] = {field.name: json.get(field.name) for field in fields(GpuCost)}
     for key in ("sm_percent", "tensor_percent", "dram_percent"):
         if known[key] is not None:
@@ -144,7 +150,7 @@ def parse_gpu_cost(json: dict[str, Any]) -> GpuCost:
 
 
 def parse_energy(json: dict[str, float] | None) -> Energy | None:
-    """Return an energy with its range."""
+    """Parse an energy and its range."""
     return None if json is None else Energy(json["least"], json["most"], json["estimate"])
 
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
         def __call__(self, *args: _P.args, **options: _P.kwargs) -> _R: ...
 
-        # The overloads are for class methods, functions of a class, methods, and static methods of
-        # an object, in this order.
+        # The overloads are for class methods, functions accessed through a class, methods of an
+        # object, and static methods, in this order.
         @overload
         def __get__(
             self: Measured[Callable[Concatenate[type[_T], _Q], _R], _P, _R],

@@ -28,8 +28,8 @@ class GpumonNotFound(ProgramError, FileNotFoundError):
 
 
 def find_other_version() -> str | None:
-    """Return the version of the package called gpumon in the folder of this package; `None` if
-    there is none.
+    """Return the version of the other package called gpumon if it is in the same folder as this
+    package; `None` if it is not.
 
     That package is another program, with files of the same names: `gpumon/__init__.py` and the
     command `gpumon`. The package that is installed last replaces these files of the other, and
@@ -93,7 +93,7 @@ def is_script(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             return file.read(2) == b"#!"
-    # A script can only be run if it can be read.
+    # A file that cannot be read is not a script: Python must be able to read a script to run it.
     except OSError:
         return False
 

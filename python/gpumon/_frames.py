@@ -44,7 +44,7 @@ def make_polars_frame(
     rows: list[dict[str, Any]], columns: Sequence[str] | None = None
 ) -> polars.DataFrame:
     """Return the rows as a `polars.DataFrame`. Pass the columns if there may be no rows."""
-    # The first rows may only have absent readings, so all rows are needed to infer the types.
+    # The first rows may contain only absent readings, so all rows are needed to infer the types.
     frame: polars.DataFrame = import_library("polars", "to_polars()").DataFrame(
         rows, schema=columns, infer_schema_length=None
     )

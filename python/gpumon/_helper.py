@@ -64,8 +64,8 @@ class Helper:
                 break
             self._runs[run.number] = run
             process.send(run.format_begin(run.begun_ms))
-            # If the process has just ended, it is replaced. Another thread may have replaced it
-            # already, and begun this run again.
+            # If the process has ended meanwhile, the loop starts a new one, unless another thread
+            # has already done so and has begun this run again.
             if process.failure is None or run.process is not process:
                 return run
             self._runs.pop(run.number, None)
@@ -115,8 +115,8 @@ class Helper:
                 break
             except ProgramError as error:
                 if process.failure is None:
-                    # The program is running, but too slow. It may still report this measurement
-                    # later, but no other request waits for it.
+                    # The program is running, but too slow. It may still send the cost of this
+                    # measurement later, but no other request waits for that message.
                     run.lost.append(str(error))
                     break
                 # The program has ended: this call replaces it, and the new program measures the
@@ -151,8 +151,8 @@ class Helper:
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float) -> bool:
-        """Read until a condition is met or until this time of the monotonic clock; return whether
-        the condition is met.
+        """Read until a condition is met or the monotonic clock reaches `until`; return whether the
+        condition is met.
         """
         process = self._running_process()
         return is_done() if process is None else self._mail.wait(is_done, until, process)

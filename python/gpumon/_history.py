@@ -36,7 +36,7 @@ def history(
     """Return past readings of the server that runs on this machine.
 
     Args:
-        fields: IDs of the catalogue (``docs/reference/fields.md``), such as ``power.draw_watts`` or
+        fields: IDs from the catalog (``docs/reference/fields.md``), such as ``power.draw_watts`` or
             ``host.cpu.busy_percent``.
         since: the start: seconds ago, a timedelta ago, or a datetime. A datetime without a time
             zone is local.
@@ -64,7 +64,7 @@ def history(
 
 
 class Series:
-    """The values of one field at the times of its history; None if there was no reading."""
+    """The values of one field, one for each time of the history; None where there was no reading."""
 
     def __init__(self, json: Json) -> None:
         #: The mean of each point; for counters and states the last value.

@@ -1,5 +1,5 @@
-"""HTML of results. Text color and font are inherited, so it fits the light and dark themes of
-notebooks.
+"""HTML of results. Text color and font are inherited, so the HTML suits light and dark notebook
+themes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def cost_html(cost: Mapping[str, Any]) -> str:
     if cost["gpus"]:
         headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy")
         parts.append(_format_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
-    # If there are no GPUs, the summary already contains the first reason.
+    # If there are no GPUs, the summary already contains the first reason for missing numbers.
     parts.append(_format_notes(cost["lost"] if cost["gpus"] else cost["lost"][1:]))
     return f'<div class="gpumon">{"".join(parts)}</div>'
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: ended waits up to three seconds for the driver's last samples.
 PATIENCE_S = 30.0
 #: Maximum time to wait, in seconds, after the program has already failed to answer and has sent
-#: nothing since. It is a little longer than the driver's last samples take.
+#: nothing since. This is slightly longer than the driver takes to report its last samples.
 IMPATIENCE_S = 4.0
 
 Json = dict[str, Any]
@@ -73,8 +73,8 @@ class MessageDispatcher:
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float, process: Process) -> bool:
-        """Read until a condition is met or until this time of the monotonic clock; return whether
-        the condition is met.
+        """Read until a condition is met or the monotonic clock reaches `until`; return whether the
+        condition is met.
 
         The method returns earlier if the program has ended.
         """
@@ -85,7 +85,7 @@ class MessageDispatcher:
                 while self._is_reading and not is_done() and (left := until - time.monotonic()) > 0:
                     self.changed.wait(left)
                 left = until - time.monotonic()
-                # Messages that have already arrived are read even if the time is over.
+                # Messages that have already arrived are read even if the deadline has passed.
                 if is_done() or self._is_reading:
                     return is_done()
                 self._is_reading = True

@@ -51,7 +51,8 @@ class Measurement:
     True
     """
 
-    # These are attributes of the class, so that an object whose unpickling failed can be deleted.
+    # These defaults belong to the class, so that `__del__` works on an object whose unpickling
+    # failed.
     _helper: Helper | None = None
     _run: Run | None = None
     _final: tuple[Cost, StoredCost | None] | None = None
@@ -317,7 +318,7 @@ def _merge_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCo
         "xids": [],
         "marks": [],
     }
-    # If the program was restarted, it only knows the times of the last part.
+    # A restarted program only knows the start and end of the last part of the measurement.
     whole = {
         **unknown,
         **cost,
@@ -328,8 +329,8 @@ def _merge_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCo
     if stored is not None:
         if run.is_partial:
             stored["duration_s"] = float(f"{run.duration_s:.3g}")
-        # Whole numbers are stored as integers, as a browser does, so that a notebook is the same
-        # for both.
+        # Whole numbers are stored as integers, as the front end in the browser does, so that both
+        # write the same notebook.
         stored = {
             key: int(one) if isinstance(one, float) and one.is_integer() else one
             for key, one in stored.items()

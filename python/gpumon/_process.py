@@ -15,19 +15,19 @@ import tempfile
 import threading
 import time
 
-#: The maximum number of lines that wait for a program that does not read. With more, all are
-#: dropped and the program is given up.
+#: The maximum number of lines that are queued while the program does not read. If there are more,
+#: the queue is cleared and the program counts as failed.
 MAX_WAITING_LINES = 50_000
-#: The number of lines in one write.
+#: The maximum number of lines in one write.
 MAX_LINES_PER_WRITE = 100
 #: Seconds that the program has to exit after its input is closed.
 END_S = 1.0
-#: The length of the program's error output in an error message, in bytes.
+#: The maximum length of the program's error output that is quoted in an error message, in bytes.
 MAX_ERROR_CHARACTERS = 600
-#: The failures of a process whose connection was closed by the program, or by this side.
+#: The reasons for a closed connection: the program has ended, or this side has closed it.
 ENDED, CLOSED = "it has ended", "it was closed"
-#: Writing to a closed connection raises an error. Without this flag, it would send SIGPIPE, which
-#: ends a process that does not ignore this signal.
+#: With `MSG_NOSIGNAL`, writing to a closed connection raises an error. Without this flag, it would
+#: send SIGPIPE, which ends a process that does not ignore this signal.
 FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
@@ -54,8 +54,8 @@ class Process:
         self._writing = threading.Lock()
         self._rest = b""
         self._stderr = _open_unnamed_file()
-        # A socket pair replaces two pipes, because only sockets support nonblocking writes without
-        # a mode that both ends share.
+        # A socket pair is used instead of two pipes, because only sockets support single
+        # nonblocking writes. A pipe would need O_NONBLOCK, which both processes would share.
         self._socket, theirs = socket.socketpair()
         try:
             self._child = subprocess.Popen(
@@ -63,8 +63,8 @@ class Process:
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=self._stderr,
-                # The program is in its own session, because an interrupt by the terminal or by a
-                # kernel is meant for the measured code.
+                # The program runs in its own session, so that an interrupt from the terminal or the
+                # Jupyter kernel only reaches the measured code.
                 start_new_session=True,
             )
         except BaseException:
@@ -88,14 +88,14 @@ class Process:
         self.flush()
 
     def send_later(self, line: bytes) -> None:
-        """Write a line together with the next one. Each write wakes the program, which is the most
-        expensive part.
+        """Queue a line to be written together with the next one. Waking the program is the most
+        expensive part of a write.
         """
         self._waiting.append(line)
 
     def flush(self) -> None:
         """Write the queued lines as far as possible without blocking."""
-        # A thread that finds the lock taken leaves its line to the lock's holder, which checks the
+        # If another thread has the lock, it also writes this thread's line, because it checks the
         # queue again after the release.
         while self._is_waiting() and self.failure is None and self._writing.acquire(blocking=False):
             try:
@@ -125,8 +125,8 @@ class Process:
         return True
 
     def receive(self, timeout_s: float) -> list[bytes]:
-        """Return the lines that have arrived, waiting at most this long. The list is empty after a
-        timeout, or if the program has ended.
+        """Return the lines that have arrived, waiting at most `timeout_s`. The list is empty after
+        a timeout, or if the program has ended.
         """
         poll = select.poll()
         # Another thread may have closed the socket.
@@ -152,7 +152,7 @@ class Process:
         return lines
 
     def mark_failed(self, why: str | None) -> None:
-        """Give the program up, for this reason or because the connection was closed."""
+        """Record that the program has failed, for the reason `why` or because it has ended."""
         if self.failure is None:
             self.failure = why or ENDED
             self._waiting.clear()
@@ -188,7 +188,7 @@ class Process:
         self._socket.close()
         with contextlib.suppress(OSError):
             os.close(self._stderr)
-        # The program is no child of the forked process, which therefore cannot wait for it.
+        # The program is not a child of the forked process, which therefore cannot wait for it.
         self._child.returncode = 0
 
 

@@ -24,7 +24,7 @@ def find_reading(holder: Json, field: str) -> float | None:
     """
     found = _find_field(holder, field)
     if is_json(found):
-        # A reading that is older than its sample is an object with its own time.
+        # A reading that is older than its sample is an object with a `value` and its own time.
         found = found.get("value")
     return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
@@ -95,7 +95,7 @@ class Process:
 
 
 class Gpu:
-    """The readings of one GPU. ``gpu["power.draw_watts"]`` returns any field of the catalogue in
+    """The readings of one GPU. ``gpu["power.draw_watts"]`` returns any field of the catalog in
     ``docs/reference/fields.md``.
     """
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of snapshots that wait for a slow consumer. With more, the oldest are dropped.
 MAX_WAITING_SAMPLES = 60
-#: The part of the interval by which a sample may come too early.
+#: The fraction of the interval by which a sample may arrive early.
 TOLERANCE = 0.25
 #: The range of valid intervals in error messages.
 INTERVALS = " from 0.1 to 3600"
@@ -120,7 +120,7 @@ class Stream:
         raise StopAsyncIteration
 
     def _next_snapshot(self) -> Snapshot:
-        # There is already a sample, so the program answers at once.
+        # There is already a sample, so the program answers immediately.
         inventory: Json = self._inventory or _snapshot(self._helper).to_dict()["inventory"]
         self._inventory = inventory
         return Snapshot(inventory, self._waiting.popleft())
@@ -135,7 +135,8 @@ class Stream:
         return self._helper.wait(is_over, until) and bool(self._waiting)
 
     def _restart_if_late(self, late: float) -> None:
-        """Restart the program if necessary.
+        """Restart the program if it has ended, and raise an error if no sample has arrived by the
+        time `late`.
 
         Raises:
             ProgramError: the program cannot be started, or sends no samples.

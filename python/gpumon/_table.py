@@ -49,8 +49,8 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
 
 
 def energy_text(energy: Mapping[str, float], shared: bool) -> str:
-    """Return an energy. For shared GPUs, it is an estimate with a range: `~450 J (0.00 J to 900 J,
-    shared)`.
+    """Return an energy as text; for shared GPUs, an estimate with a range: `~450 J (0.00 J to 900
+    J, shared)`.
     """
     estimate = format_joules(energy["estimate"])
     return (
@@ -60,12 +60,12 @@ def energy_text(energy: Mapping[str, float], shared: bool) -> str:
     )
 
 
-#: The columns of a GPU that have the same name as the key in JSON.
+#: Columns that have the same name as their JSON key.
 PLAIN = (
     "index", "uuid", "name", "held_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes",
     "shared", "pcie_rx_bytes", "pcie_tx_bytes", "nvlink_rx_bytes", "nvlink_tx_bytes",
 )  # fmt: skip
-#: The keys in JSON that become several columns.
+#: JSON keys that become several columns, each with the names of its parts.
 PARTS = {
     "sm_percent": ("mean", "peak"),
     "tensor_percent": ("mean", "peak"),
@@ -186,7 +186,9 @@ def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
 
 
 def snapshot_notes(snapshot: Snapshot) -> list[str]:
-    """Return sentences for below the table: conditions, and the processes with GPU memory."""
+    """Return the sentences that are shown below the table: conditions, and the processes with GPU
+    memory.
+    """
     notes: list[str] = ["simulated"] if snapshot.is_simulated else []
     for gpu in snapshot.gpus:
         notes += [f"GPU {gpu.index}: {escape_controls(text)}" for text in gpu.conditions]

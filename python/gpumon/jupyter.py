@@ -1,5 +1,5 @@
-"""The configuration for jupyter-server-proxy, which starts gpumon on demand and lets in only the
-users of the Jupyter server.
+"""The configuration for jupyter-server-proxy, which starts gpumon on demand and gives access only
+to the users of the Jupyter server.
 
 Every Jupyter server imports this module at startup, so its imports are few.
 """
@@ -39,7 +39,7 @@ def setup_gpumon() -> dict[str, Any]:
         # An error here would also disable the routes of other packages. With a program from PATH,
         # only this route fails.
         program = NAME
-        # The program in PATH may belong to the other package, and does not know these arguments.
+        # The program in PATH may belong to the other package, which does not know these arguments.
         refusal = str(error) if other is not None or _is_script_in_path() else None
     marks = [] if refusal is not None else _read_server_flags(program)
     if other is not None:
@@ -74,9 +74,10 @@ def setup_gpumon() -> dict[str, Any]:
         "new_browser_tab": True,
         # An open panel must not keep an idle server from being culled.
         "update_last_activity": False,
-        # The panel and the command palette already open the page. Before a server starts, the query
-        # informs the panel whether to connect by itself (`alerts`), whether the launcher offers the
-        # fleet (`fleet`), and of the version of the other package called gpumon (`other`).
+        # jupyter-server-proxy adds no launcher entry, because the panel and the command palette
+        # already open the page. The query of `path` informs the panel before a server starts:
+        # whether to connect automatically (`alerts`), whether the launcher offers the fleet
+        # (`fleet`), and the version of the other package called gpumon (`other`).
         "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": path},
     }
 
@@ -92,8 +93,8 @@ def _is_script_in_path() -> bool:
 
 
 def _read_server_flags(program: str) -> list[str]:
-    """Return the marks of a server with alerts, which may be those of a server that it joins, and
-    of one with a fleet.
+    """Return the flags for the query of the page's path: `alerts` if the server, or the server that
+    it joins, has alerts, and `fleet` if the server has a fleet.
     """
     if os.environ.get("GPUMON_REPLAY"):
         return []

@@ -20,8 +20,8 @@ def before_call(context, case, _kwargs) -> None:
     """Changes a request into one that a client could send.
 
     Whole numbers are sent without a fraction, because JSON Schema also accepts `2.0` as an integer.
-    Runs use a backend that is not available, so that each ends at once. Valid silences refer to the
-    existing rule.
+    Runs use a backend that is not available, so that each run ends immediately. Valid silences
+    refer to the existing rule.
     """
     case.body = floats_to_integers(case.body)
     if not isinstance(case.body, dict):

@@ -1,5 +1,5 @@
-"""The growth of memory while processes start and end all the time. It takes an hour, so it only
-runs if it is named.
+"""Measures the growth of memory while processes constantly start and end. The measurement takes an
+hour, so it only runs if it is selected by name.
 """
 
 import os
@@ -58,7 +58,8 @@ def make_scenario():
         'GiB"\nsm_percent = 5\n'
     )
     details = 'name = "worker.py"\nuser = "ana"\ncommand = "python worker.py --shard 7"\n'
-    # The PIDs are higher than those of real processes, and far enough apart for an hour.
+    # The PIDs are higher than those of real processes, and those of two GPUs are far enough apart
+    # not to overlap within an hour.
     tables = [
         process.format(gpu, 2**22 + gpu * 1_000_000, PROCESSES) + details for gpu in range(GPUS)
     ]

@@ -1,7 +1,8 @@
 """The behavior of one server with many clients and with hostile clients, over the fake library.
 
 `gpumon-load` (tests/bench/load/) measures what clients receive, and reports its own processor time.
-Both share the machine, so on a machine with few cores, a late delivery may have its cause there.
+The load generator and the server share the machine, so on a machine with few cores, the load
+generator itself may cause late deliveries.
 """
 
 import contextlib
@@ -22,8 +23,8 @@ from report import print_row
 #: Seconds between the end of the last client and the measurement of the server's memory.
 REST = 15
 
-#: The server closes connections that send nothing after 10 s. They must be gone within this many
-#: seconds.
+#: Maximum seconds until connections that send nothing must be closed. The server closes them after
+#: 10 s.
 CLOSED_WITHIN = 15
 
 LOAD = ROOT / "target/release/gpumon-load"
@@ -44,7 +45,8 @@ def many_gpus(seconds, history_seconds):
 def measure_crowd(
     clients, gpus, seconds, history_seconds, cpu=None, p50=None, p99=None, rss=None, back=None
 ):
-    # A hello frame contains the history, so there must be some before the clients connect.
+    # A hello frame contains the history, so the server must have some history before the clients
+    # connect.
     cost = measure_under_load(gpus, history_seconds, seconds, "stream", f"--clients={clients}")
     said, idle = cost.said, cost.idle
     stream, what = said["stream"], f"{clients:,} clients, {gpus} GPUs, 1 Hz"
@@ -106,7 +108,7 @@ def half_open(*_):
 
 
 def half_open_connections(connections, *arguments, descriptors=None):
-    # A program raises its soft limit itself, so both limits are set.
+    # The server raises its own soft limit to the hard limit, so both limits are set.
     limit = ["prlimit", f"--nofile={descriptors}:{descriptors}"] if descriptors else []
     with Machine() as machine, machine.serve(before=limit) as program:
         time.sleep(5)
@@ -226,7 +228,7 @@ class Cost(NamedTuple):
 
 
 def measure_under_load(gpus, history_seconds, seconds, mode, *arguments):
-    """Returns the cost of a load of this many seconds on a server with this much history."""
+    """Returns the cost of a load of `seconds` on a server with `history_seconds` of history."""
     with Machine(gpus=gpus) as machine, machine.serve() as program:
         time.sleep(history_seconds)
         idle, collector = rss_mb(program)

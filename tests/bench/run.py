@@ -128,7 +128,7 @@ def first_paint(command, environment):
 
 
 def collect_records(machine, *arguments):
-    """Returns the records of a collector that ends by itself."""
+    """Returns the records of a collector that exits on its own."""
     done = subprocess.run(
         [GPUMON, "collect", *arguments],
         env={**os.environ, **machine.environment},
@@ -283,7 +283,7 @@ BENCHES = {
     )
 }
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
-#: Measurements that only run if they are named.
+#: Measurements that only run if they are selected with `--only`.
 LONG = {bench.__name__: bench for bench in (churn.churn,)}
 
 

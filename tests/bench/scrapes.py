@@ -25,8 +25,8 @@ def scrapes(seconds):
 
 
 def scrape_path(program, path, seconds):
-    """Scrapes with eight clients at once, in the same way as Prometheus: persistent connections,
-    gzip, OpenMetrics.
+    """Scrapes with eight clients at the same time, in the same way as Prometheus: persistent
+    connections, gzip, OpenMetrics.
     """
     rounds, took, sizes = max(10, round(seconds / PERIOD_S)), [], set()
     together = threading.Barrier(SCRAPERS)

@@ -268,8 +268,8 @@ def open_idle_connections(network, count, rate):
 
 
 def request_times_during(network, work):
-    """Returns the milliseconds of a normal client's requests during the work. A failed request
-    counts as the longest wait.
+    """Returns the times of a normal client's requests while `work` runs, in milliseconds. A failed
+    request counts as `TIMEOUT`.
     """
     client = Client(network, 1, SERVER, PORT, TOKEN, 0.05)
     time.sleep(1)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The cost of the table and of `gpumon top`, next to that of other monitors that are installed.
+"""The cost of the table and of `gpumon top`, compared with that of other monitors that are
+installed.
 
     python3 tests/bench/terminal.py [--gpumon PATH] [--seconds 60] [--rounds 15]
 
@@ -19,7 +20,7 @@ from report import missed, print_row
 from screen import Screen
 
 TERMINAL = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-#: Commands that print the GPUs once. The following ones show them until they are ended.
+#: Commands that print the GPUs once. The commands in `LIVE` show the GPUs until they are ended.
 ONCE = {
     "gpustat": ["gpustat", "--show-all"],
     "nvitop": ["nvitop", "--once"],
@@ -33,7 +34,7 @@ def select_installed(peers):
 
 
 def measure_once(command, environment):
-    """Returns the milliseconds from the start of a command to its end, and of its CPU time.
+    """Returns the run time and the CPU time of a command, in milliseconds.
 
     The output goes into a pipe, because gpustat queries a terminal and waits for its answers.
     """

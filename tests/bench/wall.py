@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-# Typical calls of people and scripts. The constants below are the target ratios without and with a
-# server.
+# Command lines that people and scripts typically use. The constants below are the target ratios
+# without and with a server.
 FORMS = {
     "summary": [],
     "-L": ["-L"],
@@ -43,7 +43,9 @@ def wall_ms(command, environment):
 
 
 def measure_ratio(gpumon, rounds, environment, target, what):
-    """Prints the medians and the ratio of each form. Returns the forms that miss the target."""
+    """Prints the medians and the ratio of each command line. Returns the command lines that miss
+    the target.
+    """
     missed = []
     for name, words in FORMS.items():
         theirs, ours = [], []

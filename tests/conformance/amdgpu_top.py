@@ -4,8 +4,8 @@
     tests/conformance/amdgpu_top.py [--amdgpu-top PATH] [--gpumon PATH] [--fake-drm PATH] [TABLE...]
 
 Needs root, because the files of a fake machine replace /sys in a mount namespace. Tables of real
-cards can be passed as files. amdgpu_top supports the versions up to 1.5, 2.4 and 3.0. It reads all
-other files of a card through the driver only.
+cards can be passed as files. amdgpu_top supports tables of the versions up to 1.5, 2.4 and 3.0. Its
+other readings come from the driver and not from files, so they are not compared.
 """
 
 from __future__ import annotations

@@ -89,7 +89,9 @@ def is_aligned(own, theirs, place):
 
 
 def is_changing_number(word, words):
-    """Returns whether the word is a number and the other tool's numbers differ from each other."""
+    """Returns whether `word` differs from the other tool's words only in its numbers, and these
+    numbers differ from each other.
+    """
 
     def remove_numbers(text):
         return NUMBER.sub("0", text)

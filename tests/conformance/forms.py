@@ -142,7 +142,8 @@ HANDED_OVER = [
     ["nvlink", "-ec"],
 ]
 
-# Command lines that are refused. The messages are compared word by word, and the exit codes, too.
+# Command lines that are refused. Their messages must be the same word by word, and their exit
+# codes, too.
 REFUSALS = [
     ["-i", "9"],
     ["-i", "abc"],

@@ -62,8 +62,8 @@ def capture_output(command, arguments, environment=None):
     )
     text = done.stdout + done.stderr
     if "--gpm-metrics" in arguments and done.returncode == 0:
-        # NVIDIA's tool has no values in its first rounds, and their number varies. Only the last
-        # quarter of the rounds is compared.
+        # NVIDIA's tool has no values in its first rounds, and the number of these rounds varies.
+        # Only the last quarter of all rounds is compared.
         lines = text.split("\n")
         head = [line for line in lines if line.startswith("#")]
         rows = [line for line in lines if line and not line.startswith("#")]
@@ -144,7 +144,8 @@ def main():
     if arguments.daemon:
         server, environment = start_daemon(arguments.gpumon)
         started.append(server)
-    # Without a PATH, gpumon cannot pass its own forms to the other tool.
+    # With an empty PATH, gpumon cannot pass command lines to NVIDIA's tool, but must process them
+    # itself.
     alone = dict(environment, PATH="")
     different = 0
     try:

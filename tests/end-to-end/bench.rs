@@ -275,7 +275,7 @@ fn every_ordered_gpu_pair_is_measured_and_verified() {
     }
     cuda.assert_released();
 
-    // The fault is in the input of the third pair, from GPU 1 to GPU 0.
+    // The fault corrupts the source buffer of the third transfer, from GPU 1 to GPU 0.
     let cuda = FakeCuda::new(
         "devices = 3\n[[fault]]\nkind = \"flip\"\nafter_kernels = 2\nkernel = \"random_u64\"",
     );

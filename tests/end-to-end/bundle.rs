@@ -70,7 +70,7 @@ fn assert_has_none_of(bytes: &[u8], originals: &[&str]) {
     }
 }
 
-/// Returns all texts with this key.
+/// Returns all strings that are stored under `key`.
 fn find_texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
     match value {
         Value::Object(object) => {

@@ -52,7 +52,7 @@ fn assert_call_count(
 
 pub(crate) fn expensive_calls_are_rare() {
     let calls = run_and_count_calls(20, Duration::from_secs(1));
-    // These are called for every sample.
+    // These functions are called for every sample.
     assert_call_count(&calls, "nvmlDeviceGetPowerUsage", 0, 15..=20);
     assert_call_count(&calls, "nvmlDeviceGetClockInfo", 0, 4 * 15..=4 * 20);
     assert_call_count(&calls, "nvmlGpmSampleGet", 0, 15..=20);

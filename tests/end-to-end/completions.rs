@@ -56,7 +56,8 @@ const PROPOSALS: &[(&str, &str)] = &[
     ("gpumon nvlink -re", ""),
 ];
 
-/// After an equals sign, bash replaces the value by the proposal, fish the whole word.
+/// After an equals sign, bash replaces only the value with the proposal, and fish replaces the
+/// whole word.
 const ATTACHED_PROPOSALS: &[(&str, &str, &str)] = &[
     (
         "gpumon smi --query-gpu=clocks.max.m",
@@ -158,7 +159,8 @@ fn fish_proposes_valid_words() {
     }
 }
 
-/// zsh only proposes in an interactive shell, so the test calls the function that decides.
+/// zsh only proposes completions in an interactive shell, so the test calls the function that
+/// selects them.
 #[test]
 fn zsh_loads_script_and_selects_completions() {
     let script = generate_completion_script("zsh");
@@ -193,7 +195,7 @@ fn zsh_loads_script_and_selects_completions() {
     );
 }
 
-/// NVIDIA provides the completions for this name.
+/// NVIDIA itself provides completions for the command `nvidia-smi`.
 #[test]
 fn scripts_register_nothing_for_nvidia_smi() {
     for shell in ["bash", "zsh", "fish"] {

@@ -144,7 +144,7 @@ fn server_uses_settings_file() {
             .success()
     });
     assert!(socket.exists());
-    // The top-level source also applies to nvidia-smi's commands.
+    // The `source` at the top level of the settings file also applies to nvidia-smi's commands.
     let listed = command(&["-L"]).output().unwrap();
     assert_eq!(
         stdout_text(&listed).lines().count(),

@@ -19,7 +19,7 @@ use crate::support::{
 /// The user ID of `nobody`.
 const NOBODY_UID: u32 = 65_534;
 
-/// Returns a server with at least one sample, and a `Fake` whose commands cannot read GPUs
+/// Returns a server with at least one sample, and a [`FakeNvml`] whose commands cannot read GPUs
 /// themselves.
 fn serve_scenario(scenario: &str, arguments: &[&str]) -> (FakeNvml, Server) {
     let fake = FakeNvml::new(scenario);

@@ -76,7 +76,7 @@ fn check_export(fake: &FakeNvml, of: &[&str]) {
         csv.lines().count() > 1 && lines.all(|line| line.contains(",,,,host,,")),
         "{csv}"
     );
-    // Without these fields, the format has no additional columns.
+    // If no fields of the host and of MIG devices are selected, the CSV has no columns for them.
     let plain = run(&["--metrics", "power"]);
     let header = plain.lines().next().unwrap();
     assert!(

@@ -24,7 +24,8 @@ fn make_hang_fault(gpu: u32, call: &str) -> String {
 async fn hanging_call_affects_only_its_gpu() {
     let calls = [
         make_hang_fault(1, "nvmlDeviceGetPowerUsage"),
-        // The power limit is read every ten seconds, for the second time within the first ten.
+        // The power limit is read every ten seconds, and its second reading is within the first ten
+        // seconds.
         make_hang_fault(2, "nvmlDeviceGetPowerManagementLimit"),
         make_hang_fault(3, "nvmlGpmSampleGet"),
         // The samples are read every two seconds.
@@ -104,7 +105,7 @@ async fn server_responds_while_driver_hangs_at_start() {
         !server.get("/metrics").body.contains("gpumon_gpu_power"),
         "there must be no values without readings"
     );
-    // The same connection receives samples when the driver is back.
+    // The same connection receives samples when the driver responds again.
     let sample = stream.next_frame_of_type("sample").await;
     assert_eq!(health_states(&sample), ["ok", "ok"]);
     assert_eq!(server.get("/readyz").status, 200);
@@ -209,7 +210,7 @@ fn command_waits_for_gpu_being_opened() {
     for scenario in [
         // The only GPU is being opened.
         &format!("gpus = 1\n{}", opening.replace("gpu = 1", "gpu = 0")),
-        // Another GPU is in use, so the driver answers at once for that GPU.
+        // Another GPU is in use, so the driver answers immediately for that GPU.
         &format!("gpus = 2\n[[gpu]]\nindex = 0\npersistence = false\n{opening}"),
     ] {
         let json = FakeNvml::new(scenario).read_json();

@@ -228,7 +228,7 @@ fn unusable_data_directory_only_disables_history_on_disk() {
     std::fs::write(fake.path("file"), "").unwrap();
     let folder = fake.path("file/history").to_str().unwrap().to_owned();
     let mut server = serve_with_history(&fake, &folder);
-    // Alerts use the same folder, so the first message may come from either.
+    // Alerts use the same folder, so the first message may be about alerts or about the history.
     let told = loop {
         let message = server.next_message();
         if message.contains("the directory cannot be created") {

@@ -68,7 +68,7 @@ async fn clients_that_do_not_read_delay_nobody() {
         .collect();
     let mut witness = server.open_stream().await;
     witness.next_frame_of_type("sample").await;
-    // By then, the buffers of the clients that do not read are full.
+    // After 100 samples, the buffers of the clients that do not read are full.
     for _ in 0..100 {
         witness.next_frame_of_type("sample").await;
     }

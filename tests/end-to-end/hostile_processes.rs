@@ -377,7 +377,8 @@ fn connection_file_on_dead_mount_only_hides_owner() {
     }
 }
 
-/// A script whose command line begins in a mapping of a given size, which any user can do.
+/// A script that places the start of its own command line in a mapping of a given size, as any user
+/// can do.
 const MAPPED_ARGUMENTS: &str = r"
 import ctypes, mmap, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)

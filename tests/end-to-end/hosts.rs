@@ -38,7 +38,7 @@ impl Sshd {
         started.expect("sshd must be able to listen on free ports")
     }
 
-    /// Returns `None` if another program has taken a port.
+    /// Starts sshd. Returns `None` if another program has taken a port.
     fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/sshd.sh");

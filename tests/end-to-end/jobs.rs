@@ -230,7 +230,7 @@ fn refusing_kubelet_is_reported_once() {
     });
 }
 
-/// Writes buckets of a job with one busy and one idle GPU.
+/// Writes history buckets for a job with one busy and one idle GPU.
 pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
     let first_ms = (now_ms() / BUCKET_MS - 2 * minutes * 6) * BUCKET_MS;
     let stats = |busy: f64| {

@@ -1,5 +1,5 @@
-//! One probe per machine: servers of users show the readings of the system's server, without data
-//! of other users.
+//! Users' servers show the readings of the system's server, so that only one probe reads the GPUs
+//! of a machine. They show no data of other users.
 
 use std::{
     fs::{self, Permissions},
@@ -38,7 +38,7 @@ const SECRET_ARGUMENT: &str = "--token=hunter2";
 /// root, all users are the same.
 struct SharedMachine {
     fake: FakeNvml,
-    /// The processes, which are killed together with the machine.
+    /// Processes that are killed when the machine is dropped.
     _processes: Vec<KilledProcess>,
     ana_pid: u32,
 }
@@ -127,7 +127,7 @@ impl SharedMachine {
         Server::start(command)
     }
 
-    /// Starts the server of a user.
+    /// Starts a server of the user Ana.
     fn start_server_of_ana(&self, arguments: &[&str]) -> Server {
         let mut command = self.build_command_of_ana(arguments);
         set_user(&mut command, ANA_UID);
@@ -419,7 +419,7 @@ fn pause_of_system_server_applies_to_joined_servers() {
     wait_for_condition("the user's server reports the pause", || {
         state() == "paused"
     });
-    // A collector of the user's server would use the GPUs that were released.
+    // The user's server must not start its own collector, which would use the released GPUs.
     sleep(Duration::from_secs(7));
     assert_eq!((state(), ana.collector_pid()), (json!("paused"), None));
     assert_eq!(
@@ -594,7 +594,7 @@ fn joined_server_is_cheaper_than_collector() {
     let used = |server: &Server| {
         processor_time_ns(server.child.id()) + server.collector_pid().map_or(0, processor_time_ns)
     };
-    // The work of the start is not measured.
+    // The server's work during its start is not measured.
     sleep(Duration::from_secs(3));
     let before = [used(&joined), used(&alone)];
     sleep(MEASURED_TIME);

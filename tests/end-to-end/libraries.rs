@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{FakeNvml, Server, assert_refused_with, gpumon_command};
 
-/// The ELF header of a 64-bit shared library for this machine: 62 is x86-64, 183 is ARM.
+/// Returns the ELF header of a 64-bit shared library for a machine: 62 is x86-64, 183 is ARM.
 fn make_elf_header(machine: u16) -> Vec<u8> {
     let mut header = vec![
         0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0,

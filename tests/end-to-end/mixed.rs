@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::support::{FakeNvml, Server, stderr_text, stdout_text, wait_for_condition};
 
-/// The UUID of the MI300X.
 const MI300X_UUID: &str = "GPU-aaaaaaa000083000";
 
 /// Creates files below `/sys` for an Instinct MI300X with work of this test's process, and for idle
@@ -373,7 +372,7 @@ fn bundle_has_same_readings_as_machine() {
         let original = read_gpus(&fake, &tree.sys(), source);
         assert_eq!(read_gpus(&fake, &copy, source), original, "{source}");
     }
-    // The same ID has the same placeholder in all files.
+    // An ID has the same placeholder in all files of the bundle.
     let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap();
     let placeholder = read("class/drm/card1/device/unique_id");
     assert!(read(node).contains(&format!("unique_id {placeholder}")));

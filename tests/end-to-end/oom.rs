@@ -171,7 +171,6 @@ fn out_of_memory_error_comes_from_driver() {
     }
 }
 
-/// The demonstration fails, and its result reports this.
 #[test]
 fn failed_demonstration_exits_with_error() {
     // Without the shared folder, each process has a device of its own, so the second process gets
@@ -432,7 +431,7 @@ fn terminal_shows_moving_bar_and_text() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // In a file, there is no bar, and lines are short.
+    // If the output goes to a file, there is no progress bar, and lines are short.
     let command = shared
         .add_state(
             shared

@@ -310,7 +310,7 @@ fn failed_write_of_help_is_reported() {
             "{arguments:?}: {said}"
         );
     }
-    // The error cannot be written anywhere.
+    // The error message cannot be written, because standard error is a full device.
     assert_eq!(
         gpumon_command(&["--bogus"])
             .stderr(full())

@@ -12,7 +12,7 @@ fn is_healthy_sample(frame: &Value) -> bool {
 }
 
 /// Runs a scenario with a fault that begins two seconds after the start. Returns the frames about
-/// it that clients received.
+/// the fault that clients received.
 async fn run_with_fault(fault: &str) -> (Value, Value) {
     let fake = FakeNvml::new(&format!(
         "gpus = 2\nstart_ms = {}\n[[fault]]\nfrom_s = 2\n{fault}",

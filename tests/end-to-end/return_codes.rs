@@ -13,7 +13,7 @@ use crate::support::{
     is_below_reading, readings_of_function, run_in_parallel, run_until_complete, stderr_text,
 };
 
-/// The maximum number of GPUs in a scenario. A different function fails for each.
+/// The maximum number of GPUs in a scenario. A different function fails for each GPU.
 const MAX_GPUS: usize = 64;
 
 /// The number of parallel collectors. Each has one thread per GPU, so more of them would not be
@@ -27,7 +27,7 @@ const GPU_IS_LOST_CODE: u32 = 15;
 const DEPRECATED_CODE: u32 = 26;
 const UNKNOWN_CODE: u32 = 999;
 
-/// Return codes that are no failures: they report the length of a list, or that there is nothing
+/// Return codes that are not failures: they report the length of a list, or that there is nothing
 /// new.
 const SUCCESSFUL_CODES: [(&str, u32); 3] = [
     ("nvmlDeviceGetAccountingPids", 7),
@@ -87,7 +87,7 @@ fn collect_records(scenario: &str, samples: u32) -> Records {
     FakeNvml::new(scenario).collect(&["--count", &samples.to_string(), "--interval-ms", "300"])
 }
 
-/// Returns the reason of an absent reading for this code.
+/// Returns the reason why a reading is absent after this return code.
 fn describe_absence(code: u32) -> String {
     match code {
         NOT_SUPPORTED_CODE | FUNCTION_NOT_FOUND_CODE | DEPRECATED_CODE => {
@@ -100,8 +100,8 @@ fn describe_absence(code: u32) -> String {
     }
 }
 
-/// Returns the reason for this code from this function. Some functions return "invalid argument"
-/// (2) if a board lacks the feature.
+/// Returns the reason why a reading is absent after `function` returned `code`. Some functions
+/// return "invalid argument" (2) if a board lacks the feature.
 fn describe_absence_of_call(function: &str, code: u32) -> String {
     const NONE_BY_ARGUMENT: [&str; 3] = [
         "nvmlDeviceGetFanSpeed_v2",
@@ -246,8 +246,8 @@ fn failing_call_loses_its_readings_with_reason() {
         complaints
             .extend(still.map(|given| format!("{function} fails, and {given} is still there")));
     }
-    // All failures make the same readings absent. Only for a function that does not exist, there
-    // may be a replacement.
+    // All failures of a function make the same readings absent. Only if the function does not
+    // exist, another one may replace some of them.
     for ((function, code), lost) in losses
         .iter()
         .filter(|(call, _)| !SUCCESSFUL_CODES.contains(call))

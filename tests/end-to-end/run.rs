@@ -172,8 +172,8 @@ const LOAD_COMMAND: [&str; 7] = [
     "cuda",
 ];
 
-/// Returns shell code that runs [`LOAD_COMMAND`] after `wrapper` in a process whose parents have
-/// ended, and then creates `done`.
+/// Returns shell code that runs [`LOAD_COMMAND`] with the prefix `wrapper` in a process whose
+/// parents have ended, and then creates `done`.
 fn make_orphaned_load_script(wrapper: &str, done: &std::path::Path) -> String {
     format!(
         "( ( {wrapper} {} >&2; : > {} ) & )",
@@ -217,7 +217,8 @@ fn orphaned_worker_of_command_is_measured() {
 #[test]
 fn command_with_daemon_ends_at_once() {
     let fake = FakeNvml::new("gpus = 1");
-    // Ended orphans do not stay as zombies of gpumon, and gpumon does not wait for a running one.
+    // Orphans that have ended do not remain as gpumon's zombies, and gpumon does not wait for an
+    // orphan that is still running.
     let zombies = "cat /proc/[0-9]*/stat 2>/dev/null | grep -c \"^[0-9]* (sleep) Z $PPID \"";
     let script = format!(
         "for one in 1 2 3 4 5; do ( sleep 0.05 & ); done; sleep 1; {zombies}; ( setsid sleep 600 \
@@ -248,8 +249,8 @@ fn command_with_daemon_ends_at_once() {
 #[test]
 fn orphaned_worker_of_measured_process_is_found() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    // The worker belongs to the leader of its session, as for a kernel. If it has left the session,
-    // it belongs to the kernel that its environment names.
+    // The worker belongs to the leader of its session, as for a kernel. A worker that has left the
+    // session belongs to the kernel that its environment names.
     for (wrapper, is_kernel) in [("", false), ("setsid", true)] {
         let [go, done] = ["go", "done"].map(|name| machine.nvml.path(&format!("{name}{wrapper}")));
         let script = format!(

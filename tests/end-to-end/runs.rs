@@ -421,7 +421,7 @@ fn other_users_need_permission_for_runs() {
         .status,
         202
     );
-    // Behind a proxy, the user of the connection is that of the proxy and not that of the client.
+    // Behind a proxy, the connection belongs to the proxy's user and not to the client's.
     let public = "https://gpus.example.org";
     let headers = [
         "X-Gpumon: run",

@@ -1,4 +1,4 @@
-//! Traces: readings that the driver records by itself, read in parts.
+//! Traces: readings that the driver records on its own, read in parts.
 
 use gpumon_probe::model::now_ms;
 

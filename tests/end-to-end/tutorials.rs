@@ -40,7 +40,7 @@ fn all_variants_pass_on_cpu_and_two_gpus() {
                 );
             }
             "shown" => assert_eq!(line["ok"], true, "{line}"),
-            // These cases are not in the catalogue.
+            // The catalog has no workload for these cases.
             "skipped" => assert!(
                 line["reason"]
                     .as_str()

@@ -111,8 +111,8 @@ fn usage_survives_restart_of_server() {
     assert_eq!(spanned["owners"][0]["user"], whole["owners"][0]["user"]);
     server.terminate();
 
-    // Only the file is read. When the server ended, it wrote the use that waited for the energy
-    // counter.
+    // This command only reads the data directory. When the server ended, it stored the use that had
+    // been waiting for the energy counter.
     let stored = ask(&["--data-dir", &folder]);
     assert!(
         seconds(&stored) + 0.5 >= seconds(&whole),

@@ -16,7 +16,7 @@ use crate::support::{
 /// A shell that prints its GPUs, and ends when its standard input is closed.
 const HOLDING_COMMAND: [&str; 4] = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read _"];
 
-/// Returns `gpumon wait` over this fake, with its own locks.
+/// Returns `gpumon wait` over the GPUs of `fake`, with its own locks.
 fn wait_command(fake: &FakeNvml, arguments: &[&str]) -> Command {
     let mut command = fake.gpumon_command(&[&["wait", "--interval", "100ms"], arguments].concat());
     command

@@ -31,7 +31,8 @@ fn lock_owner(cuda: &FakeCuda) -> Option<u32> {
         .ok()
 }
 
-/// Starts a long run. Returns it, and the PID of its worker as soon as that has started to work.
+/// Starts a long run. Returns the run, and the PID of its worker as soon as the worker has started
+/// to work.
 fn start_long_run(cuda: &FakeCuda, arguments: &[&str]) -> (Child, u32) {
     let child = start_command(
         cuda.gpumon_command(
@@ -71,7 +72,7 @@ fn second_run_is_refused_with_pid_of_first() {
             ""
         );
     }
-    // The CPU is not locked.
+    // A run on the CPU does not need the GPU's lock.
     let on_cpu = cuda
         .gpumon_command(&[
             "bench",
@@ -231,8 +232,8 @@ struct OtherUserProcess(Option<Child>);
 
 impl OtherUserProcess {
     fn new() -> Self {
-        // Only root can start a process of another user. Other users use root's first process
-        // instead.
+        // Only root can start a process of another user. Without root, `pid` returns PID 1, which
+        // belongs to another user.
         Self(Command::new("sleep").arg("600").uid(65_534).spawn().ok())
     }
 

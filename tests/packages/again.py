@@ -30,7 +30,7 @@ def main(architectures: list[str]) -> None:
 
 
 def build_release(worktree: Path, architectures: list[str]) -> dict[str, str]:
-    """Build a release in this folder, and remove the folder afterwards. Return the checksum of each
+    """Build a release in `worktree`, and remove this folder afterwards. Return the checksum of each
     file.
     """
     read_output("git", "worktree", "add", "--detach", worktree, "HEAD")

@@ -63,7 +63,7 @@ def check_contents(recipe: dict, wheel: Path) -> None:
     )
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
-    # These are the paths in an environment.
+    # These paths are relative to the environment into which the wheel is installed.
     installed = {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
     for name in expected["files"]:
         if name not in installed:

@@ -2,7 +2,7 @@
 """Builds the container image with buildah, and runs it with simulated GPUs and with the fake NVML
 library.
 
-If no registry can be reached, the root of Debian 12 that is used for testing packages replaces the
+If no registry can be reached, the root file system of Debian 12 from the package tests replaces the
 base image.
 """
 

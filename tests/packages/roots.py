@@ -1,5 +1,5 @@
-"""Roots of Debian and Ubuntu for test installations. mmdebstrap creates each of them once, in
-target/roots.
+"""Root file systems of Debian and Ubuntu for test installations. mmdebstrap creates each of them
+once, in target/roots.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ SYSTEMS = [
     System("debian-13", "trixie", "python3-venv,systemd,man-db"),
     System(
         *("ubuntu-20.04", "focal", "python3.9-venv,systemd,man-db"),
-        # Debian does not have Ubuntu's keys. Nothing from these roots is used elsewhere.
+        # The packages are trusted without a signature check, because Debian does not have Ubuntu's
+        # keys. Nothing from these root file systems is used elsewhere.
         sources=tuple(
             f"deb [trusted=yes] {UBUNTU} {suite} main universe"
             for suite in ("focal", "focal-updates")
@@ -79,7 +80,7 @@ def make_root(system: System) -> None:
         return
     print(f"{system.name}: creating the system (takes minutes, only once)", flush=True)
     ROOTS.mkdir(parents=True, exist_ok=True)
-    # An interrupted installation must not be used as a complete root.
+    # An interrupted installation must not be used as a complete root file system.
     unfinished = ROOTS / f".{system.name}"
     shutil.rmtree(unfinished, ignore_errors=True)
     command = [

@@ -4,7 +4,8 @@
     tests/packages/run.py [SYSTEM...]
 
 Runs as root, with the programs of `tools/need.py packages`. Wheel, Debian package and archive must
-work at once on every system with glibc. On a system with musl, they must fail with an explanation.
+work without further steps on every system with glibc. On a system with musl, they must fail with an
+explanation.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 from command import ROOT
 from roots import HERE, SYSTEMS, System, make_root
 
-#: A script that runs a test in namespaces: the root with a temporary overlay, dist/, this folder,
-#: and only loopback as network.
+#: A script that runs a test in namespaces. The test sees the root file system with a temporary
+#: overlay, dist/, this folder, and only loopback as network.
 ENTER = r"""
 mount -t tmpfs -o mode=755 tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root"

@@ -117,7 +117,7 @@ def check_installation(add, name: str, root: Path) -> None:
         for unit in MASKED:
             (units / f"{unit}.service").symlink_to("/dev/null")
         add(files)
-        # The files of a package belong to root, so these must, too.
+        # The files of a package belong to root, so these files must belong to root, too.
         folder_of_all = [
             "unshare",
             "--mount",

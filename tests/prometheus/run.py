@@ -32,7 +32,8 @@ QUERIES = tomllib.loads((HERE / "queries.toml").read_text())
 
 #: The scraped paths by name of their job.
 PATHS = {"gpumon": "/metrics", "dcgm": "/metrics/dcgm", "dcgm-4.9": "/metrics/dcgm-4.9"}
-#: The number of scrapes, because rates need several, and slow readings must have been read once.
+#: The number of scrapes. Rates need several, and slow readings must have been read before the last
+#: one.
 SCRAPES = 8
 PATIENCE_S = 60
 

@@ -21,7 +21,7 @@ PATIENCE_S = 60
 def make_constant_process(
     pid: int, gpu: int = 0, memory: str = "4 GiB", sm_percent: int = 50
 ) -> str:
-    """Return a process in a scenario whose activity is constant."""
+    """Return the scenario text of a process whose activity is constant."""
     return (
         f'[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = "{memory}"\nsm_percent = {sm_percent}\n'
     )

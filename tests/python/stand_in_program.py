@@ -3,8 +3,8 @@
 
 STANDIN_SAYS names a file with one fault per line: `mute` reads nothing, `die N` exits after N
 lines, `garbage` answers with invalid JSON, `failed` finds no driver, `slow S` answers after S
-seconds, `stubborn` continues after its input is closed. Each line that it reads is written to the
-file that STANDIN_HEARD names.
+seconds, `stubborn` continues after its input is closed. Each line that the stand-in reads is
+written to the file that STANDIN_HEARD names.
 """
 
 import json

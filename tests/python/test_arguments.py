@@ -1,4 +1,4 @@
-"""Invalid arguments are refused at once, with a message that names valid ones."""
+"""Invalid arguments are refused immediately, with a message that names valid ones."""
 
 import datetime
 import os

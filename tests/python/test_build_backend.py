@@ -99,7 +99,7 @@ class Index(unittest.TestCase):
         for words in (
             "## Install",
             "pip install",
-            "Installation has what the build needs",
+            "Installation describes the requirements of the build",
             "| `gpumon top` |",
         ):
             self.assertIn(words, shown)

@@ -156,7 +156,7 @@ class DeployedQueries(unittest.TestCase):
 
 class Dashboards(unittest.TestCase):
     def test_dashboards_are_generated_from_current_tables(self):
-        # The rules have another module of this name.
+        # The rules in deploy/prometheus also have a module with this name.
         generate = load_module(DEPLOY / "grafana/generate.py")
         made = {name: generate.to_text(model) for name, model in generate.make_dashboards().items()}
         for name, text in made.items():
@@ -672,7 +672,9 @@ def transform_statements(processor: str) -> list[dict]:
 
 
 def opentelemetry_names() -> list[tuple[str, str]]:
-    """Return pairs of gpumon's names and their new names."""
+    """Return pairs of gpumon's metric names and the names to which OpenTelemetry's transform
+    changes them.
+    """
     statements = [
         line for group in transform_statements("transform/names") for line in group["statements"]
     ]

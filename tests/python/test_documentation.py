@@ -51,8 +51,8 @@ CODE = [(file, piece) for file, text in TEXTS.items() for piece in find_code_pie
 
 
 def read_gpumon_options() -> "dict[str, set[str]]":
-    """Return the options of each command from the generated reference page. Options of all commands
-    have an empty name.
+    """Return the options of each command from the generated reference page. Options that all
+    commands have are stored under an empty name.
     """
     found: "dict[str, set[str]]" = {}
     for section in re.split(r"^## ", TEXTS[DOCS / "reference/commands.md"], flags=re.MULTILINE)[1:]:
@@ -202,7 +202,8 @@ class Commands(unittest.TestCase):
 
     def test_named_options_exist(self) -> None:
         known, wrong, checked = read_gpumon_options(), [], 0
-        # One page is generated, and the commands on the other accept options of nvidia-smi.
+        # Two pages are left out: one is generated, and the commands on the other accept options of
+        # nvidia-smi.
         pieces = [
             (file, piece)
             for file, piece in CODE

@@ -225,7 +225,7 @@ class Hooks(StandInTest):
         return (time.perf_counter() - begun) * 1000
 
     def test_cells_are_not_delayed(self) -> None:
-        # The answers are late, like those of the driver.
+        # The stand-in answers late, like the driver.
         self.set_faults("slow 0.5")
         cells = [v4.new_code_cell("x") for _ in range(100)]
         with cell_costs(self.client):

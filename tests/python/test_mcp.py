@@ -83,7 +83,7 @@ async def call_tool_until_complete(
 
 
 def walk_texts(value, path: tuple = ()) -> Iterator[tuple[tuple, str]]:
-    """Yield every text with its path: the names of the enclosing objects."""
+    """Yield every string with its path: the names of the enclosing objects."""
     if isinstance(value, str):
         yield path, value
     for name, inner in (

@@ -59,7 +59,7 @@ class Magics(StandInTest):
         )
         self.assertEqual(ran.error, "KeyboardInterrupt: ")
         self.assert_line(ran.displayed[0])
-        # The interrupt was not meant for the gpumon program.
+        # The interrupt must not have ended the gpumon program.
         self.assertEqual(self.kernel.run("helper.current_helper()._short_lives").result, "0")
 
     def test_hooks_take_at_most_two_milliseconds(self) -> None:
@@ -85,8 +85,8 @@ class Magics(StandInTest):
             [1000 * seconds for seconds in of] for of in zip(*eval(self.kernel.run("times").result))
         )
         self.assertGreater(len(elapsed), 50)
-        # Both hooks of a cell together: their computing time, and their elapsed time in those cells
-        # that a busy machine did not delay.
+        # The limit is for both hooks of a cell together. It applies to their computing time, and to
+        # their elapsed time in those cells that a busy machine did not delay.
         self.assertLess(2 * statistics.median(computed), 2)
         self.assertLess(2 * statistics.quantiles(elapsed, n=4)[0], 2)
 

@@ -1,4 +1,6 @@
-"""Texts that other users choose, as people see them."""
+"""Text in the package's output: invisible characters are escaped, and processes that cannot be seen
+are noted.
+"""
 
 import json
 import unittest

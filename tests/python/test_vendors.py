@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: A path that names a vendor's module. `use` of several modules of `vendor` spreads over lines.
 NAMES_MODULE = re.compile(r"\bvendor::(?:\{[^;]*?)?\b(?:nvml|amd|intel|drm)\b(?:::|,|\})")
 
-#: Folders that may name a vendor's module: the vendors themselves, and the copy of NVIDIA's own
-#: tool.
+#: Folders that may name a vendor's module: the vendors themselves, and `gpumon smi`, which mimics
+#: NVIDIA's tool.
 OF_VENDORS = ("probe/src/vendor/", "probe/examples/", "smi/")
 
 

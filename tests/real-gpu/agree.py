@@ -120,7 +120,7 @@ def gpumon_value(snapshot, index, path):
 
 def compare_values(name, mine, before, after, tolerance):
     """Returns whether gpumon's value is between nvidia-smi's two values, with the tolerance on both
-    sides, and both as text.
+    sides. Also returns gpumon's and nvidia-smi's values as text.
     """
     if tolerance is None:
         mine = f"P{mine}" if name == "pstate" else mine

@@ -20,7 +20,7 @@ import time
 #: The promised relative accuracy of peak memory, GPU time and energy.
 PROMISED = {"peak_memory_bytes": 0.02, "gpu_s": 0.03, "energy_joules": 0.03}
 
-#: The maximum relative distance of the bounds for a GPU without other users.
+#: The maximum relative distance between the bounds of the energy, for a GPU without other users.
 RANGE = 0.01
 
 SECONDS = 20

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks on a real GPU that hangs are suspected within three minutes, and that work and waiting are
-not.
+"""Checks on a real GPU that hangs are suspected within three minutes, and that working and waiting
+programs are not suspected.
 
     python3 tests/real-gpu/hang.py [path to gpumon] [SCENARIO...]
 

@@ -328,7 +328,7 @@ class Product:
 
     @property
     def line_and_step_strides(self):
-        """The distances of lines and of steps."""
+        """Returns the strides from one line and from one step to the next."""
         return (1, self.pitches[1]) if self.is_step_by_step else (self.pitches[1], 1)
 
     def count_wrong(self):
@@ -446,7 +446,7 @@ def measure_kernels(product, runners, options, samples):
     wrong, seconds, about = {}, {name: [] for name in runners}, {name: [] for name in runners}
     for name, run in runners.items():
         wrong[name] = 0
-        # A single launch is checked, and consecutive launches that overlap.
+        # Both a single launch and consecutive launches that overlap are checked.
         for times in (1, 3):
             product.out.fill_(0xFF)
             for _ in range(times):

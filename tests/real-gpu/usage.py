@@ -130,7 +130,7 @@ def check_alone(gpumon, counter, work):
         load.run_work(ALONE_S)
         load.end()
         used = counter.read_joules() - before
-        # The counter must be read once more.
+        # gpumon must read the counter once more.
         time.sleep(12)
         told = find_owner(server, work)["joules"]
     off = told["estimate"] / used - 1
@@ -146,7 +146,7 @@ def check_shared(gpumon, counter):
         loads = {work: Load(work) for work in USERS}
         for load in loads.values():
             load.create_context()
-        # Both must be listed before they work.
+        # The server must list both owners before they work.
         time.sleep(3)
         begun, used = owners_by_user(server), dict.fromkeys(USERS, 0.0)
         for _ in range(TURNS):

@@ -60,7 +60,7 @@ pub(super) struct QueryFacts {
 /// The maximum number of Prometheus jobs. In practice, fewer jobs scrape GPUs.
 pub(super) const MAX_JOBS: usize = 50;
 
-/// Parses the series of a response, which answers the query `of`.
+/// Parses the series in the response to the query `of`.
 pub(super) fn read_facts(
     of: QueryName,
     answer: &Answer<'_>,

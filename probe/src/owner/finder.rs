@@ -45,7 +45,7 @@ impl Finder {
         (state.table.len(), state.thread_count())
     }
 
-    /// Returns a resolver for another GPU.
+    /// Creates a resolver. Each GPU needs its own.
     pub fn resolver(&self) -> Resolver {
         Resolver {
             shared: Arc::clone(&self.0),

@@ -2,7 +2,8 @@
 
 - `magics`: ``%gpu``, ``%%gpu``, ``%gpu on`` and ``%gpu off``.
 - `cells`: the hooks around each cell.
-- `line`: a line that is updated when its numbers are final, shown by an `output`.
+- `line`: the line below a cell, which is updated when its numbers are final.
+- `output`: the output that shows this line in a front end.
 - `samples`: the readings during a cell.
 - `chart`: these readings as SVG.
 """
@@ -27,7 +28,7 @@ def load_magics(shell: InteractiveShell) -> None:
 
 
 def unload_magics(shell: InteractiveShell) -> None:
-    """Remove the hooks of a shell, so that cells show no more lines."""
+    """Remove the hooks of a shell, so that its cells no longer show a line."""
     lines = _lines.pop(id(shell), None)
     if lines is not None:
         lines.disable()

@@ -23,7 +23,7 @@ class CellLines:
         self._told: set[str] = set()
 
     def enable(self) -> None:
-        """Show lines from the next cell on."""
+        """Show a line below each cell, starting with the next cell."""
         if not self._is_on:
             self._is_on = True
             self._told.clear()
@@ -31,7 +31,7 @@ class CellLines:
             self._shell.events.register("post_run_cell", self._on_cell_end)
 
     def disable(self) -> None:
-        """Stop showing lines, including that of the running cell."""
+        """Stop showing lines, including the line of the running cell."""
         if self._is_on:
             self._is_on = False
             self._measurement = None
@@ -39,7 +39,7 @@ class CellLines:
             self._shell.events.unregister("post_run_cell", self._on_cell_end)
 
     def skip_cell(self) -> None:
-        """Show no line below the running cell, because it shows its cost itself."""
+        """Show no line below the running cell, because its ``%%gpu`` magic shows the cost."""
         self._measurement = None
 
     def _on_cell_start(self, info: Any) -> None:
@@ -51,11 +51,12 @@ class CellLines:
             self._measurement = Measurement().start()
 
     def _on_cell_end(self, result: Any) -> None:
-        # The inner cell that ``%%capture`` runs ends before the outer cell.
+        # ``%%capture`` runs an inner cell, which ends before the outer cell and is not stored in
+        # the history. Only the end of the outer cell counts.
         if not result.info.store_history:
             return
         measurement, self._measurement = self._measurement, None
-        # The cell that has switched the lines on has no measurement.
+        # The cell that ran ``%gpu on`` has no measurement.
         if measurement is not None:
             measurement.stop()
             line = CostLine(self._shell, measurement, self._told)

@@ -95,7 +95,8 @@ def _execute_cell(shell: Any, cell: str) -> None:
     exec(compile(tree, name, "exec"), shell.user_ns)
     if isinstance(last, ast.Expr):
         value = eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns)
-        # IPython itself would look for the semicolon at the end of the call of this magic.
+        # IPython's own check would look for the semicolon at the end of the statement that calls
+        # this magic.
         if not _ends_with_semicolon(source, last):
             shell.displayhook(value)
 

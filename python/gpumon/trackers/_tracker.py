@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from gpumon import Measurement
 
-#: Seconds after the end of a measurement, after which its final numbers are available without
-#: waiting.
+#: Seconds from the end of a measurement until its final numbers are available without waiting.
 FINAL_AFTER_S = 5.0
 
 
@@ -29,10 +28,10 @@ class Tracker(abc.ABC):
 
     The driver reports the last numbers of an epoch up to three seconds after its end. Training does
     not wait for them: they are logged when a later epoch ends, with the step of their own epoch.
-    Those of the last epoch are logged together with the run's.
+    The numbers of the last epoch are logged together with the run's.
 
-    To log elsewhere, derive a class that has `log_metrics`. If it fails, for example because its
-    server cannot be reached, there is one warning and the run continues.
+    To log elsewhere, derive a class that has `log_metrics`. If this method fails, for example
+    because its server cannot be reached, there is one warning and the run continues.
     """
 
     def __init__(self) -> None:
@@ -59,8 +58,8 @@ class Tracker(abc.ABC):
     def stop_epoch(self, step: int, is_logged_now: bool = False) -> None:
         """End the epoch, to be logged at this step. Log earlier epochs whose numbers are final.
 
-        With `is_logged_now`, wait for the numbers and log the epoch at once, for frameworks that
-        cannot log at an earlier step.
+        With `is_logged_now`, wait for the numbers and log the epoch immediately, for frameworks
+        that cannot log at an earlier step.
         """
         if self._epoch is not None:
             self._epoch.stop()

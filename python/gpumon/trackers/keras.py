@@ -16,7 +16,7 @@ class GpuCostCallback(keras.callbacks.Callback, Tracker):
     this one.
 
     Keras logs an epoch when it ends, so the end of an epoch waits up to three seconds for the
-    numbers. Those of the whole training are in `totals` afterwards.
+    numbers. The numbers of the whole training are in `totals` afterwards.
     """
 
     def __init__(self) -> None:

@@ -40,8 +40,8 @@ class GpuCostCallback(Callback, Tracker):
         self._trainer: Any = None
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
-        """Pass the metrics to the trainer's loggers. Those of the whole fit are logged at its last
-        step.
+        """Pass the metrics to the trainer's loggers. Metrics of the whole fit are logged at its
+        last step.
         """
         for logger in self._trainer.loggers:
             self.try_logging(

@@ -43,8 +43,8 @@ LABELS_OF_TARGET = 'namespace="monitoring",pod="gpumon",container="gpumon"'
 
 
 def make_owners(node: int, begin: int, end: int):
-    """Yields the owners of a node's two GPUs: labels, for pods also those of gpumon_gpu_job_info,
-    start, end and a factor for the counters.
+    """Yields a tuple for each owner of a node's two GPUs: the labels of the counters, the labels of
+    gpumon_gpu_job_info (pods only), start, end, and a factor for the counters.
     """
     chance = random.Random(node)
     for half in (0, 1):
@@ -218,7 +218,9 @@ def query_usage(gpumon: str, address: str) -> dict:
 
 
 def query_promql(address: str, label: str, matchers: str, join: str, at: float) -> dict[str, float]:
-    """Returns the energy by a label in the day before a moment, as the increase of the counters."""
+    """Returns the energy for each value of `label` in the day before `at`, computed from the
+    increase of the counters.
+    """
     counter = f"gpumon_owner_energy_joules_total{matchers}"
     expression = f"sum by ({label}) (({counter} - ({counter} offset 1d or {counter} * 0)){join})"
     query = urllib.parse.urlencode({"query": expression, "time": at})

@@ -4,10 +4,10 @@ labels.
     python3 tests/bench/fleet/faults.py --folder /tmp/faults [--prometheus http://127.0.0.1:9790]
 
 Starts a Prometheus of its own that scrapes the hostile nodes, unless the option names another one.
-The proxy answers at http://127.0.0.1:29791/FAULT. The fault of this name in FAULTS is active from
-`curl 127.0.0.1:29791/begin` to `/end`. Check the page, `gpumon fleet --table` and `gpumon top
---fleet` with each fault: they must show the error and its remedy, and the last known values in
-gray. Hidden pages send no requests.
+The proxy answers at http://127.0.0.1:29791/FAULT, where FAULT is a name in FAULTS. Faults are
+active from `curl 127.0.0.1:29791/begin` to `/end`. Check the page, `gpumon fleet --table` and
+`gpumon top --fleet` with each fault: they must show the error and its remedy, and the last known
+values in gray. Hidden pages send no requests.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def node_metrics(number: int) -> str:
         f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} '
         f"{time.time() % 1e5:.0f}"
     )
-    # These are no valid indices of GPUs.
+    # These GPU indices are invalid.
     for gpu in ("-1", "99999999999", "<b>", ""):
         lines.append(f'gpumon_gpu_up{{gpu="{gpu}",uuid="u{gpu}"}} 1')
     return "\n".join(lines) + "\n"
@@ -264,7 +264,7 @@ def make_target(number: int, instance: str) -> dict:
 
 
 def start_prometheus(folder: Path) -> subprocess.Popen:
-    """Starts a Prometheus that scrapes the hostile nodes, two of them in two jobs."""
+    """Starts a Prometheus that scrapes the hostile nodes. Two of the nodes are scraped by two jobs."""
     targets = [make_target(number, instance) for number, instance in enumerate(INSTANCES)]
     twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
     jobs = {"gpumon": targets, 'gpumon-again"}) or vector(1) #<script>': twice}

@@ -1,6 +1,6 @@
-// Opens the page of a fleet in Chromium. Prints the milliseconds until the map is drawn, until it
-// is current if nobody has opened the page for a while, and from a key in the filter to the next
-// picture.
+// Opens the page of a fleet in Chromium. Prints three times in milliseconds: until the map is
+// drawn, until the map is current after nobody has opened the page for a while, and from a key
+// press in the filter until the next picture.
 //
 //     node tests/bench/fleet/first-picture.mjs http://127.0.0.1:9725/ [FOLDER for screenshots]
 
@@ -14,7 +14,7 @@ const MAPS = {
   drawn: '[data-testid=gpumon-fleet] .gpumon-map > canvas',
   live: '[data-testid=gpumon-fleet][data-state=live] .gpumon-map > canvas',
 };
-/** A pause that is longer than a fleet's answer stays valid. */
+/** A pause after which the server's cached answer about the fleet has expired. */
 const UNWATCHED_MS = 45_000;
 const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node01', 'xid', ''];
 
@@ -40,7 +40,7 @@ await page.addInitScript((maps) => {
   };
   requestAnimationFrame(look);
 }, MAPS);
-// This first page takes the time of Chromium's own start.
+// Loading this page first keeps Chromium's own startup time out of the measurement.
 await page.goto(`${address}healthz`);
 const open = async () => {
   await page.goto('about:blank');

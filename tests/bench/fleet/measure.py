@@ -162,7 +162,7 @@ def main() -> None:
             f"answers"
         )
         if not arguments.no_browser:
-            # The server is restarted so that the page sends the first requests.
+            # The server is restarted so that it has answered no requests before those of the page.
             fleet.kill()
             fleet.wait()
             fleet = start(

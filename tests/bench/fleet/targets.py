@@ -80,8 +80,8 @@ class Node:
 
     def __init__(self, number: int, lines: list[str]) -> None:
         self.number = number
-        #: Each part has the text before a line, the line or its beginning, the GPU, and the metric
-        #: if it is a reading.
+        #: Each part is a tuple: the text before a line, the line (only its beginning for a
+        #: reading), the GPU, and the metric of a reading.
         name, memory, limit = world.gpu_model(number)
         constant = {
             "gpumon_gpu_memory_total_bytes": memory << 20,
@@ -151,7 +151,7 @@ def owner_lines(number: int, at: int) -> list[str]:
 
 
 def owner_series(number: int, at: int):
-    """Yields the same metrics one by one: name, labels, value."""
+    """Yields the metrics of `owner_lines` one by one: name, labels, value."""
     unheld = 0.0
     limit = world.gpu_model(number)[2]
     begin = at - at % world.DAY

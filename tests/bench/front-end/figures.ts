@@ -1,4 +1,4 @@
-/** Returns the value that this percentage of the values does not exceed. */
+/** Returns a percentile of the values: `percent` % of the values are not greater than it. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   const value = sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))];

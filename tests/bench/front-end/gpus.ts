@@ -8,8 +8,8 @@ import { FAKE_NVML, newFolder, makeFakeEnvironment } from '../../browser/src/mac
 
 const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
 /**
- * A driver that answers at once. It reports no PCIe readings, which take a real driver 20 ms per
- * call.
+ * A driver that answers immediately. It reports no PCIe readings, which take a real driver 20 ms
+ * per call.
  */
 export const FAST_DRIVER = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
 const PROCESSES_PER_GPU = 2;

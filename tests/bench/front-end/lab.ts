@@ -1,4 +1,4 @@
-/** JupyterLab with gpumon or with the peer, in a browser. */
+/** JupyterLab in a browser, with gpumon or with NVDashboard, which is called the peer. */
 
 import type { Browser, CDPSession, Page } from 'playwright-core';
 
@@ -85,7 +85,7 @@ export class OpenLab {
     return opened > 0;
   }
 
-  /** Shows the chart of the peer with this text on its button, or all charts. */
+  /** Shows the peer's chart whose button has the text `chart`; all charts if `chart` is `null`. */
   async showPeer(chart: string | null): Promise<void> {
     const buttons = this.page.locator('.gpu-dashboard-button:not(.gpu-dashboard-toolbar-button)');
     if (!(await buttons.first().isVisible())) {

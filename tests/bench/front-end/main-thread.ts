@@ -13,7 +13,9 @@ const PROFILES = new URL('../../../target/bench/', import.meta.url).pathname;
 export interface Cost {
   /** Processor time of the page's main thread (`TaskDuration`), in percent of one core. */
   percent: number;
-  /** The part of `percent` in scripts. `layout_percent` is the part in style and layout. */
+  /**
+   * The part of `percent` spent in scripts. `layout_percent` is the part spent in style and layout.
+   */
   script_percent: number;
   layout_percent: number;
   /**

@@ -266,7 +266,7 @@ fn socket_is_private_and_follows_no_links() {
         &["not a socket"],
     );
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
-    // A link to a socket is not followed either, because the socket could belong to another user.
+    // A link to a socket is not followed, because the socket could belong to another user.
     fs::remove_file(&link).unwrap();
     symlink(&socket, &link).unwrap();
     assert_refused_with(

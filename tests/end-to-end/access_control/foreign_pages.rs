@@ -88,7 +88,7 @@ fn page_of_other_origin_cannot_change_anything() {
             403,
             "{request}"
         );
-        // A form cannot set its own headers.
+        // An HTML form cannot set custom headers.
         let form = [own.as_str(), "Content-Type: text/plain"];
         assert_eq!(
             victim.request_status(request, &form, "{}"),

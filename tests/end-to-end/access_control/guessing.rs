@@ -116,7 +116,8 @@ fn wrong_passwords_only_block_their_address() {
         200,
         "a password that was right before is not blocked"
     );
-    // Made-up names share the limit of their address, and made-up addresses that of the proxy.
+    // Made-up names share the limit of their address, and made-up addresses share the limit of the
+    // proxy.
     let names: Vec<u16> = (0..90)
         .map(|number| sign_in("10.0.0.9", &format!("user{number}"), "wrong"))
         .collect();

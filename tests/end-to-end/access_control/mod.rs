@@ -126,7 +126,7 @@ fn start_server(arguments: &[&str]) -> Server {
     Server::start(gpumon_command(&all))
 }
 
-/// Returns the same command with a time limit, in case it starts instead of refusing.
+/// Returns the same command with a time limit, in case the server starts instead of refusing to.
 fn add_time_limit(command: &Command) -> Command {
     let mut bounded = Command::new("timeout");
     bounded

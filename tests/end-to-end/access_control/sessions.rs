@@ -74,8 +74,8 @@ fn sign_in_returns_protected_session_cookie() {
             .json()["name"],
         "token ana"
     );
-    // Another host of the domain could set a cookie without the prefix, so such a cookie is
-    // ignored.
+    // Another host of the domain could set a cookie without the `__Host-` prefix, so the server
+    // ignores cookies without it.
     assert_eq!(
         client
             .send_request(
@@ -269,7 +269,7 @@ async fn removing_token_ends_sessions_and_streams() {
         401
     );
     while stream.next_frame().await.is_some() {}
-    // The scope of the other token has changed, and so has that of its sessions.
+    // The scope of the other token has changed, and so has the scope of its sessions.
     let mark = |header: &str| {
         send_request(
             server.port,

@@ -21,8 +21,8 @@ fn run_observed_loads(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, 
     machine.sample_during(|| loads.iter().flat_map(result).collect())
 }
 
-/// Returns a reading if it was read between two moments. The reading covers a window that ended at
-/// that time.
+/// Returns a reading if it was read between two moments. The reading covers a window that ended
+/// when it was read.
 fn read_between(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
     let (value, at_ms) = match reading {
         Value::Object(_) => (&reading["value"], &reading["at_ms"]),
@@ -55,8 +55,8 @@ fn mean_during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns how much of something a load did per second: averaged over the whole time, and in its
-/// fastest runs only.
+/// Returns how much a load did per second, from its counter `what`: averaged over the whole time,
+/// and in its fastest runs only.
 ///
 /// On a machine with other work, the load waits for a CPU, and readings are between the two rates.
 fn compute_rates(load: &Value, what: &str) -> [f64; 2] {

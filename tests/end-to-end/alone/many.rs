@@ -40,8 +40,8 @@ fn one_and_64_gpus_are_listed_in_order() {
     }
 }
 
-/// Returns the anonymous memory of a process in bytes. It leaves out the code, because that of a
-/// debug build is larger.
+/// Returns the anonymous memory of a process in bytes. The program's code is not counted, because a
+/// debug build has more code.
 fn anonymous_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status

@@ -1,4 +1,4 @@
-//! Nodes that hang, end, send endless answers, or are no gpumon servers.
+//! Nodes that hang, end, send endless answers, or are not gpumon servers.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -17,7 +17,7 @@ fn start_node(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String
     start_node_with_request(move |stream, _| answer(stream))
 }
 
-/// The same as [`start_node`], but passes the head of the request to the function.
+/// Starts a node like [`start_node`], but passes the head of the request to the function.
 fn start_node_with_request(
     answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static,
 ) -> String {

@@ -23,10 +23,10 @@ fn start_fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
     ))
 }
 
-/// Options for a node on this machine without TLS.
+/// The URL template for a node on this machine without TLS.
 const PLAIN_NODE_URL: &str = "http://{host}:{port}/";
 
-/// Options for a node on this machine with TLS.
+/// The URL template for a node on this machine with TLS.
 const ENCRYPTED_NODE_URL: &str = "https://{host}:{port}/";
 
 /// An unused address of a second node. With two nodes on this host, their names contain their

@@ -31,7 +31,7 @@ fn fleet_matches_prometheus_and_is_queried_once() {
         compressed.head.contains("content-encoding: gzip")
             && compressed.head.contains("vary: accept-encoding")
     );
-    // JupyterLab adds a time to the address.
+    // JupyterLab appends the current time to the URL.
     assert_eq!(
         server
             .get("/api/v1/fleet/node?node=node1&1795493859530")
@@ -98,7 +98,8 @@ fn fleet_server_reads_no_gpus_and_is_readonly() {
         at_start > 3,
         "the first request must wait for readings: {at_start}"
     );
-    // Another query would have been sent within this time if there had been a request.
+    // Without requests, the server sends no queries. A request would have caused another query
+    // within this time.
     assert_eq!(asked_after(1500), at_start);
 }
 
@@ -284,7 +285,7 @@ fn local_server_shows_fleet_only_if_configured() {
 #[test]
 fn private_processes_hide_names_from_other_users() {
     let prometheus = FakePrometheus::with_instances(&["node1:9400"]);
-    // Behind a proxy, no client on the port counts as this user.
+    // Behind a proxy, no client on the port counts as the server's own user.
     let arguments = [
         "--show-processes",
         "own",

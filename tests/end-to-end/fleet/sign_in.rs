@@ -50,7 +50,8 @@ fn fleet_does_not_store_session_at_node() {
     for part in ["httponly", "samesite=strict", "max-age=2592000"] {
         assert!(set.split("; ").any(|found| found == part), "{part}: {set}");
     }
-    // Without a path and a domain, a browser returns the cookie only to where it came from.
+    // Without a path and a domain, a browser returns the cookie only to the host and path that have
+    // set it.
     assert!(!set.contains("path=") && !set.contains("domain="), "{set}");
     let cookie = node_session_cookie(&answer);
     assert_eq!(
@@ -117,8 +118,8 @@ fn fleet_token_is_default_unless_processes_are_private() {
         "token fleet",
         "an invalid session falls back to the fleet's token"
     );
-    // A viewer who signs in cannot use the fleet's token for it, and the viewer's own header is not
-    // forwarded.
+    // Signing in with a wrong token does not fall back to the fleet's token, and the viewer's own
+    // `Authorization` header is not forwarded.
     assert_eq!(sign_in(&server, &site, "wrong").status, 401);
     let bearer = format!("Authorization: Bearer {ANA_TOKEN}");
     assert_eq!(

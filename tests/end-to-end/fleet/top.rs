@@ -53,7 +53,8 @@ fn node_view_opens_with_fleet_token_and_returns() {
         30,
     );
     terminal.wait_for_text(&site.name);
-    // Sort by name, and filter by a job. The last row is the node, after one that does not exist.
+    // These keys sort by name and filter by a job. In the sorted table, the last row is the real
+    // node, and the row before is a node that does not exist.
     terminal.press("s/job:88123\r");
     terminal.wait_for_text("sorted by name");
     for leave in ["q", "\u{1b}"] {

@@ -1,9 +1,10 @@
-//! Compares gpumon's output with that of NVIDIA's nvidia-smi on other machines, over the values
-//! that their drivers had reported.
+//! Compares gpumon's output with captured output of NVIDIA's nvidia-smi from other machines, using
+//! the values that the drivers of these machines had reported.
 //!
 //! Each folder of `captures` has a scenario of the fake driver with the values of NVML, and a file
-//! for each form. The first line of a file is the command, and the output follows. Values that
-//! changed after `-q` are between the two, each as `! FUNCTION = VALUE`. A new form is a new file.
+//! for each command line. The first line of a file is the command, and the output follows. Values
+//! that changed after `-q` was captured are between the command and the output, each as `! FUNCTION
+//! = VALUE`. For a new command line, add a new file.
 //!
 //! The captures come from users of `github.com/utkuozdemir/nvidia_gpu_exporter` (MIT), who masked
 //! serials and UUIDs.

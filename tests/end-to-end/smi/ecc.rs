@@ -1,5 +1,5 @@
-//! The NVML call behind each field about memory errors. Every counter of the driver has a different
-//! value.
+//! Checks which NVML call provides each field about memory errors. Every counter of the driver has
+//! a different value.
 
 use std::fmt::Write as _;
 

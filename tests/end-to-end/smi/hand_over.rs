@@ -290,7 +290,7 @@ fn missing_real_tool_is_refused() {
             "{line}"
         );
     }
-    // The real tool is found after all of these.
+    // The real tool is found although all these folders precede it in `PATH`.
     let real = create_real_tool(&fake);
     let all = [&none[..], &[&real]].concat();
     assert_tool_was_reached(

@@ -313,7 +313,7 @@ fn server_responses_match_driver() {
         "processes must be in the order of their PIDs: {alone}"
     );
     let _server = Server::start_with_fake(&fake, &[]);
-    // The server reads values that are not part of the model with its second sample.
+    // The server reads values that are not part of the model only with its second sample.
     crate::support::wait_for_condition("the server has all records", || {
         snapshots::server_has_all_records(&fake)
     });

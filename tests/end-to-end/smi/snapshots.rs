@@ -10,7 +10,7 @@ use crate::support::{FakeNvml, stderr_text, stdout_text};
 
 const START_DELAY: Duration = Duration::from_hours(1);
 
-/// Compares the output of all forms over this scenario with the file of this name.
+/// Compares the output of all command lines in `forms`, over `scenario`, with the file `name`.
 #[track_caller]
 pub(super) fn check_snapshot(name: &str, scenario: &str, forms: &[&str]) {
     // The machine starts in the future, so its counters stay at zero even if the test is slow.
@@ -29,7 +29,7 @@ fn add_start_time(start: SystemTime, scenario: &str) -> String {
 }
 
 /// Compares the output for a machine that has run for two minutes, so that the driver's buffers are
-/// full. Values that have counted since then are removed.
+/// full. Counts that have grown since the start are removed.
 #[track_caller]
 pub(super) fn check_snapshot_after_two_minutes(name: &str, scenario: &str, forms: &[&str]) {
     compare_with_file(
@@ -91,7 +91,7 @@ fn compare_with_file(
     assert_same_lines(&kept, &shown);
 }
 
-/// Returns the output of all forms, with their exit codes.
+/// Returns the output of all command lines in `forms`, with their exit codes.
 pub(super) fn collect_output(fake: &FakeNvml, forms: &[&str]) -> String {
     forms
         .iter()
@@ -221,7 +221,7 @@ pub(super) fn assert_same_lines(expected: &str, shown: &str) {
     }
 }
 
-/// Returns whether the server's records are enough: without a library, there is no other source.
+/// Returns whether the server's records are complete enough for `smi -q` to work without NVML.
 pub(super) fn server_has_all_records(fake: &FakeNvml) -> bool {
     let mut look = fake.gpumon_command(&["smi", "-q"]);
     let output = look

@@ -40,8 +40,8 @@ impl FakeMachine {
             .iter()
             .map(|gpu| gpu["uuid"].as_str().unwrap())
             .collect();
-        // A small device, because the work of this processor would hardly be visible in percent of
-        // an H200's peak.
+        // The device is small, because the work that this CPU can do would hardly be visible in
+        // percent of an H200's peak.
         let small = "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16";
         let scenario = format!("devices = {}\nuuids = {uuids:?}\n{small}", uuids.len());
         Self {
@@ -54,7 +54,7 @@ impl FakeMachine {
         self.add_state(self.cuda.gpumon_command_with(&self.nvml, arguments))
     }
 
-    /// Returns the result of the work, and the samples of a collector that runs before, during and
+    /// Returns the result of `work`, and the samples of a collector that runs before, during and
     /// after it.
     pub(crate) fn sample_during<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Value>) {
         let records = self.nvml.path("records");
@@ -72,7 +72,8 @@ impl FakeMachine {
             || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
         wait_for_condition("the collector has written a sample", has_begun);
         let done = work();
-        // Readings that are taken once a second are taken once more.
+        // The collector reads some values once a second. It must read them once more after the
+        // work.
         thread::sleep(Duration::from_millis(2500));
         send_signal("-TERM", collector.id());
         collector.wait().unwrap();
@@ -147,7 +148,8 @@ impl FakeCuda {
     }
 }
 
-/// Runs the command. Returns its exit code, the JSON objects of its lines, and its errors.
+/// Runs the command. Returns its exit code, the JSON objects of its output lines, and its error
+/// output.
 pub(crate) fn run_json_lines(mut command: Command) -> (Option<i32>, Vec<Value>, String) {
     let output = command.output().unwrap();
     (

@@ -100,7 +100,7 @@ pub(super) fn try_exchange(
     stream.flush()?;
     let mut response = Vec::new();
     match stream.read_to_end(&mut response) {
-        // After a refused upgrade, the connection closes without the end that TLS requires.
+        // After a refused upgrade, the server closes the connection without TLS's `close_notify`.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !response.is_empty() => {}
         read => drop(read?),
     }

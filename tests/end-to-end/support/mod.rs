@@ -217,7 +217,7 @@ pub(crate) fn wait_for_condition(what: &str, mut condition: impl FnMut() -> bool
     }
 }
 
-/// Calls the function for each item, with this many threads.
+/// Calls `one` for each item of `all`, on `at_a_time` threads.
 pub(crate) fn run_in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -231,8 +231,8 @@ pub(crate) fn run_in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn
     });
 }
 
-/// The number of samples of repeated attempts. A busy machine skips samples, and some readings need
-/// several.
+/// The numbers of samples in successive attempts. A busy machine skips samples, and some readings
+/// need several.
 const SAMPLE_COUNTS: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
 /// Returns the first run in which some sample has every reading, up to that sample. `run` receives

@@ -11,7 +11,7 @@ pub(crate) struct Records(Vec<Value>);
 /// The present readings by path, for example `sample.power.draw_watts`. List items have `[]`.
 pub(crate) type PresentReadings = BTreeMap<String, BTreeSet<String>>;
 
-/// The reasons of absent readings by path. A failure of the driver is `driver_error 999`.
+/// The reasons why readings are absent, by path. A failure of the driver is `driver_error 999`.
 pub(crate) type AbsentReadings = BTreeMap<String, String>;
 
 impl FakeNvml {
@@ -71,8 +71,8 @@ impl Records {
             .collect()
     }
 
-    /// Returns the readings of one GPU that were present at any time, and the reasons of the
-    /// others. Some readings need two samples, and a busy machine may skip one.
+    /// Returns the readings of one GPU that were present at any time, and the reasons why the
+    /// others are absent. Some readings need two samples, and a busy machine may skip one.
     pub(crate) fn classify_readings(&self, gpu: usize) -> (PresentReadings, AbsentReadings) {
         let (mut present, mut absent) = (PresentReadings::new(), AbsentReadings::new());
         let samples = self

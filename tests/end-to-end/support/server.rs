@@ -67,7 +67,7 @@ impl Server {
         log
     }
 
-    /// Closes the other end of its standard error.
+    /// Closes the read end of the server's standard error.
     pub(crate) fn close_log(&mut self) {
         self.log = None;
     }

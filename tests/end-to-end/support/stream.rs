@@ -13,7 +13,7 @@ use super::TEST_TIMEOUT;
 
 pub(crate) struct Stream {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// The decompressor, because all binary messages are parts of one stream.
+    /// The decompressor of all binary messages, which together are one compressed stream.
     inflate: Decompress,
 }
 
@@ -22,7 +22,7 @@ impl Stream {
         Self::connect_with(format!("ws://localhost:{port}/api/v1/stream{query}")).await
     }
 
-    /// Connects with headers.
+    /// Connects with the URL and the headers of `request`.
     pub(crate) async fn connect_with(request: impl IntoClientRequest + Unpin) -> Self {
         let (socket, _) = timeout(TEST_TIMEOUT, connect_async(request))
             .await

@@ -42,8 +42,8 @@ impl Tty {
         Self::start_with_wrapper(&["setsid", "--ctty", "--wait"], command, columns, rows)
     }
 
-    /// Starts a command on a terminal that is not the controlling terminal, so that it gets no
-    /// signal when the terminal is closed.
+    /// Starts a command on a terminal that is not the controlling terminal, so that the command
+    /// gets no signal when the terminal is closed.
     pub(crate) fn start_without_session(command: &Command, columns: u16, rows: u16) -> Self {
         Self::start_with_wrapper(&["setsid", "--wait"], command, columns, rows)
     }
@@ -159,7 +159,7 @@ impl Tty {
             .contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
-    /// Returns the PID of the program. If `setsid` had to fork, it is that of its child.
+    /// Returns the PID of the program. If `setsid` had to fork, this is the PID of its child.
     pub(crate) fn pid(&self) -> u32 {
         let id = self.child.id();
         let children =

@@ -91,7 +91,7 @@ fn end_job(terminal: &mut Tty) {
     terminal.discard_output();
     terminal.press("kill %1\r");
     wait_for_condition("the job has ended", || process_state(&pid).is_none());
-    // The shell reports this before the next prompt.
+    // The shell reports the end of a job before the next prompt.
     terminal.press("\r");
     terminal.wait_for_text("Done");
 }
@@ -100,7 +100,8 @@ fn end_job(terminal: &mut Tty) {
 fn closed_terminal_ends_top_quietly() {
     let fake = FakeNvml::new("gpus = 1");
     let complaints = fake.path("complaints");
-    // The cases are: with the signal; without the signal but with something to draw; without both.
+    // The cases are: the program gets a signal; it gets no signal but has something to draw;
+    // neither.
     for (in_session, interval_ms) in [(true, "60000"), (false, "100"), (false, "60000")] {
         for into_file in [false, true] {
             let mut command = top_command(&fake, &["--interval-ms", interval_ms]);
@@ -132,7 +133,7 @@ fn closed_terminal_ends_top_quietly() {
 fn stopped_job_can_be_ended_or_continued() {
     let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_shell(&fake);
-    // Typed text is echoed, so the shell builds the expected text from two parts.
+    // Typed text is echoed, so the shell builds expected text such as `running: 1` from two parts.
     terminal.press("top\r");
     terminal.wait_for_text("WHAT");
     terminal.press("\u{1a}");

@@ -171,7 +171,8 @@ fn once_option_prints_single_frame() {
         "{}",
         stderr_text(&missing)
     );
-    // On a terminal, the output has its size and colors, and does not use the alternate screen.
+    // On a terminal, the output of `--once` uses the terminal's size and colors, but not the
+    // alternate screen.
     let mut terminal = Tty::start(&top_command(&fake, &["--once"]), 100, 30);
     terminal.wait_for_text("WHAT");
     assert!(terminal.wait_for_end().success());
@@ -280,7 +281,7 @@ fn setup_preserves_other_settings() {
         30,
     );
     terminal.wait_for_text("WHAT");
-    // Open the setup with F2, and go to the third page.
+    // F2 opens the setup, and two tabs lead to its third page.
     terminal.press("\u{1b}OQ");
     terminal.wait_for_text("[x] memory");
     terminal.press("\t\t");
@@ -372,7 +373,7 @@ fn any_terminal_size_is_supported() {
 #[test]
 fn unreadable_settings_are_fatal_only_if_named() {
     let fake = FakeNvml::new("gpus = 1");
-    // A directory is not a valid file.
+    // A directory is not a valid settings file.
     std::fs::create_dir_all(fake.path("config/gpumon/config.toml")).unwrap();
     let mut terminal = Tty::start(&top_command(&fake, &[]), 160, 30);
     terminal.wait_for_text("is not a regular file");

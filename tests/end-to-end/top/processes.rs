@@ -116,7 +116,7 @@ fn process_in_other_namespace_is_not_called_ended() {
 fn host_usage_is_shown_for_all_users() {
     use std::os::unix::process::CommandExt;
     let mut busy = Command::new("sh");
-    // The process ends by itself, even if the test fails.
+    // The limit of CPU time ends the process, even if the test fails.
     busy.args(["-c", "ulimit -t 20; while :; do :; done"]);
     // Only root can start a process of another user.
     if rustix::process::geteuid().is_root() {
@@ -170,7 +170,7 @@ fn host_usage_is_shown_for_all_users() {
 
 #[test]
 fn process_tree_contains_parent_shell() {
-    // The process ends by itself, even if the test fails.
+    // The process ends after a minute, even if the test fails.
     let mut shell = Command::new("sh");
     let mut shell = shell
         .args(["-c", "sleep 60 & echo $!; wait"])

@@ -63,7 +63,7 @@ impl Code {
 /// The result of a call within this library.
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
 
-/// Returns the code for the caller.
+/// Returns the return code of a call with this outcome.
 pub(crate) fn to_return_code(outcome: Outcome) -> c_int {
     outcome.err().map_or(0, |code| code.0)
 }

@@ -163,7 +163,7 @@ impl State {
         Ok(())
     }
 
-    /// Allocates the host memory for a charged amount.
+    /// Allocates host memory for `bytes` that were already taken from the budget.
     pub(crate) fn allocate_block(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the size is not 0.
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// Counts a kernel, and returns the effects of faults.
+    /// Counts the start of a kernel, and returns the effects of faults on this kernel.
     pub(crate) fn count_launch(&mut self, kernel: &str) -> Outcome<FaultEffects> {
         self.check_usable()?;
         let mut fate = FaultEffects::default();

@@ -30,7 +30,7 @@ struct PhysicalMemory {
     device: u32,
     bytes: usize,
     memory: OwnedFd,
-    /// Whether the creator has not released it yet.
+    /// Whether the creator has not released its reference yet.
     is_held: bool,
     mappings: usize,
 }
@@ -76,7 +76,7 @@ impl VirtualMemory {
         Ok(place)
     }
 
-    /// Releases reserved addresses without a mapping.
+    /// Releases reserved addresses, to which no memory may be mapped.
     pub(crate) fn release_addresses(&mut self, address: usize, bytes: usize) -> Outcome {
         let is_mapped = self.mapped.range(address..address + bytes).next().is_some();
         if is_mapped || self.reserved.get(&address) != Some(&bytes) {
@@ -87,7 +87,7 @@ impl VirtualMemory {
         unsafe { munmap(to_pointer(address), bytes) }.map_err(|_| Code::INVALID_VALUE)
     }
 
-    /// Maps memory to reserved addresses without a mapping.
+    /// Maps physical memory to reserved addresses that have no mapping yet.
     pub(crate) fn map_memory(&mut self, address: usize, bytes: usize, handle: u64) -> Outcome {
         let is_inside = self.reserved.range(..=address).next_back();
         let is_inside = is_inside.is_some_and(|(begin, size)| address + bytes <= begin + size);

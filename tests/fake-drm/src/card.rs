@@ -8,7 +8,7 @@ use std::{
 
 use crate::tree::{self, Tree};
 
-/// A simulated GPU. [`crate::products`] has complete ones, to which files can be added.
+/// A simulated GPU. [`crate::products`] has complete cards, to which files can be added.
 #[derive(Debug, Clone)]
 pub struct Card {
     driver: &'static str,

@@ -1,9 +1,9 @@
 //! Simulated `/sys` and `/proc` files of machines with AMD and Intel GPUs, for tests.
 //!
 //! A [`Tree`] contains the files of a machine. [`products`] provides its cards, [`Process`] the
-//! programs that use them, and [`kfd`] the compute nodes for `ROCm`. [`scenario`] combines them to
-//! whole machines. All values are invented, in the formats of the kernel drivers. All functions
-//! panic if the files cannot be written.
+//! programs that use them, and [`kfd`] the compute nodes for `ROCm`. [`scenario`] combines all of
+//! these into whole machines. All values are invented, in the formats of the kernel drivers. All
+//! functions panic if the files cannot be written.
 
 #![allow(clippy::missing_panics_doc)]
 

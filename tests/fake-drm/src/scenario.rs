@@ -120,8 +120,8 @@ pub fn add_apu(tree: &Tree) {
     tree.add_process(&Process::new(2300, "llama-server").open_card(128, &client));
 }
 
-/// Adds an MI300X and Intel GPUs, and returns the package of the MI300X. Tests add NVIDIA GPUs by
-/// the fake library.
+/// Adds an MI300X and Intel GPUs, and returns the package of the MI300X. Tests add NVIDIA GPUs with
+/// the fake NVML library.
 pub fn add_gpus_of_several_vendors(tree: &Tree) -> Package {
     let address = "0000:83:00.0";
     let package = Package::make_mi300x(address, 2, 129);

@@ -45,7 +45,8 @@ impl Account {
         Self { own, shared }
     }
 
-    /// Takes memory of a device with `total_bytes`. Returns `false` if less than `bytes` are free.
+    /// Takes `bytes` of the memory of a device that has `total_bytes` in total. Returns `false` if
+    /// less than `bytes` are free.
     pub fn take_memory(&mut self, device: &str, bytes: u64, total_bytes: u64) -> bool {
         let _lock = self.lock();
         let is_there = bytes <= self.find_free_bytes(device, total_bytes);

@@ -7,8 +7,8 @@ use std::array;
 
 use crate::activity::{Activity, COUNTER_COUNT, Load, Peaks};
 
-/// The number of words before the spans: their number, the counters, the time up to which these
-/// count, and the peaks.
+/// The number of words before the spans: the number of spans, the counters, the time up to which
+/// the counters are valid, and the peaks.
 const HEADER_WORDS: usize = 1 + COUNTER_COUNT + 1 + 3;
 const SPAN_WORDS: usize = 4;
 
@@ -39,7 +39,7 @@ impl ActivityFile {
         }
     }
 
-    /// Adds a span that starts now or later. The times must have been counted until now before.
+    /// Adds a span that starts now or later. The times must already have been counted up to now.
     pub(crate) fn add_span(&mut self, span: Span) {
         self.spans.push(span);
     }
@@ -104,7 +104,7 @@ impl ActivityFile {
     }
 
     /// Parses a file. Returns `None` if nothing has been written yet. Bytes after the expected end
-    /// are ignored, because they remain from a longer version.
+    /// are ignored, because they remain from a longer version of the file.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let words: Vec<_> = bytes
             .as_chunks::<8>()

@@ -1,4 +1,4 @@
-//! Recording of a process's activity on devices while it happens.
+//! Records a process's device activity as it happens.
 
 use std::{
     collections::BTreeMap,
@@ -74,7 +74,7 @@ impl ActivityWriter {
         begun
     }
 
-    /// Records the end of a kernel or copy, and what it did.
+    /// Records the end of a kernel or copy, and the activity that it caused.
     pub fn end_work(&mut self, device: &str, begun: RunningWork, did: Activity) {
         self.change_file(device, |page, now_ns| {
             page.end_span(begun.from_ns, begun.load, now_ns);
@@ -94,8 +94,8 @@ impl ActivityWriter {
         });
     }
 
-    /// Changes the file of a device. It is overwritten in place with a single write, which takes
-    /// microseconds, so that even thousands of short kernels can be recorded. The lock covers
+    /// Changes the file of a device. The file is overwritten in place with a single write, which
+    /// takes microseconds, so that even thousands of short kernels can be recorded. The lock covers
     /// reading the clock and writing, because a reader in between would count time of a kernel that
     /// has already ended.
     fn change_file(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {

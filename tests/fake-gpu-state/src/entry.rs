@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The extension of the files of processes.
+/// The extension of the files with the memory that processes have taken.
 pub(crate) const ENTRY_SUFFIX: &str = "held";
 
 /// The memory that one process has taken.
@@ -27,7 +27,7 @@ pub(crate) struct AccountEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
     pub pid: u32,
-    /// The bytes that it has taken.
+    /// The bytes that the process has taken.
     pub bytes: u64,
 }
 
@@ -121,7 +121,7 @@ mod tests {
         while read_start_time(child.id()).is_some() {}
         assert_eq!(list_holders(folder.path(), "GPU-a"), []);
         child.wait().unwrap();
-        // The start time shows that the PID belongs to another process now.
+        // The start time shows that the PID has been reused by another process.
         AccountEntry {
             started: 1,
             ..AccountEntry::new_for_this_process()

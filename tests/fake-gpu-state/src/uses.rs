@@ -166,7 +166,7 @@ mod tests {
             .unwrap()
             .path();
         let name = page.file_name().unwrap().to_str().unwrap();
-        // The start time shows that the PID belongs to another process now.
+        // The start time shows that the PID has been reused by another process.
         let since = name.split('-').nth(1).unwrap();
         fs::copy(&page, folder.path().join(name.replace(since, "1"))).unwrap();
         fs::remove_file(&page).unwrap();

@@ -25,7 +25,7 @@ const INVALID_ARGUMENT: u16 = 3;
 const RESOURCE_EXHAUSTED: u16 = 8;
 const UNIMPLEMENTED: u16 = 12;
 
-/// The size of the flag and the length before a message.
+/// The size of the prefix of a message: a flag and the message's length.
 const PREFIX_BYTES: usize = 5;
 
 type GrpcResponse = Response<BoxBody<Bytes, Infallible>>;

@@ -1,4 +1,5 @@
-//! Answers of NVML: those of the simulation, and those that only nvidia-smi queries.
+//! Answers to NVML queries: those of the simulation, and fixed ones for queries that only
+//! nvidia-smi sends.
 
 use std::sync::Arc;
 
@@ -179,7 +180,7 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             list(&clocks.collect::<Vec<_>>())
         }
         Q::SupportedGraphicsClocks(_) => Err(Code::NOT_FOUND),
-        // Boards from Ampere on count these errors by unit of the chip. Here, all are in the
+        // Boards from Ampere on count these errors by unit of the chip. Here, all errors are in the
         // caches.
         Q::SramEccErrors => {
             let counts = identity.ecc && identity.architecture >= Architecture::Ampere;

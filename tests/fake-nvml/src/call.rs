@@ -1,7 +1,7 @@
 //! The common part of all exported functions.
 //!
-//! A call is counted, takes its time, and hangs or crashes if a fault requires it. Only then is it
-//! answered or refused.
+//! A call is counted, is delayed by its latency, and hangs or crashes if a fault requires it. Only
+//! then is it answered or refused.
 
 use std::{
     hint, process, ptr,
@@ -55,7 +55,8 @@ impl Gpu {
             return state;
         };
         let holders = fake_gpu_state::list_holders(folder, &self.identity().uuid);
-        // Notes are taken with a delay, so the clock comes from the current moment.
+        // The activity of a period is recorded with a delay, so the clock is that of the current
+        // moment.
         let sm_mhz = self.total_activity().and_then(|moment| moment.sm_mhz());
         let state = held::add_processes(state, &holders, sm_mhz);
         match self.latest_period_activity() {
@@ -64,12 +65,13 @@ impl Gpu {
         }
     }
 
-    /// Returns the latest note of real processes' activity; `None` if there has never been any.
+    /// Returns the latest recorded period of real processes' activity; `None` if there has never
+    /// been any.
     pub(crate) fn latest_period_activity(&self) -> Option<PeriodActivity> {
         self.session.notes.as_ref()?.last_period(self.index)
     }
 
-    /// Returns all notes, the oldest first.
+    /// Returns all recorded periods of real processes' activity, the oldest first.
     pub(crate) fn period_activities(&self) -> Vec<PeriodActivity> {
         self.session
             .notes
@@ -116,7 +118,8 @@ impl Gpu {
     }
 }
 
-/// Returns the handle of a GPU or a MIG device. It is no address, but contains the indices.
+/// Returns the handle of a GPU or a MIG device. The handle is not an address, but contains the
+/// indices.
 pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     ptr::without_provenance_mut(match instance {
         None => gpu as usize + 1,
@@ -167,7 +170,7 @@ pub(crate) fn system(
     to_return_code(allowed.and_then(|()| body(session)))
 }
 
-/// Executes a function about a whole GPU. It fails for MIG devices.
+/// Executes a function about a whole GPU. The call fails for MIG devices.
 pub(crate) fn device(
     function: &'static str,
     handle: nvmlDevice_t,

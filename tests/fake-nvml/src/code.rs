@@ -23,7 +23,7 @@ impl Code {
     pub(crate) const ARGUMENT_VERSION_MISMATCH: Self = Self(25);
 }
 
-/// Returns the code for the caller.
+/// Returns the return code of a call with this outcome.
 pub(crate) fn to_return_code(outcome: Outcome) -> nvmlReturn_t {
     outcome.err().map_or(0, |code| code.0)
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The maximum age of the file while calls are made.
+/// The maximum age of the file with the counts while calls are made.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The counters and their file. Without a file, calls are not counted.

@@ -28,7 +28,7 @@ pub(crate) struct ActivityRates {
     pub(crate) tensor_double_percent: f64,
     /// The counters of the hardware.
     pub(crate) counters: Counters,
-    /// The share of time in which something of a process ran, in percent, by PID.
+    /// The share of time in which a kernel or a copy of each process ran, in percent, by PID.
     pub(crate) by_pid: Vec<(u32, f64)>,
 }
 
@@ -59,7 +59,7 @@ impl TotalActivity {
         }
     }
 
-    /// Returns the clock of multiprocessors in use.
+    /// Returns the multiprocessors' peak clock in MHz; `None` before the first activity.
     pub(crate) fn sm_mhz(&self) -> Option<u32> {
         self.uses.as_ref().map(|uses| uses.peaks.sm_mhz as u32)
     }

@@ -120,7 +120,7 @@ impl Answered {
         Ok(Self { value, given })
     }
 
-    /// Writes one of several values.
+    /// Writes the value with index `place` of the answer's `count` values.
     ///
     /// # Safety
     /// The pointer is null or points to a value, with its version filled in if it has one.
@@ -159,7 +159,7 @@ impl Answered {
             let mut item = T::new_zeroed();
             item.fill(numbers).map(|()| item)
         };
-        // A scenario has one number for each item.
+        // A scenario's answer has one number for each item.
         let size = if self.given.is_some() { 1 } else { T::COUNT };
         let all = self.value.numbers().chunks(size).map(item);
         all.collect::<Option<_>>()
@@ -190,7 +190,7 @@ impl Answered {
 pub(crate) unsafe trait Filled: Sized {
     /// The version that the caller fills in.
     const VERSION: Option<u32> = None;
-    /// The number of its numbers.
+    /// The number of integers from which the value is made.
     const COUNT: usize = 1;
 
     /// Fills in numbers. Returns `None` if there are too few or too many, if they are too large, or
@@ -199,7 +199,7 @@ pub(crate) unsafe trait Filled: Sized {
         None
     }
 
-    /// Fills in an answer.
+    /// Fills in the value from an answer.
     fn read(&mut self, answer: &Value) -> Option<()> {
         self.fill(answer.numbers())
     }
@@ -252,7 +252,7 @@ pub(crate) struct UnrepairableMemory {
     is_unrepairable: c_uint,
 }
 
-/// The address of a retired page. In an answer, its time comes first.
+/// The address of a retired page. In an answer, the address comes after the time of the page.
 #[repr(C)]
 pub(crate) struct UntimedPage {
     address: c_ulonglong,

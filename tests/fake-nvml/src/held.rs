@@ -39,7 +39,8 @@ pub(crate) fn add_processes(
     Arc::new(state)
 }
 
-/// Replaces the scenario's activity in the state by that of the latest note.
+/// Replaces the scenario's activity in the state with the latest recorded activity of real
+/// processes.
 pub(crate) fn apply_period_activity(state: Arc<GpuState>, note: &PeriodActivity) -> Arc<GpuState> {
     let mut state = Arc::unwrap_or_clone(state);
     (state.gpu_percent, state.memory_percent) = (note.gpu_percent, note.memory_percent);

@@ -17,7 +17,7 @@ const BUILT_NAME: &str = "libfake_nvml.so";
 ///
 /// If no function is hidden, the file is a link. Otherwise it is a copy of the parts that the
 /// loader maps. In its table of dynamic symbols, the hidden functions have other names, so `dlsym`
-/// does not find them. It looks like the library of a driver that never had these functions.
+/// does not find them. The copy looks like the library of a driver that never had these functions.
 ///
 /// # Panics
 /// Panics if the library is not built, cannot be copied, or does not export a function in `hidden`.

@@ -1,5 +1,5 @@
-//! Notes of each GPU's activity, which are taken every 200 ms and kept for a while. The real driver
-//! does the same, so its utilization changes in steps.
+//! The recent activity of each GPU in periods of 200 ms. The real driver also measures in periods,
+//! so its utilization changes in steps.
 
 use std::{
     collections::VecDeque,
@@ -13,9 +13,9 @@ use gpumon_probe::vendor::sim::Machine;
 
 use crate::done::{ActivityRates, TotalActivity};
 
-/// The interval of notes in milliseconds.
+/// The length of a period in milliseconds.
 pub(crate) const PERIOD_MS: u64 = 200;
-/// The number of notes that are kept.
+/// The maximum number of periods that are kept for a GPU.
 const MAX_PERIODS: usize = 71;
 
 /// The activity of one GPU in one period.
@@ -31,13 +31,13 @@ pub(crate) struct PeriodActivity {
     pub(crate) busy: Vec<(u32, u32)>,
 }
 
-/// The notes of all GPUs, the oldest first. A GPU has none before its first activity.
+/// The recorded periods of all GPUs, the oldest first. A GPU has none before its first activity.
 #[derive(Debug)]
 pub(crate) struct ActivityHistory(Vec<Mutex<VecDeque<PeriodActivity>>>);
 
 impl ActivityHistory {
-    /// Starts a thread that takes notes of the activity in this folder. The thread runs as long as
-    /// the library is loaded.
+    /// Starts a thread that records the activity in this folder. The thread runs as long as the
+    /// library is loaded.
     pub(crate) fn start(folder: PathBuf, machine: &Machine) -> Arc<Self> {
         let gpus: Vec<_> = (0..machine.world.gpu_count())
             .map(|gpu| machine.world.gpu_identity(gpu).clone())
@@ -72,12 +72,12 @@ impl ActivityHistory {
         notes
     }
 
-    /// Returns the latest note of a GPU.
+    /// Returns the latest recorded period of a GPU.
     pub(crate) fn last_period(&self, gpu: u32) -> Option<PeriodActivity> {
         self.lock_periods(gpu as usize).back().cloned()
     }
 
-    /// Returns all notes of a GPU.
+    /// Returns all recorded periods of a GPU.
     pub(crate) fn all_periods(&self, gpu: u32) -> Vec<PeriodActivity> {
         self.lock_periods(gpu as usize).iter().cloned().collect()
     }

@@ -27,9 +27,9 @@ pub(crate) struct Session {
     /// The folder with memory and activity of real processes; `None` if all processes are
     /// simulated.
     pub(crate) state_folder: Option<PathBuf>,
-    /// The notes of their activity.
+    /// The recorded activity of real processes; `None` if all processes are simulated.
     pub(crate) notes: Option<Arc<ActivityHistory>>,
-    /// The number of initializations without a shutdown.
+    /// The number of initializations that no shutdown has ended.
     users: AtomicU32,
 }
 

@@ -14,7 +14,7 @@ pub struct Scenario {
     pub title: &'static str,
     /// A sentence that describes the visible effect.
     pub shows: &'static str,
-    /// The cause of the effect.
+    /// The reason why the demonstration runs out of memory.
     pub cause: &'static str,
     /// The remedies, including the settings of frameworks.
     #[serde(rename = "cures")]

@@ -22,8 +22,8 @@ use crate::{
 
 /// The maximum number of points in a history, sufficient for the dot columns of a wide terminal.
 const MAX_POINTS: u32 = 500;
-/// The history is requested again when the chart has moved by the time range divided by this
-/// number, but not outside the intervals below.
+/// The history is requested again each time the chart has scrolled by the time range divided by
+/// `REFRESH_DIVISOR`. The interval between requests is limited to the two constants below.
 const REFRESH_DIVISOR: u32 = 100;
 const MIN_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_INTERVAL: Duration = Duration::from_mins(10);

@@ -522,7 +522,7 @@ it('user row sums owners, counts shared GPU once', () => {
   const rows = ownerRows(answer, held, 'jobs', '');
   expect(sortOwners(rows, 'gpu_hours', false).at(-1)?.name).toBe('Slurm job 2');
   expect(sortOwners(rows, 'gpu_hours', true).at(-1)?.name).toBe('Slurm job 2');
-  // The filter also matches the nodes of the GPUs that owners currently use.
+  // The filter also finds an owner by a node whose GPUs the owner uses now.
   const former = ownerRows(answer, held, 'jobs', 'job:3');
   expect(filterOwners(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
   const only = ownerRows(answer, held, 'jobs', 'node-0001');

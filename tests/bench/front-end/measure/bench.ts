@@ -6,7 +6,7 @@ import type { JupyterServer } from '../../../browser/src/jupyter';
 
 export interface Bench {
   browser: Browser;
-  /** The server with gpumon and eight GPUs. `peer` is that with the peer. */
+  /** The server with gpumon and eight GPUs. `peer` is the server with NVDashboard. */
   gpumon: JupyterServer;
   peer: JupyterServer;
   /** Duration of a continuous measurement, in seconds. */

@@ -1,4 +1,6 @@
-/** The size of the JavaScript that a browser downloads, compressed as by a server. */
+/**
+ * The size of the JavaScript that a browser downloads, compressed in the same way as by a server.
+ */
 
 import { MAX_EARLY_KB, downloadedKilobytes } from '../../../browser/src/downloads';
 import { notebookOf } from '../../../browser/src/notebook-file';

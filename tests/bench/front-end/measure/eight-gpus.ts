@@ -52,8 +52,8 @@ export async function measureEightGpus({ browser, gpumon, seconds }: Bench): Pro
 }
 
 /**
- * Measures one chart of the peer with a driver that answers at once. With a slow driver, the peer
- * would wait and draw less.
+ * Measures one chart of the peer with a driver that answers immediately. With a slow driver, the
+ * peer would wait and draw less.
  */
 async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
   const gpus = new Gpus(8, FAST_DRIVER);

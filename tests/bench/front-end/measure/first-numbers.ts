@@ -19,7 +19,7 @@ const REPETITIONS = 7;
 
 interface PaintTimes {
   numbers_ms: number;
-  /** The rows of many GPUs have no lines, so this is `null`. */
+  /** `null` with many GPUs, because their rows have no lines. */
   line_ms: number | null;
 }
 

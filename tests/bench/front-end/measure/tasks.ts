@@ -17,18 +17,21 @@ import { printNote, printRow } from '../rows';
 import type { Bench } from './bench';
 
 /**
- * The time of one click by a person in the keystroke-level model: first thinking (`THINK_S`),
- * then pointing and clicking.
+ * The time in seconds that a person needs to point and click in the keystroke-level model, after
+ * thinking for `THINK_S`.
  */
 const CLICK_S = 1.1;
 const THINK_S = 1.35;
 /** The duration of the run in the task that compares power, in seconds. */
 const RUN_S = 15;
-/** The position of the run in a chart of two minutes. Some time has passed since its end. */
+/**
+ * The start and end of the run in a chart of two minutes, as fractions of its width. Some time has
+ * passed since the run's end.
+ */
 const RUN_AT: [from: number, to: number] = [0.6, 0.75];
 const HOLDER = 'train.ipynb';
 
-/** A user who works on one task. The time starts with the construction. */
+/** A user who works on one task. The time starts when the object is created. */
 class Person {
   private clicks = 0;
   private readonly from_ms = performance.now();
@@ -68,7 +71,10 @@ class Person {
     );
   }
 
-  /** Returns the clicks, the seconds of the machine, and the resulting seconds of a person. */
+  /**
+   * Returns the number of clicks, the seconds that the machine took, and the seconds that a person
+   * would take in total.
+   */
   summary(): string {
     const machine_s = (performance.now() - this.from_ms) / 1000;
     const person_s = this.clicks * (CLICK_S + THINK_S) + machine_s;
@@ -109,7 +115,7 @@ const TASKS: Record<string, (person: Person) => Promise<void>> = {
   },
 };
 
-/** Returns the row of the notebook with most of a GPU's memory. */
+/** Returns the row of the notebook that uses the largest part of a GPU's memory. */
 function notebookRow(page: Page, gpu: number): Locator {
   const rows = page
     .getByTestId('gpumon-notebook-table')
@@ -161,7 +167,7 @@ export async function measureTasks({ browser, peer }: Bench): Promise<void> {
 }
 
 /**
- * Returns a scenario with eight busy GPUs. The third has the memory of a notebook, and the sixth is
+ * Returns a scenario with eight busy GPUs. A notebook uses memory of the third, and the sixth is
  * throttled because it is too hot.
  */
 function busyGpus(holder: number, other: number): string {

@@ -24,7 +24,7 @@ pub(crate) struct Client {
 enum ConnectionPhase {
     Connecting,
     Asked,
-    /// The client is between two frames, or in the header of one.
+    /// The client is between two frames, or within a frame's header.
     Frames,
     /// The client is in a frame with this many remaining bytes.
     Within(FrameKind, usize),
@@ -142,7 +142,8 @@ impl Client {
         }
     }
 
-    /// Returns whether the handshake is complete. Bytes after the answer are kept.
+    /// Parses the server's response to the handshake. Returns whether the handshake is complete.
+    /// Bytes after the response are kept.
     fn finish_handshake(&mut self, on: &mut impl FnMut(ClientEvent)) -> bool {
         let end = self
             .head

@@ -60,8 +60,8 @@ impl Crowd {
         self.receiver.bytes
     }
 
-    /// Connects `count` clients at `per_second`. Waits until each has received a hello frame or has
-    /// failed.
+    /// Connects `count` clients at a rate of `per_second`. Waits until each client has received a
+    /// hello frame or has failed.
     pub(crate) fn connect_clients(
         &mut self,
         count: usize,

@@ -1,8 +1,8 @@
 //! `gpumon-load`: a load generator that connects thousands of clients to one server.
 //!
-//! A single thread reads all connections, and only parses the beginning of each frame. So it needs
-//! little processor time, which the measured server needs, too. Every command prints one JSON
-//! object.
+//! A single thread reads all connections, and only parses the beginning of each frame. So the load
+//! generator leaves most of the processor time to the measured server. Every command prints one
+//! JSON object.
 //!
 //! - [`stream`], [`half_open`] and [`readers`] are the commands.
 //! - [`crowd`] manages many clients, and [`client`] is one of them. [`frame`] parses the beginnings

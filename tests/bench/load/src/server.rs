@@ -48,7 +48,7 @@ impl Server {
     /// Starts a nonblocking connection.
     ///
     /// # Errors
-    /// Returns an error if the server refuses the connection at once, and `EAGAIN` if too many
+    /// Returns an error if the server refuses the connection immediately, and `EAGAIN` if too many
     /// connections are pending at a unix socket.
     pub(crate) fn start_connection(&self) -> nix::Result<OwnedFd> {
         match self {

@@ -1,5 +1,5 @@
-//! Known differences between gpumon's output and that of the real tool, with reasons. If a line is
-//! equal again, it must be removed from the list.
+//! Known differences between gpumon's output and that of the real tool, with reasons. A difference
+//! that no longer exists must be removed from the list.
 
 /// A value that gpumon shows differently.
 struct Difference {

@@ -13,8 +13,8 @@ use crate::{
     state::state,
 };
 
-/// A stream with its captured kernels while it is being captured. All other work is complete when a
-/// call returns.
+/// The kernels that a stream has captured, or `None` if it is not being captured. All other work is
+/// complete when a call returns.
 pub(super) type Stream = Option<Vec<Node>>;
 
 /// A kernel in a graph.
@@ -53,8 +53,8 @@ pub(super) unsafe fn capture_kernel(
     true
 }
 
-/// Returns an error for a stream that is being captured, for operations that a graph does not
-/// support.
+/// Returns an error if the stream is being captured, because a graph does not support the
+/// operation.
 pub(super) fn check_not_capturing(stream: Handle) -> Outcome {
     // SAFETY: every stream comes from `cuStreamCreate`.
     if unsafe { &*stream.cast::<Stream>() }.is_none() {

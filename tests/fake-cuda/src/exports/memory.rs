@@ -14,7 +14,7 @@ use crate::{
     state::{current_device, state},
 };
 
-/// The number of bytes that one block of a fill writes.
+/// The maximum number of bytes that one block of a fill writes.
 const MAX_COPIED_BYTES: usize = 16 << 10;
 
 #[unsafe(no_mangle)]

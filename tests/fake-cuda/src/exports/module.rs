@@ -25,7 +25,7 @@ pub(super) type Kernel = (&'static str, KernelFunction);
 /// The first bytes of machine code.
 const ELF_MAGIC: &str = "\x7fELF";
 
-/// The error for a text without a kernel, which is no PTX. It is written into the first buffer of
+/// The error for a text without a kernel, which is not PTX. It is written into the first buffer of
 /// the options.
 const COMPILER_ERROR: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
 
@@ -160,7 +160,7 @@ unsafe extern "C" fn cuFuncGetAttribute(
     to_return_code(known.and_then(|known| unsafe { write_value(value, known) }))
 }
 
-/// Returns the number of blocks with 2048 threads together.
+/// Returns the number of blocks that have 2048 threads in total.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     blocks: *mut c_int,

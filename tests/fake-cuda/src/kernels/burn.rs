@@ -13,15 +13,15 @@ pub(super) const KERNELS: &[Known] = &[
     ("burn_compare", |given, _| compare_products(given)),
 ];
 
-/// Arguments: the products, and their packs in total.
+/// Arguments: the products, and the number of packs in all of them.
 fn poison_products(given: Arguments) -> (u64, usize) {
     let products = given.array_at::<Pack>(0, given.read_argument(1));
     products.fill([POISON; 4]);
     (given.read_argument(0), size_of_val(products))
 }
 
-/// Arguments: the number of wrong words, the products, the reference, its packs, the number of
-/// products.
+/// Arguments: the number of wrong words, the products, the reference, the number of packs in the
+/// reference, the number of products.
 fn compare_products(given: Arguments) -> (u64, usize) {
     let (packs, count): (u64, u64) = (given.read_argument(3), given.read_argument(4));
     let (wrong, products) = (

@@ -27,7 +27,8 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments(pub(crate) *const *const c_void);
 
-/// Executes a kernel. Returns the address of its output and the number of bytes.
+/// A function that executes a kernel. It returns the address of the kernel's output and the number
+/// of bytes.
 pub(crate) type KernelFunction = fn(Arguments, blocks: u64) -> (u64, usize);
 
 pub(crate) type Known = (&'static str, KernelFunction);

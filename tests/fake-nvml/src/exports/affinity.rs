@@ -12,7 +12,7 @@ use crate::{
     out::{items, put_list},
 };
 
-/// The CPUs of a socket, which is a NUMA node. Those of two sockets fit into one word.
+/// The number of CPUs of a socket, which is a NUMA node. The CPUs of two sockets fit into one word.
 const CPUS_PER_SOCKET: u32 = 32;
 
 /// Returns the socket of a GPU.

@@ -1,4 +1,4 @@
-//! The buffers of readings that the driver records by itself.
+//! The buffers of readings that the driver records on its own.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -76,8 +76,8 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
     })
 }
 
-/// Returns the values after a moment, the oldest first: notes of real processes, or values of the
-/// scenario.
+/// Returns the values after a moment, the oldest first: recorded activity of real processes, or
+/// values of the scenario.
 fn list_recorded_values(
     gpu: &Gpu,
     metric: TraceMetric,

@@ -1,4 +1,4 @@
-//! Events, which the driver reports by itself.
+//! Events, which the driver reports on its own.
 //!
 //! All functions about event sets take one lock, as in the driver, and a wait holds the lock until
 //! it returns.

@@ -1,7 +1,7 @@
 //! GPU Performance Monitoring: samples, and the metrics between two samples.
 //!
-//! Like driver 580, it crashes if two threads use it at the same time, even for two GPUs. Unlike
-//! the driver, it always crashes then.
+//! Like driver 580, the library crashes if two threads use GPM at the same time, even for two GPUs.
+//! Unlike the driver, it crashes every time this happens.
 
 use std::{
     ffi::c_uint,
@@ -47,10 +47,10 @@ const MIB: f64 = (1 << 20) as f64;
 /// The minimum duration of a call, so that unsynchronized calls overlap.
 const MIN_CALL_TIME: Duration = Duration::from_micros(300);
 
-/// Whether a thread is inside.
+/// Whether a thread is inside a GPM function.
 static IS_OCCUPIED: AtomicBool = AtomicBool::new(false);
 
-/// A guard of the only thread inside.
+/// A guard that exists while a thread is inside a GPM function.
 struct GpmGuard;
 
 impl GpmGuard {

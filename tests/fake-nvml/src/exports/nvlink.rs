@@ -60,7 +60,8 @@ unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
         find_link(gpu, 0)?;
-        // SAFETY: both versions have this field, whether the traffic of the links is encrypted.
+        // SAFETY: both versions have this field, which states whether the traffic of the links is
+        // encrypted.
         unsafe { (&raw mut (*info).isNvleEnabled).write(0) };
         if version == INFO_V2 {
             // SAFETY: this version of the structure has this field, the number of firmware entries.

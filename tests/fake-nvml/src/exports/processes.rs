@@ -84,7 +84,8 @@ macro_rules! lists {
                     computeInstanceId: process.mig.map_or(NO_INSTANCE, |instance| instance.compute_instance),
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
-                // The list of a MIG device has only its own processes, that of a GPU all.
+                // The list of a MIG device has only its own processes; the list of a GPU has all
+                // processes.
                 let inside = |process: &&ProcessState| gpu.instance.is_none() || process.mig == gpu.instance;
                 let running = sorted_processes(&gpu.state(), wanted).filter(inside).map(info).collect();
                 // SAFETY: by NVML's contract, `count` may be read and written, and `infos` is null

@@ -33,8 +33,8 @@ macro_rules! exports_of_query {
     };
 }
 
-/// Exports a function by its signature. The first ones are implemented by hand, because they do
-/// more.
+/// Exports a function by its signature. The functions in the first lines export nothing here,
+/// because they are implemented by hand and do more.
 macro_rules! export {
     (nvmlDeviceGetGpuFabricInfoV $($rest:tt)*) => {};
     (nvmlDeviceGetNvLinkInfo $($rest:tt)*) => {};
@@ -198,7 +198,7 @@ fn require_zeros<Q>(query: Q, others: &[c_uint]) -> Result<Q, ProbeCode> {
     }
 }
 
-/// Returns an error if a structure has another version than its type.
+/// Returns an error if the version in a structure is not that of its type.
 ///
 /// # Safety
 /// The pointer is null or points to a value, with its version filled in if it has one.

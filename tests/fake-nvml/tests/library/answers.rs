@@ -115,7 +115,7 @@ macro_rules! every {
     }};
 }
 
-/// The answers of the first GPU.
+/// Returns the first GPU's queries with their expected answers.
 fn h200_answers() -> impl IntoIterator<Item = (Q, Answer)> {
     every! { Q:
         Name => text_answer("NVIDIA H200");

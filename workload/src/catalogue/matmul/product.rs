@@ -16,8 +16,8 @@ use crate::{
 
 /// The number of rows and columns that a block of the check compares.
 const CHECKED_SIDE: u64 = 32;
-/// The number of words that a block of the check returns: the number of wrong elements, the index
-/// of the first one, and the largest error of the correct elements.
+/// The number of words that each thread block of the check kernel returns: the count of wrong
+/// elements, the index of the first wrong element, and the largest error of the correct elements.
 const FOUND_WORDS: u64 = 3;
 /// The number of elements that the host computes itself, so that the GPU's check is verified too.
 const HOST_CHECKED_ELEMENTS: u64 = 16;
