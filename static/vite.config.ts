@@ -10,7 +10,8 @@ export default defineConfig({
     isolate: false,
     restoreMocks: true,
     setupFiles: ['src/testing/each-file.ts'],
-    // The time limits are meant for a test that hangs, not for a busy machine.
+    // The time limits are long, so that they end a test that hangs, but not a slow test on a busy
+    // machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },
@@ -21,7 +22,8 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
-    // The licenses of the bundled packages, which require that their texts are included.
+    // The licenses of the bundled packages are written to a file, because they require that their
+    // texts are included.
     license: { fileName: 'licenses.md' },
     modulePreload: { polyfill: false },
   },

@@ -11,8 +11,9 @@ const NOTICE_MS = 10_000;
 const TYPES = { critical: 'error', warning: 'warning', notice: 'info' } as const;
 
 /**
- * Shows a notification for each alert of a rule that fires and is not silenced. It requests no
- * samples. Returns a function that removes the notifications.
+ * Shows a notification for each alert of a rule that fires and is not silenced. The function
+ * subscribes to the feed without requesting samples. It returns a function that removes the
+ * notifications.
  */
 export function notifyOfAlerts(feed: Feed, trans: TranslationBundle): () => void {
   /**

@@ -25,8 +25,8 @@ const PLUGIN_ID = 'gpumon:plugin';
 /** The panel's position in the sidebar: after the running kernels, before the table of contents. */
 const RANK = 250;
 
-// All of these are optional: Notebook 7 has no layout restorer, and a custom JupyterLab may lack
-// any of the others.
+// The plugin also runs without the services in `optional`: Notebook 7 has no layout restorer, and a
+// custom JupyterLab may lack any of the others.
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
   // JupyterLab's own descriptions of plugins are not translated either.

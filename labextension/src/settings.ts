@@ -28,8 +28,8 @@ export interface Settings {
 declare const SETTINGS_DEFAULTS: Settings;
 
 /**
- * Calls `apply` with the settings at once and after each change. If the settings cannot be read,
- * the defaults are used.
+ * Calls `apply` with the settings immediately and after each change. If the settings cannot be
+ * read, the defaults are used.
  */
 export async function followSettings(
   registry: ISettingRegistry | null,

@@ -9,8 +9,8 @@ const TRANS =
   '[callee.object.property.name="trans"])';
 
 /**
- * Selectors of text: two words, one capitalized word, or a word after a value. CSS classes and
- * units do not match.
+ * Selectors for literals that look like text for users: two words, one capitalized word, or a word
+ * after a value. CSS classes and units do not match.
  */
 const WORDS = [
   'Literal[value=/^(?!(?:sudo )?gpumon|pip ).*[a-z],? [a-z]/i]',
@@ -27,7 +27,7 @@ const WORDS = [
 /** Text between tags that does not go through `trans`. */
 const IN_MARKUP = 'JSXText[value=/[a-z]{2,}/i]';
 
-/** Returns a rule that forbids the nodes that a selector matches. */
+/** Returns a lint rule that reports `message` for all nodes that match `selector`. */
 function forbid(selector, message) {
   return { create: (context) => ({ [selector]: (node) => context.report({ node, message }) }) };
 }

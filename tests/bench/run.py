@@ -111,7 +111,7 @@ def top(seconds):
 
 def compare_peers(seconds):
     with Machine(gpus=1) as machine:
-        terminal.run(GPUMON, machine.environment, seconds)
+        terminal.compare_all(GPUMON, machine.environment, seconds)
 
 
 def first_paint(command, environment):
@@ -262,7 +262,7 @@ def look(_):
         print("one call compared with nvidia-smi: not measured, because nvidia-smi is missing")
         return
     for busy in (False, True):
-        missed.extend(wall.run(GPUMON, busy=busy))
+        missed.extend(wall.measure_all_ratios(GPUMON, busy=busy))
 
 
 BENCHES = {

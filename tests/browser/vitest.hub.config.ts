@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { sharedTestSettings } from './src/patience.ts';
 
-// Tests in a separate environment that contains JupyterHub.
+// The hub tests run in a separate environment that contains JupyterHub.
 export default defineConfig({
   test: {
     include: ['hub/**/*.test.ts'],

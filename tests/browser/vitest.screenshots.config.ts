@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { sharedTestSettings } from './src/patience.ts';
 
-// Screenshots are taken with the tests' fixtures: a real server, and a wait until the content is
+// Screenshots use the tests' fixtures, which start a real server and wait until the content is
 // displayed.
 export default defineConfig({
   test: {

@@ -166,7 +166,7 @@ fn invalid_settings_are_refused_with_location() {
     );
     assert_refused(
         with("[serve]\nlisten = 9123\n", &["serve"]),
-        "config.toml:2:10: `serve.listen` cannot be 9123: use a text",
+        "config.toml:2:10: `serve.listen` cannot be 9123: use a string",
     );
     assert_refused(
         with("sorce = \"sim\"\n", &["--json"]),

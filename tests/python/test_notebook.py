@@ -24,7 +24,7 @@ class Magics(StandInTest):
         super().setUp()
         self.kernel = Kernel(**self.variables)
         self.addCleanup(self.kernel.close)
-        self.assertEqual(self.kernel.run(PRELUDE + "%load_ext gpumon").status, "ok")
+        self.assertEqual(self.kernel.run_cell(PRELUDE + "%load_ext gpumon").status, "ok")
 
     def assert_line(self, shown: dict, line: str = LINE) -> None:
         self.kernel.process_messages(lambda: "…" not in shown["text/plain"])
@@ -32,40 +32,40 @@ class Magics(StandInTest):
         self.assertIn(shown["text/plain"], shown["text/html"])
 
     def test_lines_are_shown_between_on_and_off(self) -> None:
-        self.assertEqual(self.kernel.run("%gpu on").displayed, [])
-        ran = self.kernel.run("print('mine')\n6 * 7")
+        self.assertEqual(self.kernel.run_cell("%gpu on").displayed, [])
+        ran = self.kernel.run_cell("print('mine')\n6 * 7")
         self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
         (shown,) = ran.displayed
         self.assert_line(shown)
-        failed = self.kernel.run("1 / 0")
+        failed = self.kernel.run_cell("1 / 0")
         self.assertEqual(failed.error, "ZeroDivisionError: division by zero")
         self.assert_line(failed.displayed[0])
-        self.assertEqual(self.kernel.run("%gpu off").displayed, [])
-        self.assertEqual(self.kernel.run("1").displayed, [])
+        self.assertEqual(self.kernel.run_cell("%gpu off").displayed, [])
+        self.assertEqual(self.kernel.run_cell("1").displayed, [])
 
     def test_missed_update_is_shown_with_next_cell(self) -> None:
-        self.kernel.run("%gpu on")
-        (shown,) = self.kernel.run("1").displayed
+        self.kernel.run_cell("%gpu on")
+        (shown,) = self.kernel.run_cell("1").displayed
         self.assert_line(shown)
         shown["text/plain"] = "1 ms, GPU …"
-        self.kernel.run("2")
+        self.kernel.run_cell("2")
         self.assertRegex(shown["text/plain"], LINE)
 
     def test_interrupted_cell_has_cost_line(self) -> None:
-        self.kernel.run("%gpu on")
-        ran = self.kernel.run(
+        self.kernel.run_cell("%gpu on")
+        ran = self.kernel.run_cell(
             "import time\nprint('runs', flush=True)\ntime.sleep(50)",
             during=self.kernel.manager.interrupt_kernel,
         )
         self.assertEqual(ran.error, "KeyboardInterrupt: ")
         self.assert_line(ran.displayed[0])
         # The interrupt must not have ended the gpumon program.
-        self.assertEqual(self.kernel.run("helper.current_helper()._short_lives").result, "0")
+        self.assertEqual(self.kernel.run_cell("helper.current_helper()._short_lives").result, "0")
 
     def test_hooks_take_at_most_two_milliseconds(self) -> None:
-        self.kernel.run("%gpu on")
+        self.kernel.run_cell("%gpu on")
         for _ in range(20):
-            self.kernel.run("1")
+            self.kernel.run_cell("1")
         code = (
             "shell = get_ipython()\nimport types\ntimes = []\n"
             "def timed(event):\n"
@@ -78,11 +78,11 @@ class Magics(StandInTest):
             "      shell.events.callbacks[event][at] = wrapped\n"
             "timed('pre_run_cell'); timed('post_run_cell')"
         )
-        self.kernel.run(code)
+        self.kernel.run_cell(code)
         for _ in range(30):
-            self.kernel.run("1")
+            self.kernel.run_cell("1")
         elapsed, computed = (
-            [1000 * seconds for seconds in of] for of in zip(*eval(self.kernel.run("times").result))
+            [1000 * seconds for seconds in of] for of in zip(*eval(self.kernel.run_cell("times").result))
         )
         self.assertGreater(len(elapsed), 50)
         # The limit is for both hooks of a cell together. It applies to their computing time, and to
@@ -91,24 +91,24 @@ class Magics(StandInTest):
         self.assertLess(2 * statistics.quantiles(elapsed, n=4)[0], 2)
 
     def test_cell_magic_shows_cost_with_chart(self) -> None:
-        ran = self.kernel.run("%%gpu train\nx = 6\nprint('mine')\nx * 7")
+        ran = self.kernel.run_cell("%%gpu train\nx = 6\nprint('mine')\nx * 7")
         self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
         (shown,) = ran.displayed
         self.assertRegex(shown["text/plain"], LINE)
         self.assertIn("<b>train</b>", shown["text/html"])
-        self.assertEqual(self.kernel.run("x").result, "6")
-        failed = self.kernel.run("%%gpu\n1 / 0")
+        self.assertEqual(self.kernel.run_cell("x").result, "6")
+        failed = self.kernel.run_cell("%%gpu\n1 / 0")
         self.assertEqual(failed.error, "ZeroDivisionError: division by zero")
         self.assertRegex(failed.displayed[0]["text/plain"], LINE)
 
     def test_cell_magic_replaces_line_of_cell(self) -> None:
-        self.kernel.run("%gpu on")
-        self.assertEqual(len(self.kernel.run("%%gpu\n1").displayed), 1)
-        self.assertEqual(len(self.kernel.run("1").displayed), 1)
+        self.kernel.run_cell("%gpu on")
+        self.assertEqual(len(self.kernel.run_cell("%%gpu\n1").displayed), 1)
+        self.assertEqual(len(self.kernel.run_cell("1").displayed), 1)
 
     def test_cell_with_captured_output_has_cost_line(self) -> None:
-        self.kernel.run("%gpu on")
-        ran = self.kernel.run("%%capture\nprint('mine')")
+        self.kernel.run_cell("%gpu on")
+        ran = self.kernel.run_cell("%%capture\nprint('mine')")
         self.assertEqual(ran.printed, "")
         self.assert_line(ran.displayed[0])
 
@@ -120,62 +120,62 @@ class Magics(StandInTest):
             ("!true\n2;", ""),
         ):
             with self.subTest(code):
-                self.assertEqual(self.kernel.run(f"%%gpu\n{code}").result, result)
+                self.assertEqual(self.kernel.run_cell(f"%%gpu\n{code}").result, result)
 
     def test_traceback_shows_only_the_cell(self) -> None:
-        self.kernel.run("%colors NoColor")
-        traceback = self.kernel.run("%%gpu\n1 / 0").traceback
+        self.kernel.run_cell("%colors NoColor")
+        traceback = self.kernel.run_cell("%%gpu\n1 / 0").traceback
         self.assertIn("1 / 0", traceback)
         self.assertNotIn("magics.py", traceback)
 
     def test_reason_without_measurement_is_shown_once(self) -> None:
-        self.kernel.run("helper._current._give_up('no driver')\n%gpu on")
-        first, second = (self.kernel.run("1").displayed[0] for _ in range(2))
+        self.kernel.run_cell("helper._current._give_up('no driver')\n%gpu on")
+        first, second = (self.kernel.run_cell("1").displayed[0] for _ in range(2))
         self.assert_line(first, r"^[\d.]+ m?s, GPU not measured: no driver$")
         self.assert_line(second, r"^[\d.]+ m?s, GPU not measured$")
-        (cell,) = self.kernel.run("%%gpu\n1").displayed
+        (cell,) = self.kernel.run_cell("%%gpu\n1").displayed
         self.assertEqual(cell["text/html"].count("no driver"), 1)
 
     def test_unknown_argument_is_refused(self) -> None:
         self.assertRegex(
-            self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no argument 'onn': %gpu"
+            self.kernel.run_cell("%gpu onn").printed, "^UsageError: %gpu has no argument 'onn': %gpu"
         )
 
     def test_missing_gpus_are_reported_with_reason(self) -> None:
-        (shown,) = self.kernel.run("%gpu").displayed
+        (shown,) = self.kernel.run_cell("%gpu").displayed
         self.assertEqual(
             shown["text/plain"], "gpumon: the stand-in has no such measurement; start it first"
         )
 
     def test_reloading_and_unloading_remove_lines(self) -> None:
-        self.kernel.run("%gpu on")
-        self.kernel.run("%reload_ext gpumon")
+        self.kernel.run_cell("%gpu on")
+        self.kernel.run_cell("%reload_ext gpumon")
         self.assertEqual(
-            len(self.kernel.run("1").displayed), 0, "reloading must turn the lines off"
+            len(self.kernel.run_cell("1").displayed), 0, "reloading must turn the lines off"
         )
-        self.kernel.run("%gpu on")
-        self.assertEqual(len(self.kernel.run("1").displayed), 1)
-        self.kernel.run("%unload_ext gpumon")
-        self.assertEqual(self.kernel.run("1").displayed, [])
+        self.kernel.run_cell("%gpu on")
+        self.assertEqual(len(self.kernel.run_cell("1").displayed), 1)
+        self.kernel.run_cell("%unload_ext gpumon")
+        self.assertEqual(self.kernel.run_cell("1").displayed, [])
 
     def test_restarted_kernel_shows_no_lines(self) -> None:
-        self.kernel.run("%gpu on")
-        self.kernel.run("1")
+        self.kernel.run_cell("%gpu on")
+        self.kernel.run_cell("1")
         self.kernel.manager.restart_kernel(now=False)
         self.kernel.client.wait_for_ready(timeout=60)
-        self.assertEqual(self.kernel.run("1").displayed, [])
-        self.kernel.run(PRELUDE + "%load_ext gpumon")
-        self.kernel.run("%gpu on")
-        self.assert_line(self.kernel.run("1").displayed[0])
+        self.assertEqual(self.kernel.run_cell("1").displayed, [])
+        self.kernel.run_cell(PRELUDE + "%load_ext gpumon")
+        self.kernel.run_cell("%gpu on")
+        self.assert_line(self.kernel.run_cell("1").displayed[0])
 
     def test_program_killed_between_cells_is_replaced(self) -> None:
-        self.kernel.run("%gpu on")
-        self.assert_line(self.kernel.run("1").displayed[0])
-        self.kernel.run(
+        self.kernel.run_cell("%gpu on")
+        self.assert_line(self.kernel.run_cell("1").displayed[0])
+        self.kernel.run_cell(
             "import os, signal; os.kill(helper.current_helper()._process.pid, signal.SIGKILL)"
         )
         time.sleep(0.3)
-        self.assert_line(self.kernel.run("1").displayed[0])
+        self.assert_line(self.kernel.run_cell("1").displayed[0])
 
 
 class Headless(StandInTest):
@@ -214,26 +214,26 @@ class Numbers(SimulatedGpuTest):
         super().setUp()
         self.kernel = Kernel(**self.variables)
         self.addCleanup(self.kernel.close)
-        pid = int(self.kernel.run("import os; os.getpid()").result)
+        pid = int(self.kernel.run_cell("import os; os.getpid()").result)
         self.set_scenario(GPUS + make_constant_process(pid))
-        self.assertEqual(self.kernel.run("%load_ext gpumon").status, "ok")
+        self.assertEqual(self.kernel.run_cell("%load_ext gpumon").status, "ok")
 
     def wait_for_final_line(self, shown: dict) -> str:
         self.kernel.process_messages(lambda: "…" not in shown["text/plain"])
         return shown["text/plain"]
 
     def test_magic_shows_current_gpus(self) -> None:
-        (shown,) = self.kernel.run("%gpu").displayed
+        (shown,) = self.kernel.run_cell("%gpu").displayed
         self.assertRegex(shown["text/plain"], r"(?m)^  0  NVIDIA H200 .* 4.00 GiB / 140 GiB  300 W")
         self.assertIn("<table", shown["text/html"])
 
     def test_cell_and_script_have_same_cost(self) -> None:
-        self.kernel.run("%gpu")
-        (cell,) = self.kernel.run("%%gpu\nimport time; time.sleep(2)").displayed
-        self.kernel.run("%gpu on")
-        (below,) = self.kernel.run("time.sleep(2)").displayed
-        self.kernel.run("import gpumon\nwith gpumon.measure() as m:\n    time.sleep(2)")
-        within = self.kernel.run("print(m)").printed
+        self.kernel.run_cell("%gpu")
+        (cell,) = self.kernel.run_cell("%%gpu\nimport time; time.sleep(2)").displayed
+        self.kernel.run_cell("%gpu on")
+        (below,) = self.kernel.run_cell("time.sleep(2)").displayed
+        self.kernel.run_cell("import gpumon\nwith gpumon.measure() as m:\n    time.sleep(2)")
+        within = self.kernel.run_cell("print(m)").printed
         work = (
             "import os, time; time.sleep(3); import gpumon; gpumon.snapshot()\nwith "
             "gpumon.measure() as m: time.sleep(2)\nprint(m)"
@@ -259,8 +259,8 @@ class Numbers(SimulatedGpuTest):
             self.assertEqual(memory, "4.00 GiB")
 
     def test_chart_shows_utilization_and_memory(self) -> None:
-        self.kernel.run("%gpu")
-        (shown,) = self.kernel.run("%%gpu\nimport time; time.sleep(4)").displayed
+        self.kernel.run_cell("%gpu")
+        (shown,) = self.kernel.run_cell("%%gpu\nimport time; time.sleep(4)").displayed
         (svg,) = re.findall("<svg.*?</svg>", shown["text/html"])
         chart = ElementTree.fromstring(svg)
         paths = [path.get("d") for path in chart.iter("{http://www.w3.org/2000/svg}path")]

@@ -109,7 +109,8 @@ export class AcceleratorButton extends Widget {
       Notification.info(message, { autoClose: 5000 });
       return;
     }
-    // Since the last query, a cell may have loaded accelerators or imported a library.
+    // The kernel is queried again, because a cell may have loaded accelerators or imported a
+    // library since the last query.
     const found = await this.queryKernel();
     const late = found.filter(({ isLate }) => isLate);
     if (found.length === 0) {
@@ -152,7 +153,8 @@ export class AcceleratorButton extends Widget {
     this.isLoading = true;
     this.isQueried = true;
     this.showState(accelerators);
-    // If the kernel ends meanwhile, it is queried again after it has started.
+    // A failure is ignored: if the kernel has ended meanwhile, it is queried again after it has
+    // started.
     const loaded = await loadAccelerators(currentKernel, accelerators).catch(() => null);
     this.isLoading = false;
     this.showState(loaded?.accelerators ?? []);

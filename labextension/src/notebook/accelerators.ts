@@ -11,7 +11,10 @@ export interface Accelerator {
   name: string;
   library: string;
   isOn: boolean;
-  /** Whether the library is already imported, so that the kernel must be restarted first. */
+  /**
+   * Whether the library is already imported. In this case the kernel must be restarted before the
+   * accelerator can be loaded.
+   */
   isLate: boolean;
 }
 
@@ -51,8 +54,8 @@ export async function findAccelerators(kernel: Kernel.IKernelConnection): Promis
 }
 
 /**
- * Loads the accelerators that are not on, like `%load_ext`. The failures are the kernel's error
- * messages.
+ * Loads the accelerators that are not loaded yet, like `%load_ext`. The returned `failures` are the
+ * kernel's error messages.
  */
 export async function loadAccelerators(
   kernel: Kernel.IKernelConnection,

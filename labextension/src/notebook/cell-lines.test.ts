@@ -144,7 +144,7 @@ it('finished run is compared with replaced stored cost', async () => {
   await emitContentChange();
   expect(cell.line).toBe('5.00 s was 4.00 s');
   expect(cell.model.metadata).toEqual({ gpumon: { ...STORED_COST, duration_s: 5 }, tags: ['x'] });
-  // The next run is compared with this run, and takes equally long.
+  // The next run is compared with this run and takes the same time, so no difference is shown.
   lines.onStarted('a');
   lines.onMeasured('a', { ...RUN, running: true });
   lines.onEnded('a', { ...STORED_COST, duration_s: 5 });

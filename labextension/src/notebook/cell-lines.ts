@@ -22,8 +22,8 @@ const REFRESH_MS = 300;
 
 export interface CellLinesOptions {
   /**
-   * Returns the feed, which need not have reached a server. Creating it also sets the language and
-   * the units.
+   * Returns the feed, which may not be connected to a server yet. Creating the feed also sets the
+   * language and the units.
    */
   feed: () => Promise<Feed>;
   /** Returns the current settings. */

@@ -17,7 +17,7 @@ const signal = (name: string): unknown => ({
 });
 const kernel = { id: 'k', anyMessage: signal('message') };
 
-/** The requests to the server. `answers` has the functions that answer them. */
+/** The requests that the server received. The functions in `answers` respond to them. */
 let asked: URL[];
 let answers: ((cost: KernelCost | null) => void)[];
 let posted: unknown[];
@@ -25,7 +25,7 @@ let reports: unknown[];
 let costs: CellCosts;
 let receive: (frame: { type: string }) => void;
 let feed: { store: { sample: { at_ms: number } | null } };
-/** The recorded executions that the charts show. */
+/** The executions that were recorded for the charts. */
 let put: unknown[];
 
 function recordRequest(path: string, init?: RequestInit): Promise<Response> {
@@ -126,7 +126,7 @@ it('running cell causes one request per second', async () => {
   sendSamples(2.3);
   expect(asked).toHaveLength(2);
   sendMessage('execute_reply', NOW + 2500);
-  // This answer is about the time before the end, and arrives too late.
+  // This response belongs to a request from before the end of the run, so its cost must be ignored.
   await respondToNext(energy(40));
   await respondToNext(energy(50));
   expect(reports).toEqual([

@@ -111,8 +111,8 @@ export class CellCosts implements IDisposable {
   }
 
   /**
-   * Reports the recorded costs of cells that this kernel has run, because they survive a reload of
-   * the page.
+   * Reports the recorded costs of cells that this kernel has run. Recorded costs survive a reload
+   * of the page.
    */
   private reportRecordedCosts(): void {
     const { cells } = this.feed.store;
@@ -152,7 +152,10 @@ export class CellCosts implements IDisposable {
     return request === undefined ? null : requestCost(kernelId, at_ms, ended_ms, request);
   }
 
-  /** Reports the cost of a run, and stores the cost if the end of the run was observed. */
+  /**
+   * Reports the cost of a run. If the end of the run was observed (`isSeen`), the cost is also
+   * stored.
+   */
   private async finishExecution(id: string, ended_ms: number, isSeen: boolean): Promise<void> {
     const execution = this.executions.get(id);
     if (execution?.ended_ms !== null) {
@@ -168,7 +171,7 @@ export class CellCosts implements IDisposable {
     const known = answer === null ? null : costOfCell(answer);
     const cost = this.reportCost(execution, known ?? execution.cost, false);
     const { cellId, key, code, count } = execution;
-    // The stored cost is kept if only part of the run was measured.
+    // If only part of the run was measured, the previously stored cost is kept.
     const isKnown = isSeen && answer?.cost.lost.length === 0;
     if (isKnown && this.newest.get(cellId) === key) {
       const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
@@ -181,7 +184,10 @@ export class CellCosts implements IDisposable {
     }
   }
 
-  /** Reports the cost of a run, and returns the cost if it is worth showing or was shown before. */
+  /**
+   * Reports the cost of a run if the cost is worth showing or was shown before. Returns the
+   * reported cost, or `null`.
+   */
   private reportCost(
     { key, cellId, kernelId, count, code, cost: shownCost }: Execution,
     cost: CellCost | null,

@@ -9,8 +9,8 @@ import type { NotebookPanel } from './notebook-panel';
 import { newestSample } from './notebooks';
 
 /**
- * A chip with the GPU use of a notebook: in a toolbar its own notebook, in the status bar the
- * active one.
+ * A chip that shows a notebook's GPU use: in a toolbar, that of the toolbar's notebook; in the
+ * status bar, that of the active notebook.
  */
 export class ChipWidget extends Widget {
   private readonly chip: Chip;
@@ -25,7 +25,7 @@ export class ChipWidget extends Widget {
     this.chip = new Chip(onClick);
     this.node.append(this.chip.element);
     const subscription = new PageSubscription(feed, (frame) => {
-      // An update without a frame means that the connection was lost, so that nothing is known.
+      // An update without a frame means that the connection was lost, so the GPU use is unknown.
       if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
         this.refresh();
       }

@@ -32,7 +32,7 @@ interface Request extends Pick<StartedExecution, 'cellId' | 'code'> {
 /**
  * Detects when cells run from the messages of a notebook's kernel, in any language. A request does
  * not mark the start of an execution, because cells wait for each other: `execute_input` marks the
- * start and `execute_reply` the end. Both name the request.
+ * start and `execute_reply` the end. Both messages refer to the request.
  */
 export class ExecutionTracker {
   private kernel: Kernel.IKernelConnection | null = null;
@@ -96,7 +96,7 @@ export class ExecutionTracker {
     }
     const at_ms = Date.parse(msg.header.date);
     const content = msg.content as { status?: string; execution_count?: number | null };
-    // The reply arrives on its own channel, and may be the first message of a short execution.
+    // The reply arrives on a separate channel, so it may be the first message of a short execution.
     const isReply = type === 'execute_reply';
     const isAnswered = isReply && (content.status === 'ok' || content.status === 'error');
     if ((type === 'execute_input' || isAnswered) && !request.isStarted) {

@@ -17,7 +17,7 @@ export class CellFailures {
   private isDisposed = false;
   private readonly executions = new Map<string, StartedExecution>();
   private readonly notes: CellAttachments<OomNote>;
-  /** Updates the notes of cells with the next sample. */
+  /** By cell ID, the functions that update the notes below cells with the next sample. */
   private readonly updates = new Map<string, (sample: Sample) => void>();
   private readonly subscription: PageSubscription;
   private readonly tracker: ExecutionTracker;

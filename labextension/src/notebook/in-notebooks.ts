@@ -101,7 +101,8 @@ export class NotebookFeatures {
 
   apply(settings: Settings): void {
     if (this.settings?.cellLine !== settings.cellLine) {
-      // Whether lines are shown is decided when they are created, so they are created again.
+      // Lines read `cellLine` only when they are created, so the feature is disabled here and
+      // created again below.
       this.parts.cellLine.setEnabled(false);
     }
     this.settings = settings;

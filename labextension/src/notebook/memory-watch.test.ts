@@ -14,8 +14,8 @@ interface ShownNotification {
 const page = vi.hoisted(() => ({ notifications: new Map<string, unknown>(), count: 0 }));
 
 /**
- * Replaces JupyterLab's notifications. Each one has a toast with its ID on the page, like in
- * JupyterLab.
+ * Replaces JupyterLab's notifications. Each notification has a toast with its ID on the page, like
+ * in JupyterLab.
  */
 vi.mock('@jupyterlab/apputils', () => ({
   Notification: {
@@ -64,7 +64,7 @@ const warning = (text: string, urgent = false): MemoryWarning => ({
   urgent,
   kernelId: 'k',
 });
-/** Sends a sample this many seconds after the last one. */
+/** Sends a sample `after_s` seconds after the last sample. */
 function sendSample(after_s = 1): void {
   vi.advanceTimersByTime(after_s * 1000);
   listener({ type: 'sample' } as never);

@@ -14,8 +14,8 @@ import { PageSubscription } from '../page-subscription';
 /** The minimum time between updates. Faster samples do not improve the forecast. */
 const UPDATE_MS = 900;
 /**
- * The interval at which an open notification changes. The forecast changes with every sample, but a
- * screen reader announces each change of the text.
+ * The interval at which an open notification is updated. The forecast changes with every sample,
+ * but a screen reader announces each change of the text, so updates are limited.
  */
 const RENEW_MS = 10_000;
 /** The time after a notification was closed during which its GPU causes no other notification. */
@@ -110,8 +110,8 @@ export class MemoryWatch implements IDisposable {
       return;
     }
     Object.assign(shown, { text, urgent, updated_ms: now_ms });
-    // A closed notification is updated silently in JupyterLab's list of notifications, if it is
-    // still there.
+    // A closed notification is updated silently in JupyterLab's list of notifications, if the list
+    // still contains it.
     Notification.update({
       id: shown.id,
       message: text,

@@ -17,7 +17,7 @@ export interface CellModel {
   readonly id: string;
   /** `code`, `markdown` or `raw`. */
   readonly type: string;
-  /** The execution count of the last run; `null` if there was none or while the cell runs. */
+  /** The execution count of the last run; `null` before the first run and while the cell runs. */
   readonly executionCount: number | null;
   readonly sharedModel: { getSource: () => string };
   getMetadata: (key: string) => unknown;

@@ -16,8 +16,8 @@ export class NotebookFeature {
   private readonly notebooks = new Map<NotebookPanel, Disposable | null>();
 
   /**
-   * `make` loads the feature and adds it to a notebook. It is called when the kernel is ready, or
-   * when `awaited` is.
+   * `make` loads the feature and adds it to a notebook. It is called when the object that `awaited`
+   * returns is ready, by default the kernel session.
    */
   constructor(
     private readonly make: (panel: NotebookPanel) => Promise<Disposable>,

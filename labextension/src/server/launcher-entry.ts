@@ -23,8 +23,8 @@ export interface LauncherMarks {
   /** Whether the server will show a fleet. */
   readonly fleet: boolean;
   /**
-   * The version of the other program's `gpumon` package, if it is installed in Jupyter's
-   * environment.
+   * The version of an unrelated program's package that is also named `gpumon`, if that package is
+   * installed in Jupyter's environment.
    */
   readonly otherPackage: string | null;
 }

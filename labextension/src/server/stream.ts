@@ -28,7 +28,7 @@ const ROUTE = 'gpumon';
 const TIMEOUT_MS = 5000;
 /** JupyterHub's status code for a user's server that is not running. */
 const STATUS_STOPPED = 424;
-/** Stands for the status of an answer that did not arrive in time. */
+/** Represents the status of a response that did not arrive in time. */
 const STATUS_TIMEOUT = 0;
 
 /** Returns a feed through the proxy, and sets the language of all views. */
@@ -147,8 +147,8 @@ function failedToStart(status: number | null): boolean {
 }
 
 /**
- * Explains what to do about another package with files of the same names. Returns `null` if no such
- * package is installed.
+ * Explains how to replace an unrelated package that is also named `gpumon` and has files of the
+ * same names. Returns `null` if no such package is installed.
  */
 async function explainOtherPackage(
   settings: ServerConnection.ISettings,

@@ -85,7 +85,9 @@ function gpusOf(address: string): string | null {
   return new URLSearchParams(address).get('gpu');
 }
 
-/** Adds the time range and charts of the settings to an address that has none. */
+/**
+ * Adds the time range and the charts from the settings to an address that does not specify them.
+ */
 function addSettingsToAddress({ settings, options }: Tabs, address: string): string {
   const parts = new URLSearchParams(address);
   if (settings === null) {

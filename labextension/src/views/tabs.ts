@@ -77,7 +77,10 @@ export class Tabs {
     }
   }
 
-  /** Opens the fleet or a node of it. If `address` is `null`, an open tab keeps its state. */
+  /**
+   * Opens the fleet or one of its nodes. If `address` is `null`, a tab that is already open keeps
+   * its state.
+   */
   async openFleet(address: string | null, node: string | null, isRestored: boolean): Promise<void> {
     if (this.options.hasTabs) {
       (await import('./open-tabs')).openFleet(this, address, node, isRestored);

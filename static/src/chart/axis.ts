@@ -7,7 +7,7 @@ import { roundRange, roundUp } from './ticks';
 /** The properties of a value axis that do not depend on the values. */
 export interface AxisEnds {
   floor: number;
-  /** The upper end of the axis if no limit is known. For a share it is always the upper end. */
+  /** The upper end of the axis if no limit is known. Axes of percentages always end there. */
   ceiling: number;
   /** The unit in which axis labels are round numbers. */
   base: number;

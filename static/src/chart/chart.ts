@@ -27,7 +27,7 @@ export class Chart {
   /** The canvas is created when the chart is first drawn. */
   constructor(private readonly host: HTMLElement) {}
 
-  /** Measures the size at once, for a chart that becomes visible before its next frame. */
+  /** Measures the size immediately, for a chart that becomes visible before its next frame. */
   measureSize(): void {
     this.resize(this.host.clientWidth, this.host.clientHeight);
   }

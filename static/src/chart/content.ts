@@ -10,7 +10,7 @@ export interface TimeWindow {
   revision: number | string;
   from_ms: number;
   to_ms: number;
-  /** The time between two values from which the line is interrupted. */
+  /** If two values are more than this time apart, there is a gap between them. */
   gap_ms: number;
 }
 
@@ -26,7 +26,7 @@ export interface ChartLine {
   color: string;
   /** The lengths of dashes and gaps in CSS pixels, for charts with more lines than colors. */
   dash?: readonly number[];
-  /** Whether the line is dimmed because another one is highlighted. */
+  /** Whether the line is dimmed because another line is highlighted. */
   faint?: boolean;
   /** Whether the line is highlighted because the pointer is on it. */
   strong?: boolean;

@@ -32,7 +32,8 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   } = content;
   const all = [...lines, ...stack];
   const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
-  // The end of an ongoing band moves with the end of the chart, so it is not a change.
+  // The end of an ongoing band moves with the right edge of the chart, so its movement does not
+  // count as a change.
   const upToNow_ms = area.to_ms - STEP_PX * pixel_ms;
   const bandEdges = bands.map(({ from_ms, to_ms, color }) => [
     from_ms,

@@ -9,7 +9,10 @@ export interface Scales {
   y: (value: number) => number;
 }
 
-/** The maximum invisible distance of a line from a sample. Fewer corners make painting faster. */
+/**
+ * The maximum distance between the line and a sample that is omitted from it. The distance is too
+ * small to see, and fewer corners make drawing faster.
+ */
 const MAX_INVISIBLE_PX = 0.3;
 
 /**
@@ -74,7 +77,10 @@ class Stroke {
   /** The current end of the line. The path itself ends at the last corner. */
   private x = NaN;
   private y = 0;
-  /** The range of slopes from the last corner that pass close to all points since then. */
+  /**
+   * The range of slopes with which a straight line from the last corner passes close to all later
+   * points.
+   */
   private least = -Infinity;
   private most = Infinity;
 

@@ -130,8 +130,8 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
     ctx.fillStyle = step_ms < DAY_MS && isMidnight(at_ms) ? style.text : style.muted;
     const half = ctx.measureText(text).width / 2;
     const x = Math.round(area.x(at_ms));
-    // The first label may extend into the space of the value labels, but not over the labels
-    // themselves.
+    // The first label may extend to the left of the plot area, but must not overlap the value
+    // labels.
     if (x + half <= area.width && x - half >= left - LABEL_PX * px) {
       ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 2) * px);
       ctx.fillRect(x, bottom, px, 3 * px);
@@ -206,8 +206,8 @@ function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, e
 }
 
 /**
- * Returns the sums of each line and the lines before it. A missing value counts as zero; if all
- * values are missing, there is a gap.
+ * Returns cumulative sums: each line is added to the lines before it. A missing value counts as
+ * zero; if all values are missing, there is a gap.
  */
 function stackLines(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;

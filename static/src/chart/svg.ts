@@ -27,7 +27,7 @@ export class SvgSurface implements Surface {
   private clips = 0;
   /** The open groups. New elements are added to the innermost group. */
   private groups: SVGElement[];
-  /** The number of open groups at each `save`. */
+  /** The number of open groups at the time of each `save` call. */
   private readonly saved: number[] = [];
 
   /** `measure` returns the width of a text in a font, which only a canvas can measure. */

@@ -13,12 +13,15 @@ const TIME_STEPS_MS = [
   ...[1, 2, 3, 7, 14, 28].map((n) => n * DAY_MS),
 ];
 /**
- * The first Monday after January 1, 1970, which was a Thursday, in days. Weekly ticks are on
+ * The number of days from January 1, 1970, a Thursday, to the next Monday. Weekly ticks are on
  * Mondays.
  */
 const FIRST_MONDAY_DAYS = 4;
 
-/** Returns at most `most` round numbers from `min` to `max`, in units of `base` such as GiB. */
+/**
+ * Returns at most `most` round numbers from `min` to `max`. They are round in the unit `base`, for
+ * example GiB.
+ */
 export function valueTicks(min: number, max: number, most: number, base = 1): number[] {
   const least = (max - min) / base / Math.max(1, most);
   if (!(least > 0) || !Number.isFinite(least)) {
@@ -34,8 +37,8 @@ export function valueTicks(min: number, max: number, most: number, base = 1): nu
 }
 
 /**
- * Returns round numbers below `low` and above `high`. They are a few steps apart, so that an axis
- * does not change with every sample.
+ * Returns round numbers below `low` and above `high`. They are multiples of about a quarter of the
+ * range, so that an axis does not change with every sample.
  */
 export function roundRange(low: number, high: number, base = 1): [floor: number, ceiling: number] {
   const least = Math.max(high - low, Math.abs(high) * 1e-3, base * 1e-3);
@@ -99,7 +102,7 @@ function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   return times_ms;
 }
 
-/** Returns round hours and days of local time, including days of 23 or 25 hours. */
+/** Returns round hours and days of local time. Days may have 23 or 25 hours. */
 function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   const from = new Date(from_ms);
   const step_days = Math.max(1, step_ms / DAY_MS);
@@ -116,7 +119,8 @@ function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
         from.getDate() + days,
         hour,
       ).getTime();
-      // An hour that is skipped by daylight saving time is the same as the next hour.
+      // An hour that daylight saving time skips has the same time as the next hour, and must not be
+      // added twice.
       if (at >= from_ms && at <= to_ms && at !== last) {
         times_ms.push(at);
       }

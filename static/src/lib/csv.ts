@@ -7,7 +7,10 @@ export function formatCsv(
   return rows.map((row) => `${row.map((cell) => cell ?? '').join()}\r\n`).join('');
 }
 
-/** Quotes a name that another user chose, so that it is neither a formula nor ends its cell. */
+/**
+ * Quotes a name that another user chose, so that spreadsheets do not read the name as a formula and
+ * the name cannot end its cell.
+ */
 export function quoteCell(name: string): string {
   return `"${name.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`;
 }

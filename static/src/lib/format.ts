@@ -59,7 +59,9 @@ function localeFormats(): Formats {
   });
 }
 
-/** Returns a number with its unit, which keep their order in right-to-left text. */
+/**
+ * Returns a number with its unit. The number and the unit keep their order in right-to-left text.
+ */
 export function withUnit(number: string | number, unit: string): string {
   const value = `${number}${SPACE}${unit}`;
   return localeFormats().isRightToLeft ? `\u2066${value}\u2069` : value;

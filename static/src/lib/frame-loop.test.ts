@@ -171,7 +171,7 @@ function setDrawingTime(ms: number): void {
   draw.mockImplementation(() => {
     taken_ms += ms;
   });
-  // The page learns the cost of a drawing from several drawings.
+  // The page needs several drawings to learn how long a drawing takes.
   countDrawingsInTenSeconds();
 }
 

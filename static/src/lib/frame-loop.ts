@@ -16,8 +16,8 @@ const MAX_LOAD = 1 / 50;
 /** The maximum time between live updates, so that one per second is always drawn. */
 const MAX_INTERVAL_MS = 900;
 /**
- * If updates arrive at most this far apart, the page draws an update when it arrives instead of one
- * that has waited.
+ * If updates arrive at most this far apart, the page waits for the next update instead of drawing a
+ * pending one.
  */
 const FAST_STREAM_MS = 150;
 /** The maximum time in which all views of a page receive the same update. */
@@ -68,8 +68,8 @@ class Page {
     if (left_ms <= 0) {
       this.requestDraw();
     } else if (this.requested === 0) {
-      // In a fast stream, the next update after this time is drawn. The timer only draws if no
-      // update arrives.
+      // In a fast stream, the page draws the first update that arrives after `left_ms`, because it
+      // is newer than the pending one. The timer draws only if no update arrives.
       const patience_ms = this.apart_ms <= FAST_STREAM_MS ? 2 * FAST_STREAM_MS : 0;
       this.timer ??= setTimeout(() => this.requestDraw(), left_ms + patience_ms);
     }

@@ -9,7 +9,7 @@ export const ENCODING = canInflate() ? 'deflate-raw' : 'text';
 export class Inflater {
   private readonly writer: WritableStreamDefaultWriter<BufferSource>;
 
-  /** Calls `onText` for each line, and `onError` if the stream is corrupt. */
+  /** `onText` is called for each line, and `onError` if the stream is corrupt. */
   constructor(
     private readonly onText: (text: string) => void,
     private readonly onError: () => void,

@@ -1,6 +1,7 @@
 /**
- * Returns the entry of a table under a name from other users, which may be an inherited property
- * such as `constructor`.
+ * Returns the property `name` of `table` if the table itself has it, and otherwise `undefined`. The
+ * name comes from other users, so it may be the name of an inherited property such as
+ * `constructor`.
  */
 export function findOwnProperty<T>(
   table: Readonly<Partial<Record<string, T>>>,

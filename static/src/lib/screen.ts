@@ -4,8 +4,8 @@
  */
 
 /**
- * Calls `listener` with an element's width at first and after each change. Returns a function that
- * ends the observation.
+ * Calls `listener` with an element's width, first immediately and then after each change. Returns a
+ * function that ends the observation.
  */
 export function observeWidth(element: Element, listener: (width_px: number) => void): () => void {
   if (typeof ResizeObserver === 'undefined') {

@@ -41,13 +41,13 @@ const CONNECT_MS = 60_000;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 15_000;
 const TICK_MS = 1000;
-/** The delay of a tick that indicates that the machine was suspended. */
+/** The minimum delay of a tick after which the machine is assumed to have been suspended. */
 const SUSPENDED_MS = 10_000;
 const OPEN = 1;
 
 /**
- * Returns the delay before attempt `attempt` (from 0). It doubles up to 15 s, and is random, so
- * that clients do not reconnect all at once.
+ * Returns the delay before attempt `attempt` (from 0). The delay doubles up to 15 s, and is random,
+ * so that clients do not all reconnect at the same moment.
  */
 export function computeBackoffMs(attempt: number, random: () => number): number {
   const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
@@ -92,7 +92,7 @@ export class ReconnectingSocket {
     this.attempt = 0;
   }
 
-  /** Connects at once if a retry is pending. */
+  /** Connects immediately if a retry is pending. */
   retryNow(): void {
     if (this.socket === null && this.ticker !== undefined) {
       this.connect();

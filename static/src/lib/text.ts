@@ -15,7 +15,7 @@ export function joinParts(
   return parts.filter(Boolean).join(separator);
 }
 
-/** Joins messages as sentences. The server's messages have no full stop, so it is added. */
+/** Joins messages as sentences. A period is added to messages without one, such as the server's. */
 export function joinSentences(messages: readonly (string | null)[]): string {
   return joinParts(
     messages.map((message) => message?.replace(/[^.!?…]$/, '$&.')),
@@ -24,8 +24,8 @@ export function joinSentences(messages: readonly (string | null)[]): string {
 }
 
 /**
- * Shortens a name to `limit` characters, and keeps its start, where folders differ, and its end
- * with the file name.
+ * Shortens a name to `limit` characters. The start of the name, where folders differ, and its end
+ * with the file name are kept.
  */
 export function shortenName(name: string, limit: number): string {
   const start = Math.floor((limit - 1) / 3);

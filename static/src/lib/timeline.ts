@@ -28,8 +28,8 @@ export interface Extremes {
 const INITIAL_CAPACITY = 256;
 
 /**
- * Keeps the newest `capacity` moments. The returned arrays must be read at once, because the next
- * moment may overwrite them.
+ * Keeps the newest `capacity` moments. The returned arrays must be read immediately, because the
+ * next moment may overwrite them.
  */
 export class Timeline implements SeriesSource {
   /** The number of times that older data were added or all data were cleared. */
@@ -38,7 +38,10 @@ export class Timeline implements SeriesSource {
   private allocated = INITIAL_CAPACITY;
   private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
-  /** The maximum distance of moments that are mean values from their neighbors, by time. */
+  /**
+   * For each mean value, by time, the maximum distance to the neighboring moments that is not a
+   * gap.
+   */
   private readonly reach_ms = new Map<number, number>();
 
   constructor(private readonly capacity: number) {}
@@ -49,8 +52,8 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Returns the values of the series `key`. A missing value is NaN, and all values of an unknown
-   * series are.
+   * Returns the values of the series `key`. Missing values are NaN. If the series is unknown, all
+   * values are NaN.
    */
   values(key: string): Float64Array {
     return this.seriesStorage(key).subarray(0, this.length);
@@ -74,9 +77,9 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Adds older data. Moments within `same_ms` count as the same moment. Values that a known moment
-   * lacks are taken from the nearest moment within `near_ms`. `means.count` of the first moments
-   * are mean values, whose neighbors may be `means.reach_ms` away.
+   * Adds older data. Moments within `same_ms` count as the same moment. If a known moment lacks a
+   * value, the value of the nearest moment within `near_ms` is used. The first `means.count`
+   * moments are mean values; their neighbors may be `means.reach_ms` away without a gap.
    */
   merge(
     times_ms: readonly number[],
@@ -178,8 +181,8 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Grows the arrays by half up to the maximum length. After that, it drops a tenth at a time, so
-   * that values are rarely moved.
+   * Grows the arrays by half, up to the maximum length plus a tenth. At that size, the oldest
+   * values are dropped together, so that values are rarely moved.
    */
   private ensureCapacity(): void {
     if (this.length < this.allocated) {
@@ -226,8 +229,8 @@ export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: n
 }
 
 /**
- * Returns whether no two adjacent times are more than `gap_ms` apart, from the last one before
- * `from_ms` to the first one after `to_ms`.
+ * Returns whether no two adjacent times are more than `gap_ms` apart. The last time before
+ * `from_ms` and the first time after `to_ms` are included.
  */
 export function isUnbroken(
   times_ms: ArrayLike<number>,

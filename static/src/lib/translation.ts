@@ -17,9 +17,9 @@ export interface Translator {
 }
 
 /**
- * The translator of all texts that users read. It must be called when a text is shown, because the
- * language is unknown while modules are loaded. Each text must be a literal in the call, because
- * the list of texts for translators is extracted from the calls.
+ * The translator of all texts that users read. Code must call the translator when a text is shown,
+ * because the language is unknown while modules are loaded. Each text must be a literal in the
+ * call, because the list of texts for translators is extracted from the calls.
  */
 export let trans: Translator = {
   __: fillPlaceholders,
@@ -32,7 +32,10 @@ export function setTranslator(translator: Translator): void {
   trans = translator;
 }
 
-/** Calls `make` with English texts, for names that are the same in files of every language. */
+/**
+ * Calls `make` with English texts. It is used for names that are the same in files of every
+ * language.
+ */
 export function callInEnglish<T>(make: () => T): T {
   const translator = trans;
   trans = english;

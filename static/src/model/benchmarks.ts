@@ -30,7 +30,7 @@ export interface BenchmarkGroup {
 
 type Preset = Pick<Benchmark, 'key' | 'kind' | 'ids' | 'title' | 'does' | 'seconds'>;
 
-/** The durations of an H100 with 16 CPU cores, rounded up. */
+/** The presets. Their durations are those of an H100 with 16 CPU cores, rounded up. */
 const PRESETS = lazyTexts((): readonly Preset[] => [
   {
     key: 'bandwidth',
@@ -85,7 +85,7 @@ const GROUPS = lazyTexts((): readonly [RunKind, string][] => [
 ]);
 
 /**
- * Returns the presets, then the other workloads. A workload that is a preset by itself is not
+ * Returns the presets, followed by the other workloads. A workload that has its own preset is not
  * listed again.
  */
 export function benchmarkGroups(entries: readonly CatalogueEntry[]): BenchmarkGroup[] {

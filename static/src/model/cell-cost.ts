@@ -12,7 +12,7 @@ export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
 }
 
 /**
- * The limits below which a run is not worth a line: its duration, its GPU time and its change of
+ * The limits below which a run is not worth showing: its duration, its GPU time and its change of
  * memory.
  */
 const MIN_DURATION_S = 0.5;
@@ -20,9 +20,9 @@ const MIN_GPU_S = 0.01;
 const MIN_CHANGE_BYTES = 64 * 1024 ** 2;
 
 /**
- * Returns whether a run used enough of a GPU to be worth showing. If the change of memory is
- * unknown, because the server started during the run or the kernel ended with it, the peak is used
- * instead.
+ * Returns whether a run used enough of a GPU to be worth showing. The change of memory is unknown
+ * if the server started during the run or the kernel ended with the run; in this case the peak is
+ * used instead.
  */
 export function isWorthShowing(cost: CellCost): boolean {
   const { duration_s, gpu_s, memory_change_bytes, peak_memory_bytes } = cost;
@@ -30,7 +30,10 @@ export function isWorthShowing(cost: CellCost): boolean {
   return computed || Math.abs(memory_change_bytes ?? peak_memory_bytes ?? 0) >= MIN_CHANGE_BYTES;
 }
 
-/** Returns the cost of a cell, with the use of its GPUs by others, or `null` if it used no GPU. */
+/**
+ * Returns the cost of a cell, or `null` if the cell used no GPU. `shared` in the cost states
+ * whether others also used the GPUs.
+ */
 export function costOfCell({ cost }: KernelCost): CellCost | null {
   const { started_ms, ended_ms, duration_s, gpu_s, shared, gpus, energy_joules } = cost;
   const { peak_memory_bytes, memory_change_bytes } = cost;

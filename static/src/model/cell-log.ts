@@ -123,8 +123,9 @@ export function executionsFromHistory(
 }
 
 /**
- * Returns a function that names the notebook of an execution, so that the name is unique among the
- * executions and the paths `others`. A running kernel has the current path of its notebook.
+ * Returns a function that names the notebook of an execution. The name is unique among the
+ * notebooks of the executions and the paths `others`. If the kernel is still running, its
+ * notebook's current path is used.
  */
 export function createNotebookNamer(
   executions: readonly CellExecution[],
@@ -149,7 +150,7 @@ export function createNotebookNamer(
 }
 
 /**
- * Returns the name of an execution, such as `[3] model.fit(data)`, with its first line that is
+ * Returns a name such as `[3] model.fit(data)`, which contains the first line of code that is
  * neither empty nor a comment.
  */
 export function executionName(execution: CellExecution): string {
@@ -162,7 +163,10 @@ function meaningfulCode({ code }: CellExecution): string {
   return (/^[^\S\n]*[^\s#][^]*/m.exec(code)?.[0] ?? code).trim();
 }
 
-/** Returns whether a stored value is an execution. It may come from another page or version. */
+/**
+ * Returns whether a stored value is a valid execution. The value may have been stored by another
+ * page or version.
+ */
 function isExecution(
   stored: unknown,
 ): stored is Omit<CellExecution, 'path'> & { path?: string | null } {
@@ -191,7 +195,10 @@ export function executionLabel(count: number | null): string {
   return `[${count === null ? ' ' : String(count)}]`;
 }
 
-/** Returns the executions on these GPUs, the most expensive first. */
+/**
+ * Returns the executions that used any of `gpus`, sorted by the cost that `order` names, the
+ * highest first.
+ */
 export function sortByCost(
   executions: readonly CellExecution[],
   order: CellOrder,

@@ -5,7 +5,7 @@
 
 /** The number of colors of processes (`--gpumon-process-0`) and of GPUs (`--gpumon-gpu-0`). */
 export const COLOR_COUNT = 12;
-/** The number of slots. The second half of the slots reuses the colors with a texture. */
+/** The number of slots. The second half uses the same colors as the first, with a texture. */
 const SLOT_COUNT = 2 * COLOR_COUNT;
 
 interface HolderOnGpus {
@@ -18,14 +18,14 @@ interface HolderOnGpus {
 export class ColorSlots {
   /** The slots of all programs, the oldest first. */
   private readonly programs = new Map<string, number>();
-  /** The slots of the current holders. */
+  /** The slots of the current holders, by holder ID. */
   private holders = new Map<string, number>();
   /** The programs that are currently running. */
   private here: ReadonlySet<string> = new Set();
 
   /**
-   * Returns the slot of each holder. It is the slot of the program, unless another holder on the
-   * same GPU uses that slot.
+   * Returns the slot of each holder. A holder gets the slot of its program, unless another holder
+   * on the same GPU already uses that slot.
    */
   assignSlots(present: readonly HolderOnGpus[]): Map<string, number> {
     const before = this.holders;
@@ -68,8 +68,8 @@ export class ColorSlots {
 }
 
 /**
- * Returns the first free slot: first the plain colors in a circle from `slot` on, then the textured
- * ones.
+ * Returns the first free slot. Plain colors are tried first, in a circle from `slot` on, then the
+ * colors with a texture.
  */
 function findFreeSlot(slot: number, taken: ReadonlySet<number | undefined>): number {
   const round = Array.from({ length: COLOR_COUNT }, (_, i) => (slot + i) % COLOR_COUNT);

@@ -73,7 +73,7 @@ export function listConditionAlerts(gpu: GpuSample | null, now_ms: number): Aler
   );
 }
 
-/** Returns advice that depends on the GPU rather than on the condition alone. */
+/** Returns advice for a condition that also depends on the GPU. */
 function listAdvice({ condition }: Condition, gpu: GpuSample | null): string[] {
   return condition === 'memory_nearly_full' ? unifiedAdvice(gpu) : [];
 }

@@ -89,7 +89,10 @@ export function describeStoredCost({ gpus, ...cost }: StoredCost, isLastRun: boo
   return parts.map((part) => ({ ...part, title }));
 }
 
-/** Returns the same part of an earlier run if it differs noticeably, and otherwise `null`. */
+/**
+ * Returns the corresponding part of an earlier run if its value differs noticeably, and otherwise
+ * `null`.
+ */
 export function findDifferingPart(
   { id, value, own }: CellPart,
   earlier: readonly CellPart[],

@@ -11,7 +11,7 @@ import { describeFilling, summarizeFilling } from './memory-forecast';
 import { valueOf } from './reading';
 import { xidOf } from './xid';
 
-/** The first code of errors that come from drivers without error numbers. */
+/** The first code for errors of drivers that do not number their errors. */
 const FIRST_UNNUMBERED_CODE = 100_000;
 
 /** Returns the name of a process by its PID. */
@@ -87,7 +87,9 @@ function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
   return more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;
 }
 
-/** Returns text such as `train.ipynb (ana)`, or the PID if another process has it by now. */
+/**
+ * Returns text such as `train.ipynb (ana)`, or only the PID if another process has the PID by now.
+ */
 function describeProcess(pid: number, then_ms: number, processes: readonly ProcessRef[]): string {
   const process = processes.findLast(
     (one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms,

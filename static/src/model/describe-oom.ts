@@ -18,7 +18,7 @@ import { valueOf } from './reading';
 
 export interface OomDescription {
   text: string;
-  /** The sources of the numbers. */
+  /** The hover text, which names the sources of the numbers. */
   title: string;
   /** The holders, largest first. The list is empty if the GPU is unknown. */
   holders: readonly OomHolder[];
@@ -38,7 +38,7 @@ export interface OomHolder {
   kernelId: string | null;
 }
 
-/** The known state around the time of the failure. */
+/** The state that was known at about the time of the failure. */
 export interface OomSnapshot {
   inventory: Inventory | null;
   sample: Sample | null;
@@ -85,8 +85,8 @@ export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescript
 }
 
 /**
- * Returns a sentence with the requested memory, the free and total memory `left`, and the machine's
- * index of the GPU.
+ * Returns a sentence with the requested memory, the free and total memory in `left`, and the GPU's
+ * index on this machine.
  */
 function describeFailure(
   error: OomError,
@@ -140,8 +140,8 @@ function describeFailure(
 }
 
 /**
- * Returns the sample that is nearer to the failure, because a failed kernel may free its memory at
- * once.
+ * Returns the sample in which the kernel uses more memory. It is nearer to the failure, because a
+ * failed kernel may free its memory immediately.
  */
 export function selectFullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
   const bytes = (sample: Sample): number => computeKernelShare(sample, kernelId).bytes ?? 0;
@@ -149,9 +149,9 @@ export function selectFullerSample(before: Sample | null, after: Sample, kernelI
 }
 
 /**
- * Returns the GPU that was full, or `null` if there are several candidates or it is divided into
- * MIG devices. The index in the error is not used, because a kernel numbers only the GPUs that are
- * visible to it.
+ * Returns the GPU that was full, or `null` if there are several candidates or the GPU is divided
+ * into MIG devices. The index in the error is not used, because a kernel numbers only the GPUs that
+ * are visible to it.
  */
 function findFullGpu(
   error: OomError,

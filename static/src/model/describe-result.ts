@@ -16,7 +16,7 @@ import { valueOf } from './reading';
 /** A cell of the result table. */
 export interface ResultCell {
   text: string;
-  /** Details, or the reason why the value is missing. */
+  /** The hover text: details, or the reason why the value is missing. */
   title: string;
   absent: boolean;
 }
@@ -52,7 +52,7 @@ export function formatChange(rate: number, before: number): string {
   return `${share < 0 ? '−' : '+'}${formatDecimal(Math.abs(share), 1)}\u00a0%`;
 }
 
-/** Describes a result and compares it with the last result of the same kind. */
+/** Describes a result and compares it with `last`, the previous result with the same key. */
 export function describeResult(
   result: RunResult,
   last: RunResult | null,

@@ -35,7 +35,7 @@ describe('remaining time of a run', () => {
   const step = { id: 'triad', phase: 'measuring', since_ms: NOW - 2000 } as const;
 
   it('completed steps predict the others', () => {
-    // Four seconds for one and a half steps, of four.
+    // One and a half of the four steps took three seconds, so the remaining steps take five.
     const state = makeRunState({
       steps: 4,
       share: 0.5,

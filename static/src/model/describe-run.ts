@@ -93,7 +93,7 @@ export function remainingTime(state: RunState, now_ms: number): number | null {
     return null;
   }
   const elapsed_ms = now_ms - (steps > 1 ? started_ms : step.since_ms);
-  // After the memory is full, an out-of-memory run holds it for the requested time.
+  // After the memory is full, an out-of-memory run keeps it allocated for the requested time.
   return (elapsed_ms * (1 - share)) / share + (kind === 'oom' ? asked_ms : 0);
 }
 

@@ -12,7 +12,7 @@ export interface EventRow {
   /** A unique key that does not change while the event is listed. */
   key: string;
   at_ms: number;
-  /** The GPU of the event; `null` for the machine. */
+  /** The index of the GPU that the event concerns; `null` for the machine. */
   gpu: number | null;
   text: string;
   /** Advice or details; empty if there are none. */
@@ -157,7 +157,10 @@ function isProcess(
   return event.what === 'process_started' || event.what === 'process_ended';
 }
 
-/** Returns whether the event of an Xid, which also has advice, already reports this condition. */
+/**
+ * Returns whether a condition event repeats an Xid event, which already reports the condition and
+ * has advice.
+ */
 function isReportedByXid(event: Event, events: readonly Event[]): boolean {
   return (
     event.what === 'condition_began' &&

@@ -133,7 +133,7 @@ it('installation problem is shown while samples arrive', async () => {
   expect(feed.store.diagnosis).toBeNull();
   await vi.waitFor(() => expect(feed.store.diagnosis?.title).toBe('installation'));
   expect(noticeOf(feed.store, statusOf(feed.store, NOW), '')?.title).toBe('installation');
-  // A version mismatch has priority.
+  // A version mismatch takes precedence over the installation problem.
   connect(1000, { version: '0.0.9' });
   await Promise.resolve();
   expect(feed.store.diagnosis?.title).toBe('another');

@@ -16,14 +16,18 @@ export interface FeedOptions {
   /** Opens a connection to the server's stream. */
   openSocket: () => SocketLike;
   /**
-   * Sends an HTTP request to the server. `path` is a path such as `api/v1/runs`. Without it, no
-   * runs can be started.
+   * Sends an HTTP request to the server. `path` is a path such as `api/v1/runs`. If `request` is
+   * missing, no runs can be started.
    */
   request?: (path: string, init?: RequestInit) => Promise<Response>;
-  /** Whether the server is only displayed, so that runs and marks are not possible. */
+  /**
+   * Whether the page only displays the server, so that runs cannot be started and marks cannot be
+   * set.
+   */
   readOnly?: boolean;
   /**
-   * Finds out why there is no connection. Called after a failure, and when connecting takes long.
+   * Finds out why there is no connection. It is called after a failure, and when connecting takes
+   * long.
    */
   diagnose?: () => Promise<Diagnosis | null>;
   /** Explains a server version that does not match the view, or returns `null` if it matches. */
@@ -36,8 +40,8 @@ export interface FeedOptions {
 }
 
 /**
- * Called after the store has changed because of `frame`, or because of the connection if `frame` is
- * `null`.
+ * A function that is called after the store has changed because of `frame`, or because of the
+ * connection if `frame` is `null`.
  */
 export type FeedListener = (frame: ServerFrame | null) => void;
 
@@ -61,7 +65,7 @@ export interface SubscriptionOptions {
 
 export interface Subscription {
   update: (changes: Partial<SubscriptionOptions>) => void;
-  /** Ends the subscription. The last one closes the connection. */
+  /** Ends the subscription. When the last subscription ends, the connection is closed. */
   unsubscribe: () => void;
 }
 
@@ -69,7 +73,7 @@ interface RequestedOptions extends Pick<SubscriptionOptions, 'interval_ms' | 'tr
   metrics: string;
 }
 
-/** The state of a new connection, before any request. */
+/** The options of a new connection, before the client has requested any. */
 const INITIAL_REQUESTS: Readonly<RequestedOptions> = {
   interval_ms: null,
   metrics: '',
@@ -91,7 +95,7 @@ export class Feed {
    */
   private helloReceived = false;
   private diagnosisTimer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether the server was last asked to send samples. */
+  /** Whether the last request to the server was to send samples. */
   private streaming = true;
   private requested: RequestedOptions = { ...INITIAL_REQUESTS };
   private default_ms = 1000;
@@ -129,7 +133,7 @@ export class Feed {
     };
   }
 
-  /** Connects at once if a retry is pending. */
+  /** Connects immediately if a retry is pending. */
   retryNow(): void {
     this.socket?.retryNow();
   }
@@ -167,8 +171,8 @@ export class Feed {
 
   private ingest(frame: ServerFrame): void {
     if (frame.type === 'sample') {
-      // If the client requested fewer samples than the server takes, the longer interval is not a
-      // gap.
+      // If the client requested fewer samples than the server takes, the longer interval between
+      // them must not count as a gap.
       frame.interval_ms = Math.max(frame.interval_ms, this.requested.interval_ms ?? 0);
     }
     try {
@@ -180,7 +184,8 @@ export class Feed {
     if (frame.type === 'hello') {
       this.helloReceived = true;
       if (this.options.readOnly !== true) {
-        // Nodes of a fleet, which are read-only, may have other prices.
+        // The nodes of a fleet are read-only and may have other prices, so their prices are
+        // ignored.
         setEnergyPrice(frame.energy_price ?? null);
       }
       clearTimeout(this.diagnosisTimer);
@@ -204,7 +209,7 @@ export class Feed {
     }
   }
 
-  /** Requests the options of all active subscriptions from the server. */
+  /** Sends the combined options of all active subscriptions to the server. */
   private requestActiveOptions(): void {
     const active = [...this.subscriptions.values()].filter((options) => options.active);
     this.setStreaming(active.length > 0);

@@ -11,7 +11,7 @@ import { describeForecast, forecastOf, summarizeFilling } from './memory-forecas
 import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
-/** Values from the store that alerts need in addition to the GPU. */
+/** The values, apart from the GPU's own, that its alerts depend on. */
 interface AlertContext {
   memoryHorizon_ms: number;
   firing: readonly FiringAlert[];

@@ -51,8 +51,8 @@ export function toggleLevel(typed: string, level: AlertLevel): string {
 }
 
 /**
- * Returns only the words of a filter that select levels. They also apply to lists that are too
- * short for a filter field.
+ * Removes all words from a filter except those that select levels. Levels can also be selected in
+ * lists that are too short for a filter field.
  */
 export function keepLevelWords(typed: string): string {
   return ALERT_LEVELS.filter((level) => selectsLevel(typed, level))

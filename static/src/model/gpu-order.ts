@@ -32,7 +32,10 @@ export function formatOrder(order: Order | null): string | null {
   return order === null ? null : `${order.by}:${order.direction}`;
 }
 
-/** Returns the order after a click on a column: descending, ascending, then the driver's. */
+/**
+ * Returns the order after a click on a column. Successive clicks select the descending order, the
+ * ascending order, and the driver's order.
+ */
 export function nextOrder(order: Order | null, by: SortKey): Order | null {
   if (order?.by !== by) {
     return { by, direction: 'descending' };

@@ -75,7 +75,7 @@ function gpuState(
     migDevices: gpu.mig_devices,
     links: topology.filter(({ a, b }) => a === gpu.index || b === gpu.index),
     now,
-    // The details may belong to another board that previously had this index.
+    // The details are ignored if they belong to another board that previously had this index.
     details: details?.uuid === gpu.uuid ? details : null,
   };
 }
@@ -87,8 +87,8 @@ export function commonName(gpus: readonly GpuState[]): string | null {
 }
 
 /**
- * Returns the name of a GPU's series. It contains the UUID, because the index may change, or the
- * index if the UUID is unknown.
+ * Returns the name of a GPU's series. The name contains the UUID, because the index may change. If
+ * the UUID is unknown, it contains the index.
  */
 export function seriesKey(gpu: { index: number; uuid: string | null }, metric: string): string {
   return `${gpu.uuid ?? `index ${gpu.index}`} ${metric}`;

@@ -22,8 +22,8 @@ import { absenceOf, readingTime, valueOf } from './reading';
 import { describeAbsence } from './describe';
 
 /**
- * Returns the current path of a kernel's notebook or console, or `null` if the kernel is not of
- * this Jupyter server.
+ * Returns the current path of a kernel's notebook or console, or `null` if the kernel belongs to
+ * another Jupyter server.
  */
 export type PathOf = (kernelId: string) => string | null;
 
@@ -54,7 +54,7 @@ export interface HolderRow {
    * not idle.
    */
   idle_ms: number | null;
-  /** How the first process shares the GPU, such as `MPS`. */
+  /** The ways in which the first process shares the GPU, such as a MIG device or `MPS`. */
   shared: readonly string[];
 }
 
@@ -76,7 +76,10 @@ export interface OmittedRow {
   count: number;
 }
 
-/** A row for memory of processes in other PID namespaces, which are not visible. */
+/**
+ * A row for memory of processes in other PID namespaces. These processes are not visible to the
+ * server.
+ */
 export interface UnlistedRow {
   kind: 'unlisted';
   key: string;
@@ -167,7 +170,10 @@ function withDistinctNames(rows: readonly ListRow[]): ListRow[] {
   );
 }
 
-/** Returns the name of a process: the name of its notebook, else its own name, else its PID. */
+/**
+ * Returns the name of a process: its notebook's name if it has a notebook, otherwise its own name,
+ * or its PID if it has no name.
+ */
 export function processName(
   process: Process | ProcessRef,
   names?: ReadonlyMap<string, string>,
@@ -187,7 +193,10 @@ export function notebookNamesOf(processes: readonly (Process | ProcessRef)[]): M
   );
 }
 
-/** Returns the displayed text of a reading, and the reason if it is a dash. */
+/**
+ * Returns the text to display for a reading. If the text is a dash, also returns the reason why the
+ * value is missing.
+ */
 export function textOf(reading: Reading<string>): { text: string; reason: string | null } {
   const absence = absenceOf(reading);
   return absence === null
@@ -204,7 +213,7 @@ function unreadableReason(gpu: GpuState): string | null {
   return absence === null ? null : describeAbsence(absence);
 }
 
-/** Returns the GPU memory of each holder by its ID; `null` if it is unknown. */
+/** Returns the GPU memory of each holder by holder ID; `null` if the memory is unknown. */
 export function memoryByHolder(gpu: GpuSample): Map<string, number | null> {
   const groups = [...groupByHolder(gpu)];
   return new Map(
@@ -232,7 +241,10 @@ export function kernelHolderId(kernelId: string): string {
   return `kernel ${kernelId}`;
 }
 
-/** Returns an ID that is the same after a restart: the notebook, or the user and program. */
+/**
+ * Returns an ID that stays the same when the program is restarted: the user, and the notebook or
+ * else the program.
+ */
 export function programId(process: Process): string {
   return `${textOf(process.user).text} ${valueOf(valueOf(process.owner)?.notebook?.path) ?? processName(process)}`;
 }
@@ -292,8 +304,8 @@ function rowOf(
 }
 
 /**
- * Returns the sum of the known readings, with the time of the oldest one. If none is known, returns
- * the reason of the first.
+ * Returns the sum of the known readings, with the time of the oldest of them. If no reading is
+ * known, returns the first reading's reason.
  */
 function sumReadings(readings: readonly Reading<number>[]): Reading<number> {
   const known = readings.filter((reading) => valueOf(reading) !== null);
@@ -306,7 +318,9 @@ function sumReadings(readings: readonly Reading<number>[]): Reading<number> {
   return times.length === 0 ? value : { value, at_ms: Math.min(...times) };
 }
 
-/** Returns the idle time of the processes if the server reports that they hold memory idle. */
+/**
+ * Returns how long the processes have held memory idle, or `null` if the server does not report it.
+ */
 function findIdleTime(gpu: GpuState, processes: readonly Process[]): number | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (

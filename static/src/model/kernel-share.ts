@@ -7,7 +7,7 @@ import { valueOf } from './reading';
 export interface KernelShare {
   gpus: readonly number[];
   bytes: number | null;
-  /** The GPU time in percent of one GPU: up to 100 for each GPU. */
+  /** The GPU time in percent. Each GPU contributes up to 100, so the sum may exceed 100. */
   sm_percent: number | null;
 }
 
@@ -22,14 +22,14 @@ export function computeKernelShare(sample: Sample, kernelId: string): KernelShar
     }
     gpus.push(gpu.index);
     bytes = addUnlessNull(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
-    // Kernels of several processes may overlap, so the sum is limited to the whole time of a GPU.
+    // Kernels of several processes may overlap, so the sum is limited to 100 percent of a GPU.
     const busy = sum(own.map((process) => valueOf(process.sm_percent)));
     sm_percent = addUnlessNull(sm_percent, busy === null ? null : Math.min(100, busy));
   }
   return { gpus, bytes, sm_percent };
 }
 
-/** Returns the kernel's processes on a GPU. */
+/** Returns the processes on a GPU that belong to the kernel. */
 function processesOf(gpu: GpuSample, kernelId: string): Process[] {
   const all = gpu.health.state === 'ok' ? (valueOf(gpu.processes) ?? []) : [];
   return all.filter((process) => valueOf(process.owner)?.notebook?.kernel_id === kernelId);

@@ -3,8 +3,8 @@
 import type { Gpu, GpuSample, Health, Inventory, Sample } from '../wire';
 
 /**
- * Replaces each GPU without a UUID by the GPU that had the same index before, unless that GPU has
- * another index by now.
+ * Replaces each GPU that has no UUID by the GPU that had the same index before the restart, unless
+ * that GPU has another index by now.
  */
 export function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inventory {
   if (before?.hostname !== inventory.hostname) {
@@ -20,8 +20,8 @@ export function restoreUnreadGpus(inventory: Inventory, before: Inventory | null
 }
 
 /**
- * Replaces the sample of each such GPU by its last readings, with their time, and with the time
- * since when it has not responded.
+ * Replaces the sample of each GPU that `restoreUnreadGpus` has replaced by the GPU's last readings
+ * and their times. The health states since when the GPU has not responded.
  */
 export function restoreUnreadSamples(
   sample: Sample,

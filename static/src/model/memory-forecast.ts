@@ -7,12 +7,12 @@ import type { Description } from './describe';
 import type { GpuState } from './gpu';
 import type { HolderRow } from './holders';
 
-/** The minimum share of the growth for a holder to be named. */
+/** The minimum share of the total growth that a holder must cause to be named. */
 const MIN_NAMED_SHARE = 0.2;
 const MAX_NAMED = 2;
 /**
- * The remaining time that counts as full, because the memory would be full before a user has read
- * the text.
+ * If less time than this remains, the memory is shown as full, because it would be full before a
+ * user has read the text.
  */
 const MAX_FULL_MS = 5000;
 
@@ -94,7 +94,7 @@ export function describeFilling(
     : trans.__('Memory full in about %1: %2 grows %3', left, first.name, speed);
 }
 
-/** Returns a short form of the same forecast. */
+/** Returns the remaining time until the memory is full as a short text. */
 export function summarizeFilling(left_ms: number): string {
   return left_ms < MAX_FULL_MS
     ? trans.__('memory full')

@@ -21,12 +21,13 @@ export interface MemoryWarning {
   text: string;
   urgent: boolean;
   /**
-   * The notebook of this Jupyter server to act on: the fastest-growing one, or else the largest.
+   * The kernel of the notebook on this Jupyter server that the warning's actions apply to: the
+   * fastest-growing notebook, or else the largest.
    */
   kernelId: string;
 }
 
-/** The maximum number of characters of a notification, which JupyterLab would truncate. */
+/** The maximum number of characters of a notification. JupyterLab would truncate a longer text. */
 const MAX_LENGTH = 140;
 const MAX_NAME_LENGTH = 24;
 
@@ -52,8 +53,8 @@ export class MemoryWarnings {
   }
 
   /**
-   * Returns the current warning of a GPU. Memory that is nearly full only counts if it was forecast
-   * before.
+   * Returns the current warning of a GPU, or `null`. Memory that is nearly full causes a warning
+   * only if a warning for it already exists (`lasts`).
    */
   private warningOf(
     gpu: GpuState,

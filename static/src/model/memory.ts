@@ -10,7 +10,7 @@ import { valueOf } from './reading';
 
 export interface Segment {
   key: string;
-  /** The color: a holder's slot, or the color of memory without a holder. */
+  /** The color: the slot of a holder, or a name for memory that belongs to no holder. */
   paint: number | 'other' | 'system';
   label: string;
   /** The share of the total from 0 to 1. */
@@ -26,8 +26,8 @@ export function isUnified(gpu: GpuSample | null | undefined): gpu is UnifiedSamp
 }
 
 /**
- * Returns the unavailable memory in bytes, or `null` if it is unknown. For unified memory, it
- * includes the use by the rest of the system.
+ * Returns the unavailable memory in bytes, or `null` if it is unknown. For unified memory, the
+ * result includes the memory that the rest of the system uses.
  */
 export function unavailableBytes(gpu: GpuSample): number | null {
   const { total_bytes, used_bytes, free_bytes } = gpu.memory;
@@ -40,7 +40,7 @@ export function unavailableBytes(gpu: GpuSample): number | null {
 }
 
 /**
- * Returns the unified memory that the rest of the system uses in bytes, or `null` if it is unknown.
+ * Returns the unified memory in bytes that the rest of the system uses, or `null` if it is unknown.
  * The driver of AMD's APUs only counts the GPU's own part.
  */
 export function systemBytes(gpu: GpuSample, used = valueOf(gpu.memory.used_bytes)): number | null {
@@ -73,8 +73,8 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
     }
   };
   for (const row of rows) {
-    // The driver reads processes and the total one after the other, so the sum of processes may be
-    // slightly too large.
+    // The driver reads the processes and the total at slightly different times, so the sum of the
+    // processes may be too large.
     const bytes = Math.min(holderBytes(row), left);
     add(row.key, row.slot, row.name, bytes);
     left -= bytes;

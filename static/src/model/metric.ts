@@ -16,12 +16,15 @@ import { unavailableBytes } from './memory';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
-/** The name for the memory of each holder in requests for the history. */
+/** The name under which the history is requested for the memory of all holders. */
 export const HOLDER_MEMORY = 'processes.memory_bytes';
 /** The name for all metrics of MIG devices. */
 export const ALL_MIG_METRICS = 'mig';
 
-/** The colors of lines. Each has a meaning, and some distinguish the lines of a chart. */
+/**
+ * The colors of lines. Some colors have a fixed meaning; others only distinguish the lines of a
+ * chart.
+ */
 export type Color = FieldColor | 'text';
 
 /** A metric of the sample type `S`. */
@@ -30,8 +33,8 @@ export interface Metric<S = GpuSample> {
   id: string;
   label: () => string;
   /**
-   * The default chart of the metric, and `line` is its label there; `null` if the metric is only
-   * drawn on request.
+   * The default chart of the metric, in which its line has the label `line`; `null` if the metric
+   * is only drawn on request.
    */
   chart: string | null;
   line: () => string;
@@ -41,8 +44,8 @@ export interface Metric<S = GpuSample> {
   /** Returns the limit of the value in the same unit; `null` if the metric has no limit. */
   limit: ((sample: S) => Reading<number>) | null;
   /**
-   * The percentage of the limit from which the value is near it; `null` if the metric has no such
-   * percentage.
+   * The percentage of the limit at which a value starts to count as near the limit; `null` if the
+   * metric has no such percentage.
    */
   near_percent: number | null;
 }
@@ -78,8 +81,8 @@ export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | nul
 }
 
 /**
- * Returns whether a value is near its limit. For memory, all unavailable memory of `now` counts.
- * For past values, `now` is `null` and only the GPU's own use is known.
+ * Returns whether a value is near its limit. For memory, all memory that is unavailable in `now`
+ * counts. For past values, `now` is `null`, so only the GPU's own use counts.
  */
 export function isNearLimit(
   { id, near_percent }: Metric,
@@ -92,8 +95,8 @@ export function isNearLimit(
 }
 
 /**
- * Returns the limit that a chart marks by a line. It has a name if it is not the metric's own
- * limit.
+ * Returns the limit that a chart marks by a line. The line gets a name if the limit is not the
+ * metric's own limit.
  */
 export function limitLineOf(
   metric: Metric,

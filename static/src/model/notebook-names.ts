@@ -1,5 +1,5 @@
 /**
- * Distinct names of notebooks: the shortest end of each path that no other path has. The terminal
+ * Distinct names of notebooks: for each path, the shortest end that no other path has. The terminal
  * has the same rule, and `tests/notebook-names.json` tests both.
  */
 
@@ -26,7 +26,9 @@ export function notebookNames(paths: Iterable<string>): Map<string, string> {
   );
 }
 
-/** Returns the ends of a path that may be its name, from the shortest to the whole path. */
+/**
+ * Returns the ends of a path that can serve as its name, from the shortest end to the whole path.
+ */
 function listPathEnds(path: string): string[] {
   const shown = formatPath(path);
   const parts = shown.split('/').filter((part) => part !== '');

@@ -28,25 +28,27 @@ export interface OomError {
 
 interface FrameworkErrors {
   framework: string;
-  /** The names of the framework's errors, without their modules. */
+  /** A pattern for the names of the framework's exceptions, without their modules. */
   name: RegExp;
-  /** A pattern that the error's text must match. */
+  /** A pattern that must match the text of the error. */
   says: RegExp;
   /** A pattern that shows that the error is about host memory. */
   unless?: RegExp;
-  /** Whether errors about host memory have the same text, so that it must name a GPU. */
+  /**
+   * Whether errors about host memory have the same text. In this case, the text must name a GPU.
+   */
   either?: boolean;
-  /** A pattern whose group 1 is a size. */
+  /** A pattern for the requested memory. Group 1 is a size. */
   asked?: RegExp;
   free?: RegExp;
-  /** The used memory, for messages that do not state the free memory. */
+  /** A pattern for the memory in use. It is for messages that do not state the free memory. */
   used?: RegExp;
   total?: RegExp;
   unused?: RegExp;
   limit?: RegExp;
-  /** A pattern whose group 1 is a number. */
+  /** A pattern for the GPU. Group 1 is its index. */
   gpu?: RegExp;
-  /** A pattern whose group 1 is a shape and group 2 a type. */
+  /** A pattern for a tensor. Group 1 is its shape, and group 2 its type. */
   tensor?: RegExp;
 }
 
@@ -129,7 +131,7 @@ export function parseOomError(error: KernelError): OomError | null {
   if (dialect === undefined || dialect.unless?.test(value) === true) {
     return null;
   }
-  // Values that the message lacks may be in the traceback, which includes the error that caused it.
+  // Values that the message lacks may be in the traceback, which includes the original error.
   const text = [
     value,
     ...(Array.isArray(error.traceback) ? error.traceback.map(removeColors) : []),

@@ -8,8 +8,8 @@ import { valueOf } from './reading';
 import { wordsOf } from './vendor-words';
 
 /**
- * Returns the path of the notebook whose kernel is the process or has started the process, or
- * `null` if there is none.
+ * Returns the path of the notebook whose kernel is the process or started the process, or `null` if
+ * the process belongs to no notebook.
  */
 export function notebookPath(process: Process): string | null {
   return valueOf(valueOf(process.owner)?.notebook?.path);
@@ -26,7 +26,7 @@ export function notebookName(process: Process, names?: ReadonlyMap<string, strin
 
 /**
  * Returns the job, pod, container or service of a process, in this order of preference, or `null`
- * if there is none.
+ * if it has none of them.
  */
 export function describeOwner(process: Process): string | null {
   const { slurm, pbs, lsf, pod, container, unit } = valueOf(process.owner) ?? {};
@@ -45,7 +45,10 @@ function podName({ uid, namespace, name }: Pod): string {
   return namespace === undefined || name === undefined ? uid : `${namespace}/${name}`;
 }
 
-/** Returns the owners of a GPU's or its MIG devices' allocations without a running process. */
+/**
+ * Returns the owners of the allocations on which no process is running, for a GPU and its MIG
+ * devices.
+ */
 export function unusedAllocations(gpu: GpuSample): string[] {
   const processes = valueOf(gpu.processes);
   if (processes === null) {

@@ -8,7 +8,7 @@ interface DatedValue<T> {
   at_ms: number;
 }
 
-/** Returns why there is no value, or `null` if there is one. */
+/** Returns the reason why a reading has no value, or `null` if it has a value. */
 export function absenceOf<T>(reading: Reading<T> | null | undefined): Absence | null {
   return isObject(reading) && 'absent' in reading ? reading : null;
 }

@@ -7,12 +7,12 @@ import type { FeedOptions } from './feed';
 export type Request = NonNullable<FeedOptions['request']>;
 
 /**
- * The header that requests with side effects must have, so that pages of other origins cannot send
- * them.
+ * The header that requests with side effects must have. Pages of other origins cannot send this
+ * header.
  */
 export const REQUEST_HEADERS = { 'X-Gpumon': 'run' };
 
-/** Returns the server's answer, or `null` and the reason for the failure. */
+/** Returns the content of the server's response, or `null` and the reason for the failure. */
 export async function readJsonResponse(
   response: ReturnType<Request>,
 ): Promise<{ json: unknown; why: string | null }> {

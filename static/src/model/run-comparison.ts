@@ -8,12 +8,13 @@ import type { RunResult } from '../wire';
 export interface ComparedRow {
   before: RunResult | null;
   after: RunResult | null;
-  /** The first result, or the second if there is no first. */
+  /** The result of the first run, or of the second run if the first has none. */
   either: RunResult;
 }
 
 /**
- * Returns a row for each result of either run, in the order of the first run, then of the second.
+ * Returns a row for each result of the two runs: the results of the first run in order, then those
+ * that only the second run has.
  */
 export function compareRuns(
   before: readonly RunResult[],

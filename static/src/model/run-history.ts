@@ -1,4 +1,6 @@
-/** The results of the runs that the server knows, and the previous result of each. */
+/**
+ * The results of the runs that the server knows, and for each result the previous comparable one.
+ */
 
 import type { RunDetails, RunItem, RunResult, RunState } from '../wire';
 import { resultKey } from './describe-result';
@@ -9,7 +11,7 @@ export class RunHistory {
   /** A number that grows with each received item. */
   version = 0;
   private readonly items = new Map<string, RunItem[]>();
-  /** The number of items of a run when its details were requested. */
+  /** The number of known items of each run when its details were last requested. */
   private readonly requested = new Map<string, number>();
 
   /**
@@ -59,7 +61,10 @@ export class RunHistory {
     return { ...state, all: [...this.itemsOf(state.run)] };
   }
 
-  /** Returns the newest comparable verified result of earlier runs, or `null` if there is none. */
+  /**
+   * Returns the newest verified result of an earlier run that is comparable with `result`, or
+   * `null` if there is none.
+   */
   findPrevious({ run, started_ms }: RunState, result: RunResult): RunResult | null {
     const key = resultKey(result);
     for (const earlier of this.runs) {

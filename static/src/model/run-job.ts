@@ -17,8 +17,8 @@ const HOLD_S = 10;
 export const BURN_S = 60;
 
 /**
- * Returns the devices that can run jobs. GPUs are identified by UUID, because CUDA numbers them in
- * its own order.
+ * Returns the devices that can run jobs. GPUs are identified by UUID, because CUDA may number them
+ * in another order than the driver.
  */
 export function listTargets(gpus: readonly GpuState[]): RunTarget[] {
   const targets: RunTarget[] = gpus.flatMap(({ index, name, uuid }) =>

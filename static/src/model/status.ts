@@ -21,25 +21,28 @@ export interface Status {
   text: string;
   title: string;
   /**
-   * `pending` resolves by itself, `error` requires action, and `paused` was requested by a user.
+   * `pending` resolves automatically, `error` requires action, and `paused` was requested by a
+   * user.
    */
   level: 'ok' | 'pending' | 'error' | 'paused';
 }
 
 /**
- * The rounded intervals between frames in the text, so that it does not change while the interval
- * varies.
+ * The intervals between drawings to which the displayed interval is rounded, so that the text does
+ * not change while the interval varies.
  */
 const DRAWN_STEPS_MS = [250, 500, 1000];
 
-/** Returns whether the readings are those of the displayed time. */
+/**
+ * Returns whether the displayed readings are current, or those of a recording at its current time.
+ */
 export function isFresh(status: Status): boolean {
   return status.state === 'live' || status.state === 'replay';
 }
 
 /**
- * Returns the status of the connection from the driver to this page at `localNowMs` of the local
- * clock. `drawn_ms` is the minimum time between two frames with new samples.
+ * Returns the status of the data path from the driver to this page. `localNowMs` is the time of the
+ * local clock, and `drawn_ms` the minimum time between two drawings of new samples.
  */
 export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status {
   const { phase, collector } = store;
@@ -123,7 +126,9 @@ function liveOrStaleStatus(store: Store, drawn_ms: number): Status {
   return { state: 'live', text: trans.__('Live · every %1', shown), title, level: 'ok' };
 }
 
-/** Capitalizes a collector's message, which is written for use after a colon. */
+/**
+ * Capitalizes a collector's message, which starts in lowercase because it usually follows a colon.
+ */
 function capitalize(message: string | null): string | null {
   return message === null ? null : message.charAt(0).toUpperCase() + message.slice(1);
 }
@@ -184,7 +189,10 @@ export function noticeOf(
   }
 }
 
-/** Returns the notice of a pause, which is not an error, and how to end it. */
+/**
+ * Returns the notice for paused sampling. A pause is not an error, so the notice states how to end
+ * it.
+ */
 function pauseNotice(collector: CollectorStatus | null): Diagnosis {
   const message = collector?.message ?? null;
   const end_ms = collector?.resumes_ms;

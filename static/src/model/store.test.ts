@@ -287,7 +287,8 @@ it('hung GPU keeps its readings after server restart', () => {
     uuid: 'GPU-1',
     now: { at_ms: NOW - 1000, health: { since_ms: NOW - 1500 } },
   });
-  // A machine with another host name has other GPUs.
+  // A machine with another host name has other GPUs, so the GPUs of the previous machine are
+  // dropped.
   store.apply(
     makeHello({
       inventory: { ...(unknown as Inventory), hostname: 'other' },

@@ -37,7 +37,8 @@ import {
 import { valueOf } from './reading';
 
 /**
- * The reason why there is no connection, and the fix, as determined by the embedding application.
+ * The reason why there is no connection, and how to restore it, as determined by the embedding
+ * application.
  */
 export interface Diagnosis {
   title: string;
@@ -63,27 +64,27 @@ const CAPACITY = 6000;
 const TRACE_CAPACITY = 20_000;
 const TRACE_GAP_MS = 1000;
 /**
- * The maximum distance of equal times: slightly less than half the interval of the server's
- * history.
+ * The maximum distance between two times that count as the same time: slightly less than half the
+ * interval of the server's history.
  */
 const MAX_EQUAL_DISTANCE_MS = 400;
 /**
- * The maximum distance of times that complete each other: slightly more than half the interval of
- * the server's history.
+ * The maximum distance between two moments whose values are merged: slightly more than half the
+ * interval of the server's history.
  */
 const MAX_MERGE_DISTANCE_MS = 600;
 /**
- * The minimum gap between means of ten seconds from the history of an earlier server. Each is in
- * the middle of its time range.
+ * The maximum distance between neighboring means of ten seconds that is not a gap. Earlier servers
+ * send such means, each in the middle of its time range.
  */
 const MEANS_REACH_MS = 15_000;
 
 export class Store {
-  /** The time until memory is full from which there is no warning yet. */
+  /** If the memory will not be full within this time, there is no warning. */
   memoryHorizon_ms = 5 * 60_000;
   readonly clock: ServerClock;
   readonly timeline = new Timeline(CAPACITY);
-  /** The costs of cells, if the view is next to notebooks. */
+  /** The costs of cells, if the view is shown together with notebooks. */
   readonly cells = new CellLog();
   /** The colors of holders, which are the same in every view. */
   readonly slots = new ColorSlots();
@@ -111,11 +112,11 @@ export class Store {
   private keptOfHost: typeof ALL_HOST_METRICS = [];
   /** Whether the server also has a fleet. */
   hasFleet = false;
-  /** The number of samples that the server skipped because this client was too slow. */
+  /** The number of samples that the server skipped because this client received them too slowly. */
   missed = 0;
   /**
-   * The time from which samples are expected, by the server's clock. A pause does not count as
-   * missing samples.
+   * The time, by the server's clock, since which samples are expected. It is reset after a pause,
+   * so that a pause does not count as missing samples.
    */
   expecting_from_ms = 0;
 
@@ -166,14 +167,14 @@ export class Store {
         this.clock.observeFrameTime(frame.at_ms);
         break;
       case 'error':
-        // This answers a frame of this client. It indicates a bug that users cannot fix.
+        // The server rejected a message of this client. This indicates a bug that users cannot fix.
         console.warn(`gpumon: the server did not understand a message: ${frame.message}`);
         break;
     }
   }
 
   /**
-   * Keeps these metrics in addition. Returns all kept metrics if there are more than in an
+   * Adds metrics to those that are kept. Returns all kept metrics if there are more than in an
    * overview.
    */
   trackMetrics(metrics: readonly string[]): string[] {
@@ -190,12 +191,12 @@ export class Store {
       : [...ids, ...(this.more.has(HOLDER_MEMORY) ? [HOLDER_MEMORY] : [])];
   }
 
-  /** Resets the time from which samples are expected, after a pause. */
+  /** Expects samples from now on, because none are missing from before a pause ended. */
   resetExpectedTime(): void {
     this.expecting_from_ms = this.clock.now();
   }
 
-  /** The time between two samples from which there is a gap. */
+  /** If two samples are more than this time apart, there is a gap between them. */
   get gap_ms(): number {
     return Math.max(2.5 * (this.sample?.interval_ms ?? 1000), 1500);
   }
@@ -222,7 +223,7 @@ export class Store {
     this.pinClock(hello.sample);
     this.expecting_from_ms = this.clock.now();
     if ((this.timeline.times_ms.at(-1) ?? 0) > hello.at_ms + this.gap_ms) {
-      // The server's clock was set back, or this is another server.
+      // The data are cleared, because the server's clock was set back or this is another server.
       this.timeline.clear();
     }
     this.applyHistory(hello.history);

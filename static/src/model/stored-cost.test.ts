@@ -21,7 +21,8 @@ const STORED: StoredCost = {
 };
 
 /**
- * A cell from a file, a run, and whether a cost with this run belongs to the last run of the cell.
+ * A cell from a file, a run, and whether a cost that was stored for the run belongs to the cell's
+ * last run.
  */
 interface RunCase {
   name: string;

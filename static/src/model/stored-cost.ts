@@ -3,13 +3,17 @@
 import { plainText } from '../lib/text';
 import type { CellRun, StoredCost } from '../wire';
 
-/** The key of a cost in the metadata of a cell. */
+/** The key under which a cell's metadata contain its stored cost. */
 export const METADATA_KEY = 'gpumon';
-/** The metadata key of the times of a run. JupyterLab writes them if enabled, nbclient always. */
+/**
+ * The metadata key for the times of a run. JupyterLab writes the times if this is enabled; nbclient
+ * always writes them.
+ */
 export const EXECUTION_KEY = 'execution';
 
 /**
- * The limits of valid costs: thirty years, eight pebibytes, and a week's output of a power station.
+ * The maximum valid values of stored costs: about thirty years, eight pebibytes, and a week's
+ * output of a large power station.
  */
 const MAX_DURATION_S = 1e9;
 const MAX_BYTES = 2 ** 53;
@@ -19,9 +23,9 @@ const MAX_NAME_LENGTH = 80;
 const MAX_U32 = 2 ** 32 - 1;
 
 /**
- * Returns an identifier of a cell's last run from data that the cell records. `execution` is the
- * value of `EXECUTION_KEY` in its metadata. `tests/stored-cost-runs.json` has test cases for
- * comparing runs.
+ * Returns an identifier of a cell's last run, computed from the data in the cell. `execution` is
+ * the value of `EXECUTION_KEY` in the cell's metadata. `tests/stored-cost-runs.json` has test cases
+ * for comparing runs.
  */
 export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
   const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
@@ -32,7 +36,7 @@ export function runOf(source: string, execution_count: number | null, execution:
   };
 }
 
-/** Returns whether a stored cost belongs to this run. */
+/** Returns whether a stored cost belongs to the run `other`. */
 export function belongsToRun({ run }: StoredCost, other: CellRun): boolean {
   return (
     run?.source_crc32 === other.source_crc32 &&
@@ -42,8 +46,8 @@ export function belongsToRun({ run }: StoredCost, other: CellRun): boolean {
 }
 
 /**
- * Parses the stored cost in a cell's metadata, which may come from any source. Returns `null` if it
- * is not a cost of this version. Names are made displayable.
+ * Parses the stored cost in a cell's metadata, which may come from any source. Returns `null` if
+ * the metadata contain no cost in this version's format. Names are made displayable.
  */
 export function readStoredCost(metadata: unknown): StoredCost | null {
   const { version, shared, gpus, run, ...numbers } = Object(metadata) as Record<
@@ -78,8 +82,8 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
 }
 
 /**
- * Returns the run of a stored cost, or `null` if its format is unknown, for example in older
- * versions.
+ * Returns the run that a cost was stored for, or `null` if the format is unknown, for example from
+ * an older version.
  */
 function readRun(value: unknown): CellRun | null {
   const { source_crc32, execution_count, started } = Object(value) as Record<

@@ -11,20 +11,20 @@ import { isUnified } from './memory';
 import { valueOf } from './reading';
 
 /**
- * The utilization above which a GPU counts as busy for the next ten seconds, so that a GPU that
- * waits for data is still busy.
+ * The utilization above which a GPU counts as busy. It counts as busy for another ten seconds, so
+ * that a GPU that briefly waits for data is still busy.
  */
 const BUSY_PERCENT = 5;
 const BUSY_MS = 10_000;
 
-/** The time series up to a time. */
+/** A time, and the time series whose values up to that time are summarized. */
 interface SeriesEnd {
   at_ms: number;
   timeline: SeriesSource;
 }
 
 export interface SummaryContext extends SeriesEnd {
-  /** Whether the time is in the past, so that only time series are available. */
+  /** Whether `at_ms` is in the past, so that only time series are available. */
   isPast: boolean;
   gap_ms: number;
   /** Whether to omit alerts, because they are counted elsewhere. */
@@ -125,7 +125,7 @@ function highestPercent(
   return highest < 0 ? null : highest;
 }
 
-/** Returns whether a GPU is busy. */
+/** Returns whether a GPU responds and was busy in the ten seconds before `moment`. */
 export function isBusy({ now }: GpuState, moment: SeriesEnd): boolean {
   return now?.health.state === 'ok' && (loadOf(now, moment).percent ?? 0) > BUSY_PERCENT;
 }
@@ -146,8 +146,8 @@ function describeBusyGpus(loads: readonly GpuLoad[], gpus: readonly GpuState[]):
 }
 
 /**
- * Returns the use of dedicated memory, or of unified memory if no GPU has dedicated memory. All
- * GPUs share unified memory.
+ * Returns the use of dedicated memory, or of unified memory if no GPU has dedicated memory. Unified
+ * memory is counted once, because all GPUs share it.
  */
 function describeMemory(loads: readonly GpuLoad[]): string {
   const device = loads.filter(({ unified }) => !unified);

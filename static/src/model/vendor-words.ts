@@ -9,9 +9,9 @@ interface VendorWords {
   link: string;
   /** Returns a number of links as text. */
   countLinks: (count: number) => string;
-  /** The name of the parts of a GPU that programs use like GPUs. */
+  /** The name of the parts into which a GPU can be divided, and which programs use like GPUs. */
   partitions: string;
-  /** Returns the name of such a part. */
+  /** Returns the name of one part of a GPU. */
   partition: (instance: MigInstance) => string;
   partitionsChanged: string;
   /** Returns a number of the units that execute kernels as text. */
@@ -32,7 +32,7 @@ const BY_VENDOR = lazyTexts((): Record<Vendor, VendorWords> => ({
     link: 'NVLink',
     countLinks: (count) => trans._n('%1 NVLink', '%1 NVLinks', count),
     partitions: trans.__('MIG devices'),
-    // nvidia-smi also writes the GPU instance, then the compute instance.
+    // The GPU instance precedes the compute instance, as in nvidia-smi.
     partition: ({ gpu_instance, compute_instance }) => `MIG ${gpu_instance}/${compute_instance}`,
     partitionsChanged: trans.__('MIG configuration changed'),
     countUnits: (count) => trans._n('%1 SM', '%1 SMs', count),
@@ -50,7 +50,9 @@ const BY_VENDOR = lazyTexts((): Record<Vendor, VendorWords> => ({
   },
 }));
 
-/** Returns the terms of these GPUs' vendor. For several vendors, returns neutral terms. */
+/**
+ * Returns the terms of the vendor of `gpus`. If there are several vendors, returns neutral terms.
+ */
 export function wordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
   const [vendor, ...others] = new Set(gpus.map((gpu) => gpu.vendor));
   return others.length > 0

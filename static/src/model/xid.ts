@@ -1,6 +1,6 @@
 /**
- * The meanings of Xids in other languages. The server sends them in English. The other texts are
- * long, so they are loaded only when needed.
+ * The meanings of Xids for pages in other languages than English, because the server sends only
+ * English texts. The texts are long, so they are loaded only when needed.
  */
 
 import type { Xid } from '../wire/xids';

@@ -3,7 +3,7 @@ const KEY = 'gpumon-fleet-place';
 const NODE_PAGE = /\/nodes\/[^/]+\/$/;
 
 interface StoredPosition {
-  /** The path of the fleet's page. */
+  /** The path of the fleet's page under which the position was stored. */
   base: string;
   /** The fragment of the URL, such as `#fleet?filter=ana`. */
   address: string;
@@ -11,8 +11,8 @@ interface StoredPosition {
 }
 
 /**
- * The position in the fleet at which the user opened a node. It is stored until the tab is closed,
- * so that the user can return to it.
+ * The user's position in the fleet: its URL fragment and scroll position when a node was opened.
+ * The position is kept until the tab is closed, so that the user can return to it.
  */
 export class FleetPosition {
   private constructor(private readonly base: URL) {}
@@ -21,7 +21,10 @@ export class FleetPosition {
     return new FleetPosition(new URL('./', document.baseURI));
   }
 
-  /** Returns the position in the fleet above the page of a node, or `null` on other pages. */
+  /**
+   * On the page of a node, returns the position in the fleet that contains the node. On other
+   * pages, returns `null`.
+   */
   static aboveNode(): FleetPosition | null {
     return NODE_PAGE.test(new URL('./', document.baseURI).pathname)
       ? new FleetPosition(new URL('../../', document.baseURI))
@@ -33,11 +36,11 @@ export class FleetPosition {
     try {
       sessionStorage.setItem(KEY, JSON.stringify(left));
     } catch {
-      // A private window may have no storage. Then the link leads to the start of the fleet.
+      // If a private window has no storage, the link leads to the start of the fleet.
     }
   }
 
-  /** Returns the stored scroll position of `address`, and removes it. */
+  /** Returns the stored scroll position of `address` and clears the stored position. */
   takeScrollPosition(address: string): number | null {
     const left = this.readStoredPosition();
     if (left?.address !== address) {
@@ -47,13 +50,14 @@ export class FleetPosition {
     return left.scroll;
   }
 
-  /** Returns the URL to return to, or `null` if there is no fleet. */
+  /** Returns the URL of the fleet to return to, or `null` if there is no fleet. */
   async findAddress(): Promise<string | null> {
     const left = this.readStoredPosition();
     if (left !== null) {
       return `${this.base.href}${left.address}`;
     }
-    // The URL was opened directly, or a proxy has such a path without a fleet.
+    // Without a stored position, the node's URL was opened directly, or this is no fleet at all
+    // because a proxy uses such a path. The request finds out which.
     try {
       const answer = await fetch(new URL('api/v1/fleet', this.base), { method: 'HEAD' });
       return answer.ok || answer.status === 401 ? `${this.base.href}#fleet` : null;

@@ -23,7 +23,7 @@ import { Theme } from './theme';
 const CHARTS = '#charts';
 const FLEET = '#fleet';
 
-/** The current view of the page. */
+/** The view that the page is showing. */
 interface ShownView {
   themeChanged: () => void;
   dispose: () => void;
@@ -51,7 +51,8 @@ function startPage(host: HTMLElement): void {
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
     request,
-    // The server of a fleet only forwards requests without side effects to its nodes.
+    // The server of a fleet forwards only requests without side effects to its nodes, so a node's
+    // page is read-only.
     readOnly: above !== null,
     diagnose: async () =>
       (await signIn.checkSession()) ??
@@ -219,7 +220,7 @@ class ViewAddress {
   }
 }
 
-/** Focuses the view, so that its keyboard shortcuts work at once. */
+/** Focuses the view, so that its keyboard shortcuts work immediately. */
 function focusView(host: HTMLElement): void {
   host.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
 }

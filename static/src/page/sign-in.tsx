@@ -15,7 +15,7 @@ const WAIT_S = 60;
 /** Whether a user has signed in on this page. The cookie itself is not readable by scripts. */
 const SIGNED_IN = new StoredValue('gpumon-signed-in');
 
-/** The available methods to sign in. */
+/** The sign-in methods that the server offers. */
 interface Methods {
   token: boolean;
   password: boolean;
@@ -49,8 +49,8 @@ export class SignIn {
   }
 
   /**
-   * Shows the form if the server requires signing in. Returns the reason, or `null` if it is not
-   * required.
+   * Shows the form if the server requires the user to sign in. Returns the reason, or `null` if
+   * signing in is not required.
    */
   async checkSession(): Promise<Diagnosis | null> {
     const response = await this.request(PATH);
@@ -212,7 +212,7 @@ async function messageOf(response: Response, byToken: boolean): Promise<string> 
     : trans.__('User or password is wrong.');
 }
 
-/** Calls `show` with the remaining seconds, now and every second until the end. */
+/** Calls `show` with the remaining seconds: immediately, and then every second until `end_ms`. */
 function countDown(end_ms: number, show: (left_s: number) => void): void {
   const left_ms = end_ms - Date.now();
   show(Math.max(0, Math.ceil(left_ms / 1000)));

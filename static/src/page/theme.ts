@@ -5,13 +5,13 @@ import type { HeadAction } from '../view/head-action';
 const STORED_THEME = new StoredValue('gpumon-theme');
 
 /**
- * The theme of the page, light or dark. It is the system's theme until the user selects the other
- * one.
+ * The theme of the page, light or dark. It follows the system's theme until the user selects the
+ * other theme.
  */
 export class Theme {
   /**
-   * The system's theme at the last event. It must not be read in between, because Chromium does not
-   * report a change that was already read.
+   * The system's theme at the last `change` event. The media query must not be read at other times,
+   * because Chromium does not report a change that was already read.
    */
   private isSystemDark: boolean;
 

@@ -1,4 +1,4 @@
-/** Replacements for the methods of modal dialogs and of scrolling that jsdom lacks. */
+/** Replacements for methods that jsdom lacks: those of modal dialogs and of scrolling. */
 Object.assign(HTMLDialogElement.prototype, {
   showModal(this: HTMLDialogElement) {
     this.open = true;

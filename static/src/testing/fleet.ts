@@ -37,7 +37,10 @@ export interface GeneratedFleet {
   nameOf?: (node: number) => string;
 }
 
-/** Returns a generator of pseudorandom numbers from 0 to 1 that are the same in every run. */
+/**
+ * Returns a generator of pseudorandom numbers from 0 to 1. The same seed always gives the same
+ * numbers.
+ */
 export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -74,7 +77,7 @@ export function generateFleet({
       unopenable[node] = 'the node does not answer';
     }
     const model = node % 10 < 5 ? 0 : node % 10 < 8 ? 1 : 2;
-    // The GPUs of a node belong to one job, or each has its own owner.
+    // Either one job uses all GPUs of a node, or each GPU has its own owner.
     const kind = random();
     const owner = kind < 0.55 ? all.addSlurmJob(Math.floor(node / 4)) : null;
     for (let index = 0; index < (byNode ? 1 : gpus); index += 1) {
@@ -149,8 +152,8 @@ type Sum = Record<string, number | null>;
 const STATES: readonly GpuState[] = ['busy', 'idle', 'free', 'lost', 'unknown'];
 
 /**
- * Returns the sums of these rows and of the unlisted GPUs of these nodes, by their keys in
- * `FleetSums`.
+ * Returns the sums over the GPUs in `rows` and over the unlisted GPUs of the nodes in `of`. The
+ * keys are those of `FleetSums`.
  */
 function sumOf({ gpus, nodes, resolution }: Fleet, rows: number[], of: number[]): Sum {
   const hidden = of.filter((node) => gpus.unlisted.includes(node));
@@ -207,7 +210,7 @@ interface GeneratedGpu {
   load: number;
   owner: number | null;
   random: () => number;
-  /** The number of summed GPUs. */
+  /** The number of GPUs that the row stands for. */
   many: number;
 }
 
@@ -485,7 +488,7 @@ export function generateHistory(fleet: Fleet, range_s: number, node: string | nu
   };
 }
 
-/** Returns a server's answer to a request, or `null` if the path is unknown. */
+/** Returns the server's response for `url`, or `null` if the path is unknown. */
 export function makeFleetResponse(fleet: Fleet, url: URL): unknown {
   const range_s = Number(url.searchParams.get('range_s') ?? 86_400);
   const node = url.searchParams.get('node');

@@ -19,7 +19,10 @@ export const GIB = 1024 ** 3;
 /** The server's time in tests. */
 export const NOW = Date.UTC(2026, 10, 20, 10, 42, 7);
 
-/** Returns an inventory. `vendors` are the vendors of the first GPUs. */
+/**
+ * Returns an inventory of `count` GPUs. `vendors` contains the vendors of the first GPUs; the
+ * others are from NVIDIA.
+ */
 export function makeInventory(count: number, ...vendors: Vendor[]): Inventory {
   return {
     at_ms: NOW,
@@ -149,7 +152,7 @@ function makeActivity(): Activity {
   };
 }
 
-/** Returns one of a GPU's seven MIG devices. */
+/** Returns one of the seven MIG devices of a GPU. */
 export function makeMigDevice(instance: number): MigSample {
   return {
     uuid: `MIG-${instance}`,
@@ -160,7 +163,10 @@ export function makeMigDevice(instance: number): MigSample {
   };
 }
 
-/** Returns the condition of reduced clocks: by the power limit, which is ordinary, or by heat. */
+/**
+ * Returns the condition of reduced clocks. With severity `notice` the cause is the power limit,
+ * which is ordinary; otherwise it is heat.
+ */
 export function makeThrottled(severity: Condition['severity'], since_ms = NOW - 60_000): Condition {
   const hot = severity !== 'notice';
   return {

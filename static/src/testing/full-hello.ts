@@ -23,7 +23,7 @@ import {
   makeUnifiedGpu,
 } from './frames';
 
-/** A cost that a notebook has stored. */
+/** A cost as it is stored in a notebook. */
 export const STORED_COST: StoredCost = {
   version: 1,
   duration_s: 5,
@@ -268,7 +268,10 @@ export function makeGpusInAllStates(): GpuSample[] {
   ];
 }
 
-/** Returns the first frame of a connection to this server. */
+/**
+ * Returns the first frame of a connection. Every kind of state, condition and event occurs in the
+ * frame.
+ */
 export function makeFullHello(): ServerFrame {
   const known = makeInventory(8, ...Array<Vendor>(7).fill('nvidia'), 'amd');
   known.platform.source = 'simulated';

@@ -2,7 +2,7 @@
 
 import { vi } from 'vitest';
 
-/** Makes all elements visible until `vi.unstubAllGlobals`. */
+/** Makes all elements count as visible until `vi.unstubAllGlobals` is called. */
 export function showAllOnScreen(): void {
   vi.stubGlobal('ResizeObserver', Observer);
   vi.stubGlobal('IntersectionObserver', Observer);

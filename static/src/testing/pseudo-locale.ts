@@ -7,13 +7,14 @@ import type { Translator } from '../lib/translation';
 
 const ACCENT = '\u0301';
 /**
- * Units, names that are the same in every language, and months, whose names come from the browser.
+ * Words that are never translated: units, names that are the same in every language, and months,
+ * which the browser names.
  */
 const UNTRANSLATED_WORDS =
   '[GMkTP]i?B(?:/s)?|[kM]?[JW]|[kMG]Wh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|XGMI|' +
   'MIG|MPS|ECC|UUID|VBIOS|CUDA|' +
   'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
-/** Parts of a text that are not words. A word with a digit is one of them. */
+/** The parts of a text that are not translatable words, such as words with a digit. */
 const NAMES = new RegExp(String.raw`[\w.:-]*\d[\w.:-]*|\b(?:${UNTRANSLATED_WORDS})\b`, 'g');
 
 /** Translates a text into the pseudo-language. Placeholders for values are kept. */
@@ -31,8 +32,8 @@ export function pseudoTranslator({ __: one, _n: many }: Translator): Translator 
 }
 
 /**
- * Returns all texts of `root` that users can read or hear, including hidden ones. It also runs in a
- * browser.
+ * Returns all texts of `root` that users can read or hear, including hidden texts. The function
+ * also runs in a browser.
  */
 export function textsOf(root: Element): string[] {
   const texts: string[] = [];
@@ -48,8 +49,8 @@ export function textsOf(root: Element): string[] {
 }
 
 /**
- * Returns the texts that are not in the pseudo-language. Occurrences of `data`, which is the same
- * in all languages, are ignored.
+ * Returns the texts that are not in the pseudo-language. Occurrences of `data` are ignored, because
+ * data are the same in all languages.
  */
 export function findUntranslated(texts: readonly string[], data: readonly string[]): string[] {
   const longestFirst = [...data].sort((a, b) => b.length - a.length);

@@ -104,7 +104,8 @@ export const ITEMS: readonly RunItem[] = [
 ];
 
 /**
- * Returns a request function that answers known paths. Other paths fail like a rejected request.
+ * Returns a request function that responds to known paths. For other paths, the request is
+ * rejected.
  */
 export function makeRequestMock(
   answers: Record<string, unknown>,

@@ -28,7 +28,10 @@ export function AlertList({ alerts }: { alerts: readonly Alert[] }): ComponentCh
   );
 }
 
-/** The texts without the countdown, which would be announced every second. */
+/**
+ * The announced texts of the connection states. They omit the countdown, which would be announced
+ * every second.
+ */
 const STATES = lazyTexts((): Record<ConnectionState, string> => ({
   connecting: trans.__('gpumon: connecting'),
   live: trans.__('gpumon: live'),
@@ -41,7 +44,10 @@ const STATES = lazyTexts((): Record<ConnectionState, string> => ({
   'collector-paused': trans.__('gpumon: collector paused'),
 }));
 
-/** Creates texts for changes of state. Values change every second, so they are not announced. */
+/**
+ * Creates the texts that screen readers announce when a state changes. Values change every second,
+ * so they are not announced.
+ */
 export class Announcer {
   private text = '';
   private state = '';
@@ -50,8 +56,8 @@ export class Announcer {
   private readonly announced = new Map<number | null, Set<string>>();
 
   /**
-   * Returns the newest announcement. `alerts` are by GPU; the alerts of the machine have the key
-   * `null`.
+   * Returns the newest announcement. `alerts` contains the alerts by GPU; those of the machine have
+   * the key `null`.
    */
   update(
     status: Status,
@@ -87,8 +93,8 @@ export class Announcer {
   }
 
   /**
-   * Returns new warnings and critical alerts as text. The health and the forecast are announced
-   * separately.
+   * Returns the new alerts of level `warning` or `critical` as text. Health and forecast are
+   * excluded, because they are announced separately.
    */
   private newAlerts(
     gpu: number | null,

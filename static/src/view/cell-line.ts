@@ -35,7 +35,9 @@ export class CellLine {
     );
   }
 
-  /** Shows the cost of a run, so far or in total, and the differences from an earlier run. */
+  /**
+   * Shows the cost of a run, which may still be running, and the differences from an earlier run.
+   */
   update(cost: CellCost, running: boolean, earlier: StoredCost | null): void {
     const before = earlier === null ? [] : describeStoredCost(earlier, false);
     this.write(describeCell(cost), before, running, null);

@@ -12,7 +12,7 @@ export interface ChartCanvasProps {
    */
   content: ChartContent | null;
   class?: string;
-  /** Whether the view's cursor follows the pointer. */
+  /** Whether the view's cursor follows the pointer over this chart. */
   isTracked?: boolean;
   /**
    * Called once with the element and its chart, for parents that copy the chart or add gestures.
@@ -23,8 +23,9 @@ export interface ChartCanvasProps {
 }
 
 /**
- * A chart on a canvas that follows the pointer with the view's cursor. It is drawn after all
- * elements of the view have been updated, because fonts make the browser compute styles.
+ * A chart on a canvas. The view's cursor follows the pointer over the chart. The chart is drawn
+ * after all elements of the view have been updated, because setting fonts makes the browser compute
+ * styles.
  */
 export function ChartCanvas({
   content,

@@ -6,7 +6,10 @@
 import { downloadBlob } from '../lib/download';
 import { trans } from '../lib/translation';
 
-/** Copies a text. Returns a message about the result. `type` is the media type of the file. */
+/**
+ * Copies a text, or saves it as the file `file` with the media type `type`. Returns a message about
+ * the result.
+ */
 export async function copyText(text: string, file: string, type: string): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);

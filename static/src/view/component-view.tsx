@@ -14,7 +14,7 @@ export interface ViewParts {
   invalidate: () => void;
   cursor: Cursor;
   screen: ScreenObserver;
-  /** Whether everything is rendered, including elements off the screen, for printing. */
+  /** Whether everything is rendered for printing, including elements that are not on the screen. */
   isWhole: boolean;
 }
 
@@ -33,16 +33,16 @@ export function useViewParts(): ViewParts {
  * A view that renders its components into one element. `mountView` renders all views of a page in
  * the same animation frame, so that they show the same sample.
  *
- * State that components share is in the model or in the view, which is then rendered as a whole.
- * State of one component is in its hooks.
+ * State that components share is in the model or in the view; when it changes, the whole view is
+ * rendered. The state of a single component is in its hooks.
  */
 export abstract class ComponentView implements View {
   /** The width in pixels; 0 until the element has a layout. */
   protected width_px = 0;
   protected readonly cursor: Cursor;
   /**
-   * The parts. The object only changes with `isWhole`, because a new object renders all of its
-   * users.
+   * The parts that components use. The object is only replaced when `isWhole` changes, because a
+   * new object renders all components that use it.
    */
   private parts: ViewParts;
   private palette: Palette | null = null;
@@ -58,7 +58,7 @@ export abstract class ComponentView implements View {
     this.screen = new ScreenObserver(screenMargin);
     this.parts = { invalidate, cursor: this.cursor, screen: this.screen, isWhole: false };
     this.stopWidth = observeWidth(element, (width_px) => {
-      // A hidden tab has no width, but it keeps its layout.
+      // A hidden tab has a width of 0, but the view keeps its layout for the last visible width.
       if (width_px > 0) {
         this.width_px = width_px;
         invalidate();

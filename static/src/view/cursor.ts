@@ -3,7 +3,7 @@ import type { Chart } from '../chart/chart';
 /** A chart, which converts positions on the screen to times. */
 type TimeAxis = Pick<Chart, 'timeAt'>;
 
-/** The time under the pointer, which is the same in every chart; `null` means now. */
+/** The time under the pointer, which all charts share. `null` means now. */
 export class Cursor {
   private at: number | null = null;
   private place: { clientX: number; chart: TimeAxis } | null = null;
@@ -30,14 +30,15 @@ export class Cursor {
     };
     host.addEventListener('pointerleave', leave);
     return () => {
-      // A removed element receives no `pointerleave` event.
+      // If the chart is removed while the pointer is over it, the element receives no
+      // `pointerleave` event.
       if (this.place?.chart === chart) {
         leave();
       }
     };
   }
 
-  /** Updates the time after the chart under the pointer has moved. */
+  /** Recalculates the time after the chart under the pointer has moved. */
   updateTime(): void {
     if (this.place !== null) {
       this.set(this.place.chart.timeAt(this.place.clientX));

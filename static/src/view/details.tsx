@@ -1,6 +1,6 @@
 /**
- * The further readings of a GPU below its charts: the most useful ones, and all in groups on
- * demand.
+ * The further readings of a GPU below its charts: the most useful readings, and on demand all
+ * readings in groups.
  */
 
 import type { ComponentChild } from 'preact';

@@ -1,6 +1,6 @@
 /**
- * The card of a GPU: four numbers with their lines, and details on demand. If there are many GPUs,
- * it is a row.
+ * The card of a GPU: four values with their lines, and details on demand. If there are many GPUs,
+ * the card is shown as a row.
  */
 
 import type { ComponentChild, ComponentChildren } from 'preact';
@@ -40,10 +40,13 @@ import { colorOf, makePaint, type Palette } from './palette';
 import { Part } from './part';
 import { SeverityIcon } from './severity-icon';
 import { PastValue, ReadingValue, type Freshness } from './value';
-/** The minimum shares of a wide and a short memory bar for a name. */
+/**
+ * The minimum share of the memory bar that a holder must have to show its name. `SHORT_LABEL_SHARE`
+ * is for short bars.
+ */
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
-/** The columns of a row by overview metric. */
+/** The row columns in which the metrics of an overview are shown. */
 const COLUMNS_BY_METRIC: Readonly<Record<string, SortKey>> = {
   'utilization.gpu_percent': 'use',
   'memory.used_bytes': 'mem',
@@ -58,7 +61,7 @@ export interface CardContext {
   window: TimeWindow;
   palette: Palette;
   markers: Markers;
-  /** Highlighted spans by GPU. */
+  /** The spans that are highlighted in the charts, by GPU index. */
   bands: ReadonlyMap<number, readonly Band[]>;
   /** The layout of closed cards as rows; `null` if there are few GPUs. */
   layout: RowLayout | null;
@@ -82,7 +85,7 @@ export interface GpuCardProps {
 interface CardContentProps extends GpuCardProps {
   onScreen: boolean;
   freshness: Freshness;
-  /** The layout of the card as a row; `null` for a card. */
+  /** The layout if the card is shown as a row; `null` if it is shown as a card. */
   layout: RowLayout | null;
 }
 
@@ -103,8 +106,8 @@ export function GpuCard(props: GpuCardProps): ComponentChild {
     index,
   );
   /**
-   * Left and right keys move the cursor, up and down keys move the focus, and Escape returns to
-   * now.
+   * The left and right keys move the cursor in time, the up and down keys move the focus, and
+   * Escape returns the cursor to now.
    */
   const onKeyDown = (event: KeyboardEvent): void => {
     const element = card.current;
@@ -201,8 +204,8 @@ function CardContent(props: CardContentProps): ComponentChild {
           aria-expanded={isOpen}
           aria-label={toggleTitle}
           title={toggleTitle}
-          // Rows are focused themselves, and Enter opens them, so the button need not be reachable
-          // by keyboard.
+          // The button of a row is not reachable by keyboard, because the row itself can be
+          // focused, and Enter opens it.
           tabIndex={layout === null ? undefined : -1}
           onClick={onToggle}
         />
@@ -217,7 +220,8 @@ function CardContent(props: CardContentProps): ComponentChild {
                     {layout === null && isUnified(now) && (
                       <span class="gpumon-available">
                         {joinParts(
-                          // The label is not visible on a closed card.
+                          // A closed card does not show the label “Unified memory”, so the text
+                          // contains it.
                           [isOpen ? '' : trans.__('Unified memory'), describeAvailable(now)],
                           ': ',
                         )}
@@ -269,7 +273,7 @@ function MetricCell({
 
   const limit = limitOf(metric, now);
   const isShort = layout !== null && id === 'memory.used_bytes';
-  // A row only has room for the memory limit.
+  // A row has no room for limits, except for that of the memory.
   const written = (value: number | null): FormattedValue =>
     isShort
       ? formatMemoryShare(value ?? 0, limit)

@@ -43,7 +43,7 @@ function showOverview(): void {
   document.body.append(overview.element);
 }
 
-/** Lays out the view at this width, completely on the screen. */
+/** Sets the width of the view, and makes all of its elements visible. */
 function layOut(width_px: number): void {
   showAllOnScreen();
   vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(width_px);
@@ -74,7 +74,7 @@ function shownIndexes(): number[] {
   return [...items].map(({ dataset }) => Number(dataset.gpuIndex));
 }
 
-/** Returns how often a frame reads the conditions of the first of `count` GPUs. */
+/** Shows `count` GPUs, and returns how often a frame reads the conditions of the first one. */
 function countConditionReads(count: number): number {
   showMany(count);
   const [first] = store.sample?.gpus ?? [];

@@ -14,7 +14,10 @@ import type { Order, SortKey } from '../model/gpu-order';
 import type { HolderRow, ListRow } from '../model/holders';
 import { GpuCard, type CardContext } from './gpu-card';
 
-/** The number of GPUs from which comparing them is more important than their details. */
+/**
+ * The minimum number of GPUs that are shown as rows. With that many GPUs, comparing them is more
+ * important than their details.
+ */
 export const MIN_GPUS_FOR_ROWS = 6;
 
 /** The column headers of rows. */
@@ -32,13 +35,13 @@ let lists = 0;
 export interface GpuListProps {
   /** The displayed GPUs in order. */
   gpus: readonly GpuState[];
-  /** The total number of GPUs. */
+  /** The total number of GPUs, including those that are not displayed. */
   count: number;
   rows: readonly ListRow[];
   holders: ReadonlyMap<number, readonly HolderRow[]>;
   alerts: ReadonlyMap<number | null, readonly Alert[]>;
   context: CardContext;
-  /** Whether cards are open until the user closes them. */
+  /** Whether cards are initially open. */
   openByDefault: boolean;
   hasSameName: boolean;
   filter: string;
@@ -53,7 +56,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
   const [id] = useState(() => `gpumon-${(lists += 1)}`);
   const [opened, setOpened] = useState<ReadonlyMap<number, boolean>>(new Map());
   const list = useRef<HTMLDivElement>(null);
-  // A focused row that moves in the list loses the focus.
+  // If the focused row moves in the list, the browser removes the focus, so the focus is restored.
   const focused = document.activeElement;
   useLayoutEffect(() => {
     const isLost = document.activeElement === document.body;
@@ -109,7 +112,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
   );
 }
 
-/** Returns the number of columns that the rows above the first open card use. */
+/** Returns the number of columns of rows that are needed for the rows above the first open card. */
 function countUsedColumns(
   gpus: readonly GpuState[],
   columns: number,
@@ -159,7 +162,10 @@ function FilterField({
   );
 }
 
-/** The column headers, which sort the rows. They are repeated above each column of rows. */
+/**
+ * The column headers. A click on a header sorts the rows. The headers are repeated above each
+ * column of rows.
+ */
 function RowHeads({
   layout,
   columns,

@@ -6,16 +6,16 @@ import { Menu } from './menu';
 
 /** A button or link in the header of a view or in its menu. */
 export interface HeadAction {
-  /** The name of the action for tests, which becomes its `data-testid`. */
+  /** The value of `data-testid`, by which tests find the action. */
   id: string;
   label: string;
   title?: string;
   /** The address of a link. */
   href?: string;
   onClick?: () => void;
-  /** The kind of content that the action opens, for screen readers. */
+  /** The kind of content that the action opens. Screen readers announce it. */
   opens?: 'dialog';
-  /** The class of a button with an icon, whose accessible name is the label. */
+  /** The CSS class of the icon. The accessible name of a button with an icon is its label. */
   icon?: string;
   /** Whether the action is in the menu, because it is rarely used. */
   inMenu?: boolean;
@@ -36,8 +36,8 @@ export function HeadActionButton({
     'aria-label': icon === undefined ? undefined : label,
     onClick: ({ currentTarget }: { currentTarget: Element }) => {
       if (onDone !== undefined) {
-        // When a dialog closes, it returns the focus. The button is hidden then, so the menu is
-        // focused first.
+        // A dialog returns the focus to the element that had it before. The action's button is
+        // hidden by then, so the menu gets the focus first.
         currentTarget.closest('details')?.querySelector('summary')?.focus();
         onDone();
       }

@@ -27,14 +27,14 @@ const SPANS_MIN = [2, 5] as const;
 export interface AlertCount {
   level: Level;
   text: string;
-  /** Whether the list only shows these GPUs. */
+  /** Whether the list only shows the GPUs with this alert level. */
   isChosen: boolean;
   onClick: () => void;
 }
 
 /**
- * Counts GPUs by their most severe alert. `isChosen` and `choose` receive the level and the indexes
- * of its GPUs.
+ * Counts GPUs by the level of their most severe alert. `isChosen` and `choose` are called with a
+ * level and the indexes of the GPUs of that level.
  */
 export function countAlerts(
   gpus: readonly GpuState[],
@@ -66,7 +66,7 @@ export interface HeaderProps {
   at_ms: number | null;
   /** The displayed span of paused charts; `null` while they are live. */
   paused?: readonly [from: string, to: string] | null;
-  /** The time range of the lines in minutes, unless it is selected elsewhere. */
+  /** The time range of the lines in minutes; missing if the time range is selected elsewhere. */
   span?: { minutes: number; onChange: (minutes: number) => void };
   actions: readonly HeadAction[];
   onRetry: () => void;
@@ -172,7 +172,7 @@ function StatusLine({
 }: HeaderProps): ComponentChild {
   const now_ms = store.clock.now();
   const isPast = at_ms !== null;
-  // A lost connection is more important than paused charts.
+  // If the connection is lost, its status is shown even while charts are paused.
   const isPaused = paused !== null && isFresh(status);
   const text = isPast
     ? trans.__(
@@ -243,7 +243,10 @@ function platformParts({ inventory }: Store): string[] {
     : [plainText(inventory.hostname), ...describeVersions(inventory.platform)];
 }
 
-/** Returns the versions of all drivers. If there are several, each is prefixed by its vendor. */
+/**
+ * Returns the versions of all drivers. If there are several drivers, the vendor precedes each
+ * version.
+ */
 function describeVersions(platform: Platform): string[] {
   const { driver_version, cuda_version: cuda } = platform;
   const nvidia = { vendor: 'nvidia', version: driver_version, cuda_version: cuda } as const;
@@ -259,7 +262,7 @@ function describeVersions(platform: Platform): string[] {
   });
 }
 
-/** Returns the other time range in minutes. */
+/** Returns the selectable time range, in minutes, that is not `minutes`. */
 function otherSpan(minutes: number): number {
   return minutes === SPANS_MIN[0] ? SPANS_MIN[1] : SPANS_MIN[0];
 }

@@ -72,7 +72,7 @@ export function HolderTable({ rows, all, ...context }: HolderTableProps): Compon
         {shown.map(([kind, title, what]) => {
           const own = byKind.get(kind) ?? [];
           return (
-            // The heading is shown even if there is only a message below it.
+            // The section of processes is shown even if it contains only a message.
             (own.length > 0 || (kind === 'process' && others)) && (
               <HolderSection key={kind} {...{ kind, title, what, rows: own, context }} />
             )
@@ -177,8 +177,8 @@ function Holder({
     started_ms === null
       ? undefined
       : trans.__('started %1', formatTimeWithDateUnlessToday(started_ms, freshness.now_ms));
-  // A notebook of this Jupyter server belongs to the user, so its kernel is more important than its
-  // user name.
+  // A notebook of this Jupyter server belongs to the current user, so the name of its kernel is
+  // more useful than the user name.
   const kernelName = row.notebook?.kernel_name;
   const about = [
     kernelName === undefined ? null : plainText(kernelName, 40),
@@ -219,7 +219,7 @@ function Holder({
             type="button"
             class="gpumon-process-link gpumon-process-name"
             data-testid="gpumon-process-name"
-            // The digits of a PID are never truncated.
+            // This attribute prevents a PID from being truncated if it is shown instead of a name.
             data-unnamed={valueOf(first.name) === null && row.path === null ? '' : undefined}
             title={isOwn ? trans.__('Go to %1', details) : details}
             aria-expanded={isOwn ? undefined : isOpen}
@@ -271,14 +271,14 @@ function Holder({
   );
 }
 
-/** Returns the name of another process of a holder. */
+/** Returns text such as `+ python (PID 4711)` for a process of a holder other than the first. */
 function describeMember(process: HolderRow['processes'][number]): string {
   const name = textOf(process.name);
   const shown = name.reason === null ? name.text : processName(process);
   return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;
 }
 
-/** A message about the processes of a GPU that replaces a row. */
+/** A row with a message about the processes of a GPU. */
 function NoteRow({ gpu, note }: { gpu: number; note: string }): ComponentChild {
   return (
     <tr>

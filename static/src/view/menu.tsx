@@ -11,7 +11,7 @@ export interface MenuProps {
   /** The accessible name and hover text, for a label that is an icon. */
   name?: string;
   class?: string;
-  /** Called when the menu opens or closes. With it, the menu is controlled by `open`. */
+  /** Called when the menu opens or closes. If it is set, `open` controls the menu. */
   onOpen?: (open: boolean) => void;
   open?: boolean;
   children: ComponentChildren;
@@ -70,8 +70,8 @@ export function Menu({
 }
 
 /**
- * Aligns the content with the end of its button. If there is no room, the content is moved into the
- * view, and above the button if there is only enough room there.
+ * Aligns the right edge of the content with that of its button. If there is no room, the content is
+ * moved into the view. It is placed above the button if there is more room than below.
  */
 function placeContent(menu: HTMLDetailsElement): void {
   const content = menu.lastElementChild;

@@ -14,8 +14,8 @@ export interface ModalProps {
 }
 
 /**
- * A modal dialog. It closes on Escape and on a click outside its content, but not if the button was
- * pressed inside, for example to select text.
+ * A modal dialog. It closes on Escape and on a click outside its content. A click does not close it
+ * if the mouse button was pressed inside, for example to select text.
  */
 export function Modal({
   label,

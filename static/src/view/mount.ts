@@ -1,4 +1,4 @@
-/** The mounting of a view on a page. The view is rendered after changes while it is visible. */
+/** Mounts a view on a page. While the view is visible, it is rendered after changes. */
 
 import { FrameLoop } from '../lib/frame-loop';
 import type { Feed, Subscription } from '../model/feed';
@@ -32,7 +32,7 @@ export interface MountHandle {
   dispose: () => void;
 }
 
-/** The time without samples after which ages and countdowns are rendered. */
+/** The time without samples after which the view is rendered to update ages and countdowns. */
 const TICK_MS = 1100;
 
 export function mountView<V extends View>(
@@ -55,7 +55,7 @@ export function mountView<V extends View>(
     if (frame?.type === 'sample' || frame?.type === 'run') {
       loop.invalidateThrottled();
     } else if (frame?.type !== 'details') {
-      // Slow readings are rendered with the next sample.
+      // Slow readings (`details`) are rendered together with the next sample.
       loop.invalidate();
     }
   });

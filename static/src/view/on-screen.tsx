@@ -6,10 +6,13 @@ import { useViewParts } from './component-view';
 /** The interval at which elements off the screen are rendered, for programs that read the page. */
 const OFFSCREEN_INTERVAL_MS = 5000;
 
-/** The delay between the turns of two parts. */
+/** The time by which the turns of consecutive parts differ. */
 const TURN_MS = 617;
 
-/** Returns whether an element is on the screen. Without an `IntersectionObserver`, it always is. */
+/**
+ * Returns whether an element is on the screen. If the browser has no `IntersectionObserver`, always
+ * returns `true`.
+ */
 export function useOnScreen(element: RefObject<Element | null>): boolean {
   const { screen, isWhole } = useViewParts();
   const [onScreen, setOnScreen] = useState(typeof IntersectionObserver === 'undefined');
@@ -25,9 +28,9 @@ export function useOnScreen(element: RefObject<Element | null>): boolean {
 }
 
 /**
- * Returns the result of `render`. For a part off the screen, it is the last result until the part's
- * next turn, so that Preact skips the part. Parts with different places have different turns, so
- * that they are not rendered all at once.
+ * Returns the result of `render`. While a part is not on the screen, the last result is returned
+ * until the part's next turn, so that Preact skips the part. Each `place` has its own turns, so
+ * that not all parts are rendered in the same frame.
  */
 export function useThrottledRender(
   onScreen: boolean,

@@ -21,7 +21,7 @@ import { Overview } from './overview';
 
 let store: Store;
 let overview: Overview;
-/** The paths of the kernels of this Jupyter server. */
+/** The paths of notebooks and consoles on this Jupyter server, by kernel ID. */
 let paths: Map<string, string>;
 const notebooks = {
   pathOf: (kernelId: string) => paths.get(kernelId) ?? null,

@@ -37,7 +37,7 @@ const SIDE_BY_SIDE_PX = 1120;
 const LIST_FRAME_PX = 42;
 
 export interface OverviewOptions extends ViewOptions {
-  /** Opens the charts of a GPU. Without it, cards have no button for charts. */
+  /** Opens the charts of a GPU. If it is missing, cards have no button for charts. */
   onOpenGpu?: (index: number) => void;
   /** Opens the charts of all GPUs. */
   onOpenCharts?: () => void;
@@ -51,7 +51,7 @@ export interface OverviewOptions extends ViewOptions {
 interface OverviewState {
   /** The time range of the lines in minutes. */
   span: number;
-  /** The ID of the highlighted holder, which is under the pointer. */
+  /** The ID of the holder under the pointer, which is highlighted. */
   highlighted: string | null;
   isRunOpen: boolean;
 }
@@ -64,7 +64,7 @@ export class Overview extends StoreView {
   private readonly tour: TourEntry;
   private state: OverviewState;
 
-  /** Without a `runner`, no benchmarks can be run. */
+  /** If `runner` is `null`, no benchmarks can be run. */
   constructor(
     store: Store,
     protected override readonly options: OverviewOptions & ViewContext,

@@ -11,15 +11,15 @@ import { dashOf } from './palette';
 const MIN_DISTANCE = 10;
 /** The minimum distance between colors of processes and colors of GPUs. */
 const MIN_PALETTE_DISTANCE = 8;
-/** The minimum distances from the colors of alerts. */
+/** The minimum distances of the colors of processes and GPUs from the colors of alerts. */
 const MIN_ALERT_DISTANCES = { warning: 15, critical: 15, notice: 10, good: 10 };
 
 type Vector = [number, number, number];
 type Matrix = [Vector, Vector, Vector];
 
 /**
- * The matrices for the strongest forms of color blindness by Machado, Oliveira and Fernandes
- * (2009).
+ * The matrices that simulate the strongest forms of color blindness, by Machado, Oliveira and
+ * Fernandes (2009).
  */
 const VISIONS: Record<string, Matrix> = {
   'nothing missing': [
@@ -169,7 +169,7 @@ describe.each(themes)('colors of processes and GPUs, $name', ({ rules, backgroun
       const letters =
         color(`${light}${rules}`, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
       expect(contrastOf(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
-      // Bars of outdated values are gray.
+      // Bars with outdated values are shown in gray, where the text must also be readable.
       expect(
         contrastOf(grayOf(letters), grayOf(one)),
         `${letters} on ${one} in gray`,

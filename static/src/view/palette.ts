@@ -7,7 +7,7 @@ import type { Level } from '../model/describe';
 
 export interface Palette extends ChartStyle {
   lines: Record<Exclude<Color, number>, string>;
-  /** The colors of processes, and of the lines of a chart. */
+  /** The colors of processes, which are also used for the lines of a chart. */
   slots: readonly string[];
   /** The colors of GPUs. */
   gpus: readonly string[];
@@ -17,7 +17,9 @@ export interface Palette extends ChartStyle {
   levels: Record<Level, string>;
 }
 
-/** The dashes of lines and the angles of stripes, which distinguish numbers with the same color. */
+/**
+ * The dashes of lines and the angles of stripes. They distinguish color numbers that share a color.
+ */
 const DASHES: readonly (readonly number[] | undefined)[] = [
   undefined,
   [7, 3],
@@ -49,8 +51,8 @@ export interface Paint {
 }
 
 /**
- * Returns the attributes for the color of a process or line, or for memory without a process. The
- * style sheet has the rest.
+ * Returns the attributes that color an element: by the color number of a process or line, or by a
+ * name for memory without a process. The style sheet does the rest.
  */
 export function makePaint(paint: number | string): Paint {
   if (typeof paint === 'string') {
@@ -63,7 +65,10 @@ export function makePaint(paint: number | string): Paint {
   return { 'data-paint': 'color', ...stripes, style };
 }
 
-/** Returns the stripes that distinguish elements of the same color, like the dashes of lines. */
+/**
+ * Returns the attributes for stripes. Like the dashes of lines, stripes distinguish elements of the
+ * same color.
+ */
 export function makeStripes(color: Color): Paint {
   const round =
     typeof color === 'number' ? Math.floor(color / COLOR_COUNT) % STRIPES_DEG.length : 0;

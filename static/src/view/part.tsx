@@ -4,8 +4,8 @@ import { useLayoutEffect, useState } from 'preact/hooks';
 import { trans } from '../lib/translation';
 
 /**
- * Awaits an `import()`. The error message explains the fix, because after an update the server has
- * other files.
+ * Awaits an `import()`. If it fails, the error message asks to reload the page, because the
+ * server's files may have changed with an update.
  */
 export async function loadPart<T>(loading: Promise<T>): Promise<T> {
   try {
@@ -20,7 +20,7 @@ export async function loadPart<T>(loading: Promise<T>): Promise<T> {
 
 export interface FailedPartProps {
   error: unknown;
-  /** Loads the part again. Without it, there is no button. */
+  /** Loads the part again. If it is missing, there is no button. */
   onRetry?: () => void;
 }
 

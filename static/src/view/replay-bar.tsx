@@ -13,13 +13,16 @@ const SPEEDS = [0.5, 1, 2, 5, 10, 30, 60, 300];
 type PlaybackChange = { paused: boolean } | { speed: number } | { at_ms: number };
 
 export interface ReplayBarProps {
-  /** Sends HTTP requests. Without it, the controls are disabled. */
+  /** Sends HTTP requests. If it is missing, the controls are disabled. */
   request: Request | undefined;
   playback: Playback;
   at_ms: number;
 }
 
-/** The controls of a recording: pause, speed and time. They affect all clients of the server. */
+/**
+ * The controls of a recording that the server plays: pause, speed and time. They affect all clients
+ * of the server.
+ */
 export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): ComponentChild {
   /** The time of the slider while the user drags it. */
   const [dragged_ms, setDragged] = useState<number | null>(null);

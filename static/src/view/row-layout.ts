@@ -12,7 +12,7 @@ const WIDTHS = {
   mem: '94px',
   temp: '46px',
   power: '50px',
-  /** The width depends on the width of the row. */
+  /** The width of this column is computed from the width of the row. */
   state: '',
   toggle: '12px',
 };
@@ -21,21 +21,24 @@ const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '42px', '50px'];
 const NARROW_HEADS: readonly SortKey[] = ['index', 'use', 'state', 'mem', 'temp', 'power'];
 type ColumnName = keyof typeof WIDTHS;
 
-/** The minimum width of a column of rows. */
+/** The minimum width of a column of rows in a list with several columns. */
 const COLUMN_PX = 440;
-/** The minimum widths of a row with the temperature, and with a line. */
+/**
+ * The minimum widths at which rows show the temperature: in narrow rows, and in columns of rows.
+ * `LINE_PX` is the minimum width for a line.
+ */
 const NARROW_TEMP_PX = 286;
 const COLUMN_TEMP_PX = 500;
 const LINE_PX = 700;
-/** The number of GPUs from which a wide list has several columns of rows. */
+/** The maximum number of GPUs in a wide list with a single column of rows. */
 const MAX_ONE_COLUMN_ROWS = 16;
 
 export interface RowLayout {
-  /** The maximum number of columns of rows. */
+  /** The maximum number of columns in which rows are arranged. */
   columns: number;
   isColumns: boolean;
   has: (place: ColumnName) => boolean;
-  /** The columns with a header, in order. */
+  /** The columns of a row that have a header, in order. */
   heads: readonly SortKey[];
   /** The custom properties of the list, which define the grid of each row. */
   style: Record<`--_${string}`, string>;
@@ -65,7 +68,8 @@ export function rowLayoutOf(
     ['index', 'bar', 'bar', 'mem', 'mem'],
   ];
   const named: ColumnName[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
-  // In several columns of rows, all states have the same width, so that the columns are aligned.
+  // If rows are arranged in several columns, all states have the same width, so that the columns
+  // are aligned.
   const stateWidth = isColumns ? '122px' : `minmax(40px, ${row_px < LINE_PX ? 132 : 210}px)`;
   const lines = isWide ? [places] : [...named, ...narrow];
   const widths = isWide

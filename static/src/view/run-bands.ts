@@ -5,7 +5,10 @@ import { plainText } from '../lib/text';
 import type { Event } from '../wire';
 import type { Palette } from './palette';
 
-/** The maximum time from the start of a run to its first step, which has the title of the run. */
+/**
+ * If the first step of a run starts within this time, it gets no band of its own, and the band
+ * keeps the title of the run.
+ */
 const MAX_FIRST_STEP_DELAY_MS = 1000;
 
 /** Returns the bands of each GPU. The band of a running step ends now. */

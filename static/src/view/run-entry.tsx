@@ -24,7 +24,8 @@ export interface RunEntryProps {
 }
 
 /**
- * The benchmark dialog. It is loaded when it first opens, and keeps its state while it is closed.
+ * The benchmark dialog. Its code is loaded when it is first opened, and it keeps its state while it
+ * is closed.
  */
 export function RunEntry(props: RunEntryProps): ComponentChild {
   const wasOpened = useRef(false);

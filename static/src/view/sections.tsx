@@ -30,7 +30,8 @@ export interface EventListProps {
 }
 
 /**
- * Recent events, newest first. Events of processes are frequent, so they are only shown on demand.
+ * Recent events, newest first. Events of processes are frequent, so they are hidden until the user
+ * asks for them.
  */
 export function EventList({ events, sample, gpus, now_ms }: EventListProps): ComponentChild {
   const [withProcesses, setWithProcesses] = useState(false);
@@ -211,7 +212,7 @@ function describeSwap(swap: RamSample): string | undefined {
     : trans.__('swap space: %1 of %2', formatMemorySize(used), formatMemorySize(total));
 }
 
-/** A bar that shows a share. Screen readers read the number next to it instead. */
+/** A bar that shows a share. Screen readers ignore the bar and read the number next to it. */
 function Meter({ share, title }: { share: number; title?: string | undefined }): ComponentChild {
   const width = `${(Math.min(1, share) * 100).toFixed(1)}%`;
   return (

@@ -13,11 +13,11 @@ import type { NotebookHost } from './notebook-host';
 /** The options of the embedding page or application. */
 export interface ViewOptions {
   title: string;
-  /** The message before the first answer. */
+  /** The message that is shown before the server has responded. */
   connectingMessage?: string;
   /** Returns further actions for the header. Called for each frame. */
   actions?: () => readonly HeadAction[];
-  /** The actions on notebooks, for applications with notebooks. */
+  /** The interface to notebooks, if the embedding application has notebooks. */
   notebooks?: NotebookHost;
 }
 
@@ -27,7 +27,10 @@ export interface ViewContext {
   onRetry: () => void;
 }
 
-/** The minimum width of the wide layout, which has cards side by side and a column of users. */
+/**
+ * The minimum width of the wide layout, which places cards side by side and shows a column for
+ * users.
+ */
 const WIDE_PX = 560;
 
 /** The content of a view's header. */
@@ -40,7 +43,9 @@ export interface Head {
 
 /** A view of the GPUs of a store. */
 export abstract class StoreView extends ComponentView {
-  /** The markers are cached, because events are rare compared with frames. */
+  /**
+   * Computes the markers only when the events change, because events are rare compared with frames.
+   */
   protected readonly markers = memoizeLast(eventMarkers);
 
   constructor(
@@ -56,7 +61,7 @@ export abstract class StoreView extends ComponentView {
     return this.width_px >= WIDE_PX;
   }
 
-  /** The data of the charts, from which past values are read. */
+  /** The series and gap length of the charts, from which past values are read. */
   protected get chartedPast(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
     return this.store;
   }
@@ -74,7 +79,7 @@ export abstract class StoreView extends ComponentView {
       options.connectingMessage ?? trans.__('Waiting for gpumon.'),
     );
     const { at_ms } = this.cursor;
-    // For the current time, the stream has the latest data about busy GPUs.
+    // For the current time, the store is used, because it has the latest data about busy GPUs.
     const { timeline, gap_ms } = at_ms === null ? store : this.chartedPast;
     const isPast = at_ms !== null;
     const moment = { at_ms: at_ms ?? store.clock.now(), isPast, timeline, gap_ms, withoutAlerts };

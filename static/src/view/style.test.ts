@@ -8,7 +8,10 @@ const VIEW_FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const SHEETS = new Map(
   readdirSync(join(VIEW_FOLDER, 'style')).map((name) => [name, readText(`style/${name}`)]),
 );
-/** The style sheets that are loaded with a part of the view, and the code of that part. */
+/**
+ * The style sheets that are loaded together with a part of the view, and a pattern for the source
+ * files of that part.
+ */
 const PARTS = {
   'details.css': /^view\/details\.tsx$/,
   'fleet.css': /^view\/fleet\//,
@@ -34,7 +37,7 @@ function classesIn(sheet: string): string[] {
   return [...new Set(sheet.match(/(?<=\.)gpumon-[a-z-]+/g))];
 }
 
-/** Returns the classes for which a style sheet sets `display` regardless of their parents. */
+/** Returns the classes for which a style sheet sets `display` without a condition on parents. */
 function classesWithDisplay(sheet: string): string[] {
   const rules = sheet.matchAll(/^(?:\.gpumon )?\.(gpumon-[a-z-]+) \{([^}]*)\}/gm);
   return [...rules].flatMap(([, name = '', body = '']) =>
@@ -42,9 +45,9 @@ function classesWithDisplay(sheet: string): string[] {
   );
 }
 
-/** Returns the files that contain an element of this class. */
+/** Returns the source files in which an element has this class. */
 function findFilesWithClass(name: string): string[] {
-  // The `id` of an action is not a class.
+  // The `id` of an action may look like a class name, but is none.
   const whole = new RegExp(`(?<!\\bid: ')\\b${name}(?![a-z-])`);
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }
@@ -66,7 +69,8 @@ it('every rule for JupyterLab is scoped', () => {
   for (const [name, sheet] of SHEETS) {
     const selectors = selectorsIn(sheet);
     expect(selectors.length, name).toBeGreaterThan(3);
-    // Each selector must start with an element of gpumon.
+    // Each selector must start with an element of gpumon, so that the style sheet does not affect
+    // the embedding page.
     expect(
       selectors.filter(
         (selector) =>
@@ -147,7 +151,7 @@ function luminance(rgb: readonly number[]): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** Returns the WCAG 2 contrast of a text with this opacity. */
+/** Returns the WCAG 2 contrast between the color `back` and a text with the given opacity. */
 function contrastOf(text: string, back: string, opacity: number): number {
   const behind = rgbOf(back);
   const seen = rgbOf(text).map((value, i) => value * opacity + (behind[i] ?? 0) * (1 - opacity));

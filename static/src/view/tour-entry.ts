@@ -10,8 +10,8 @@ export class TourEntry {
   private isOpen = false;
 
   /**
-   * With `isOffered`, the tour opens automatically until the user has closed it once. It does not
-   * open in a browser that is controlled by a program.
+   * If `isOffered` is set, the tour opens automatically until the user has closed it once. It does
+   * not open in a browser that is controlled by a program.
    */
   constructor(
     private readonly root: HTMLElement,
@@ -26,12 +26,15 @@ export class TourEntry {
     this.isWanted = true;
   }
 
-  /** Called when the targets of the tour are visible. */
+  /**
+   * Shows the tour if it has been requested. The view calls this when the targets of the tour are
+   * visible.
+   */
   showIfRequested(): void {
     if (this.isWanted && !this.isOpen) {
       this.isOpen = true;
       void this.loadAndOpenTour().catch(() => {
-        // The view works without the tour.
+        // The view also works without the tour, so the error is ignored.
         this.isOpen = false;
       });
     }

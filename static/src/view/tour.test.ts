@@ -9,7 +9,7 @@ import { TourEntry } from './tour-entry';
 
 const root = document.createElement('div');
 
-/** Returns the targets of the tour. The charts have none. */
+/** Returns the targets of the tour. There is no target for the charts. */
 function makeTargets(): TourTargets {
   const [gpus, holders, benchmarks] = [1, 2, 3].map(() => document.createElement('section'));
   return {
@@ -37,7 +37,7 @@ async function pressNext(): Promise<void> {
   await Promise.resolve();
 }
 
-/** Returns whether the tour is shown after its targets are visible. */
+/** Calls `showIfRequested`, and returns whether the tour is shown afterwards. */
 async function showsTour(entry: TourEntry): Promise<boolean> {
   entry.showIfRequested();
   await new Promise((resolve) => setTimeout(resolve, 50));

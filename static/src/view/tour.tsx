@@ -14,7 +14,7 @@ interface TourStep {
   text: string;
 }
 
-/** The elements that the steps explain; `null` if they do not exist. */
+/** The elements that the steps explain. An element is `null` if it does not exist. */
 export interface TourTargets {
   gpus: Element | null;
   holders: Element | null;
@@ -23,7 +23,8 @@ export interface TourTargets {
 }
 
 /**
- * The distances from the frame to the element that it surrounds, and from the text to the frame.
+ * The distance between the frame and the element that it surrounds. `GAP_PX` is the distance
+ * between the card and the frame.
  */
 const FRAME_PX = 4;
 const GAP_PX = 10;
@@ -43,7 +44,10 @@ export function openTour(root: HTMLElement, targets: TourTargets, onEnd: () => v
   render(<Tour steps={makeSteps(targets)} onEnd={end} />, host);
 }
 
-/** Closes the dialog that contains a button. This returns the focus and ends the tour. */
+/**
+ * Closes the dialog that contains a button. As a result, the focus returns to its previous element
+ * and the tour ends.
+ */
 function closeDialog({ currentTarget }: TargetedMouseEvent<HTMLButtonElement>): void {
   currentTarget.closest('dialog')?.close();
 }

@@ -6,10 +6,13 @@ import { describeAbsence } from '../model/describe';
 import { absenceOf, readingTime, valueOf } from '../model/reading';
 import type { Reading } from '../wire';
 
-/** The maximum age of a slow reading, such as a limit. It is read again every half minute. */
+/**
+ * The age above which a slow reading, such as a limit, is outdated. Slow readings are read again
+ * every half minute.
+ */
 const SLOW_READING_MS = 60_000;
 
-/** The context that determines whether readings are current. */
+/** The values that determine whether a reading is current. */
 export interface Freshness {
   now_ms: number;
   /**
@@ -20,9 +23,9 @@ export interface Freshness {
 }
 
 interface ValueProps {
-  /** The path of the reading in the sample, which tests find as `data-reading`. */
+  /** The path of the reading in the sample. Tests find the element by it in `data-reading`. */
   id: string;
-  /** The total or the limit of the value. */
+  /** The text after the value: the total or the limit. */
   rest?: string;
   class?: string;
   nearLimit?: boolean;
@@ -56,7 +59,7 @@ export function ReadingValue<T>({
   return <Value {...rest} text={format(value)} isStale={isStale} title={title} />;
 }
 
-/** A past value; `null` is a gap. */
+/** A value of the past. If `text` is `null`, there is no sample at this time. */
 export function PastValue({ text, ...rest }: ValueProps & { text: string | null }): ComponentChild {
   return text === null ? (
     <Value {...rest} absent={trans.__('no sample at this time')} />

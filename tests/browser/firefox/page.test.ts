@@ -139,7 +139,7 @@ it('content security policy is strict', async () => {
   expect(policy).toContain("default-src 'self'");
   expect(policy).not.toContain('unsafe');
   await page.waitForSelector('[data-gpumon-state=live]');
-  // The content security policy forbids styles in markup.
+  // The content security policy must refuse a style attribute.
   const isRefused = await page.evaluate(() => {
     const element = document.createElement('p');
     element.setAttribute('style', 'display: none');

@@ -25,13 +25,13 @@ const CULL_KERNELS = [
 ];
 const GPU = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
 
-/** A cell that runs until a file exists. */
+/** The code of a cell that runs until a file named `go` exists. */
 const WAITING_CODE = 'import os, time\nwhile not os.path.exists("go"):\n    time.sleep(0.1)';
 
-/** A value on the command line of another user. */
+/** A value on the command line of another user's program. It must not be shown. */
 const SECRET = '600.0625';
 
-/** A user of JupyterLab. */
+/** A user of JupyterLab, with the user's page. */
 interface Person {
   page: Page;
   conduct: PageProblems;
@@ -49,7 +49,10 @@ const it = base
     onCleanup(() => hub.stop());
     return hub;
   })
-  /** A program of another user of the machine, if the tests may start one. */
+  /**
+   * A program of another user of the machine. It is only started as another user if the tests run
+   * as root.
+   */
   .extend('stranger', { scope: 'file' }, ({}, { onCleanup }) => {
     const asRoot = process.getuid?.() === 0;
     const child = spawn(
@@ -81,7 +84,7 @@ const it = base
   .extend('ben', ({ people }) => people.ben);
 
 /**
- * Returns the answer to a request that an open page sends to the server of `user` with its cookies.
+ * Sends a request from an open page, with the page's cookies, and returns the server's response.
  */
 const requestFromPage = (
   page: Page,
@@ -125,7 +128,8 @@ describe('JupyterHub', () => {
     expect(
       JSON.parse((await requestFromPage(ben.page, 'GET', `${hub.userUrl('ben')}${runs}`)).text),
     ).toMatchObject({ runs: [] });
-    // This request lacks the header that proves its origin.
+    // This request lacks the header `X-Gpumon`, which proves that it does not come from another
+    // origin.
     const unproven = await requestFromPage(page, 'POST', `${hub.userUrl('ana')}${runs}`);
     expect(unproven).toMatchObject({
       status: 403,
@@ -179,8 +183,7 @@ describe('JupyterHub', () => {
   });
 
   it('idle servers are culled with their gpumon', async ({ hub, ana, ben, onTestFinished }) => {
-    // JupyterLab regularly polls its server, which would count as activity, so these requests are
-    // blocked.
+    // JupyterLab's regular requests to its server would count as activity, so they are blocked.
     await ben.page.route(/\/user\/ben\/(lab\/)?api\//, () => undefined);
     await ana.page.goto(`${hub.userUrl('ana')}gpumon/`);
     await Promise.all([ana.view.waitUntilLive(), ben.view.waitUntilLive()]);
@@ -193,7 +196,7 @@ describe('JupyterHub', () => {
     });
     await expect.poll(() => hub.runningUsers(), { message: culler.output }).toEqual([]);
     await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
-    // The panel uses this status to detect that the server was ended.
+    // By this status, the panel detects that the user's server is not running.
     expect(
       (await requestFromPage(ana.page, 'GET', `${hub.userUrl('ana')}gpumon/healthz`)).status,
     ).toBe(424);

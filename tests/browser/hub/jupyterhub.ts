@@ -30,7 +30,10 @@ export class JupyterHub {
     private readonly url: string,
   ) {}
 
-  /** Starts a hub that starts users' servers with these environment variables and arguments. */
+  /**
+   * Starts a hub. It starts the users' servers with the environment variables `env` and the
+   * arguments `args`.
+   */
   static async start(env: Record<string, string>, args: readonly string[]): Promise<JupyterHub> {
     const folder = newFolder();
     const [port, hub_port, proxy_port] = await Promise.all([freePort(), freePort(), freePort()]);
@@ -110,7 +113,7 @@ export class JupyterHub {
     return server === undefined ? [] : listGpumonPids(server.state.pid);
   }
 
-  /** Starts a program that ends servers that have been unused for this long. */
+  /** Starts a program that shuts down servers after `idle_s` seconds without use. */
   startCuller(idle_s: number): Program {
     const options = [`--url=${this.url}hub/api`, `--timeout=${String(idle_s)}`, '--cull-every=1'];
     return new Program(

@@ -1,5 +1,5 @@
-"""A hub that reports activity within a second instead of minutes. The tests pass the other settings
-as JSON.
+"""The configuration of a hub that reports activity within a second instead of minutes. The tests
+pass the other settings as JSON.
 """
 
 import json
@@ -32,7 +32,7 @@ c.JupyterHub.cookie_secret_file = f"{folder}/cookie_secret"
 c.JupyterHub.last_activity_interval = 1
 c.JupyterHub.activity_resolution = 0
 
-# The service of the tests and of the culler that they start.
+# The tests, and the culler that they start, use the token of this service.
 c.JupyterHub.services = [{"name": "tests", "api_token": given["token"]}]
 scopes = ["admin:users", "admin:servers", "list:users", "access:servers"]
 c.JupyterHub.load_roles = [{"name": "tests", "services": ["tests"], "scopes": scopes}]

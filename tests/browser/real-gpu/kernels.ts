@@ -1,8 +1,8 @@
-/** The programs that kernels run on a real GPU, with their own measurements. */
+/** Programs that kernels run on a real GPU. They also measure their own use of the GPU. */
 
 /**
- * Creates a CUDA context and determines the memory that it uses in addition to the framework's. All
- * results are printed as JSON.
+ * Code that defines `held`, which returns the GPU memory of this process including its CUDA
+ * context, and `tell`, which prints results as JSON.
  */
 const SETUP_CODE = `
 import json, os, time
@@ -22,13 +22,13 @@ export interface Framework {
   module: string;
   begin: string;
   /**
-   * Allocates more and more memory and frees most of it. Prints the peak including the context, in
-   * bytes.
+   * Allocates more and more memory and frees most of it. Prints the peak in bytes, including the
+   * CUDA context.
    */
   peak: string;
-  /** Computes for five seconds. Prints the energy by the GPU's counter, in joules. */
+  /** Computes for five seconds. Prints the energy in joules, as measured by the GPU's counter. */
   energy: string;
-  /** Requests more memory than exists. */
+  /** Requests more memory than the GPU has. */
   tooMuch: string;
 }
 
@@ -84,7 +84,7 @@ tell(peak=peak)`,
   },
 ];
 
-/** Frameworks for which only the error is tested. */
+/** Frameworks for which only the out-of-memory error is tested. */
 export const FAILING_FRAMEWORKS = [
   {
     name: 'JAX',

@@ -51,7 +51,9 @@ describe('notebook on a real GPU', () => {
     await new Lab(page).waitUntilReady();
     await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
   };
-  /** Runs a cell. The key press is repeated, because a page that is still starting ignores it. */
+  /**
+   * Runs a cell. The key press is repeated, because a page ignores keys while it is still starting.
+   */
   const run = async (index: number): Promise<void> => {
     const prompt = cell(index).locator('.jp-InputPrompt');
     const started = async (): Promise<boolean> => {
@@ -70,8 +72,8 @@ describe('notebook on a real GPU', () => {
     return JSON.parse((await output.innerText()).trim()) as Record<string, number>;
   };
   /**
-   * Returns a part of the line below a finished cell, in bytes or joules, when it no longer
-   * changes.
+   * Waits until the line below a cell no longer changes, and returns a part of it in bytes or
+   * joules.
    */
   const shown = async (index: number, what: 'peak' | 'energy'): Promise<number> => {
     await cell(index).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();

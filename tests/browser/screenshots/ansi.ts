@@ -9,8 +9,8 @@ const WEIGHTS: Record<number, string> = { 1: 'bold', 2: 'dim', 4: 'underlined' }
 const COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
 /**
- * Supports bold, dim, underline and the eight foreground colors. Throws an error for any other
- * sequence, so that no image is wrong.
+ * Converts the output of a program to spans. Supports bold, dim, underline and the eight foreground
+ * colors. Throws an error for any other escape sequence, because the image would be wrong.
  */
 export function spansOf(printed: string): Span[] {
   const spans: Span[] = [];

@@ -1,4 +1,4 @@
-/** Screenshots of a generated fleet of 8,000 GPUs: its map, and its usage. */
+/** Screenshots of the map and the usage of a generated fleet with 8,000 GPUs. */
 
 import { it, onTestFinished } from 'vitest';
 

@@ -1,4 +1,4 @@
-/** The directory of the documentation's images, and the function that writes them. */
+/** Functions and constants for the images of the documentation. */
 
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { ROOT } from '../src/machine';
 
 const IMAGES = path.join(ROOT, 'docs/images');
 
-/** Simulated GPUs, which look the same on every machine. */
+/** The GPU source with simulated GPUs, which look the same on every machine. */
 export const SOURCE = 'sim:4';
 
 /** Writes a screenshot: of the visible part of a page, of the whole page, or of one element. */

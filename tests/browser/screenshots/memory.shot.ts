@@ -1,6 +1,6 @@
 /**
- * Screenshots about memory that runs out: the explanation below a failed cell, and the warning
- * before it happens again.
+ * Screenshots of memory that runs out: the explanation below a failed cell, and the warning that
+ * memory is about to be full.
  */
 
 import { it } from 'vitest';
@@ -10,7 +10,7 @@ import { Lab } from '../src/lab';
 import { saveImage } from './images';
 import { scriptedProcess, startNotebooks } from './notebooks';
 
-/** A cell that raises PyTorch's error, because PyTorch is not installed. */
+/** A cell that raises an error like PyTorch's, because PyTorch itself is not installed. */
 const CODE = [
   'raise type("OutOfMemoryError", (RuntimeError,), {})(\n    "CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a total capacity of 139.81 GiB of which 12.73 GiB is free.")',
 ];

@@ -1,5 +1,6 @@
 /**
- * Screenshots of a notebook whose cell has used a GPU, next to the panel that shows the notebook.
+ * Screenshots of a notebook whose cell has used a GPU, and of the panel, which shows the notebook
+ * as a holder.
  */
 
 import { expect, it } from 'vitest';
@@ -11,7 +12,7 @@ import { View } from '../src/view';
 import { saveImage } from './images';
 import { scriptedProcess, startNotebooks } from './notebooks';
 
-/** A cell that only waits, because the fake library's script determines the use of the GPU. */
+/** Cells that only wait, because the fake library's script determines the use of the GPU. */
 const CODE = [
   'import time\n\ndef train(epochs):\n    for _ in range(epochs):\n        time.sleep(1)',
   'train(epochs=12)',
@@ -61,7 +62,8 @@ it('images of a notebook next to the panel', async () => {
   await charts.waitUntilLive();
   await charts.chooseTimeRange(/^1\smin$/);
   await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
-  // The charts need some time, because the memory of holders is only drawn from now on.
+  // The memory of holders is drawn only from the time at which the charts were opened, so the
+  // charts need some time.
   await page.waitForTimeout(15_000);
   await saveImage(page, 'charts.png');
   await lab.selectTheme('JupyterLab Dark');

@@ -1,4 +1,4 @@
-/** Two notebooks whose kernels use GPU memory, as defined by the script of the fake library. */
+/** Two notebooks whose kernels use GPU memory. A script of the fake library defines how much. */
 
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,16 +14,16 @@ import { notebookOf } from '../src/notebook-file';
 export interface Notebooks {
   browser: Browser;
   jupyter: JupyterServer;
-  /** The PIDs of the notebooks' kernels. */
+  /** The PID of the kernel of `train.ipynb`. `evaluation` is that of `eval.ipynb`. */
   train: number;
   evaluation: number;
-  /** Replaces the script of the GPUs. */
+  /** Replaces the fake library's script, which defines the GPUs. */
   script: (toml: string) => void;
 }
 
 /**
- * Starts Jupyter with `eval.ipynb` and with `train.ipynb`, which has these cells, until the test
- * ends.
+ * Starts Jupyter with two notebooks until the test ends: `eval.ipynb`, and `train.ipynb` with the
+ * cells `code`.
  */
 export async function startNotebooks(code: readonly string[]): Promise<Notebooks> {
   const scenario = path.join(newFolder(), 'scenario.toml');
@@ -40,7 +40,10 @@ export async function startNotebooks(code: readonly string[]): Promise<Notebooks
   return { browser, jupyter, train, evaluation, script };
 }
 
-/** Returns a process of the fake library's script. `memory` is a size, or sizes by second. */
+/**
+ * Returns the lines that add a process to the fake library's script. `memory` is a size, or a list
+ * of sizes with their times in seconds.
+ */
 export function scriptedProcess(
   gpu: number,
   pid: number,

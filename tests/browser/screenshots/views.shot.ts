@@ -9,7 +9,7 @@ import { notebookOf } from '../src/notebook-file';
 import { View } from '../src/view';
 import { SOURCE, saveImage } from './images';
 
-/** The time to record, because the charts show two minutes. */
+/** The time, in seconds, to record before the screenshot, because the charts show two minutes. */
 const HISTORY_S = 122;
 const CODE = [
   'from datasets import load_dataset\nfrom transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments',

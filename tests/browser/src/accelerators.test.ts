@@ -1,6 +1,6 @@
 /**
- * Tests of the button that loads cudf.pandas and cuml.accel, with real kernels and fake modules of
- * those names next to the notebook.
+ * Tests of the button that loads cudf.pandas and cuml.accel. The kernels are real; the modules are
+ * fakes with the same names next to the notebook.
  */
 
 import type { Locator, Page } from 'playwright-core';
@@ -55,7 +55,8 @@ describe('accelerators of a notebook', () => {
     );
     simulated.write('late/a.ipynb', notebookOf(['import pandas', PRINT_LOADED_CODE]));
     simulated.write('broken/a.ipynb', notebookOf([PRINT_LOADED_CODE]));
-    // This `cudf` is not a package, and another module has the name of its submodule.
+    // In this folder, `cudf` is a plain module without the submodule `pandas`, although a module
+    // named `pandas` exists. No accelerator may be offered.
     simulated.write('none/cudf.py', '');
     simulated.write('none/pandas.py', '');
     simulated.write('none/a.ipynb', notebookOf([PRINT_LOADED_CODE]));
@@ -99,7 +100,8 @@ describe('accelerators of a notebook', () => {
   });
 
   it('missing or disabled accelerators are not offered', async ({ simulated }) => {
-    // There is no button that shows when the kernel is ready, so it is started before.
+    // The test expects no button that would show when the kernel is ready, so the kernel is started
+    // before the page is opened.
     await simulated.startKernel('none/a.ipynb');
     await open(simulated.pageUrl('lab/tree/none/a.ipynb'));
     expect(await run(0)).toContain('loaded None []');

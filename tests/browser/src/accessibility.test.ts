@@ -16,7 +16,7 @@ it.for([1, 2, 8])('page of %i GPUs passes axe', async (gpus, { page, view, onTes
     await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
     expect(await findViolations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
   }
-  // Everything that can be opened is opened.
+  // All menus and details are opened, so that their content is checked as well.
   await page.locator('.gpumon-head-menu > summary').click();
   const toggle = view.findCard(0).locator('.gpumon-toggle');
   if ((await toggle.getAttribute('aria-expanded')) !== 'true') {

@@ -1,4 +1,4 @@
-/** Accessibility violations that axe-core finds on a page. */
+/** A check of pages with axe-core, which finds accessibility violations. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import type { Page } from 'playwright-core';
 
 const SOURCE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Returns one line for each violated rule and each element within `selector` that violates it. */
+/** Returns one line for each violation of a rule by an element within `selector`. */
 export async function findViolations(page: Page, selector: string): Promise<string[]> {
   // A script element would be blocked by the page's content security policy.
   await page.evaluate(SOURCE);

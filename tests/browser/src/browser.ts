@@ -13,7 +13,7 @@ export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: chromiumPath(),
     args: [
-      // Containers do not support the sandbox, and the tests only open gpumon's own pages.
+      // The sandbox does not work in containers, and the tests only open gpumon's own pages.
       '--no-sandbox',
       '--disable-gpu',
       '--disable-quic',
@@ -33,7 +33,7 @@ export interface PageProblems {
   foreignRequests: string[];
 }
 
-/** Opens a new page without stored data. */
+/** Opens a new page in a browser context without stored data. */
 export async function newPage(
   browser: Browser,
   options: BrowserContextOptions = {},

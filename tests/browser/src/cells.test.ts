@@ -12,8 +12,8 @@ import { waitForIdleKernel, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 /**
- * The time range in which the kernel uses more memory, in seconds after the start of the scenario.
- * The cell must be running by then.
+ * The start of the time range in which the kernel uses more memory, in seconds after the start of
+ * the scenario. The cell must be running by then.
  */
 const PEAK_FROM_S = 15;
 const PEAK_TO_S = 18;
@@ -31,7 +31,10 @@ const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
   return kernel;
 });
 
-/** Sets the memory of the kernel: one size, or sizes by seconds since `start_ms`. */
+/**
+ * Scripts the GPU memory of the kernel: `memory` is one size, or a list of sizes with their times
+ * in seconds since `start_ms`.
+ */
 async function scriptMemory(
   jupyter: JupyterServer,
   kernel: KernelSession,
@@ -49,11 +52,11 @@ describe('line below a cell', () => {
 
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const cost = (index: number, what: string): Locator => cell(index).locator(`[data-cost=${what}]`);
-  /** Returns a part of the line, with ordinary spaces. */
+  /** Returns a part of the line below a cell, with ordinary spaces. */
   const said = async (index: number, what: string): Promise<string> =>
     (await cost(index, what).innerText()).replaceAll('\u00a0', ' ');
 
-  /** Returns the readings in the notebook's toolbar and in the status bar. */
+  /** Returns the texts of the chips in the notebook's toolbar and in the status bar. */
   const readChips = async (): Promise<string[]> => {
     const chips = page.getByTestId('gpumon-chip').filter({ visible: true });
     return (await chips.allInnerTexts()).map((text) => text.replaceAll('\u00a0', ' '));
@@ -84,7 +87,8 @@ describe('line below a cell', () => {
     await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor();
     await cell(0).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
     expect(await said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
-    // The power is 500 W, and kernels run half of the time.
+    // The power is 500 W and the GPU is busy half of the time, so the GPU time in seconds and the
+    // energy in kJ are both half of the elapsed time.
     const elapsed_s = parseFloat(await said(0, 'elapsed'));
     expect(elapsed_s).toBeGreaterThan(2);
     expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s / 2, 0);
@@ -92,18 +96,19 @@ describe('line below a cell', () => {
     expect(await cost(0, 'energy').getAttribute('title')).toBe(
       'Energy of GPU 0 while the cell ran',
     );
-    // The toolbar and the status bar show the current use, and a click on it opens all GPUs.
+    // The chips in the toolbar and the status bar show the current use. A click on a chip opens the
+    // panel with all GPUs.
     await expect.poll(readChips).toEqual(Array.from({ length: 2 }, () => 'GPU 12.0 GiB 50 %'));
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
     const card = page.locator('#gpumon-panel [data-gpu-index]');
     await card.waitFor();
-    // The style of the notebook must not affect the panel.
+    // The notebook's style sheet must not change the colors in the panel.
     const color = (text: Locator): Promise<string> =>
       text.evaluate((element) => getComputedStyle(element).color);
     await expect
       .poll(() => color(card.locator('[data-reading="utilization.gpu_percent"]')))
       .toBe(await color(card.locator('.gpumon-gpu-name')));
-    // The charts of the GPU list the cell.
+    // The charts of the GPU must list the cell.
     await page.locator('#gpumon-panel').getByRole('button', { name: 'Open charts' }).click();
     const costs = page.getByTestId('gpumon-cells').locator('tbody tr').first();
     await expect.poll(() => costs.getByRole('button').isEnabled()).toBe(true);
@@ -112,7 +117,7 @@ describe('line below a cell', () => {
         .poll(async () => (await costs.innerText()).replaceAll('\u00a0', ' '))
         .toContain(text);
     }
-    // The line is still there after a reload of the page.
+    // The line must still be there after the page is reloaded.
     await page.reload();
     await waitForIdleKernel(page);
     await expect.poll(() => said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
@@ -120,8 +125,8 @@ describe('line below a cell', () => {
   });
 
   it('second-long cell has line, unless disabled', async () => {
-    // Runs are observed once the notebook features are loaded, which is when the chip shows the
-    // memory.
+    // Runs are observed once the notebook features are loaded. This is the case when the chip shows
+    // the memory.
     await expect.poll(readChips).toContainEqual(expect.stringContaining('8.00 GiB'));
     await runCell(page, 1);
     await expect.poll(() => said(1, 'peak')).toBe('peak 8.00 GiB');

@@ -1,6 +1,6 @@
 /**
- * Tests of the charts on the standalone page: all metrics, with the history before they were
- * opened.
+ * Tests of the charts on the standalone page: all metrics, and the history from before the charts
+ * were opened.
  */
 
 import { describe, expect } from 'vitest';
@@ -15,7 +15,7 @@ const PAST_MS = 8000;
 /** The maximum time until a chart is drawn. */
 const DRAWN_MS = 3000;
 
-/** A server with some history, which all tests of this file share. */
+/** A server that has been running for a while. All tests of this file share it. */
 const it = base.extend('server', { scope: 'file' }, async ({}, { onCleanup }) => {
   const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
   onCleanup(() => server.stop());
@@ -51,8 +51,8 @@ describe('charts page', () => {
     await expect
       .poll(async () => (await charts.readLegend('gpu 1 pcie'))[0])
       .toMatch(/^RX \d.* [kMG]B\/s$/);
-    // The history of 8 s is the last fifteenth of 2 min. It was recorded before the page was
-    // opened.
+    // The last fifteenth of a chart over 2 min must be filled by 8 s of history, which was recorded
+    // before the page was opened.
     await expect.poll(() => charts.drawnShare('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
     await expect.poll(() => charts.drawnShare('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
     await page.getByRole('link', { name: 'all GPUs' }).click();
@@ -76,7 +76,8 @@ describe('charts page', () => {
       await page.mouse.up();
       await expect.poll(() => charts.pausedSpan()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
-      // The line now fills the previous last tenth of the chart. A late sample leaves a gap in it.
+      // The line must fill the part that was the last tenth of the chart before. A late sample
+      // would leave a gap.
       const filled = expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.9]), {
         timeout: DRAWN_MS,
       });
@@ -243,7 +244,8 @@ describe('charts page', () => {
     const { installabilityErrors } = (await session.send('Page.getInstallabilityErrors')) as {
       installabilityErrors: { errorId: string }[];
     };
-    // A page cannot be installed in a private window like this one.
+    // The test page is in a private window, where no page can be installed, so this error is
+    // ignored.
     expect(
       installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito'),
     ).toEqual([]);
@@ -255,7 +257,7 @@ describe('charts page', () => {
     const box = await charts.findPlot('gpu 0 power').locator('canvas').boundingBox();
     const { x = 0, y = 0, width = 0 } = box ?? {};
     await page.mouse.move(x + width * 0.3, y + 40);
-    // There are no readings at this time.
+    // The server was not yet running at this time, so there are no readings.
     await expect
       .poll(() => charts.readLegend('gpu 1 temperature'))
       .toEqual([expect.stringMatching(/^GPU –/), expect.stringMatching(/^Memory –/)]);

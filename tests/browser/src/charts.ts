@@ -39,12 +39,12 @@ export class Charts {
     return /^Charts paused: (.*)$/.exec(said)?.[1] ?? '';
   }
 
-  /** Returns a button by its text. */
+  /** Returns the button with the text `words`. */
   findButton(words: string | RegExp): Locator {
     return this.root.getByRole('button', { name: words, exact: true });
   }
 
-  /** Opens a menu of the toolbar by the start of its name. */
+  /** Opens the toolbar menu whose name starts with `name`. */
   async openMenu(name: string): Promise<void> {
     await this.root.locator(`.gpumon-controls summary[aria-label^="${name}"]`).click();
   }
@@ -61,7 +61,10 @@ export class Charts {
     await this.findButton(words).click();
   }
 
-  /** Returns the share of columns in a horizontal part of a chart in which a line is drawn. */
+  /**
+   * Looks at the pixel columns of a chart between two horizontal positions, given as shares of its
+   * width. Returns the share of these columns in which a line is drawn.
+   */
   async drawnShare(key: string, [from, to]: [number, number]): Promise<number> {
     return this.findPlot(key)
       .locator('canvas')
@@ -79,7 +82,7 @@ export class Charts {
               data[i + 2],
               data[i + 3],
             ];
-            // Axes and labels are gray, but lines are not.
+            // Lines have colors, while axes and labels are gray.
             if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) {
               columns.add((i / 4) % width);
             }

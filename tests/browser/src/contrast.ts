@@ -9,7 +9,7 @@ export async function contrastOf(text: Locator): Promise<number> {
     if (canvas === null) {
       throw new Error('no canvas');
     }
-    // A canvas supports every color format, and blends transparent colors.
+    // Drawing on a canvas converts every color format, and blends transparent colors.
     const paint = (colors: string[]): number[] => {
       canvas.clearRect(0, 0, 1, 1);
       for (const color of colors) {

@@ -1,13 +1,14 @@
-/** Measurements of controls that find those that are cut off or overlapped. */
+/** Measurements on a page that find controls which are cut off or overlapped. */
 
 import type { Page } from 'playwright-core';
 
-/** The name of a control, and its fault. */
+/** A text that names a control and describes its fault. */
 type Fault = string;
 
 /**
- * Returns the faults of the controls on the page at each width. Faults at adjacent widths are
- * joined, for example `250-310 px: button.gpumon-chip "Charts" passes the edge of .gpumon-head`.
+ * Returns the faults of the controls on the page at each width. If adjacent widths have the same
+ * fault, the fault is listed once, for example `250-310 px: button.gpumon-chip "Charts" passes the
+ * edge of .gpumon-head`.
  */
 export async function faultsOfControls(
   page: Page,
@@ -35,7 +36,7 @@ export async function faultsOfControls(
   );
 }
 
-/** Returns the faults at one width. It runs in the page after its layout. */
+/** Returns the faults at the current width. The function runs in the page. */
 async function findFaults(width: number): Promise<Fault[]> {
   const CONTROLS =
     '.gpumon :is(button, input, select, textarea, summary, a[href], [role=tab], [role=button])';
@@ -44,7 +45,8 @@ async function findFaults(width: number): Promise<Fault[]> {
     '.gpumon-head, .gpumon-controls, .gpumon-gpu, .gpumon-plot, .gpumon-section, .gpumon';
   const TOLERANCE_PX = 1;
 
-  // Views are rendered one frame after they have been measured.
+  // A view is rendered one frame after its width has been measured, so the measurement waits for
+  // some frames.
   for (let frame = 0; frame < 3; frame += 1) {
     await new Promise(requestAnimationFrame);
   }
@@ -70,7 +72,7 @@ async function findFaults(width: number): Promise<Fault[]> {
 
   interface Control {
     element: Element;
-    /** The part of the box that is not clipped by parents. */
+    /** The part of the control's box that parents do not clip. */
     seen: Box;
   }
   const faults: Fault[] = [];
@@ -85,7 +87,7 @@ async function findFaults(width: number): Promise<Fault[]> {
     if (!isVisible || box.right - box.left < 1 || box.bottom - box.top < 1) {
       continue;
     }
-    // This control is only for screen readers.
+    // A control this small is only for screen readers and is not checked.
     if (box.right - box.left <= 2 && box.bottom - box.top <= 2) {
       continue;
     }
@@ -97,7 +99,8 @@ async function findFaults(width: number): Promise<Fault[]> {
         continue;
       }
       const edge = boxOf(around);
-      // A whole view must not scroll horizontally.
+      // Controls in a scrollable element can be scrolled into view. This does not count for a whole
+      // view, which must not scroll horizontally.
       const isScrolledHere =
         /auto|scroll/.test(overflowX) &&
         around.scrollWidth > around.clientWidth &&

@@ -1,6 +1,6 @@
 /**
- * Tests of an extension that a user has disabled on the command line, which has the same effect as
- * the extension manager.
+ * Tests of an extension that a user has disabled on the command line. Disabling it in the extension
+ * manager has the same effect.
  */
 
 import { spawnSync } from 'node:child_process';

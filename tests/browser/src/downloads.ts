@@ -4,7 +4,10 @@ import { gzipSync } from 'node:zlib';
 
 import type { Page } from 'playwright-core';
 
-/** The maximum amount of JavaScript that is downloaded before the panel is opened, in kilobytes. */
+/**
+ * The maximum amount of JavaScript, in kilobytes, that may be downloaded before the panel is
+ * opened.
+ */
 export const MAX_EARLY_KB = 12;
 
 /**

@@ -1,4 +1,4 @@
-/** Tests of eight GPUs of a fake NVML library, on the page and in the panel. */
+/** Tests of the page and the panel with eight GPUs of a fake NVML library. */
 
 import { expect } from 'vitest';
 
@@ -55,7 +55,8 @@ it('failing GPUs are shown among eight', async ({
 }) => {
   await lab.open(`${scripted.pageUrl('lab')}&reset`);
   await lab.showPanel();
-  // Each collector starts its own scenario time.
+  // In each collector, the time of the scenario starts with the collector, so both are started at
+  // about the same time.
   await scripted.restartWithScenario(makeEightGpuScenario(process.pid));
   const server = await GpumonServer.start(
     makeFakeEnvironment(newScenario(makeEightGpuScenario(process.pid))),

@@ -1,14 +1,17 @@
-/** Eight GPUs of the fake NVML library. Two of them fail during the test. */
+/** A scenario with eight GPUs of the fake NVML library. Two of the GPUs fail during the test. */
 
 export const LOST_GPU = 3;
 export const HUNG_GPU = 5;
 /**
- * The time from the collector's start to the failures. It gives a busy machine enough time to show
- * all GPUs first.
+ * The time from the collector's start until GPUs fail. Even a busy machine can show all GPUs within
+ * this time.
  */
 const FAILS_AFTER_S = 20;
 
-/** Returns the scenario of these GPUs. `pid` is an existing process that uses the first GPU. */
+/**
+ * Returns the scenario with eight GPUs. `pid` is the PID of an existing process, which uses the
+ * first GPU.
+ */
 export function makeEightGpuScenario(pid: number): string {
   const gpus = Array.from(
     { length: 8 },

@@ -24,13 +24,15 @@ const TYPES: Partial<Record<string, string>> = {
 /** The content security policy of the real server. */
 const POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
-/** Answers a request, or returns `false` for the default answer. */
+/**
+ * A function that responds to a request, or returns `false` if the default response is to be sent.
+ */
 type RequestHandler = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 export class FakeFleet {
-  /** The requested paths. */
+  /** The paths of all requests so far. */
   readonly asked: string[] = [];
-  /** Called before the default answers. */
+  /** Called for each request before the default response is sent. */
   answer: RequestHandler = () => false;
 
   private packedOf: Fleet | null = null;
@@ -82,7 +84,8 @@ export class FakeFleet {
   }
 
   /**
-   * Returns the compressed answer. Like in the real server, it is cached until the fleet changes.
+   * Returns the compressed response. Like in the real server, the response is cached until the
+   * fleet changes.
    */
   private compressResponse(url: URL, answer: unknown): Buffer {
     if (this.packedOf !== this.fleet) {

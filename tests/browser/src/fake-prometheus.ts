@@ -1,13 +1,13 @@
 /**
- * A fake Prometheus that answers the queries about nodes. Each node has two GPUs, one busy and one
- * free.
+ * A fake Prometheus that responds to the queries about nodes. Each node has two GPUs: one is busy,
+ * the other is free.
  */
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const GPUS = [0, 1];
-/** The values of both GPUs by metric name. */
+/** The values of the two GPUs of each node, by metric name. */
 const VALUES: Partial<Record<string, readonly [number, number]>> = {
   gpumon_gpu_up: [1, 1],
   gpumon_gpu_utilization_ratio: [0.875, 0],
@@ -34,7 +34,9 @@ export class FakePrometheus {
     private readonly user: string,
   ) {}
 
-  /** Starts a Prometheus with these scraped instances. On each, `user` uses a GPU. */
+  /**
+   * Starts a fake Prometheus with these scraped instances. On each instance, `user` uses one GPU.
+   */
   static async start(instances: readonly string[], user = 'ana'): Promise<FakePrometheus> {
     const server = createServer((request, response) => {
       let body = '';

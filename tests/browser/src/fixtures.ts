@@ -15,13 +15,13 @@ import { View } from './view';
 import { Worker } from './worker';
 
 /**
- * The shared fixtures by name. They are global, because Vitest loads this module again for each
+ * The shared fixtures by name. The map is global, because Vitest loads this module again for each
  * file.
  */
 const global = globalThis as { gpumonShared?: Map<string, Promise<unknown>> };
 const SHARED_FIXTURES = (global.gpumonShared ??= new Map<string, Promise<unknown>>());
 
-/** Creates a fixture for the first file that requests it. `end` is called after the last one. */
+/** Creates a fixture when the first file requests it. `end` is called after the last file. */
 async function shareFixture<T>(
   name: string,
   make: () => Promise<T>,
@@ -66,7 +66,10 @@ export const it = test
       onCleanup,
     ),
   )
-  /** A fake program that executes the runs of servers with its environment variable. */
+  /**
+   * A fake program that executes the runs of a server which is started with the program's
+   * environment variables.
+   */
   .extend('worker', ({ sharedWorker }) => {
     sharedWorker.reset();
     return sharedWorker;

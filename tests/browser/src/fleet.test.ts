@@ -85,7 +85,7 @@ describe('fleet of 8,000 GPUs', () => {
       await expect.poll(() => fleet.isDrawn()).toBe(true);
     }
     expect(conduct.foreignRequests).toEqual([]);
-    // The fake server has no stream.
+    // The fake server has no stream, so the errors about missing streams are expected.
     expect(conduct.errors.filter((error) => !/WebSocket|404/.test(error))).toEqual([]);
   });
 
@@ -176,7 +176,7 @@ describe('fleet of 8,000 GPUs', () => {
     await fleet.map.hover({ position: { x: 100, y: 100 } });
     const tip = await page.locator('.gpumon-map-tip').innerText();
     expect(tip.startsWith(await fleet.readName())).toBe(true);
-    // The position of the details does not change.
+    // The selection must not move the details.
     expect((await fleet.detail.boundingBox())?.y).toBe(before?.y);
     await page.mouse.move(5, 5);
     await expect.poll(() => fleet.readName()).toBe('All GPUs');
@@ -271,7 +271,7 @@ describe('fleet of 8,000 GPUs', () => {
 describe('real fleet', () => {
   it('fleet leads to node stream and back', async ({ page, view }) => {
     const node = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
-    // A host with several nodes has ports in the names of its nodes.
+    // If a host has several nodes, their names contain ports.
     const name = `127.0.0.1:${node.port}`;
     const prometheus = await FakePrometheus.start([name, '127.0.0.1:1'], EVIL);
     const server = await GpumonServer.startFleet([

@@ -1,6 +1,6 @@
 /**
- * Tests that a page of another origin cannot change anything in the browser of a user who is logged
- * in to Jupyter.
+ * Tests with a user who is logged in to Jupyter and opens a page of another origin in the same
+ * browser. The page must not be able to change anything.
  */
 
 import { createServer } from 'node:http';
@@ -13,7 +13,9 @@ import { it as base } from './fixtures';
 import type { JupyterServer, KernelSession } from './jupyter';
 import { isRunning } from './processes';
 
-/** Returns the requests that could stop a kernel, stop reading GPUs, or start a run. */
+/**
+ * Returns the requests that could stop a kernel, pause the readings of GPUs, or start or end a run.
+ */
 const attempts = (kernel: KernelSession): [method: string, where: string][] => [
   ['DELETE', `api/kernels/${kernel.kernelId}`],
   ['DELETE', `api/sessions/${kernel.id}`],
@@ -27,8 +29,8 @@ const attempts = (kernel: KernelSession): [method: string, where: string][] => [
 ];
 
 /**
- * Sends a request with cookies from a page, and returns the part of the answer that the page can
- * read.
+ * Sends a request from a page with the user's cookies. Returns the content of the response if the
+ * page may read it, and otherwise an empty text.
  */
 const requestFromPage = (
   page: Page,
@@ -40,8 +42,9 @@ const requestFromPage = (
     async ([method, url, referrerPolicy]) => {
       const own = new URL(url).origin === location.origin;
       const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
-      // The request is sent like a form, which needs no preflight request. The token that Jupyter
-      // requires is not secret here.
+      // From another origin, the request is sent like that of a form, so that the browser sends no
+      // preflight request. The page knows the token that Jupyter requires, because cookies do not
+      // depend on the port.
       const where = own ? url : `${url}?_xsrf=${encodeURIComponent(xsrf)}`;
       const mode = own || method !== 'POST' ? 'cors' : 'no-cors';
       const headers: Record<string, string> = own ? { 'X-XSRFToken': xsrf } : {};
@@ -75,7 +78,7 @@ const firstFrame = (page: Page, url: string): Promise<string | null> =>
   );
 
 const it = base
-  /** A foreign server, and the cookies that it received. */
+  /** A server of another origin, and the cookies that the server received. */
   .extend('stranger', { scope: 'file' }, async ({}, { onCleanup }) => {
     const stranger: { url: string; cookies?: string | undefined } = { url: '' };
     const server = createServer((request, response) => {
@@ -94,8 +97,8 @@ const it = base
     return page;
   })
   /**
-   * A page of the foreign server. It has another port of the same address and the same path, which
-   * is the worst case because cookies do not depend on the port.
+   * A page of another origin: the server has the same address but another port. This is the worst
+   * case, because cookies do not depend on the port.
    */
   .extend('foreign', async ({ own, stranger }) => {
     const page = await own.context().newPage();
@@ -135,7 +138,7 @@ describe('page of another origin', () => {
       }
     });
     for (const [method, where] of attempts(kernel)) {
-      // A page without a referrer has the origin "null".
+      // If a page sends no referrer, the origin of its requests is "null".
       await requestFromPage(foreign, method, simulated.url + where, 'origin');
       await requestFromPage(foreign, method, simulated.url + where, 'no-referrer');
       expect(await paused(), where).toBe(false);

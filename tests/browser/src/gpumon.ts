@@ -17,7 +17,7 @@ export class GpumonServer {
     port = 0,
     more: readonly string[] = [],
   ): Promise<GpumonServer> {
-    // Other programs must not find this server.
+    // With `--no-control`, other programs cannot find this server.
     const serve = ['serve', '--no-control', '--listen', `127.0.0.1:${port}`, ...more];
     return GpumonServer.run(serve, env);
   }

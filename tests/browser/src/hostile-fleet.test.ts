@@ -13,7 +13,7 @@ import { FakePrometheus } from './fake-prometheus';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
 
-/** A script that sets a mark on the server, which only the server's own page may do. */
+/** A script that adds a mark on the fleet's server. Only the server's own page may do this. */
 const SCRIPT = `
   document.title = 'hacked';
   fetch('/api/v1/marks', { method: 'POST', headers: { 'X-Gpumon': 'run' }, body: '{"text":"hacked"}' });`;
@@ -40,7 +40,7 @@ const PATHS = [
   'x.html',
 ];
 
-/** A server on loopback that sends the same answer to all requests. */
+/** A server on loopback that sends the same response to all requests. */
 class ForeignServer {
   private constructor(
     private readonly server: Server,

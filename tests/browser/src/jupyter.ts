@@ -15,13 +15,13 @@ const BASE_URL = '/user/me/';
 
 /** Options that differ from the default. */
 export interface ServerOptions {
-  /** The program in another virtual environment. */
+  /** The Jupyter program of another virtual environment. */
   program?: string;
-  /** Additional command-line arguments. */
+  /** Additional command-line arguments of the server. */
   arguments?: readonly string[];
 }
 
-/** A notebook with a kernel. */
+/** A notebook or console with a running kernel. */
 export interface KernelSession {
   id: string;
   kernelId: string;
@@ -37,7 +37,7 @@ export class JupyterServer {
     readonly url: string,
   ) {}
 
-  /** Starts a server whose gpumon reads a scenario that can be replaced. */
+  /** Starts a server whose gpumon reads a scenario. Tests can replace the scenario. */
   static startScripted(): Promise<JupyterServer> {
     const folder = newFolder();
     writeFileSync(path.join(folder, SCENARIO), ONE_GPU);
@@ -72,7 +72,7 @@ export class JupyterServer {
         JUPYTER_RUNTIME_DIR: path.join(folder, 'runtime'),
         JUPYTERLAB_SETTINGS_DIR: settings,
         JUPYTERLAB_WORKSPACES_DIR: path.join(folder, 'workspaces'),
-        // Each server's gpumon has its own history.
+        // The gpumon of each server has its own history.
         XDG_STATE_HOME: path.join(folder, 'state'),
         ...env,
       }),
@@ -111,14 +111,15 @@ export class JupyterServer {
     }
   }
 
-  /** Sends a request to the Jupyter REST API, and returns the answer. */
+  /** Sends a request to the Jupyter REST API and returns the response. */
   async requestApi<T>(method: string, where: string, body?: unknown): Promise<T> {
     const response = await fetch(`${this.url}api/${where}`, {
       method,
       headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    // A session ends by itself after its kernel has ended, so it may be missing.
+    // Jupyter ends a session automatically after its kernel has ended, so the session may already
+    // be gone.
     const isGone = method === 'DELETE' && response.status === 404;
     if (!response.ok && !isGone) {
       throw new Error(`${method} ${where}: ${response.status} ${await response.text()}`);
@@ -133,7 +134,10 @@ export class JupyterServer {
     writeFileSync(path.join(folder, 'kernel.json'), JSON.stringify({ ...spec, argv, env }));
   }
 
-  /** Starts the kernel of a notebook or console like opening it does, and returns the session. */
+  /**
+   * Starts the kernel of a notebook or console, as JupyterLab does when it opens the file. Returns
+   * the session.
+   */
   async startKernel(
     notebook: string,
     kernel = 'python3',
@@ -172,7 +176,7 @@ export class JupyterServer {
     await this.restartWithScenario(ONE_GPU);
   }
 
-  /** Restarts gpumon. If the server was started for scenarios, gpumon reads this one. */
+  /** Restarts gpumon. If the server was created by `startScripted`, gpumon reads `scenario`. */
   async restartWithScenario(scenario: string): Promise<void> {
     this.replaceScenario(scenario);
     const before = this.gpumonPids;
@@ -181,7 +185,7 @@ export class JupyterServer {
     await this.program.waitFor('gpumon', () => isResponding(`${this.url}gpumon/healthz`));
   }
 
-  /** Replaces the scenario for the next collector. */
+  /** Replaces the scenario. The next collector reads the new one. */
   replaceScenario(scenario: string): void {
     writeFileSync(path.join(this.folder, SCENARIO), scenario);
   }
@@ -217,7 +221,10 @@ export function createOfflineSettings(folder: string): string {
   return settings;
 }
 
-/** Returns the address from the file that the server writes when it is ready. */
+/**
+ * Returns the server's address, or `null` until the server is ready. The address is in a file that
+ * the server writes when it is ready.
+ */
 function readServerUrl(runtime: string): string | null {
   try {
     const name = readdirSync(runtime).find((file) => /^jpserver-\d+\.json$/.test(file));

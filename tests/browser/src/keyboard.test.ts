@@ -1,6 +1,6 @@
 /**
- * Tests that all controls can be reached by the Tab key: on the page with cards, with rows, and on
- * the charts with each menu open.
+ * Tests that the Tab key reaches all controls: on the page with cards, on the page with rows, and
+ * on the charts with each menu open.
  */
 
 import type { Page } from 'playwright-core';
@@ -13,11 +13,14 @@ import { GpumonServer } from './gpumon';
 const MAX_PRESSES = 400;
 
 interface Walk {
-  /** The elements that have been focused. */
+  /** The elements that have had the focus. */
   reached: Set<EventTarget | null>;
 }
 
-/** Presses Tab until all elements have been focused. Returns the controls that were not reached. */
+/**
+ * Opens all details, and presses Tab until all elements have had the focus. Returns the controls
+ * that were not reached.
+ */
 async function findUnreachable(page: Page): Promise<string[]> {
   await page.evaluate(() => {
     document.querySelectorAll('details').forEach((details) => {
@@ -27,7 +30,8 @@ async function findUnreachable(page: Page): Promise<string[]> {
     document.addEventListener('focusin', ({ target }) => reached.add(target));
     Object.assign(window, { gpumonWalk: { reached } });
   });
-  // Opening may have moved the focus, so a whole round starts after the first end.
+  // Opening the details may have moved the focus, so the loop continues for a whole round after the
+  // end of the page was first reached.
   for (let presses = 0, ends = 0; presses < MAX_PRESSES && ends < 2; presses += 1) {
     await page.keyboard.press('Tab');
     ends += Number(await page.evaluate(() => document.activeElement === document.body));
@@ -37,7 +41,8 @@ async function findUnreachable(page: Page): Promise<string[]> {
     const all = [
       ...document.querySelectorAll<HTMLElement>('button, summary, input, select, a[href]'),
     ];
-    // The button of a row cannot be focused, but the row itself can, and Enter opens it.
+    // The button of a row is not focused itself. It counts as reached if its row is, because Enter
+    // on the row has the same effect.
     const isReached = (element: HTMLElement): boolean =>
       reached.has(element) ||
       (element.tabIndex < 0 && reached.has(element.closest('[tabindex="0"]')));

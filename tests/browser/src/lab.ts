@@ -8,7 +8,7 @@ import { expect } from 'vitest';
  * starts a second kernel and ends the first one.
  */
 export async function waitForIdleKernel(page: Page): Promise<void> {
-  // The toolbar may hide both elements if it was laid out early.
+  // A toolbar that was laid out early may hide both elements, so only their existence is required.
   const state = 'attached';
   await page
     .locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' })
@@ -28,8 +28,8 @@ export async function runCell(page: Page, index = 0): Promise<void> {
   const begin = async (): Promise<boolean> => {
     await cell.locator('.cm-content').click();
     await page.keyboard.press('Control+Enter');
-    // A page that is still starting ignores keys. A busy page handles them late, and must not
-    // receive them twice.
+    // A page that is still starting ignores keys, so the key press is repeated. A busy page handles
+    // keys late and must not receive them twice, so the next attempt waits.
     const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: MAX_HANDLING_MS });
     return begun.then(
       () => true,
@@ -62,7 +62,7 @@ export class Lab {
     await this.page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
   }
 
-  /** Shows the panel by its tab, and waits until JupyterLab has stored the layout. */
+  /** Shows the panel by a click on its tab, and waits until JupyterLab has stored the layout. */
   async showPanel(): Promise<void> {
     const stored = this.page.waitForRequest(
       (request) =>
@@ -102,11 +102,11 @@ export class Lab {
         return false;
       }
     };
-    // A page that is still starting closes its menus.
+    // A page that is still starting closes its menus, so the selection is repeated.
     await expect.poll(choose, { message: `the menu does not offer "${label}"` }).toBe(true);
   }
 
-  /** Drags the edge of the left sidebar to this width. */
+  /** Drags the edge of the left sidebar until the panel has this width. */
   async widenPanel(width_px: number): Promise<void> {
     const edge = await this.panel.boundingBox();
     if (edge === null) {
@@ -136,7 +136,7 @@ export class Lab {
       }
     };
     // A page that is still starting ignores keys, and closes the palette when a notebook receives
-    // the focus.
+    // the focus. Therefore the command is repeated.
     await expect.poll(run, { message: `the palette does not offer "${name}"` }).toBe(true);
   }
 }

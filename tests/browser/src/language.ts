@@ -1,6 +1,6 @@
 /**
- * A JupyterLab in the pseudo-language of `pseudo-locale.ts`, whose catalog is made from the texts
- * in the sources, like translators' catalogs.
+ * Sets JupyterLab to the pseudo-language of `pseudo-locale.ts`. The catalog is made from the texts
+ * in the sources, like the catalogs of translators.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { parseSync, Visitor, type ESTree } from 'vite';
 import { pseudoLocalize } from '../../../static/src/testing/pseudo-locale';
 import { ROOT } from './machine';
 
-/** A text, or its singular and plural forms. */
+/** The forms of a text: only the text itself, or its singular and plural. */
 type Forms = readonly string[];
 
 /**

@@ -54,7 +54,7 @@ async function measureAt<T>(
 async function openMenu(menu: Locator): Promise<[name: string, left: number, right: number]> {
   const [summary, content] = [menu.locator('summary'), menu.locator('> div')];
   await summary.click();
-  // gpumon positions a menu only after it has been opened.
+  // The content has no position until gpumon has placed it, shortly after the menu is opened.
   const isPlaced = (): Promise<boolean> =>
     content.evaluate((element: HTMLElement) => element.style.getPropertyValue('--_left') !== '');
   await expect.poll(isPlaced).toBe(true);
@@ -62,7 +62,7 @@ async function openMenu(menu: Locator): Promise<[name: string, left: number, rig
   return [(await summary.getAttribute('aria-label')) ?? '', x, x + width];
 }
 
-/** Returns the targets that are too small for touch input. */
+/** Returns the controls that are too small for touch input. */
 function smallTargets(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const targets = document.querySelectorAll(
@@ -139,7 +139,7 @@ describe('page layout', () => {
             names: all('td.gpumon-col-process')
               .filter(shown)
               .map((cell) => cell.clientWidth),
-            // These are the right edges of the state and of its row.
+            // For each row, the right edge of its state and its own right edge.
             states: all('.gpumon-gpu[data-row]').map((row) => [
               row.querySelector('.gpumon-gpu-state')?.getBoundingClientRect().right ?? 0,
               row.getBoundingClientRect().right,
@@ -204,7 +204,7 @@ describe('page layout', () => {
           };
         });
       const url = two.url + address;
-      // Arabic text around values moves units that are not isolated.
+      // If a unit is not isolated from Arabic text around it, the unit moves.
       const { count, wrong } = await measureAt(browser, url, 1000, measure, { locale: 'ar' });
       expect(count).toBeGreaterThan(10);
       expect(wrong).toEqual([]);

@@ -13,7 +13,7 @@ export const VENV = process.env.GPUMON_TEST_JUPYTER ?? path.join(ROOT, 'target/j
 export const GPUMON = path.join(VENV, 'bin/gpumon');
 export const JUPYTER_LAB = path.join(VENV, 'bin/jupyter-lab');
 export const PYTHON = path.join(VENV, 'bin/python');
-/** The kernel of a language other than Python. */
+/** The `deno` program, which is used as a kernel for a language other than Python. */
 export const DENO = path.join(VENV, 'bin/deno');
 /** A fake NVML library with simulated GPUs. */
 export const FAKE_NVML =
@@ -21,10 +21,12 @@ export const FAKE_NVML =
 /** The folder for screenshots of failed tests. */
 export const FAILURES = path.join(ROOT, 'target/browser');
 
-/** The environment variable with the parent folder of the test workers' folders. */
+/**
+ * The name of the environment variable with the folder in which test workers create their folders.
+ */
 export const FOLDER_VARIABLE = 'GPUMON_TEST_FOLDER';
 
-/** The usual names of Chromium, which are the same in `tools/need.py`. */
+/** The usual names of Chromium. `tools/need.py` has the same list. */
 const CHROMIUMS = [
   'chromium-headless-shell',
   'chromium',
@@ -64,8 +66,8 @@ export function newFolder(): string {
 }
 
 /**
- * Returns the environment of this process and `more`, without variables that would select another
- * GPU source or another server's settings.
+ * Returns the environment of this process, extended by `more`. Variables that would select another
+ * GPU source or another server's settings are left out.
  */
 export function environment(more: Record<string, string>): Record<string, string> {
   const kept = Object.entries(process.env).filter(

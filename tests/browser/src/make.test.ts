@@ -1,4 +1,4 @@
-/** Tests of the result of `make`: JupyterLab with an open panel, and the two URLs. */
+/** Tests of what `make` starts: JupyterLab with an open panel, and the two URLs. */
 
 import path from 'node:path';
 
@@ -12,7 +12,7 @@ import { Program } from './program';
 import { View } from './view';
 
 it('make opens panel and ends at Ctrl-C', async ({ browser, lab, view, task, onTestFinished }) => {
-  // The machine of the test must appear to have no GPUs.
+  // The library that is set here does not exist, so the machine appears to have no GPUs.
   const program = new Program(
     PYTHON,
     [path.join(ROOT, 'tools/lab.py'), VENV, newFolder()],
@@ -35,7 +35,7 @@ it('make opens panel and ends at Ctrl-C', async ({ browser, lab, view, task, onT
   expect(await lab.panel.isVisible()).toBe(true);
   await view.simulatedLabel.waitFor();
 
-  // The standalone page is opened like by a new user.
+  // The standalone page is opened in a new browser context, like by a new user.
   const other = await newPage(browser);
   onTestFinished(() => closePage(other.page, task));
   await other.page.goto(pageUrl);

@@ -68,7 +68,8 @@ describe('GPU memory that runs out', () => {
       const holders = note.locator('li');
       expect(await readText(holders.nth(0))).toMatch(/^this notebook [\d.]+ GiB/);
       expect(await readText(holders.nth(1))).toMatch(/^eval\.ipynb 7\.00 GiB/);
-      // The test process does not belong to a notebook, so there are no actions for it.
+      // The third holder is the test process. It does not belong to a notebook, so it has no
+      // actions.
       expect(await readText(holders.nth(2))).toMatch(/ \(\S+\) 2\.00 GiB$/);
       expect(await holders.nth(2).locator('button').count()).toBe(0);
       await holders.nth(1).locator('button').click();
@@ -96,7 +97,7 @@ describe('GPU memory that runs out', () => {
     );
     expect(text).toMatch(/\nHeld by train\.ipynb [\d.]+ GiB, eval\.ipynb 7\.00 GiB/);
     expect(await page.locator('#gpumon-panel').isVisible()).toBe(false);
-    // The ID shows whether a user has closed the notification.
+    // By this ID, the panel finds out whether a user has closed the notification.
     expect(await notification.getAttribute('id')).toMatch(/^[0-9a-f-]{36}$/);
     await notification.locator('button', { hasText: 'Shut Down' }).click();
     const dialog = page.locator('.jp-Dialog', { hasText: 'Shut down the kernel of train.ipynb?' });

@@ -8,10 +8,10 @@ import { DENO, newFolder } from './machine';
 import { notebookOf } from './notebook-file';
 import { isRunning } from './processes';
 
-/** The command of the kernel in the PyPI package `deno`. */
+/** The command that starts the kernel. It is in the PyPI package `deno`. */
 const COMMAND = [DENO, 'jupyter', '--kernel', '--conn', '{connection_file}'];
 const SPEC = { display_name: 'deno', language: 'typescript', name: 'deno' };
-/** Code that is not valid Python. */
+/** The code of a cell. It is not valid Python. */
 const CODE = [
   'await new Promise((resolve) => setTimeout(resolve, 2500));\n`${typeof Deno} is done`',
 ];
@@ -31,7 +31,8 @@ it('JavaScript notebook has name and cell line', async ({
   scripted.addKernel(SPEC, COMMAND, { DENO_NO_UPDATE_CHECK: '1', DENO_DIR: newFolder() });
   scripted.write('simulate.ipynb', notebookOf(CODE, SPEC));
   const kernel = await scripted.startKernel('simulate.ipynb', SPEC.name);
-  // Unlike ipykernel, this kernel would continue after its server has ended.
+  // This kernel would keep running after its server has ended, unlike ipykernel, so it is shut
+  // down.
   onTestFinished(async () => {
     await scripted.requestApi('DELETE', `sessions/${kernel.id}`);
     await expect.poll(() => isRunning(kernel.pid)).toBe(false);
@@ -48,7 +49,7 @@ it('JavaScript notebook has name and cell line', async ({
   await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
   await expect.poll(async () => withPlainSpaces(await row.innerText())).toContain('7.0 GiB');
 
-  // Executions are observed once the notebook has its chip.
+  // Executions are observed from the time at which the notebook's toolbar shows the chip.
   await page.locator('.jp-NotebookPanel-toolbar').getByTestId('gpumon-chip').waitFor();
   const cell = page.locator('.jp-CodeCell').first();
   await runCell(page);

@@ -76,7 +76,7 @@ describe('standalone page', () => {
       .poll(() => charts.root.locator('.gpumon-tooltip').innerText())
       .toContain('epoch 3');
 
-    // The server rejects this text.
+    // The server rejects a text that consists only of a space.
     await page.keyboard.press('m');
     await page.keyboard.type(' ');
     await page.keyboard.press('Enter');

@@ -23,7 +23,7 @@ async function openCharts(page: Page, lab: Lab, view: View): Promise<Charts> {
 }
 
 describe('panel in JupyterLab', () => {
-  // Each test starts with JupyterLab's default layout.
+  // JupyterLab's default layout is restored before each test.
   it.beforeEach(async ({ simulated, lab }) => {
     await lab.open(`${simulated.pageUrl('lab')}&reset`);
   });
@@ -63,7 +63,7 @@ describe('panel in JupyterLab', () => {
     await expect.poll(() => charts.timeRange()).toBe('5 min');
     await expect.poll(() => charts.chartNames()).toContain('gpu 0 power');
     expect((await charts.chartNames()).filter((name) => name.startsWith('gpu 1'))).toEqual([]);
-    // Opening the charts again shows the existing tab.
+    // Opening the same charts again must only show the existing tab.
     await view.findCard(0).getByRole('button', { name: 'Open charts' }).click();
     await page.waitForTimeout(500);
     expect(await page.getByTestId('gpumon-dashboard').count()).toBe(1);
@@ -154,7 +154,7 @@ describe('panel in JupyterLab', () => {
       await lab.selectTheme(theme);
       await page.locator(`[data-testid=gpumon][data-gpumon-scheme=${scheme}]`).waitFor();
       await page.locator(`[data-testid=gpumon-dashboard][data-gpumon-scheme=${scheme}]`).waitFor();
-      // The style sheet of a theme may load after its name is set.
+      // A theme's style sheet may load after the name of the theme is set.
       await expect.poll(background, { message: theme }).not.toBe(backgrounds.at(-1));
       backgrounds.push(await background());
       for (const text of [charts.root.locator('[data-reading]').first(), value]) {

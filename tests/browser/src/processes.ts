@@ -1,4 +1,4 @@
-/** Processes in /proc. */
+/** Functions that read processes from /proc. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -8,27 +8,30 @@ interface ProcessEntry {
   state: string;
 }
 
-/** Returns the PID of the collector below this process, or `null` if there is none. */
+/**
+ * Returns the PID of the collector among the descendants of the process `pid`, or `null` if there
+ * is none.
+ */
 export function findCollector(pid: number): number | null {
   return listGpumonPids(pid).find((one) => argumentsOf(one).includes('collect')) ?? null;
 }
 
-/** Returns the PIDs of all gpumon processes below this process. */
+/** Returns the PIDs of all gpumon processes among the descendants of the process `pid`. */
 export function listGpumonPids(pid: number): number[] {
   return listDescendants(pid)
     .map((entry) => entry.pid)
     .filter((one) => argumentsOf(one)[0]?.endsWith('/gpumon') === true);
 }
 
-/** Returns whether the process is running. A zombie is not. */
+/** Returns whether the process is running. A zombie does not count as running. */
 export function isRunning(pid: number): boolean {
   const entry = readProcess(pid);
   return entry !== null && entry.state !== 'Z' && entry.state !== 'X';
 }
 
 /**
- * Returns the PID of the process below this one with an argument that ends with `word`, or `null`
- * if there is none.
+ * Returns the PID of a descendant of the process `pid` that has an argument ending with `word`, or
+ * `null` if there is none.
  */
 export function findPidByArgument(pid: number, word: string): number | null {
   const is = (entry: ProcessEntry): boolean =>
@@ -36,14 +39,14 @@ export function findPidByArgument(pid: number, word: string): number | null {
   return listDescendants(pid).find(is)?.pid ?? null;
 }
 
-/** Returns the PIDs of the direct children of this process. */
+/** Returns the PIDs of the direct children of the process `pid`. */
 export function childrenOf(pid: number): number[] {
   return listDescendants(pid)
     .filter((entry) => entry.parent === pid)
     .map((entry) => entry.pid);
 }
 
-/** Returns all processes below this process. */
+/** Returns all descendants of the process `pid`. */
 function listDescendants(pid: number): ProcessEntry[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -63,7 +66,7 @@ function listDescendants(pid: number): ProcessEntry[] {
 function readProcess(pid: number): ProcessEntry | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name before the last parenthesis may contain any characters.
+    // The process name ends at the last parenthesis and may itself contain parentheses and spaces.
     const [state = '', parent = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return { pid, parent: Number(parent), state };
   } catch {
@@ -72,8 +75,8 @@ function readProcess(pid: number): ProcessEntry | null {
 }
 
 /**
- * Returns the arguments of one of this test's processes. Others must not be read, because some
- * tests create command lines that fill all memory.
+ * Returns the arguments of a process that this test has started. The arguments of other processes
+ * must not be read, because some tests create command lines that fill all memory.
  */
 function argumentsOf(pid: number): string[] {
   try {

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { TIMEOUT_MS } from './patience';
 
 export class Program {
-  /** The output so far, of both streams. */
+  /** The output so far, from both stdout and stderr. */
   output = '';
   private readonly child: ChildProcess;
   private readonly name: string;
@@ -38,8 +38,8 @@ export class Program {
   }
 
   /**
-   * Waits until `ready` returns a value. Fails with the program's output if the program ends, or
-   * after a timeout.
+   * Waits until `ready` returns a value other than `null`, and returns it. Throws an error with the
+   * program's output if the program ends or the time limit is reached.
    */
   async waitFor<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
     const giveUp_ms = Date.now() + TIMEOUT_MS;
@@ -56,8 +56,8 @@ export class Program {
   }
 
   /**
-   * Asks the program to end, and waits for its end. Returns its exit code, or `null` if it was
-   * ended by a signal.
+   * Sends a signal to the program and waits for its end. Returns the exit code, or `null` if the
+   * signal ended the program.
    */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (!this.hasEnded) {

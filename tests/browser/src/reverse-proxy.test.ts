@@ -14,7 +14,7 @@ interface Proxy {
   /** The port of the server behind the proxy. */
   port: number;
   /**
-   * Whether the proxy forwards the browser's `Host` header. `upgrades` is whether it forwards
+   * Whether the proxy keeps the browser's `Host` header. `upgrades` states whether it forwards
    * WebSockets.
    */
   keepsHost: boolean;

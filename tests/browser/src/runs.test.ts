@@ -18,7 +18,8 @@ const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=r
 /** Starts the workload `triad` by keyboard. */
 async function startWorkload(page: Page, device: string): Promise<void> {
   const search = page.getByRole('combobox', { name: 'Search benchmarks' });
-  // While JupyterLab is still loading, it may take the focus from the button.
+  // The dialog is opened repeatedly, because JupyterLab may take the focus from the button while it
+  // is still loading.
   const open = async (): Promise<boolean> => {
     if (!(await search.isVisible())) {
       await (await new View(page).openMenuAction('gpumon-run')).press('Enter');
@@ -28,10 +29,10 @@ async function startWorkload(page: Page, device: string): Promise<void> {
   await expect.poll(open).toBe(true);
   await page.getByLabel('Device', { exact: true }).selectOption({ label: device });
   await search.pressSequentially('triad');
-  // Benchmarks are enabled once the device is known, which also changes the selection.
+  // Benchmarks are enabled once the device is known. At that time, the selection also changes.
   const enabled = page.locator('[role=option]:not([aria-disabled])', { hasText: 'triad' });
   await enabled.first().waitFor();
-  // The first match is the preset with the same workload.
+  // The first match is a preset with the same workload, so the second match is selected.
   await search.press('ArrowDown');
   await page.locator('[role=option][aria-selected=true]', { hasText: 'triad' }).waitFor();
   await search.press('Enter');

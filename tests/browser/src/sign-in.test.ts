@@ -12,7 +12,7 @@ import { GpumonServer } from './gpumon';
 
 const TOKEN = '0123456789abcdef0123456789abcdef';
 
-/** The password of the user `ana` is `correct horse`. */
+/** The content of the users file. The password of `ana` is `correct horse`. */
 const USERS =
   'basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n';
 
@@ -56,7 +56,7 @@ it('token is requested once, until sign-out', async ({ page, view, server }) => 
     await page.locator(`[data-theme=${scheme}]`).waitFor();
     expect(await findViolations(page, '.page-sign-in'), scheme).toEqual([]);
   }
-  // This part only uses the keyboard.
+  // The sign-in form is used without a mouse from here on.
   await page.keyboard.type('wrong');
   await page.keyboard.press('Enter');
   await page.getByRole('alert').getByText('This token is not valid.').waitFor();

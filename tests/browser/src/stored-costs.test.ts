@@ -79,10 +79,13 @@ describe('stored cell costs', () => {
 
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const line = (index: number): Locator => cell(index).getByTestId('gpumon-cell');
-  /** Returns the text of a cell's line with ordinary spaces. It is empty without a line. */
+  /**
+   * Returns the text of the line below a cell, with ordinary spaces. The text is empty if there is
+   * no line.
+   */
   const said = async (index: number): Promise<string> =>
     (await line(index).allInnerTexts()).join('').replaceAll(/\s+/g, ' ').trim();
-  /** The tab of the notebook, if it has unsaved changes. */
+  /** The notebook's tab, which only matches if the notebook has unsaved changes. */
   const dirty = (): Locator => page.locator('[data-type=document-title].jp-mod-dirty');
   const open = async (jupyter: JupyterServer): Promise<void> => {
     await page.goto(`${jupyter.pageUrl(`lab/tree/${NAME}`)}&reset`);
@@ -98,7 +101,8 @@ describe('stored cell costs', () => {
     };
     // A busy page ignores keys, so the key press is repeated.
     await expect.poll(changes, { interval: 500 }).toBe(0);
-    // Jupyter truncates the file before it writes the new content.
+    // Jupyter empties the file before it writes the new content, so the file is read until it is
+    // complete.
     let file = '';
     const written = (): boolean =>
       (file = readFileSync(jupyter.pathOf(NAME), 'utf8')).trimEnd().endsWith('}');
@@ -152,7 +156,8 @@ describe('stored cell costs', () => {
     });
     expect(checked).toMatchObject({ status: 0, stderr: '' });
 
-    // The run must not affect Undo: the text that was typed before the run can still be undone.
+    // Storing the cost of a run must not affect Undo: text that was typed before the run can still
+    // be undone.
     await cell(0).locator('.cm-content').click();
     await page.keyboard.press('Control+End');
     await page.keyboard.type('; time.sleep(1)');
@@ -172,7 +177,7 @@ describe('stored cell costs', () => {
       expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count|source_crc32)": /);
     }
 
-    // Storing costs is disabled again, and the stored costs can be removed.
+    // The storing of costs is disabled again, and the stored costs are removed.
     await lab.runCommand(STORE_COMMAND);
     await lab.runCommand(REMOVE_COMMAND);
     await expect
@@ -186,12 +191,13 @@ describe('stored cell costs', () => {
   });
 
   it('stored costs are shown without a server', async ({ scripted, conduct }) => {
-    // The second cell has the cost of a different source.
+    // The stored cost of the second cell was measured with other source code.
     scripted.write(
       NAME,
       makeNotebookWithCosts(STORED_COST, STORED_COST, { ...STORED_COST, version: 2 }),
     );
-    // JupyterLab itself changes the notebook when its first kernel starts.
+    // JupyterLab changes the notebook file when the notebook's first kernel starts, so the file is
+    // saved once.
     await open(scripted);
     await save(scripted);
     await page.routeWebSocket(/\/gpumon\//, (socket) => socket.close());
@@ -225,7 +231,7 @@ describe('stored cell costs', () => {
       /^1\.\d+ s was 13\.1 s GPU \S+ m?s was 9\.81 s peak 8\.00 GiB was 61\.0 GiB \S+ J was 6\.40 kJ$/,
     );
     expect(await contrastOf(line(0).locator('.gpumon-cell-was').first())).toBeGreaterThan(4.5);
-    // The kernel uses no GPU memory now.
+    // In this scenario, the kernel uses no GPU memory, so the next run has no cost.
     await scripted.restartWithScenario('gpus = 1\n');
     await page.waitForTimeout(3000);
     await runCell(page);

@@ -1,6 +1,6 @@
 /**
- * Tests of the tour of the panel, and of the benchmark dialog in JupyterLab, by keyboard and for
- * screen readers.
+ * Tests of the panel's tour and of the benchmark dialog in JupyterLab, by keyboard and with the
+ * texts for screen readers.
  */
 
 import type { Page } from 'playwright-core';

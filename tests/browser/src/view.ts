@@ -31,7 +31,7 @@ export class View {
     await this.root.locator('[data-gpu-index]').first().waitFor();
   }
 
-  /** Opens the menu of the header, and returns an action by its ID. */
+  /** Opens the header's menu, and returns the action with this ID. */
   async openMenuAction(id: string): Promise<Locator> {
     const action = this.root.getByTestId(id);
     if (!(await action.isVisible())) {
@@ -44,7 +44,7 @@ export class View {
     return this.root.locator(`[data-gpu-index="${index}"]`);
   }
 
-  /** Returns the indexes of the visible GPUs in their order on the screen. */
+  /** Returns the indexes of the visible GPUs, in the order in which they are displayed. */
   async gpuIndexes(): Promise<number[]> {
     const cards = await this.root.locator('[data-gpu-index]').filter({ visible: true }).all();
     return Promise.all(
@@ -56,7 +56,7 @@ export class View {
     return this.findCard(index).getAttribute('data-gpu-health');
   }
 
-  /** Returns the text of a GPU's reading by its path in the sample. */
+  /** Returns the displayed text of a reading. `id` is the reading's path in the sample. */
   async readValue(index: number, id: string): Promise<string> {
     return (
       await this.findCard(index).locator(`[data-reading="${id}"]`).first().innerText()
@@ -76,8 +76,8 @@ export class View {
   async waitForHistory(seconds: number): Promise<void> {
     const remembered = (): Promise<number> =>
       this.page.evaluate(async () => {
-        // On the standalone page, the stream has the same prefix; in JupyterLab, it is behind the
-        // proxy.
+        // The stream's URL starts like that of the standalone page; in JupyterLab, the stream is
+        // behind the proxy.
         const base = document.querySelector('#gpumon-panel') === null ? './' : '../gpumon/';
         const prefix = new URL(location.pathname.replace(/\/lab(\/.*)?$/, '/lab/'), location.href);
         const socket = new WebSocket(

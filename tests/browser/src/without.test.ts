@@ -1,4 +1,7 @@
-/** Tests of the panel's messages when something is missing, and of the advice in them. */
+/**
+ * Tests of the panel when something that it needs is missing: its messages, and whether their
+ * advice helps.
+ */
 
 import { appendFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,14 +14,14 @@ import { newFolder, ROOT } from './machine';
 import type { View } from './view';
 
 const it = base
-  /** Opens the panel in a JupyterLab. */
+  /** Returns a function that opens the panel on an existing Jupyter server. */
   .extend(
     'open',
     ({ lab }) =>
       (jupyter: JupyterServer) =>
         openPanel(lab, jupyter),
   )
-  /** Opens the panel in a new JupyterLab server. */
+  /** Returns a function that starts a Jupyter server and opens the panel there. */
   .extend(
     'openOwn',
     ({ lab }, { onCleanup }) =>
@@ -28,7 +31,7 @@ const it = base
         await openPanel(lab, jupyter);
       },
   )
-  /** Waits until the notice contains all of these texts. */
+  /** Returns a function that waits until the panel's notice contains all of these texts. */
   .extend(
     'says',
     ({ view }) =>
@@ -37,8 +40,8 @@ const it = base
   );
 
 /**
- * Creates a folder of Python packages: gpumon's own, and the files that installers write for the
- * other package.
+ * Creates a folder of Python packages: gpumon's own package, and the files that installers write
+ * for an unrelated package which is also named gpumon.
  */
 function createPackagesWithOther(): string {
   const folder = newFolder();
@@ -73,7 +76,7 @@ describe('panel with a missing prerequisite', () => {
     await scripted.restartWithScenario('init_error = { code = 4 }\n');
     await open(scripted);
     await says(
-      'The NVIDIA driver refuses this user',
+      'The NVIDIA driver denies access to this user',
       'the permissions of /dev/nvidia*',
       'gpumon doctor',
     );
@@ -97,8 +100,8 @@ describe('panel with a missing prerequisite', () => {
   it('expired login is reported', async ({ simulated, page, view, open, says }) => {
     await open(simulated);
     await view.waitUntilLive();
-    // The login has expired while the page was open. Jupyter answers any request with the token
-    // with a new login, so the token is removed from all requests.
+    // This simulates a login that expired while the page was open. Any request with the token would
+    // get a new login from Jupyter, so the token is removed from all requests.
     await page.route(`${simulated.url}**`, async (route) => {
       const headers = await route.request().allHeaders();
       delete headers.authorization;
@@ -136,7 +139,7 @@ describe('panel with a missing prerequisite', () => {
     open,
     says,
   }) => {
-    // Without decompression, frames are sent as text.
+    // If the browser cannot decompress, frames are sent as text.
     await page.addInitScript('delete globalThis.DecompressionStream');
     await page.routeWebSocket(/\/gpumon\/api\/v1\/stream/, (socket) => {
       const server = socket.connectToServer();
@@ -171,7 +174,7 @@ describe('panel next to another package gpumon', () => {
     const program = path.join(packages, 'bin', 'gpumon');
     mkdirSync(path.dirname(program));
     writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
-    // This is the folder in which installers put programs.
+    // This makes the folder of `program` the one in which installers put programs.
     appendFileSync(
       path.join(packages, 'gpumon', '_find.py'),
       `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,

@@ -6,8 +6,8 @@ import path from 'node:path';
 import { newFolder } from './machine';
 
 /**
- * A run on the GPU of the job: a step with a result, and a step that lasts until a file exists or
- * the run is canceled.
+ * A script that reports a run on the job's GPU: a step with a result, and then a step that lasts
+ * until a file exists or the run is canceled.
  */
 const SCRIPT = `#!/bin/sh
 for job; do :; done
@@ -32,7 +32,7 @@ export class Worker {
     chmodSync(this.script, 0o755);
   }
 
-  /** The environment variables with which a server uses the script. */
+  /** The environment variables that make a server use the script. */
   get environment(): Record<string, string> {
     return { GPUMON_WORKER: this.script };
   }

@@ -11,14 +11,16 @@ import { GpumonServer } from './gpumon';
 import { newFolder, PYTHON } from './machine';
 
 const SOURCE = { GPUMON_SOURCE: 'sim:2' };
-/** The time after which the database has its first rows, which are written after ten seconds. */
+/**
+ * The time to wait for the first rows in the database. The server writes them after ten seconds.
+ */
 const FIRST_ROWS_MS = 25_000;
 /** The time after which a server has enough samples for lines. */
 const FIRST_SECONDS_MS = 5000;
 
 /**
- * A script that fills the history of both GPUs with a month: 100 to 600 W every day, with peaks of
- * 650 W, and one day without readings.
+ * A script that fills the history of both GPUs with a month of power: 100 to 600 W every day,
+ * extremes 50 W below and above the means, and one day without readings.
  */
 const FILL_HISTORY_SCRIPT = `
 import math, sqlite3, sys, time
@@ -63,7 +65,7 @@ const it = base
     return server;
   });
 
-/** Returns a list that collects the resolutions of the server's answers in milliseconds. */
+/** Returns a list to which the resolution of each history response is added, in milliseconds. */
 function collectResolutions(page: Page): number[] {
   const seen: number[] = [];
   page.on('response', (response) => {
@@ -113,8 +115,8 @@ describe('charts with history on disk', () => {
       .poll(async () => (await charts.readLegend('gpu 0 power'))[0])
       .toMatch(/^Average \d+ W$/);
 
-    // Zooming to a day, and then to an hour of the day, keeps the known data visible until the
-    // answers arrive.
+    // The user zooms to a day, and then to an hour of the day. The known data must remain visible
+    // until the responses arrive.
     await page.mouse.down();
     await page.mouse.move(x + width * 0.93, y + 40, { steps: 4 });
     await page.mouse.up();
@@ -126,7 +128,8 @@ describe('charts with history on disk', () => {
       await expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
     }
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(60_000);
-    // The URL is updated with a delay after the last key press.
+    // The URL is updated with a delay after the last key press, so the test waits until it no
+    // longer changes.
     let before = '';
     const isSettled = (): boolean => {
       const was = before;
@@ -189,11 +192,11 @@ describe('charts with history on disk', () => {
       await page.locator(`[data-gpumon-scheme=${colorScheme}]`).waitFor();
       expect(await findViolations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
     }
-    // If the server has run for less than a second, a second is displayed, most of it without a
-    // line.
+    // The shortest displayed span is one second. Directly after the server's start, most of it
+    // would have no line, so the test waits.
     await page.waitForTimeout(FIRST_SECONDS_MS);
     await note.getByRole('button', { name: 'Show the whole history' }).click();
-    // The newest sample may be more than a second old.
+    // The newest sample may be older than a second, so only part of the chart is checked.
     await expect
       .poll(() => charts.drawnShare('all power.draw_watts', [0.4, 0.7]))
       .toBeGreaterThan(0.9);

@@ -10,8 +10,8 @@ export function isSeparateLayout({ layout }: DashboardState, gpus: number): bool
 }
 
 /**
- * Returns the charts of this number of GPUs and of the machine, in order. An overlaid chart shows
- * only one metric.
+ * Returns the charts of GPUs and of the machine, in order. `gpus` is the number of GPUs. An
+ * overlaid chart shows only one metric.
  */
 export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
   if (isSeparateLayout(state, gpus)) {

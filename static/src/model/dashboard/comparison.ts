@@ -8,7 +8,7 @@ import { indexAfter } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { MEMORY, PERCENT, UNITS, type Unit } from '../unit';
 
-/** A span in milliseconds since the Unix epoch, with its data. */
+/** A span in milliseconds since the Unix epoch, and the source of its values. */
 interface SpanData {
   source: SeriesSource;
   from_ms: number;
@@ -127,7 +127,7 @@ function mean(told: SpanData, values: Float64Array): number | null {
   return all.length === 0 ? null : sum(all) / all.length;
 }
 
-/** Returns the maximum of the sum of all columns at one time. */
+/** Returns the highest sum of all columns at any one time. */
 function highestSum(told: SpanData, columns: readonly Float64Array[]): number | null {
   const [begin, end] = indexRange(told);
   let found: number | null = null;
@@ -143,7 +143,8 @@ function highestSum(told: SpanData, columns: readonly Float64Array[]): number | 
 }
 
 /**
- * Returns the growth of a counter. If the counter was reset, the growth before the reset is kept.
+ * Returns the growth of a counter. If the counter was reset, the growth before and after the reset
+ * is added up.
  */
 function counterGrowth(told: SpanData, values: Float64Array): number | null {
   const all = readSpanValues(told, values);

@@ -7,7 +7,7 @@ import type { Plot, PlotLine } from './plots';
 
 /** The maximum number of lines that are drawn individually. */
 export const MAX_SINGLE_LINES = 12;
-/** The ID of the median line. */
+/** The ID of the line that shows the median. */
 export const MEDIAN_ID = 'median';
 /** The maximum number of lines that are drawn over the band. */
 const MAX_LINES_ON_TOP = 4;
@@ -111,8 +111,9 @@ export class LineCrowd {
 }
 
 /**
- * Returns the indexes of lines that are outside the band at half of the times or more, by more than
- * the band's width and a share of `scale`. The farthest lines come first.
+ * Returns the indexes of the lines that are outside the band at half of the times or more. Lines
+ * must be farther from the band than its width and than a share of `scale`. The farthest lines come
+ * first.
  */
 export function outliersOf(
   columns: readonly Float64Array[],

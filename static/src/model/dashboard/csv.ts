@@ -9,8 +9,8 @@ export interface CsvColumn {
 }
 
 /**
- * Returns a row for each time from `from_ms` to `to_ms` at which a column has a value. Times are in
- * UTC.
+ * Returns CSV with a row for each time from `from_ms` to `to_ms` at which a column has a value.
+ * Times are in UTC.
  */
 export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: number): string {
   const rows = new Map<number, (number | null)[]>();

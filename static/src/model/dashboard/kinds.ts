@@ -16,12 +16,13 @@ export interface ChartKind<S = GpuSample> {
   /** The ID in URLs and settings. */
   id: string;
   title: () => string;
-  /** The metrics of the chart, one line each. The first is the most important. */
+  /** The metrics of the chart, each drawn as one line. The first metric is the most important. */
   metrics: readonly Metric<S>[];
 }
 
 /**
- * The default charts of a GPU comparison. Together with the machine's charts, they fit on a screen.
+ * The default charts of a GPU comparison. These charts and the machine's charts fit on one screen
+ * together.
  */
 export const COMPARISON_CHARTS: readonly string[] = [
   'utilization.gpu_percent',
@@ -102,13 +103,13 @@ export function hostCharts(ids: readonly string[]): ChartKind<HostSample>[] {
   return selectKinds([...HOST_CHARTS, ...HOST_METRIC_CHARTS], ids);
 }
 
-/** Returns the metrics among `ids` that belong to no default chart. */
+/** Returns the metrics among `ids` that are not part of any default chart. */
 export function metricsWithoutChart(ids: readonly string[]): string[] {
   const all = [...ALL_GPU_METRICS, ...ALL_HOST_METRICS];
   return all.filter(({ id, chart }) => chart === null && ids.includes(id)).map(({ id }) => id);
 }
 
-/** Returns the charts that contain at least one of these metrics. */
+/** Returns the charts whose metrics include at least one of `all`, each with these metrics only. */
 function chartsWithMetrics<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
   const kinds = CHARTS.map(({ id, title }) => ({
     id,

@@ -16,7 +16,7 @@ export function isolateLine(
 }
 
 /**
- * Hides or shows the line `id`. If all lines of the legend would be hidden, all are shown again.
+ * Hides or shows the line `id`. If this would hide all lines of the legend, all are shown again.
  */
 export function toggleLine(
   hidden: readonly string[],
@@ -35,20 +35,23 @@ export interface ValuedLine {
   value: number;
 }
 
-/** The share of the axis by which another line must exceed a named line to replace it. */
+/**
+ * The share of the axis by which another line must exceed the current highest or lowest line to
+ * replace it.
+ */
 const MIN_LEAD = 0.02;
 
 /**
- * Finds the lines with the highest and the lowest value. A line is kept while others have about the
- * same value.
+ * Finds the lines with the highest and the lowest value. The current lines are kept while other
+ * lines have about the same value, so that the labels do not flicker.
  */
 export class ExtremeLines {
   private highest: string | null = null;
   private lowest: string | null = null;
 
   /**
-   * Returns the IDs of the highest and the lowest line: one ID if they are the same, and none
-   * without values. `range` is the length of the axis.
+   * Returns the IDs of the highest and the lowest line. If they are the same line, returns one ID;
+   * if no line has a value, returns none. `range` is the length of the axis.
    */
   findIds(lines: readonly ValuedLine[], range: number): string[] {
     const known = lines.filter(({ value }) => !Number.isNaN(value));

@@ -27,7 +27,10 @@ export class PastHolders {
 
   private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
 
-  /** Adds the past holders that the server reports by GPU UUID. Known holders do not change. */
+  /**
+   * Adds the past holders that the server reports, by GPU UUID. Holders that are already known do
+   * not change.
+   */
   addFormerHolders(
     former: ReadonlyMap<string, readonly FormerHolder[]>,
     gpus: readonly GpuState[],
@@ -82,8 +85,8 @@ export class PastHolders {
   }
 
   /**
-   * Returns the holders of each GPU since `from_ms`, the first one first, so that their order does
-   * not change. Notebooks get names that are unique among themselves and among the other paths.
+   * Returns the holders of each GPU since `from_ms`, the earliest first, so that their order does
+   * not change. The names of notebooks are unique among the holders and the other paths.
    */
   holdersSince(
     from_ms: number,

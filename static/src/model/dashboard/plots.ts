@@ -32,7 +32,7 @@ export interface PlotLine {
    */
   id: string;
   label: string;
-  /** The full name of the line, for places without a chart title. */
+  /** The full name of the line, for use where no chart title is shown. */
   name?: string;
   color: Color;
   series: string;
@@ -42,21 +42,19 @@ export interface PlotLine {
   now: Reading<number> | null;
   /** Whether `now` is the last known value of a GPU that does not respond. */
   isStale?: boolean;
-  /** The name of the line's series in the driver's traces, if it has one. */
+  /** The name of the line's series in the driver's traces, if the traces contain the line. */
   trace?: string;
   /** Whether `color` is the color of a GPU. */
   isGpu?: boolean;
-  /** The values, if they are computed from other lines. */
+  /** The computed values of a line that is derived from other lines, such as a median. */
   own?: Pick<ChartLine, 'values' | 'extremes'>;
 }
 
 export interface Plot {
   key: string;
-  /** The ID of the chart, which is the same for every GPU. */
+  /** The ID of the chart. Charts of the same kind have the same ID for every GPU. */
   id: string;
-  /**
-   * The ID by which a user selects the chart. The charts of all MIG devices are selected together.
-   */
+  /** The ID by which a user selects the chart. The charts of all MIG devices share one ID. */
   chart: string;
   title: string;
   unit: Unit;
@@ -81,7 +79,7 @@ export interface Section {
   missing: readonly string[];
 }
 
-/** A user of a GPU's memory, now or in the displayed time range. */
+/** A holder of GPU memory, now or in the displayed time range. */
 export type Holder = Pick<HolderRow, 'holder' | 'name' | 'slot' | 'memory_bytes'>;
 
 export interface PlotsInput {
@@ -339,8 +337,9 @@ function isSupported(gpu: GpuState, metric: Metric): boolean {
 }
 
 /**
- * Returns whether to draw a metric that the GPUs `able` may support. Nothing is known about GPUs
- * that do not respond, so another GPU must report the metric, unless the user selected the charts.
+ * Returns whether to draw a metric. `able` contains the GPUs that may support it. Nothing is known
+ * about GPUs that do not respond, so another GPU must report the metric, unless the user selected
+ * the charts.
  */
 function isDrawn(metric: Metric, able: readonly GpuState[], { state, gpus }: PlotsInput): boolean {
   const responding = gpus.filter(isResponding);
@@ -357,7 +356,7 @@ function readMetric({ now }: GpuState, metric: Metric): Reading<number> | null {
   if (now === null) {
     return null;
   }
-  // Most boards lack some metrics, which are omitted from the JSON.
+  // Most boards lack some metrics. The JSON omits these metrics.
   const read = metric.read(now) as Reading<number> | undefined;
   return read ?? { absent: 'not_supported' };
 }

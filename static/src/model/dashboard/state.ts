@@ -5,7 +5,10 @@ import { CHART_IDS } from './kinds';
 export interface DashboardState {
   /** The selected GPUs by index; `null` for all. */
   gpus: readonly number[] | null;
-  /** Whether all GPUs share one chart per metric, or each GPU has its own charts. */
+  /**
+   * Whether each GPU has its own charts (`apart`), or all GPUs share one chart per metric
+   * (`together`).
+   */
   layout: 'apart' | 'together';
   /** The IDs of the charts in order; `null` for the default charts. */
   charts: readonly string[] | null;
@@ -20,7 +23,10 @@ export interface DashboardState {
   paused_ms: number | null;
   /** The zoomed time range; `null` if `span_ms` applies. */
   range: readonly [from_ms: number, to_ms: number] | null;
-  /** The distance to the earlier span that is compared with the displayed one; `null` for none. */
+  /**
+   * The distance between the displayed span and the earlier span that is compared with it; `null`
+   * for no comparison.
+   */
   compared_ms: number | null;
   /** The height of charts in pixels; `null` for the default. */
   height_px: number | null;
@@ -72,15 +78,15 @@ export function zoomTo(state: DashboardState, a_ms: number, b_ms: number): Dashb
 }
 
 /**
- * Returns a state that is zoomed to the time since `from_ms`, with at least the shortest time
- * range.
+ * Returns a state that is zoomed to the time since `from_ms`, or to the shortest time range if that
+ * is longer.
  */
 export function zoomSince(state: DashboardState, from_ms: number, now_ms: number): DashboardState {
   return zoomTo(state, Math.min(from_ms, now_ms - MIN_RANGE_MS), now_ms);
 }
 
 /**
- * Returns a state that shows `factor` times as much time, with `at_ms` at the same position.
+ * Returns a state that shows `factor` times as much time and keeps `at_ms` at the same position.
  * Zooming in pauses the charts, and zooming out to the original time range resumes them. Zooming
  * out of live charts shows more of the past.
  */
@@ -140,8 +146,8 @@ export function withAxis(
 }
 
 /**
- * Returns a state in which charts have this height, within the limits. `null` selects the default
- * height.
+ * Returns a state in which charts have the height `height_px`, within the limits. `null` selects
+ * the default height.
  */
 export function withHeight(state: DashboardState, height_px: number | null): DashboardState {
   const [least, most] = HEIGHTS_PX;
@@ -174,12 +180,15 @@ export function resume(state: DashboardState): DashboardState {
   return { ...state, paused_ms: null, range: null };
 }
 
-/** Shows only these GPUs, or all again if it showed only these. */
+/**
+ * Returns a state that shows only `gpus`. If the state already shows only these, the new state
+ * shows all GPUs.
+ */
 export function toggleGpus(state: DashboardState, gpus: readonly number[]): DashboardState {
   return { ...state, gpus: state.gpus?.join() === gpus.join() ? null : gpus };
 }
 
-/** Pauses live charts at `now_ms`, or resumes paused ones. */
+/** Returns a state in which live charts are paused at `now_ms`, or paused charts are resumed. */
 export function togglePaused(state: DashboardState, now_ms: number): DashboardState {
   return isPaused(state) ? resume(state) : { ...state, paused_ms: now_ms };
 }
@@ -264,8 +273,8 @@ export function fromAddress(address: string): DashboardState {
 }
 
 /**
- * Returns only this GPU if all were selected, and otherwise toggles it. If none would be selected,
- * returns `null` for all.
+ * Returns only the GPU `one` if all GPUs were selected, and otherwise toggles it in the selection.
+ * If no GPU or every GPU is selected afterwards, returns `null`, which stands for all.
  */
 export function toggleGpu(
   chosen: readonly number[] | null,
@@ -277,7 +286,10 @@ export function toggleGpu(
   return next.length === 0 || next.length === all.length ? null : next;
 }
 
-/** Returns the known charts, or `null` if there are none, so that a dashboard is never empty. */
+/**
+ * Returns the charts whose IDs are known, or `null` for the default charts if none are, so that a
+ * dashboard is never empty.
+ */
 export function keepValidCharts(charts: readonly string[]): DashboardState['charts'] {
   const known = charts.filter((id) => CHART_IDS.includes(id));
   return known.length === 0 ? null : known;
@@ -294,7 +306,7 @@ function parseAxes(parts: URLSearchParams): DashboardState['axes'] {
   );
 }
 
-/** Rounds to the precision of a screen. */
+/** Rounds a value to the precision of a screen, to keep the URL short. */
 function roundForUrl(value: number): number {
   return Number(value.toPrecision(5));
 }

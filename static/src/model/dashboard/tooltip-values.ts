@@ -9,7 +9,9 @@ export interface TooltipValues<T extends ValuedLine> {
   more: number;
 }
 
-/** Returns the highest `most` values. The value of the line `nearest` is always included. */
+/**
+ * Returns the lines with the highest values, at most `most`. The line `nearest` is always included.
+ */
 export function tooltipValues<T extends ValuedLine>(
   lines: readonly T[],
   nearest: string | null,

@@ -29,7 +29,7 @@ export interface DetailGroup {
 
 export const UNKNOWN: Absence = { absent: 'unknown' };
 
-/** Formats a reading. Its time, or the reason why it is missing, is kept. */
+/** Formats the value of a reading, and keeps its time or the reason why the value is missing. */
 export function formatReading<T>(
   reading: Reading<T>,
   format: (value: T) => string,
@@ -43,7 +43,7 @@ export function formatReading<T>(
   return at_ms === null ? format(value) : { value: format(value), at_ms };
 }
 
-/** Returns the detail of a catalog field, which every sample includes. */
+/** Returns the detail that shows a field of the catalog. Every sample contains these fields. */
 export function fieldDetail(id: string, format: (value: number) => string): Detail {
   const { label, read } = GPU_FIELDS.find((one) => one.id === id) ?? {
     label: () => id,
@@ -53,7 +53,8 @@ export function fieldDetail(id: string, format: (value: number) => string): Deta
 }
 
 /**
- * Returns the detail of a reading that is updated every ten seconds, with the time of the reading.
+ * Returns the detail of a reading that the server updates every ten seconds. The detail includes
+ * the time of the reading.
  */
 export function slowDetail<T>(
   id: string,
@@ -84,8 +85,8 @@ export function describeMaximum(max: Reading<number>, format: (value: number) =>
 }
 
 /**
- * Combines several readings. Missing ones are omitted; if all are missing, returns the first
- * reason.
+ * Combines several readings into one. Missing readings are omitted; if all are missing, the result
+ * is missing for the reason of the first reading.
  */
 export function combineReadings<T>(
   parts: readonly Reading<T>[],

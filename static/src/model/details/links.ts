@@ -160,8 +160,8 @@ function linkSpeed(links: readonly NvLink[]): string {
 }
 
 /**
- * Returns the total errors of all links. If no errors are counted, returns the reason for the first
- * link.
+ * Returns the total number of errors of all links. If no link counts errors, returns the reason
+ * that the first link gives.
  */
 function sumLinkErrors(nvlinks: Reading<NvLink[]>): Reading<number> {
   const links = valueOf(nvlinks);

@@ -45,7 +45,10 @@ export const POWER = lazyTexts((): DetailGroup => ({
   ],
 }));
 
-/** Returns a detail with the speed of each fan if the driver lists them, or with a single speed. */
+/**
+ * Returns a detail with the speed of each fan if the driver lists the fans, and otherwise with a
+ * single speed.
+ */
 function fanDetail(label: string): Detail {
   const each = slowDetail('fans', label, (details) => details.fans, describeFan);
   const one = fieldDetail('fan_percent', formatPercent);

@@ -24,18 +24,18 @@ export const FIELDS = {
   temperature: 'temperature.gpu_celsius',
 } as const;
 
-/** Readings of single GPUs or of groups of GPUs; NaN if unknown. */
+/** The readings of single GPUs or of groups of GPUs. Unknown readings are NaN. */
 export type Readings = Record<keyof typeof FIELDS, Float64Array>;
 
 /** The measures that GPUs, nodes and whole fleets have in common. */
 export interface Measures {
   count: number;
   readings: Readings;
-  /** The urgency of each row. A lower rank is more urgent. */
+  /** The urgency of each row. The most urgent rows have the lowest rank. */
   rank: ArrayLike<number>;
   /**
-   * The time for which each row has been idle while in use by an owner, in seconds; NaN if it is
-   * not.
+   * The time, in seconds, for which each row has been idle while an owner holds it; NaN for rows
+   * that are not held idle.
    */
   idle_s: Float64Array;
 }
@@ -44,7 +44,7 @@ export interface Measures {
 export interface Sums extends Measures {
   gpus: readonly number[];
   states: Partial<Record<GpuState, ArrayLike<number>>>;
-  /** The number of GPUs that report each reading, by field ID. */
+  /** The number of GPUs that report each reading. The keys are field IDs. */
   reporting: Partial<Record<string, ArrayLike<number>>>;
 }
 
@@ -52,7 +52,7 @@ export interface Columns extends Measures {
   fleet: Fleet;
   /** Whether each row is a GPU instead of a node. */
   byGpu: boolean;
-  /** The number of rows. GPUs that the fleet does not list have the last rows. */
+  /** The number of rows. The last rows are for GPUs that the fleet does not list. */
   count: number;
   node: Uint32Array;
   index: Uint32Array;

@@ -107,7 +107,7 @@ export function stateText(
   }
 }
 
-/** Returns a row as a sentence for screen readers: `node-0412 / 3: In use, 96 %`. */
+/** Describes a row in one line for screen readers, such as `node-0412 / 3: In use, 96 %`. */
 export function describeRow(columns: Columns, row: number, readings: readonly string[]): string {
   const conditions = columns.conditionsOf(row).map(({ kind }) => conditionText(kind));
   const parts = [stateText(columns, row).text, ...readings, ...conditions];

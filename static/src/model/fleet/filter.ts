@@ -11,7 +11,10 @@ import { parseComparison } from './comparison';
 import { conditionText } from './describe';
 
 export interface Filter {
-  /** Returns 1 for each visible row and 0 for the others, or `null` if all rows are visible. */
+  /**
+   * Returns an array with 1 for each visible row and 0 for the others, or `null` if all rows are
+   * visible.
+   */
   match: (columns: Columns) => Uint8Array | null;
   /**
    * Whether the filter has no valid words, because nothing was typed or all words are unfinished or
@@ -19,20 +22,22 @@ export interface Filter {
    */
   isEmpty: boolean;
   /**
-   * Returns a test for a GPU and the index of one of its owners. Words about owners must match this
-   * owner, not another owner of the same GPU.
+   * Returns a function that tests a GPU together with one of its owners, given by index. Words
+   * about owners must match this owner, not another owner of the same GPU.
    */
   matchHolds: (columns: Columns) => (row: number, owner: number) => boolean;
-  /** Returns whether every word is about names and matches a name of the owner. */
+  /**
+   * Returns whether an owner's names match every word. Words that are not about names do not match.
+   */
   names: (owner: FleetOwner) => boolean;
   /** Error messages about ignored words. */
   mistakes: readonly string[];
 }
 
-/** Returns a test for a row that does not depend on its owners. */
+/** Returns a function that tests a row regardless of the row's owners. */
 type RowMatcher = (columns: Columns) => (row: number) => boolean;
 
-/** A word, which matches a GPU, its owners, or both. */
+/** A filter word. It may match a GPU, its owners, or both. */
 interface Word {
   device: RowMatcher | null;
   owner: ((owner: FleetOwner) => boolean) | null;
@@ -69,8 +74,8 @@ type OwnerNames = (owner: FleetOwner) => readonly (string | null)[];
 const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace];
 
 /**
- * The fields, which are written before a colon. Owner names must be equal to the text, because one
- * name can contain another.
+ * The fields of a filter, by the name that is written before a colon. Owner names must be equal to
+ * the text, because one name can contain another.
  */
 const FIELDS: Readonly<Record<string, (text: string) => Omit<Word, 'isExcluded'>>> = {
   node: (text) => ({ device: matchNodeNames(matchEqualOrContainingNames(text)), owner: null }),
@@ -125,7 +130,10 @@ export function parseFilter(typed: string): Filter {
   };
 }
 
-/** Returns a test for a row with all of its owners, and a test for a row with one owner. */
+/**
+ * Returns two tests for a word: `match` tests a row with all of its owners, and `holds` a row with
+ * one of them.
+ */
 function testsOfWord(
   { device, owner, isExcluded }: Word,
   columns: Columns,
@@ -140,7 +148,7 @@ function testsOfWord(
   };
 }
 
-/** Returns a filter word for a name in a field. */
+/** Returns the filter word that selects `name` in `field`, such as `user:ana`. */
 export function fieldWord(field: 'user' | 'job' | 'notebook' | 'namespace', name: string): string {
   const text = removeQuotes(name);
   return `${field}:${/[\s,]/.test(text) ? `"${text}"` : text}`.toLowerCase();
@@ -184,7 +192,7 @@ function parseWord(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> 
   const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
   const field = findOwnProperty(FIELDS, name);
   if (field !== undefined) {
-    // An unfinished word, which is still being typed, matches everything.
+    // A word without text after the colon is still being typed, so it matches everything.
     return text === '' ? null : field(text);
   }
   // A colon before a digit may be the port in the name of a node.
@@ -215,7 +223,10 @@ function matchOwnerNames(names: OwnerNames, choice: NameMatcher): (owner: FleetO
   return (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
 }
 
-/** Returns which names match. Each name is tested only once, even if many rows have it. */
+/**
+ * Returns, for each name, whether it matches. Each name is tested only once, even if many rows have
+ * it.
+ */
 type NameMatcher = (names: readonly string[]) => boolean[];
 
 function matchContainingNames(text: string): NameMatcher {
@@ -226,7 +237,7 @@ function matchEqualNames(text: string): NameMatcher {
   return (names) => names.map((name) => normalizeName(name) === text);
 }
 
-/** Finds equal names, or names that contain the text if none are equal. */
+/** Returns a matcher for equal names, or for names that contain the text if none are equal. */
 function matchEqualOrContainingNames(text: string): NameMatcher {
   return (names) => {
     const exact = matchEqualNames(text)(names);
@@ -234,7 +245,10 @@ function matchEqualOrContainingNames(text: string): NameMatcher {
   };
 }
 
-/** Normalizes a name. Quotes only keep the parts of a word together. */
+/**
+ * Normalizes a name for comparison. Quotes are removed, because they only keep the parts of a word
+ * together.
+ */
 function normalizeName(name: string): string {
   return removeQuotes(name).toLowerCase();
 }

@@ -279,7 +279,10 @@ describe('nearest node', () => {
     id,
     namespace: null,
   });
-  /** Returns one node with four free GPUs, and four GPUs used by these owners, given by index. */
+  /**
+   * Returns a node with eight GPUs. Four are free; the other four have the state `held` and are
+   * used by the owners with the indexes `holders`.
+   */
   const nodeWith = (owners: FleetOwner[], holders: number[], held: GpuState = 'idle'): Columns => {
     const one = generateFleet({ nodes: 1, gpus: 8, at_ms: NOW, nameOf: () => 'node0004' });
     const state = one.gpus.state.map((_, row): GpuState => (row < 4 ? 'free' : held));

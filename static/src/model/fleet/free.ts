@@ -8,9 +8,9 @@ import { jobText, userText } from './describe';
 
 export interface GpuRequest {
   gpus: number;
-  /** The minimum total memory of each GPU in bytes; 0 for any. */
+  /** The minimum total memory of each GPU in bytes; 0 if any size is enough. */
   memory_bytes: number;
-  /** The model name of the GPUs; `null` for any. */
+  /** The required model name of the GPUs; `null` if any model is accepted. */
   model: string | null;
 }
 
@@ -29,7 +29,7 @@ export interface FreeNode {
 
 /** The node that comes closest to a request. */
 export interface NearestNode extends FreeNode {
-  /** The number of free GPUs after these idle jobs have ended. */
+  /** The number of GPUs that would be free if the idle jobs of `owners` ended. */
   later: number;
   owners: readonly FleetOwner[];
 }
@@ -40,11 +40,14 @@ interface GpuKind extends FreeNode {
   rows: number[];
 }
 
-/** Firmware reserves part of the memory, so a board of 80 GiB reports slightly less. */
+/**
+ * The share of the nominal memory that is enough. Firmware reserves part of the memory, so a board
+ * of 80 GiB reports slightly less.
+ */
 const TOLERANCE = 0.97;
 
 /**
- * Returns the nodes with enough free GPUs. Those with the fewest free GPUs come first, which leaves
+ * Returns the nodes with enough free GPUs. Nodes with the fewest free GPUs come first, which leaves
  * empty nodes to larger jobs. Nodes with a critical GPU come last, because the whole node may be
  * faulty.
  */
@@ -69,8 +72,8 @@ export function findFreeNodes(
 }
 
 /**
- * Returns the node with the most free GPUs, including GPUs that would become free if jobs whose
- * GPUs are all idle ended. Returns `null` if no node has any.
+ * Returns the node that comes closest to `wanted`. GPUs that would become free if completely idle
+ * jobs ended are included. Returns `null` if no node has any such GPUs.
  */
 export function nearestNode(
   columns: Columns,
@@ -132,7 +135,7 @@ function groupByKind(columns: Columns, wanted: GpuRequest, shown: Uint8Array | n
       const model = modelOf(columns, row);
       const fits =
         (wanted.model === null || model === wanted.model) &&
-        // GPUs with unknown memory only match if any memory is enough.
+        // If the memory of a GPU is unknown, the GPU matches only if any size is enough.
         (wanted.memory_bytes === 0 || memory_bytes >= wanted.memory_bytes * TOLERANCE);
       if (!fits || (shown !== null && shown[row] !== 1)) {
         continue;
@@ -159,7 +162,7 @@ function groupByKind(columns: Columns, wanted: GpuRequest, shown: Uint8Array | n
   return [...kinds.values()];
 }
 
-/** Returns for each owner whether all of its GPUs are idle. */
+/** Returns, for each owner, whether all of the owner's GPUs are idle. */
 function flagIdleOwners({ fleet, state }: Columns): readonly boolean[] {
   const isIdle = fleet.owners.map(() => true);
   for (const { gpu, owner } of fleet.holds) {
@@ -168,7 +171,7 @@ function flagIdleOwners({ fleet, state }: Columns): readonly boolean[] {
   return isIdle;
 }
 
-/** Adds the idle owners with the most GPUs until enough GPUs would be free. */
+/** Adds idle owners, those with the most GPUs first, until enough GPUs would be free. */
 function addIdleOwners(
   columns: Columns,
   kind: GpuKind,

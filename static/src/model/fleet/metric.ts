@@ -19,7 +19,8 @@ export const NUMERIC_METRICS = ['utilization', 'memory', 'power', 'temperature']
 export type NumericMetric = (typeof NUMERIC_METRICS)[number];
 
 /**
- * The ends of the temperature scale: an idle board, and a board that slows down because of heat.
+ * The ends of the temperature scale: the temperatures of an idle board and of a board that slows
+ * down because of heat.
  */
 const COOL_CELSIUS = 25;
 const HOT_CELSIUS = 90;
@@ -119,7 +120,7 @@ export function valueText(unit: Unit, value: number, limit = NaN): string {
   return Number.isNaN(limit) ? unit.text(value) : `${unit.number(value)} / ${unit.text(limit)}`;
 }
 
-/** Marks an amount as a lower bound if part of it could not be read. */
+/** Marks an amount with `≥` if it is a lower bound, because part of it could not be read. */
 export function formatLowerBound(text: string, isLowerBound: boolean): string {
   return isLowerBound && text !== DASH ? `≥\u00a0${text}` : text;
 }

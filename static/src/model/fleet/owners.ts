@@ -17,18 +17,18 @@ export interface OwnerRow {
   /** The user of a job or notebook. */
   user: string | null;
   kind: OwnerKind | null;
-  /** The filter word that matches the owner's GPUs; empty for sums. */
+  /** The filter word that matches the owner's GPUs; empty for summary rows. */
   word: string;
   gpu_s: number;
   active_s: number;
   energy_joules: number;
   /** Whether the amounts are lower bounds because some of them could not be read. */
   isLowerBound: boolean;
-  /** The number of GPUs that the owner currently uses or holds, and how many of them are idle. */
+  /** The number of GPUs that the owner uses or holds now. `idle` of them are idle. */
   gpus: number;
   idle: number;
   nodes: number;
-  /** The owner that the filter matches by name. */
+  /** The owner whose names the filter is compared with. */
   owner: FleetOwner;
   /** The number of the owner's current GPUs that match the filter. */
   matching: number;
@@ -87,7 +87,7 @@ export function ownerRows(
     }
   }
   const isShown = parseFilter(filter).matchHolds(columns);
-  // A GPU that an owner uses with two jobs is counted once.
+  // If an owner uses a GPU with two jobs, the GPU is counted once.
   const counted = new Set<string>();
   const matched = new Set<string>();
   for (const { gpu, owner: place } of columns.fleet.holds) {
@@ -161,8 +161,9 @@ export function makeSummaryRows(
 }
 
 /**
- * Returns the GPU time without records, in seconds: neither an owner nor the lack of an owner is
- * recorded. Returns NaN if it is unknown, for example because the unowned time is unknown.
+ * Returns the GPU time without records, in seconds. For this time, it is not recorded who owned the
+ * GPUs or that nobody owned them. Returns NaN if the time is unknown, for example because the
+ * unowned time is unknown.
  */
 export function unrecordedTime(
   { users, unheld_gpu_s, from_ms, to_ms }: FleetUsage,
@@ -172,7 +173,10 @@ export function unrecordedTime(
   return Math.max(0, (gpus * (to_ms - from_ms)) / 1000 - known_s);
 }
 
-/** Returns the owners whose name or a current GPU matches the filter. */
+/**
+ * Returns the owners who match the filter, either by name or because one of their current GPUs
+ * matches.
+ */
 export function filterOwners(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
   const { names } = parseFilter(filter);
   return rows.filter(({ matching, owner }) => matching > 0 || names(owner));
@@ -207,14 +211,14 @@ export function sortOwners(
   });
 }
 
-/** Returns the time in which GPUs were held without a running kernel, in seconds. */
+/** Returns the time, in seconds, in which GPUs were held while no kernel was running. */
 export function heldIdleTime({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'active_s'>): number {
   return Math.max(0, gpu_s - active_s);
 }
 
 /**
- * Returns whether amounts are lower bounds. The sums of namespaces do not include pods with an
- * unknown namespace.
+ * Returns whether the amounts are lower bounds. The sums of namespaces are, if there are pods with
+ * an unknown namespace.
  */
 function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
   const isUnknown =
@@ -305,7 +309,7 @@ function addAmounts(row: OwnerRow, { gpu_s, active_gpu_s, energy_joules }: Amoun
   row.energy_joules = addUnlessMissing(row.energy_joules, energy_joules);
 }
 
-/** Adds a value if it is known. The sum is NaN if no value is known. */
+/** Adds a value to a sum if the value is known. The sum is NaN as long as no value is known. */
 function addUnlessMissing(sum: number, value: number | null): number {
   return value === null || Number.isNaN(value) ? sum : (Number.isNaN(sum) ? 0 : sum) + value;
 }

@@ -1,10 +1,10 @@
-/** The polling of the server's fleet API. It keeps the last answers. */
+/** The polling of the server's fleet API. The last responses are kept. */
 
 import { trans } from '../../lib/translation';
 import type { Fleet, FleetEvents, FleetHistory, FleetUsage } from '../../wire';
 import { readJsonResponse, type Request } from '../request';
 
-/** The last answer, and the reason if the last request failed. */
+/** The last response, and the reason for the failure if the last request failed. */
 export interface Answer<T> {
   value: T | null;
   why: string | null;
@@ -37,8 +37,8 @@ const MIN_REFRESH_S = 5;
 /** The interval for data of a time range, which changes slowly and is expensive to compute. */
 const RANGE_REFRESH_MS = 60_000;
 /**
- * The delay of requests about a node, so that no requests are sent while the user moves across the
- * map.
+ * The delay of requests about a node, so that no requests are sent while the pointer moves across
+ * the map.
  */
 const NODE_DELAY_MS = 250;
 
@@ -55,11 +55,11 @@ export class FleetReader {
     nodeHistory: NO_ANSWER,
     node: NO_ANSWER,
   };
-  /** The time of the last answer about the fleet, by the local clock. */
+  /** The time of the last response about the fleet, by the local clock. */
   answered_ms: number | null = null;
   private active = false;
   private wishes: RequestedData = { range_s: 0, usage: false, events: false, node: null };
-  /** The path and time of the last request of each kind. */
+  /** The path and time of the last request for each kind of data. */
   private readonly asked = new Map<
     AnswerName,
     { path: string; at_ms: number; ending: AbortController }
@@ -98,7 +98,7 @@ export class FleetReader {
     }
   }
 
-  /** Repeats all requests at once. */
+  /** Repeats all requests immediately. */
   retry(): void {
     clearTimeout(this.timer);
     this.asked.clear();
@@ -128,7 +128,9 @@ export class FleetReader {
     );
   }
 
-  /** Returns whether the fleet itself has been loaded. All other requests wait for it. */
+  /**
+   * Returns whether the fleet itself has been loaded. All other requests are sent only after that.
+   */
   private isLoaded(): boolean {
     const { value } = this.answers.fleet;
     return value !== null && !isUpdating(value);
@@ -184,8 +186,8 @@ export class FleetReader {
     };
     const before = this.answers[name];
     if (isOther && !(before.value === null && before.isLoading)) {
-      // The previous answer remains visible until the new one arrives, unless it belongs to another
-      // node.
+      // The previous response remains visible until the new one arrives, unless the response was
+      // for another node.
       set({ value: name.startsWith('node') ? null : before.value, why: null, isLoading: true });
     }
     const { json, why } = await readJsonResponse(this.sendRequest(path, asked.ending.signal));
@@ -208,12 +210,12 @@ export class FleetReader {
   }
 }
 
-/** Returns whether the fleet is an old version that is being refreshed. */
+/** Returns whether the server sent an old version of the fleet and is refreshing it. */
 export function isUpdating(fleet: Fleet | null): boolean {
   return fleet?.state === 'outdated' && fleet.problems.length === 0;
 }
 
-/** Returns the problems of an answer, each as a sentence. */
+/** Returns the problems that the response about the fleet reports, each as a sentence. */
 export function problemsOf({ fleet }: FleetAnswers): string[] {
   const problems = fleet.value?.problems ?? [];
   return fleet.why === null || fleet.value === null

@@ -18,7 +18,7 @@ export const RANGES = {
 } as const;
 export type RangeName = keyof typeof RANGES;
 
-/** A GPU or node identified by name, because row numbers change. */
+/** A GPU or a whole node. It is identified by name, because row numbers change. */
 export interface RowId {
   node: string;
   /** The index of the GPU; `null` for the whole node. */
@@ -37,7 +37,7 @@ export interface FleetState {
 }
 
 const GIB = 1024 ** 3;
-/** The limits of a request for free GPUs. No machine has more. */
+/** The upper limits of a request for free GPUs. No machine has more GPUs or memory. */
 const MAX_GPUS = 1024;
 const MAX_MEMORY_GIB = 4096;
 const MAX_FILTER_LENGTH = 400;
@@ -54,7 +54,9 @@ export const DEFAULT_FLEET_STATE: FleetState = {
   wanted: { gpus: 4, memory_bytes: 0, model: null },
 };
 
-/** Returns the state of a URL query. Missing and invalid parts have their defaults. */
+/**
+ * Returns the state that a URL query describes. Missing and invalid parts get their default values.
+ */
 export function parseFleetState(address: string): FleetState {
   const parts = new URLSearchParams(address);
   const metric = parts.get('metric');
@@ -105,7 +107,10 @@ export function formatFleetState(shown: FleetState): string {
   return parts.toString();
 }
 
-/** Returns the order after a click on a column: the default direction, then the reverse. */
+/**
+ * Returns the sort order after a click on a column: the default direction, or the reverse direction
+ * if the default one is already selected.
+ */
 export function nextSort<K extends string>(
   sort: { key: K; reversed: boolean },
   key: K,

@@ -32,7 +32,7 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
   return { ...sums, users: users.size };
 }
 
-/** Returns whether some GPUs do not report a reading, so that its sum is a lower bound. */
+/** Returns whether some of the GPUs do not report `reading`, so that its sum is a lower bound. */
 export function isPartial({ gpus, reporting }: Sums, reading: keyof Readings): boolean {
   return (reporting[FIELDS[reading]]?.[0] ?? 0) < (gpus[0] ?? 0);
 }
@@ -108,7 +108,7 @@ export function countCriticalGpus(columns: Columns): number {
 export function concernsOf(columns: Columns): Concern[] {
   const concerns = new Map<string, Concern>();
   for (const { kind, severity } of columns.fleet.conditions) {
-    // Idle GPUs that are held are already among the fleet's numbers.
+    // Idle GPUs that are held are already counted in the fleet's totals.
     if (kind !== 'held_idle') {
       const concern = concerns.get(kind) ?? { kind, severity, count: 0 };
       concern.severity = Math.max(severity, concern.severity);

@@ -8,11 +8,14 @@ type Scale = readonly [size: number, name: string];
 
 const SPACE = '\u00a0';
 
-/** The values from which the next larger unit is used. Thousands of GiB are still easy to read. */
+/**
+ * The values from which the next larger unit is used. `MANY_BYTES` is larger, because thousands of
+ * GiB are still easy to read.
+ */
 const MANY_BYTES = 9999.5;
 const MANY = 999.5;
 
-/** Returns the unit of a sum of bytes and of its total. */
+/** Returns the unit for sums of memory up to `most_bytes`. */
 export function memoryUnit(most_bytes: number): Unit {
   const step = units().memory === 'GiB' ? 1024 : 1000;
   const names = units().memory === 'GiB' ? ['GiB', 'TiB', 'PiB'] : ['GB', 'TB', 'PB'];
@@ -21,7 +24,7 @@ export function memoryUnit(most_bytes: number): Unit {
 }
 
 export function powerUnit(most_watts: number): Unit {
-  // The power of a single board or node is shown in watts.
+  // Power up to that of a large node is shown in watts.
   const scales: readonly Scale[] = [
     [1, 'W'],
     [1e3, 'kW'],

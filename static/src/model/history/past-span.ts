@@ -12,7 +12,10 @@ export interface RequestedSpan {
   metrics: readonly string[];
 }
 
-/** The distance between points, in steps of the answer, from which there is a gap. */
+/**
+ * If points are farther apart than this number of steps of the response, there is a gap between
+ * them.
+ */
 const GAP_STEPS = 1.5;
 /** The index of a point that marks a gap. */
 const GAP_INDEX = -1;
@@ -23,12 +26,12 @@ export class PastSpan {
   readonly gap_ms: number;
   /** Whether each point is a mean instead of a single sample. */
   readonly areMeans: boolean;
-  /** The index of each time in the answer. */
+  /** The index in the response of each time. */
   readonly places: readonly number[];
   /** The received series by name. */
   readonly series: ReadonlyMap<string, Series>;
 
-  /** Samples more than `sampleGap_ms` apart have a gap between them. */
+  /** If samples are more than `sampleGap_ms` apart, there is a gap between them. */
   constructor(
     readonly asked: RequestedSpan,
     readonly answer: HistorySpan,
@@ -68,11 +71,11 @@ export class JoinedSeries implements SeriesSource {
   readonly times_ms: Float64Array;
   /** The index of the first live sample after the span. */
   private readonly tail: number;
-  /** The number of gaps between the span and the live samples. */
+  /** The number of gaps between the past span and the live samples: 0 or 1. */
   private readonly holes: number;
   private readonly joined = new Map<string, Float64Array>();
 
-  /** Samples after `to_ms` are not needed. */
+  /** Samples after `to_ms` are omitted. */
   constructor(
     private readonly past: PastSpan,
     private readonly live: SeriesSource,

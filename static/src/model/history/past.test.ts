@@ -73,8 +73,8 @@ function createNeed(from_ms: number, to_ms: number, changes: Partial<Need> = {})
 }
 
 /**
- * Returns the answer of a server with a complete history. The power in watts at each time is the
- * number of seconds before now.
+ * Returns the response of a server with a complete history. The power in watts at each time is the
+ * number of seconds between that time and now.
  */
 function makeCompleteHistory({ query }: RecordedRequest): HistorySpan {
   const [from_ms = 0, to_ms = 0, points = 1] = ['from_ms', 'to_ms', 'points'].map((name) =>
@@ -111,7 +111,8 @@ describe('server history', () => {
     const known = past.findOrRequestHistory(createNeed(NOW - 2 * HOUR, NOW - HOUR));
     expect(known?.source.values(KEY).length).toBeGreaterThan(700);
     expect([known?.areMeans, known?.knows(KEY), known?.knows('cpu')]).toEqual([true, true, false]);
-    // These requests are within the margin and zoomed only slightly.
+    // These spans are within the requested margin and zoomed only slightly, so they need no new
+    // request.
     past.findOrRequestHistory(createNeed(NOW - 2.4 * HOUR, NOW - 1.4 * HOUR));
     past.findOrRequestHistory(createNeed(NOW - 1.9 * HOUR, NOW - 1.2 * HOUR));
     await settled();
@@ -138,7 +139,7 @@ describe('server history', () => {
     expect(
       past.findOrRequestHistory(createNeed(NOW - 4 * HOUR, NOW - 3 * HOUR))?.answer.resolution_ms,
     ).toBe(10_000);
-    // After zooming out again, the longer span is still known.
+    // The longer span is still known after zooming out again.
     expect(past.findOrRequestHistory(createNeed(NOW - 24 * HOUR, NOW))?.answer.resolution_ms).toBe(
       240_000,
     );

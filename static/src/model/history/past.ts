@@ -10,7 +10,9 @@ import { readJsonResponse, type Request } from '../request';
 import type { Store } from '../store';
 import { JoinedSeries, PastSpan, type RequestedSpan } from './past-span';
 
-/** The needs of a chart: a span, and the number of points that fit into its width. */
+/**
+ * The history that a chart needs: a span, and the number of points that fit into the chart's width.
+ */
 export type Need = RequestedSpan;
 
 /** The known part of the requested history. */
@@ -18,7 +20,7 @@ export interface AvailableHistory {
   source: SeriesSource;
   /** Returns whether the history has a series of this name. */
   knows: (key: string) => boolean;
-  /** The time between two points from which there is a gap. */
+  /** If two points are more than this time apart, there is a gap between them. */
   gap_ms: number;
   /** Whether the values are means. */
   areMeans: boolean;
@@ -31,35 +33,41 @@ export interface AvailableHistory {
 export interface PastOptions {
   request: Request;
   store: Pick<Store, 'clock' | 'timeline' | 'gap_ms' | 'events'>;
-  /** Called after each answer or failure. */
+  /** Called after each response or failure. */
   onChange: () => void;
 }
 
 /**
- * The margin that is requested on both sides, as a share of the displayed span, so that little is
- * missing when the user moves the chart.
+ * The margin that is requested on both sides of the displayed span, as a share of the span. With
+ * the margin, little is missing when the user moves the chart.
  */
 const MARGIN = 0.5;
 /**
- * The lengths of the server's tiers: the first one has samples, and each following one has means of
+ * The lengths of the server's tiers. The first tier has samples; each following tier has means over
  * longer times.
  */
 const TIER_LENGTHS_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
 /** The maximum number of points that the server returns. */
 const MAX_POINTS = 5000;
 /**
- * The time without zooming until a request is sent, because zooming with the wheel or fingers
+ * The time without further zooming after which a request is sent. Zooming with the wheel or fingers
  * passes through many spans.
  */
 const SETTLE_MS = 120;
-/** The minimum times until a failed and a successful request are repeated. */
+/** The minimum times until a request is repeated after a failure and after a success. */
 const RETRY_MS = 10_000;
 const REPEAT_MS = 2000;
 /** The maximum number of spans to keep. */
 const MAX_SPANS = 12;
-/** The maximum ratio of the distance of points to the requested distance. */
+/**
+ * How many times farther apart the known points may be than requested, before a new request is
+ * sent.
+ */
 const MAX_COARSENESS = 1.6;
-/** The maximum share of live samples after a span. If there are more, a newer span is requested. */
+/**
+ * The maximum share of the displayed span that live samples may cover at its end. If it is
+ * exceeded, a newer past span is requested.
+ */
 const MAX_TAIL_SHARE = 0.05;
 const MIN_TAIL_MS = 60_000;
 
@@ -110,8 +118,8 @@ export class HistoryCache {
       need.to_ms > best.answer.to_ms ? need.to_ms : 0,
     ];
     if (this.joined?.of.every((value, i) => value === of[i]) !== true) {
-      // The revision only changes with the span or older samples. A newer sample merely extends the
-      // series.
+      // The revision only changes with the past span or with older samples. A newer sample merely
+      // extends the series.
       const isOther = this.joined?.of[0] !== best || this.joined.of[1] !== timeline.revision;
       this.revision += isOther ? 1 : 0;
       this.joined = {
@@ -140,7 +148,10 @@ export class HistoryCache {
     );
   }
 
-  /** Returns whether live samples continue a span that ends at `end_ms`. */
+  /**
+   * Returns whether live samples continue a past span from its end `end_ms` to the end of the
+   * needed span.
+   */
   private isContinuedUntil(end_ms: number, { from_ms, to_ms }: Need): boolean {
     if (to_ms <= end_ms) {
       return true;
@@ -153,15 +164,18 @@ export class HistoryCache {
     );
   }
 
-  /** Returns the span that shows most of the needed one until the answer arrives. */
+  /**
+   * Returns the known span that shows most of the needed span. It is displayed until the response
+   * arrives.
+   */
   private findBestSpan({ from_ms, to_ms, ...need }: Need): PastSpan | null {
     const step_ms = pointInterval_ms({ from_ms, to_ms, ...need });
     let best: { span: PastSpan; merit: number } | null = null;
     for (const span of this.kept) {
       const overlap_ms =
         Math.min(to_ms, span.answer.to_ms) - Math.max(from_ms, span.answer.from_ms);
-      // Half of the span in fine points is as useful as the whole span in points four times as
-      // wide.
+      // Half of the needed span in fine points is as useful as the whole span in points four times
+      // as far apart.
       const merit =
         (overlap_ms / (to_ms - from_ms)) *
         Math.sqrt(Math.min(1, step_ms / pointInterval_ms(span.asked)));
@@ -182,7 +196,7 @@ export class HistoryCache {
     ) {
       return;
     }
-    // The first request is sent at once; others wait until the user stops zooming.
+    // The first request is sent immediately; later requests wait until the user stops zooming.
     const isFirst = answered === null && this.asking === null;
     this.timer = setTimeout(() => this.requestIfSettled(need), isFirst ? 0 : SETTLE_MS);
   }
@@ -272,7 +286,10 @@ function coversNeed(asked: RequestedSpan, need: Need): boolean {
   );
 }
 
-/** Returns whether a newer span contains all data of an older one. */
+/**
+ * Returns whether the newer span contains all data of the older one, which is then no longer
+ * needed.
+ */
 function replacesSpan(newer: RequestedSpan, older: RequestedSpan): boolean {
   return (
     newer.from_ms <= older.from_ms &&

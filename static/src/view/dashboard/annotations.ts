@@ -29,7 +29,10 @@ export type AnnotationSet = ReturnType<typeof annotationsOf>;
 
 type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
 
-/** The maximum distance of the pointer from a marker, as a share of the displayed span. */
+/**
+ * The maximum distance between the pointer and a marker whose note is shown, as a share of the
+ * displayed span.
+ */
 const MAX_MARKER_DISTANCE = 0.015;
 const MAX_NOTES = 4;
 /**
@@ -39,7 +42,10 @@ const MAX_GAP = 0.002;
 /** The minimum number of rows for conditions, so that a new condition does not move the charts. */
 export const MIN_ROWS = 2;
 
-/** Returns the annotations of the charts of these GPUs. `bands` are cells and runs. */
+/**
+ * Returns the annotations for the charts of `gpus` and of the machine. `bands` contains cells and
+ * runs.
+ */
 export function annotationsOf(
   gpus: readonly number[],
   bands: ByGpu<Band>,
@@ -50,7 +56,7 @@ export function annotationsOf(
 ) {
   const isShown = (span: Pick<TimeWindow, 'from_ms' | 'to_ms'>): boolean =>
     span.to_ms >= from_ms && span.from_ms <= to_ms;
-  /** The conditions of each GPU that has any. */
+  /** The displayed conditions of each GPU that has at least one. */
   const conditions = new Map(
     gpus.flatMap((gpu) => {
       const shown = (spans.get(gpu) ?? []).filter(isShown).map(({ level, text, ...span }) => ({
@@ -70,12 +76,16 @@ export function annotationsOf(
     return gpus.length > 1 ? named(gpu, own) : own;
   });
   return {
-    /** Returns the annotations of a GPU's charts, or of charts of all GPUs if `gpu` is `null`. */
+    /**
+     * Returns the annotations for the charts of a GPU. If `gpu` is `null`, returns those for charts
+     * that show all GPUs.
+     */
     of: (gpu: number | null): Annotations =>
       gpu === null
         ? {
             bands: cells,
-            // Ordinary conditions of all GPUs would fill the tooltip.
+            // Conditions of level `notice` are omitted, because those of all GPUs would fill the
+            // tooltip.
             conditions: [...conditions].flatMap(([one, all]) =>
               named(
                 one,
@@ -152,7 +162,10 @@ function sortRows(rows: readonly ConditionRow[]): ConditionRow[] {
   return [...rows].sort((a, b) => rank(a) - rank(b) || (a.gpus[0] ?? 0) - (b.gpus[0] ?? 0));
 }
 
-/** Distributes bands over few rows without overlaps. The first bands get the first rows. */
+/**
+ * Distributes bands over few rows, so that no bands of a row overlap. Earlier bands in the list get
+ * earlier rows.
+ */
 function packBands<B extends Band>(bands: readonly B[]): B[][] {
   const rows: B[][] = [];
   for (const band of bands) {
@@ -212,7 +225,10 @@ export function notesAt(
   );
 }
 
-/** Merges adjacent bands of the same name, such as a cell or a step that ran on several GPUs. */
+/**
+ * Merges adjacent bands of the same name and color, such as a cell or a step that ran on several
+ * GPUs.
+ */
 function mergeBands<B extends Band>(bands: readonly B[], gap_ms: number): B[] {
   const all: B[] = [];
   const last = new Map<string, B>();

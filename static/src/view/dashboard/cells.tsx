@@ -18,14 +18,14 @@ const COLUMNS = lazyTexts((): readonly [CellOrder, string][] => [
   ['peak', trans.__('Peak memory')],
   ['energy', trans.__('Energy')],
 ]);
-/** The number of rows at first, and after expanding the table. */
+/** The number of displayed rows before and after the table is expanded. */
 const INITIAL_ROWS = 3;
 const MAX_ROWS = 20;
 
 export interface CellTableProps {
   executions: readonly CellExecution[];
   gpus: ReadonlySet<number>;
-  /** Returns the name of an execution's notebook. */
+  /** Returns the name of the notebook that an execution belongs to. */
   notebookOf: (execution: CellExecution) => string;
   notebooks?: NotebookHost | undefined;
 }
@@ -90,7 +90,8 @@ export function CellTable({
                     type="button"
                     class="gpumon-process-link gpumon-process-name"
                     title={code}
-                    // After its kernel was restarted, the notebook cannot be opened from the table.
+                    // If the kernel no longer exists on this Jupyter server, its notebook cannot be
+                    // opened from the table.
                     disabled={(notebooks?.pathOf(kernelId) ?? null) === null}
                     onClick={() => notebooks?.open(kernelId)}
                   >

@@ -84,7 +84,7 @@ function toggleMenu(element: HTMLElement, name: string, open = true): HTMLDetail
   return menu;
 }
 
-/** Clicks the button with this text. */
+/** Clicks the button in `element` whose whole text matches `text`. */
 function clickButton(element: Element | null, text: string | RegExp): void {
   [...(element?.querySelectorAll('button') ?? [])]
     .find(
@@ -259,7 +259,7 @@ const HOUR = 3_600_000;
 describe('dashboard history', () => {
   const DAYS = 24 * 60;
 
-  /** Shows charts of the power over this many minutes, with the server's history. */
+  /** Shows charts of the power over the last `minutes`, with history from the server's response. */
   async function showWithHistory(
     minutes: number,
     answer: (from_ms: number, to_ms: number) => HistorySpan,
@@ -346,7 +346,7 @@ describe('comparison', () => {
   const spans = vi.fn<Request>((path) => {
     const query = new URL(path, 'http://x/').searchParams;
     const [from_ms, to_ms] = [Number(query.get('from_ms')), Number(query.get('to_ms'))];
-    // Earlier than one hour ago, the power was half as much.
+    // Spans that ended more than one hour ago have half the power of later spans.
     const watts = Array<number>(12).fill(to_ms < NOW - HOUR ? 200 : 400);
     return Promise.resolve(
       Response.json(

@@ -62,13 +62,15 @@ export interface DashboardOptions extends ViewOptions {
   state: DashboardState;
   /** Called with a new state, which the application may store. */
   onState: (state: DashboardState) => void;
-  /** Sends an HTTP request to the server. Without it, no marks can be set. */
+  /** Sends an HTTP request to the server. If it is missing, no marks can be set. */
   request?: Request | undefined;
-  /** Whether the server is only displayed, so that no marks can be set. */
+  /** Whether the page only displays the server, so that no marks can be set. */
   readOnly?: boolean | undefined;
 }
 
-/** The maximum number of GPUs whose traces of 50 values per second are drawn. */
+/**
+ * The maximum number of GPUs for which the driver's traces, with 50 values per second, are drawn.
+ */
 const TRACED_GPUS = 2;
 const MOVE_SHARE = 0.25;
 /** The default heights of charts of all GPUs, and of charts of single GPUs. */
@@ -118,8 +120,8 @@ export class Dashboard extends StoreView {
     );
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('click', ({ detail, target }) => {
-      // After a click, keys control the charts again. A button that was activated by a key keeps
-      // the focus.
+      // After a click, the charts get the focus, so that keys control them again. A button that was
+      // activated by a key keeps the focus.
       const isOnCharts =
         target instanceof Element &&
         target.closest('.gpumon-controls, .gpumon-plot-sections') !== null &&
@@ -190,13 +192,13 @@ export class Dashboard extends StoreView {
     const context: PlotContext = {
       timeline,
       mean_ms: known === null || !isMean(known, this.cursor.at_ms) ? 0 : known.answer.resolution_ms,
-      // The driver's traces only cover the last minutes.
+      // The driver's traces only cover the last minutes, so they are not combined with history.
       traces: known === null ? store.traces : NO_TRACES,
       window: {
         ...window,
         gap_ms: known?.gap_ms ?? window.gap_ms,
         times_ms: timeline.times_ms,
-        // A changed revision redraws the charts after the compared lines have changed.
+        // The revision changes with the compared lines, so that the charts are redrawn.
         revision: `${timeline.revision} ${compared?.revision ?? ''}`,
       },
       compared,
@@ -365,7 +367,7 @@ export class Dashboard extends StoreView {
     return this.element.querySelector('canvas')?.width ?? 0;
   }
 
-  /** Requests the driver's traces if there are few enough GPUs. */
+  /** Requests the driver's traces if there are at most `TRACED_GPUS` GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
     const traced = count > 0 && count <= TRACED_GPUS && isSeparateLayout(this.state, count);
@@ -405,7 +407,8 @@ export class Dashboard extends StoreView {
       this.change(resetZoom);
     } else if (key === '?' || (key === 'm' && this.canMark)) {
       this.onOpen(key === 'm' ? 'marks' : 'help', true);
-      // The next keys are for the opened menu, and may arrive before the next frame.
+      // The view is rendered immediately, because the next key is meant for the opened menu and may
+      // arrive before the next frame.
       this.render();
     } else {
       return;
@@ -480,8 +483,8 @@ function PlotSection({
 }
 
 /**
- * Returns whether the focused control uses the key: for typing, for activation, or to move within a
- * menu.
+ * Returns whether the focused control uses the key to type text, to be activated, or to move within
+ * a menu.
  */
 function isUsedByControl(target: EventTarget | null, key: string): boolean {
   const controls = key === ' ' ? [...KEY_CONTROLS, ...SPACE_CONTROLS] : KEY_CONTROLS;
@@ -489,8 +492,8 @@ function isUsedByControl(target: EventTarget | null, key: string): boolean {
 }
 
 /**
- * Returns whether the value at a time is a mean. Live samples after the server's answer are not
- * means.
+ * Returns whether the value at a time is a mean. Live samples after the end of the server's
+ * response are not means.
  */
 function isMean({ areMeans, answer }: AvailableHistory, at_ms: number | null): boolean {
   return areMeans && at_ms !== null && at_ms <= answer.to_ms;

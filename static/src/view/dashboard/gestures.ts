@@ -8,9 +8,12 @@ import { createElement, setAttribute, setShown, setStyle } from '../../lib/dom';
 
 /** The minimum distance of a drag in pixels. A shorter one is a click. */
 const MIN_DRAG_PX = 4;
-/** The distance of the wheel that zooms by a factor of two. A notch is 100 to 120. */
+/**
+ * The distance that the wheel must scroll to zoom by a factor of two. One notch is 100 to 120
+ * pixels.
+ */
 const WHEEL_DOUBLING_PX = 240;
-/** The height of a line for wheels that count in lines. */
+/** The assumed height of a line in pixels, for wheels that scroll by lines. */
 const LINE_PX = 40;
 
 export interface GestureListener {
@@ -32,7 +35,7 @@ interface Drag {
   x: number;
   y: number;
   onAxis: boolean;
-  /** Moves the grabbed chart to the pointer; `null` if the drag selects a range. */
+  /** Moves the grabbed chart to the pointer position `x`; `null` if the drag selects a range. */
   move: ((x: number) => void) | null;
 }
 
@@ -118,7 +121,7 @@ function addDrag(
   host.addEventListener('pointercancel', stop);
 }
 
-/** Adds pinching. The time between the two fingers stays between them. */
+/** Adds pinching. The time span between the two fingers stays between them. */
 function addPinch(host: HTMLElement, chart: Chart, { onZoomBy }: GestureListener): void {
   const fingers = new Map<number, number>();
   const apart = (): number => {

@@ -6,7 +6,7 @@ import type { ViewOptions } from '../store-view';
 import { Dashboard } from './dashboard';
 
 export interface DashboardMountOptions extends MountOptions, ViewOptions {
-  /** The state to show, as a URL query. */
+  /** The initial state, as a URL query. */
   address: string;
   /** Called with the URL query of a new state. */
   onAddress: (address: string) => void;

@@ -7,11 +7,19 @@ import { trans } from '../../lib/translation';
 import { useViewParts } from '../component-view';
 import { MIN_ROWS, type AnnotationSet } from './annotations';
 
-/** The position in the lane from which flags have their text on the left. */
+/**
+ * The position in the lane, as a share of its length, from which the text of a flag is on its left.
+ */
 const FLAG_FLIP_SHARE = 0.8;
-/** The minimum share of the lane for text. Less room would cut the text to one or two letters. */
+/**
+ * The minimum share of the lane that a flag needs to show its text. With less room, the text would
+ * be cut to one or two letters.
+ */
 const MIN_TEXT_SHARE = 0.05;
-/** The length of bands, about three pixels, below which they are omitted next to other bands. */
+/**
+ * The length, as a share of the lane, below which bands next to other bands are omitted. It is
+ * about three pixels.
+ */
 const MIN_BAND_SHARE = 0.003;
 /** The maximum distance of flags that are merged, as a share of the lane. */
 const MAX_FLAG_DISTANCE = 0.01;
@@ -169,8 +177,8 @@ export function AnnotationLane({
 }
 
 /**
- * Omits bands that are shorter than `least_ms` and start less than `least_ms` after the previous
- * band.
+ * Omits bands that are shorter than `least_ms` and start less than `least_ms` after the last
+ * remaining band.
  */
 function omitShortBands(bands: readonly Band[], least_ms: number): Band[] {
   const shown: Band[] = [];
@@ -183,7 +191,7 @@ function omitShortBands(bands: readonly Band[], least_ms: number): Band[] {
   return shown;
 }
 
-/** Groups flags that are at most `near_ms` after the first flag of their group. */
+/** Groups flags. A group contains the flags that are at most `near_ms` after its first flag. */
 function groupFlags(flags: readonly EventMarker[], near_ms: number): EventMarker[][] {
   const groups: EventMarker[][] = [];
   for (const flag of flags) {

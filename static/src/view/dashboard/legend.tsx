@@ -10,17 +10,18 @@ import { lineColor, pastValue, type PlotContext } from './plot-content';
 
 export interface LegendProps {
   lines: readonly PlotLine[];
-  /** The reasons why lines are listed, by line ID. */
+  /** The reasons why the legend lists a line, by line ID. */
   notes?: ReadonlyMap<string, string>;
   /** The IDs of all lines that the legend controls. */
   ids: readonly string[];
-  /** The unit of the values. Without it, only names are shown. */
+  /** The unit of the values. If it is missing, only names are shown. */
   unit?: Unit;
   context: PlotContext;
 }
 
 /**
- * Shows the names of lines with their values at the displayed time. Clicks isolate or hide lines.
+ * A legend with the names of lines and their values at the displayed time. A click isolates or
+ * hides a line.
  */
 export function Legend({ lines, notes, ids, unit, context }: LegendProps): ComponentChild {
   const { hidden, change, onPoint } = context;
@@ -46,7 +47,8 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
             {unit && <LineValue line={line} unit={unit} context={context} />}
           </>
         );
-        // The median is computed from all lines, so it cannot be selected.
+        // A computed line such as the median cannot be isolated or hidden, because it summarizes
+        // all lines.
         return line.own !== undefined ? (
           <span key={series}>{content}</span>
         ) : (
@@ -56,7 +58,7 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
             aria-pressed={!hidden.has(id)}
             onClick={(event) => choose(id, isHideClick(event))}
             onKeyDown={(event) => {
-              // Some browsers do not send a click for a key with a modifier.
+              // Some browsers send no click event if the key is pressed with a modifier.
               if ((event.key === 'Enter' || event.key === ' ') && isHideClick(event)) {
                 event.preventDefault();
                 choose(id, true);
@@ -93,8 +95,8 @@ export function Swatch({
 }
 
 /**
- * Shows a name that is truncated if it is too long, but keeps the number at its end, which is a
- * PID.
+ * Shows a name. A name that is too long is truncated, but a number at its end, such as a PID, is
+ * kept.
  */
 export function LegendName({ text }: { text: string }): ComponentChild {
   const number = /(?<=\S)\s\(?\d+\)?$/.exec(text)?.[0] ?? '';

@@ -14,7 +14,7 @@ import { seriesKey, type GpuState } from '../../model/gpu';
 import { HistoryCache, type AvailableHistory, type PastOptions } from '../../model/history/past';
 import type { HistorySpan } from '../../wire';
 
-/** The maximum missing share of the displayed span that is not reported. */
+/** The missing share of the displayed span up to which no note is shown. */
 const MAX_UNREPORTED_SHARE = 0.02;
 const KEEP_COMMAND = 'gpumon serve --data-dir DIR';
 const METRICS = FIGURES.map(({ metric }) => metric);
@@ -22,7 +22,7 @@ const METRICS = FIGURES.map(({ metric }) => metric);
 const DEFAULT_WIDTH = 800;
 /** The distance of points on a line, in device pixels. */
 const POINT_PX = 2;
-/** The number of points for figures. */
+/** The number of points from which the figures of a span are computed. */
 const POINTS = 600;
 
 /** The data that the charts need, and the charts' width in device pixels. */
@@ -57,7 +57,9 @@ export class PastPart {
     return this.past.isLoading;
   }
 
-  /** Returns the history of the displayed span, and a note if it does not cover the span. */
+  /**
+   * Returns the history of the displayed span, and a note if the history does not cover the span.
+   */
   findOrRequestHistory(need: PastNeed): { known: AvailableHistory | null; note: ComponentChild } {
     const { now_ms, metrics } = need;
     const [from_ms, to_ms] = rangeOf(need.state, now_ms);
@@ -69,7 +71,8 @@ export class PastPart {
     });
     this.oldest_ms = known?.answer.oldest_ms ?? this.oldest_ms;
     const { failureReason } = this.past;
-    // A gap in the streamed samples is not explained, so that a pause does not move the charts.
+    // For a gap in the streamed samples no note is shown, because the note of a short pause would
+    // move the charts.
     const note = (from_ms < now_ms - STREAMED_MS || failureReason !== null) && (
       <PastNote
         missing={
@@ -106,8 +109,8 @@ export class PastPart {
       metrics: METRICS,
     });
     this.oldest_ms = (earlier ?? shown)?.answer.oldest_ms ?? this.oldest_ms;
-    // The range is rounded to points, so that figures of a moving span are only computed again with
-    // each new point.
+    // The range is rounded to whole points, so that the figures of a moving span are computed only
+    // once per point.
     const step_ms = Math.ceil((to_ms - from_ms) / POINTS);
     const begin_ms = Math.floor(from_ms / step_ms) * step_ms;
     const end_ms = begin_ms + to_ms - from_ms;
@@ -167,7 +170,7 @@ export class PastPart {
   }
 }
 
-/** Returns the number of points that a line can show. */
+/** Returns the number of points that fit into the width of a line. */
 function pointsOf({ width }: PastNeed): number {
   return Math.ceil((width || DEFAULT_WIDTH) / POINT_PX);
 }
@@ -181,7 +184,10 @@ interface NoteProps {
   onAll: (oldest_ms: number) => void;
 }
 
-/** Shows how far back the history goes if the charts show more, and how to keep more of it. */
+/**
+ * If the charts show more than the recorded history, shows how far back it goes and how to keep
+ * more.
+ */
 function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): ComponentChild {
   const isShort = answer !== null && missing;
   const storage = answer?.storage;

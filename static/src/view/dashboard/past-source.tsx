@@ -22,7 +22,7 @@ export class PastSource {
 
   constructor(
     private readonly store: Store,
-    /** Sends HTTP requests. Without it, only the streamed samples are available. */
+    /** Sends HTTP requests. If it is missing, only the streamed samples are available. */
     private readonly request: Request | undefined,
     private readonly invalidate: () => void,
     /** Called to show everything since the first recorded time. */
@@ -50,8 +50,8 @@ export class PastSource {
   }
 
   /**
-   * Returns the lines of the compared span, or `null` if there is no comparison or they are not
-   * loaded yet.
+   * Returns the lines of the compared span, or `null` if there is no comparison or the lines are
+   * not loaded yet.
    */
   findComparedSeries(need: PastNeed): SeriesSource | null {
     const by_ms = need.state.compared_ms;
@@ -76,7 +76,8 @@ export class PastSource {
   }
 
   /**
-   * Returns whether the displayed span is longer than the stream, or the stream was interrupted.
+   * Returns whether the stream cannot provide the displayed span, because the span is too long or
+   * too old, or because the stream was interrupted.
    */
   private isNeeded({ state, now_ms }: PastNeed): boolean {
     const [from_ms, to_ms] = rangeOf(state, now_ms);

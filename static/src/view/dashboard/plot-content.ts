@@ -10,15 +10,14 @@ import { colorOf, dashOf, type Palette } from '../palette';
 import type { Freshness } from '../value';
 import type { Annotations } from './annotations';
 
-/** The dash pattern of the compared lines. */
+/** The dash pattern of the lines of the earlier, compared span. */
 const EARLIER_DASH = [1.5, 3.5];
 
 /** The context that all plots of a frame share. */
 export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   timeline: SeriesSource;
   /**
-   * The length of the time range behind the value under the pointer, if it is a mean; 0 for a
-   * single reading.
+   * If the value under the pointer is a mean, the length of its time range; 0 for a single reading.
    */
   mean_ms: number;
   /** The compared span, moved to the time of the displayed one; `null` without a comparison. */
@@ -32,7 +31,7 @@ export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   at_ms: number | null;
   /** The IDs of hidden lines. */
   hidden: ReadonlySet<string>;
-  /** The ID of the line whose name is under the pointer. */
+  /** The ID of the line whose name in the legend is under the pointer. */
   pointed: string | null;
   onPoint: (id: string | null) => void;
   height_px: number;
@@ -44,7 +43,7 @@ export type ChangeState = (edit: (state: DashboardState, now_ms: number) => Dash
 
 type Values = Pick<ChartLine, 'values' | 'times_ms' | 'extremes'>;
 
-/** Returns the driver's trace of a line if there is one, or else its readings. */
+/** Returns the values of a line: the driver's trace if there is one, otherwise the readings. */
 export function readValues({ series, trace, own }: PlotLine, context: PlotContext): Values {
   const record = trace === undefined ? undefined : context.traces.get(trace);
   if (record !== undefined && trace !== undefined) {
@@ -71,7 +70,7 @@ export function earlierValue(
   return compared?.values(series)[indexAt(compared.times_ms, at_ms, window.gap_ms)] ?? NaN;
 }
 
-/** Adds the value at the displayed time to a line. It is NaN if there is none. */
+/** Returns the line with its value at the displayed time, which is NaN if there is none. */
 export function withValue(line: PlotLine, context: PlotContext): PlotLine & { value: number } {
   const { at_ms } = context;
   const value = at_ms === null ? (valueOf(line.now) ?? NaN) : pastValue(line, at_ms, context);
@@ -97,7 +96,7 @@ export function lineColor({ color, isGpu }: PlotLine, palette: Palette): string 
   return colorOf(isGpu === true ? { ...palette, slots: palette.gpus } : palette, color);
 }
 
-/** Returns the content of a plot's chart. `near` is the line at the pointer. */
+/** Returns the content of a plot's chart. `near` is the ID of the line at the pointer. */
 export function contentOf(
   { id, unit, limit, limitName, stack }: Plot,
   lines: readonly PlotLine[],

@@ -73,7 +73,8 @@ function captionOf(
 }
 
 /**
- * Returns the values of all visible lines as CSV, in the units that end the names of their fields.
+ * Returns the values of all visible lines as CSV. Values are in the units that the field names end
+ * with.
  */
 function formatPlotAsCsv({ lines, stack, gpu }: Plot, context: PlotContext): string {
   const { timeline, window, hidden } = context;
@@ -132,14 +133,14 @@ function newContext(): CanvasRenderingContext2D {
   return context;
 }
 
-/** An image whose sizes are in device pixels, like those of a chart. */
+/** An image and its size in device pixels, which are those of a chart. */
 interface Picture {
   width: number;
   height: number;
   paint: (surface: Surface) => void;
 }
 
-/** Lays out a chart below its title, time and legend. */
+/** Returns an image with the title, time and legend above the chart. */
 function pictureOf(
   chart: Chart,
   { title, subtitle, entries }: Caption,

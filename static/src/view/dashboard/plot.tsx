@@ -48,7 +48,7 @@ export interface PlotProps {
   /** The charts of the dashboard in order. */
   charts: readonly string[];
   /**
-   * Whether only this chart's height handle can be focused. One is enough, because all charts have
+   * Whether this is the first chart. Only its height handle can be focused, because all charts have
    * the same height.
    */
   isFirst: boolean;
@@ -91,7 +91,7 @@ export function PlotView({
     });
   };
   const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
-  /** Returns the line at the pointer. */
+  /** Returns the ID of the line at the pointer. */
   const pointedLine = (): string | null => {
     const at = pointer.current && chart.current?.valueAt(pointer.current.clientY);
     return at && plot.lines.length > 1
@@ -113,7 +113,8 @@ export function PlotView({
     const { copyPlot } = await loadPart(importPlotCopy());
     const now = updateWindowTimes(given);
     const lines = linesWith(null);
-    // All values of a copy are from the same time.
+    // The chart is drawn again before it is copied, so that all values of the copy are from the
+    // same time.
     chart.current?.draw(contentOf(plot, lines, annotations, now, at_ms, null));
     return chart.current === null ? '' : copyPlot(format, chart.current, plot, lines, now);
   };
@@ -220,13 +221,14 @@ export function PlotView({
 }
 
 /**
- * Updates the times of the window, because the timeline may have moved them since the last frame.
+ * Returns a context with the current times of the timeline, which may have been moved in memory
+ * since the last frame.
  */
 function updateWindowTimes(context: PlotContext): PlotContext {
   return { ...context, window: { ...context.window, times_ms: context.timeline.times_ms } };
 }
 
-/** Returns the half of a chart that is under the dragged chart. */
+/** Returns whether a dragged chart is over the left or the right half of another chart. */
 function sideOf({ clientX, currentTarget }: DragEvent): 'before' | 'after' {
   const { left, width } = (currentTarget as Element).getBoundingClientRect();
   return clientX < left + width / 2 ? 'before' : 'after';
@@ -262,14 +264,14 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
   const [isOpen, setOpen] = useState(false);
   const [message, setMessage] = useState('');
   const run = async (name: string, menu: Element | null): Promise<void> => {
-    // Clearing the message first makes screen readers announce the same message again.
+    // The message is cleared first, so that screen readers announce the same message again.
     setMessage('');
     try {
       const answer = await actions[name]?.();
       setMessage(answer ?? '');
       if (answer === null) {
         setOpen(false);
-        // The chart may move in the next frame and lose the focus, so the focus is restored then.
+        // The chart may move in the next frame and lose the focus, so the focus is set after that.
         requestAnimationFrame(() => menu?.querySelector('summary')?.focus());
       }
     } catch (error) {
@@ -278,7 +280,7 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
   };
   const onOpen = (open: boolean): void => {
     // Browsers only allow access to the clipboard directly after a click, so the code must be
-    // loaded before.
+    // loaded before the click.
     importPlotCopy().catch(() => undefined);
     setOpen(open);
     setMessage('');

@@ -47,15 +47,19 @@ export interface ToolbarProps {
   onDone: () => void;
   draft: MarkDraft | null;
   onDraft: (draft: MarkDraft) => void;
-  /** Sends HTTP requests. Without it, no marks can be set and no earlier span can be shown. */
+  /**
+   * Sends HTTP requests. If it is missing, no marks can be set and no earlier span can be shown.
+   */
   request?: Request | undefined;
   readOnly?: boolean | undefined;
 }
 
 const HOUR_MS = 3_600_000;
-/** The suggested distances to the compared span. */
+/**
+ * The suggested distances between the displayed span and the earlier span that is compared with it.
+ */
 const COMPARE_DISTANCES_MS = [HOUR_MS, 24 * HOUR_MS, 7 * 24 * HOUR_MS];
-/** The maximum length of a mark's text, which the server enforces. */
+/** The maximum length of a mark's text. The server rejects longer texts. */
 const MAX_TEXT_LENGTH = 100;
 /** SVG paths in a square of 16 units. */
 const ICONS = {
@@ -98,7 +102,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
       {opened === id && <div>{content()}</div>}
     </Menu>
   );
-  /** Returns why nothing can be compared, or `undefined` if data may exist. */
+  /** Returns why there is nothing to compare at this distance, or `undefined` if data may exist. */
   const emptyReason = (compared_ms: number): string | undefined =>
     oldest_ms !== null && to_ms - compared_ms <= oldest_ms
       ? trans.__('The history starts at %1.', formatTimeWithDateUnlessToday(oldest_ms, now_ms))
@@ -267,7 +271,7 @@ function renderChips(label: string, children: ComponentChildren): ComponentChild
   );
 }
 
-/** Returns a button. `name` is its accessible name if the content is an icon. */
+/** Returns a button. If `content` is an icon, `name` is the button's accessible name. */
 function renderChip(
   content: ComponentChild,
   onClick: () => void,
@@ -334,7 +338,7 @@ function localTime(at_ms: number): string {
   return new Date(at_ms - zone_ms).toISOString().slice(0, 19);
 }
 
-/** A form that adds a mark to a time. All users of the server see the mark. */
+/** A form that adds a mark at the selected time. All users of the server see the mark. */
 function MarkForm({
   draft,
   onDraft,
@@ -345,7 +349,7 @@ function MarkForm({
   const [error, setError] = useState('');
   const [isSending, setSending] = useState(false);
   const at_ms = draft?.at_ms ?? 0;
-  // The next key presses are the text of the mark.
+  // The text field gets the focus, because the next key presses are the text of the mark.
   useLayoutEffect(() => input.current?.focus(), []);
   const send = async (): Promise<void> => {
     setSending(true);

@@ -9,7 +9,7 @@ import { notesAt, type Annotations } from './annotations';
 import { LegendName, Swatch } from './legend';
 import { earlierValue, pastRange, withValue, type PlotContext } from './plot-content';
 
-/** The widths in the style sheet, without and with ranges. */
+/** The tooltip's widths, as in the style sheet: without and with the ranges of mean values. */
 const WIDTH_PX = 200;
 const WIDE_PX = 290;
 const POINTER_DISTANCE_PX = 14;
@@ -30,7 +30,7 @@ export interface TooltipProps {
   plot: Plot;
   /** The drawn lines of the chart. */
   lines: readonly PlotLine[];
-  /** The line at the pointer. */
+  /** The ID of the line at the pointer. */
   near: string | null;
   chart: Chart | null;
   pointer: Pointer | null;

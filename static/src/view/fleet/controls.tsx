@@ -22,7 +22,7 @@ const LABELS = lazyTexts((): Record<FleetViewName, string> => ({
   events: trans.__('Events'),
 }));
 
-/** The orders of the map. Tables are sorted by their columns instead. */
+/** The sort orders of the map. Tables are sorted by clicks on their columns instead. */
 const SORTS = lazyTexts((): Partial<Record<SortKey, string>> => ({
   worst: trans.__('Worst first'),
   name: trans.__('By name'),
@@ -83,7 +83,7 @@ export function Controls(props: ControlsProps): ComponentChild {
             <select
               class="gpumon-fleet-select"
               aria-label={trans.__('Order')}
-              // An order that only exists in tables matches none of these.
+              // A sort order that only tables have is none of these options.
               value={key in SORTS() ? key : ''}
               onChange={({ currentTarget: { value } }) =>
                 change({ sort: { key: value as SortKey, reversed: false } })
@@ -109,7 +109,8 @@ export function Controls(props: ControlsProps): ComponentChild {
 
 function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
   const views = VIEWS.filter((view) => columns.byGpu || view !== 'gpus');
-  // The filter of another view, such as a user, would hide all free GPUs.
+  // The filter is cleared before free GPUs are shown, because a filter from another view, for
+  // example for a user, would hide all of them.
   const showView = (view: FleetViewName): void =>
     change(view === 'free' && shown.view !== 'free' ? { view, filter: '' } : { view });
   const tabs = useRef<HTMLDivElement>(null);
@@ -117,7 +118,7 @@ function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
   useLayoutEffect(() => {
     const chosen = tabs.current?.querySelector<HTMLElement>('[aria-selected=true]');
     if (chosen && tabs.current !== null) {
-      // `scrollIntoView` would also scroll the page.
+      // The tabs are scrolled by hand, because `scrollIntoView` would also scroll the page.
       const { offsetLeft, offsetWidth } = chosen;
       tabs.current.scrollLeft = offsetLeft + offsetWidth / 2 - tabs.current.clientWidth / 2;
     }
@@ -160,8 +161,8 @@ function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
 }
 
 /**
- * Marks the edges of a scrollable element beyond which there is more content, for the style sheet.
- * `content` identifies its content.
+ * Marks the edges of a scrollable element beyond which there is more content. The style sheet fades
+ * these edges. The edges are updated when `content` changes.
  */
 export function useFadedEdges(
   ref: { readonly current: HTMLElement | null },

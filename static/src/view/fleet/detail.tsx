@@ -37,7 +37,7 @@ export function Detail(scene: Scene): ComponentChild {
     row === null
       ? { text: trans.__('Point at a GPU for its details'), reason: '', level: 'none' }
       : stateText(columns, row);
-  // The state already shows that a held GPU is idle.
+  // If the state already shows that a held GPU is idle, the condition for this is omitted.
   const conditions = columns
     .conditionsOf(row ?? -1)
     .filter(({ kind }) => kind !== 'held_idle' || level !== 'notice')

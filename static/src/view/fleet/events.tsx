@@ -68,7 +68,7 @@ export function Events(scene: Scene): ComponentChild {
               cell: ({ node, gpu }) => {
                 const rest = gpu === null ? '' : ` / ${gpu}`;
                 const place = places.get(node);
-                // Nodes that no longer exist also have events.
+                // Events of nodes that no longer exist have no link.
                 return place === undefined
                   ? { content: <ShortenedName text={plainText(node, 120)} rest={rest} /> }
                   : nodeCell(scene, place, rest);

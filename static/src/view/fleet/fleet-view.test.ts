@@ -15,7 +15,7 @@ const addresses: string[] = [];
 let host: HTMLElement;
 let fleet: Fleet;
 let mounted: MountedFleet;
-/** Overrides the answers of the generated fleet. */
+/** If set, overrides the responses of the generated fleet. */
 let answer: ((url: URL) => Response | Promise<Response> | null) | null;
 let asked: string[];
 
@@ -479,7 +479,7 @@ describe('fleet status', () => {
     expect(readText('[data-testid=gpumon-fleet-status]')).toMatch(/^read at .*, updating$/);
     expect(isDisplayed('[data-testid=gpumon-fleet-notice]')).toBe(false);
     expect(readText('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
-    // Other requests would delay the fleet, so they wait for it.
+    // The other requests are sent only after the fleet has arrived, because they would delay it.
     expect(asked).toEqual(['api/v1/fleet?at_once=true', 'api/v1/fleet']);
     read(Response.json(fleet));
     await advanceTimers();
@@ -579,7 +579,7 @@ it('every text is translated', async () => {
     'Fleet',
     'Xid',
     'GPU-h',
-    // These are words of the filter.
+    // The next names are words of the filter.
     'memory>80GiB',
     'power<100W',
     ...['node', 'gpu', 'user', 'job', 'notebook', 'namespace', 'condition'].map(
@@ -587,7 +587,8 @@ it('every text is translated', async () => {
     ),
     ...fleet.gpus.models.map((model) => model.replace('NVIDIA ', '')),
   ]
-    // A name and the number at its end are separate elements.
+    // A displayed name and the number at its end are separate elements, so both forms of the name
+    // are needed.
     .flatMap((name) => [name, name.replace(/\d[\d.:_-]*$/, '')])
     .filter((name) => name !== '');
   for (const view of [

@@ -44,7 +44,7 @@ export interface FleetViewOptions {
 
 /** The minimum width for controls side by side, and for rows with a single line. */
 const WIDE_PX = 760;
-/** The minimum widths for details next to a view. Other views have no details. */
+/** The minimum widths at which details are shown next to a view. Other views have no details. */
 const DETAILS_PX: Partial<Record<FleetState['view'], number>> = {
   map: 940,
   nodes: 1600,
@@ -123,7 +123,8 @@ export class FleetView extends ComponentView {
             <Summary {...scene} />
             <Controls
               {...scene}
-              // Tables of current values only have a time range in the trends next to them.
+              // Tables of current values have a time range only for the trends, which are next to
+              // them on wide screens.
               hasRange={!['nodes', 'gpus', 'free'].includes(view) || isWide}
               onLeaveFilter={() => this.focusContent()}
             />
@@ -245,7 +246,10 @@ export class FleetView extends ComponentView {
     }
   }
 
-  /** Focuses the rows that match the filter, which may not be rendered yet. */
+  /**
+   * Focuses the rows that match the filter. The view is rendered first, because the rows may not be
+   * rendered yet.
+   */
   private focusContent(): void {
     this.render();
     const found = this.element.querySelector<HTMLElement>('.gpumon-fleet-main > [tabindex="0"]');
@@ -256,7 +260,7 @@ export class FleetView extends ComponentView {
     const top = this.scrollTo;
     this.scrollTo = null;
     if (top !== null) {
-      // The rows and the map only have their heights in the next frame.
+      // The rows and the map get their final heights only in the next frame.
       requestAnimationFrame(() => window.scrollTo({ top, behavior: 'instant' }));
     }
   }
@@ -300,7 +304,7 @@ function SelectedView(scene: Scene): ComponentChild {
       return <HeatMap {...scene} />;
     case 'nodes':
     case 'gpus':
-      // Some fleets only list nodes.
+      // If a fleet only lists nodes, the table of nodes is shown.
       return <RowTable {...scene} byNode={view === 'nodes' || !scene.columns.byGpu} />;
     case 'free':
       return <FreeView {...scene} />;
@@ -326,7 +330,10 @@ function rowIdOf(columns: Columns, row: number): RowId {
   return { node, gpu: columns.byGpu ? (columns.index[row] ?? 0) : null };
 }
 
-/** The text for screen readers: changes of the fleet's status, and results of key presses. */
+/**
+ * The text for screen readers, which announces changes of the fleet's status and results of key
+ * presses.
+ */
 class Announcements {
   text = '';
   private status: FleetStatus | null = null;
@@ -343,7 +350,7 @@ class Announcements {
     }
   }
 
-  /** Announces the number of matching GPUs; `null` without a filter. */
+  /** Announces the number of GPUs that match the filter; `null` if there is no filter. */
   announceMatches(gpus: number | null): void {
     if (gpus !== this.matches) {
       this.matches = gpus;
@@ -361,7 +368,7 @@ class Announcements {
     this.isSelectedByKeys = byKeys;
   }
 
-  /** Announces a row after it was selected by a key, but not when its values change. */
+  /** Announces a row that was selected by a key. Later changes of its values are not announced. */
   announceSelection(text: () => string): void {
     if (this.isSelectedByKeys) {
       this.isSelectedByKeys = false;

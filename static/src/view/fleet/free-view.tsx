@@ -163,7 +163,8 @@ function NumberField({
 }
 
 /**
- * Describes how many nodes have enough free GPUs. `unfiltered` is the number without the filter.
+ * Describes how many nodes have enough free GPUs. `unfiltered` is the number of such nodes when the
+ * filter is ignored.
  */
 function describeFreeNodes(found: number, unfiltered: number): string {
   if (found > 0) {

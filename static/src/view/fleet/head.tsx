@@ -155,7 +155,7 @@ export function statusText(status: FleetStatus, { answers, now_ms }: Scene): str
   }[status];
 }
 
-/** The maximum number of listed conditions, which are the most severe ones. */
+/** The maximum number of listed conditions. The most severe conditions are listed. */
 const MAX_CONCERNS = 12;
 
 interface TileProps {
@@ -163,16 +163,21 @@ interface TileProps {
   label: string;
   /** The value; `null` until it is known. */
   value: string | null;
-  /** The unit or the share. */
+  /** The text after the value: its unit, or its share of a total. */
   rest?: string | undefined;
   title?: string | null;
-  /** The filter word. A tile with a filter word is a button. */
+  /**
+   * The filter word that a click on the tile toggles. Only tiles with a filter word are buttons.
+   */
   word?: string;
   level?: Level;
   trend?: 'held' | 'power';
 }
 
-/** A line of numbers about the fleet. Numbers of GPUs are buttons that filter. */
+/**
+ * The fleet's most important numbers in one line. The numbers of GPUs are buttons that set a
+ * filter.
+ */
 export function Summary(scene: Scene): ComponentChild {
   const { all, isKnown, answers, shown, range, choose, columns } = scene;
   const { nodes, missing } = columns.fleet;
@@ -286,7 +291,10 @@ function countLostGpus({ states }: Sums): number {
   return (states.lost?.[0] ?? 0) + (states.unknown?.[0] ?? 0);
 }
 
-/** The conditions with their number of GPUs, as buttons that filter by condition. */
+/**
+ * Buttons for the conditions of GPUs. Each shows the number of GPUs with the condition and filters
+ * by it.
+ */
 export function Concerns(scene: Scene): ComponentChild {
   const { concerns, critical, columns, all, shown, choose } = scene;
   const list = useRef<HTMLUListElement>(null);

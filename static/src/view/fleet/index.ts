@@ -23,7 +23,7 @@ export interface FleetOptions {
   onAddress: (address: string) => void;
   /** Called before a node opens, which may replace the fleet. */
   onLeave?: () => void;
-  /** Called when the user must sign in first. */
+  /** Called when the server requires the user to sign in. */
   onRefused?: () => void;
 }
 
@@ -36,7 +36,7 @@ export interface MountedFleet {
   show: (address: string) => void;
   /** Scrolls to a position as soon as the content is loaded. */
   scrollTo: (top: number) => void;
-  /** Repeats all requests at once. */
+  /** Repeats all requests immediately. */
   retry: () => void;
   dispose: () => void;
 }

@@ -28,7 +28,7 @@ import { ShortenedName, type Scene } from './scene';
 import { meterCell, modelCell, nodeCell, stateCell, Table, textCell } from './table';
 import type { Cell, Column } from './table';
 
-/** A column of rows by index, with a cell for the sum of all rows. */
+/** A column whose rows are given by index. `sum` is the cell for the sum of all rows. */
 type SummedColumn = Column<number, SortKey> & { sum: Cell | string };
 
 /** A table of GPUs or nodes, with a row of sums. */
@@ -150,7 +150,7 @@ function readingCell(
     : { content: text, title };
 }
 
-/** Returns the sum without its limit, which is in the hover text. */
+/** Returns the sum in a short form without its limit. The limit is in the hover text. */
 function sumCell({ totals }: Scene, metric: NumericMetric): Cell {
   const text = totalText(totals, metric, { isShort: true });
   const title = totalText(totals, metric, { isShort: false });
@@ -159,7 +159,7 @@ function sumCell({ totals }: Scene, metric: NumericMetric): Cell {
     : { content: text, title };
 }
 
-/** Returns the first owner of the rows, and the number of further owners. */
+/** Returns a cell with the first owner of the rows and the number of further owners. */
 function holdersCell(columns: Columns, rows: readonly number[]): Cell {
   const places = new Set(rows.flatMap((row) => [...columns.ownersOf(row)]));
   const owners = [...places].flatMap((place) => columns.owner(place) ?? []).map(ownerText);
@@ -176,7 +176,10 @@ function describeIdle({ idle_s }: Columns, row: number): string {
   return trans.__('Idle %1', formatDuration((idle_s[row] ?? 0) * 1000));
 }
 
-/** Returns the worst state or condition of the rows, and how many rows have it. */
+/**
+ * Returns a cell with the worst state or condition of the rows, and the number of rows that have
+ * it.
+ */
 export function makeWorstCell(
   { columns, isNarrow }: Scene,
   rows: readonly number[],
@@ -193,7 +196,8 @@ export function makeWorstCell(
   const isState = worst === undefined || (!byNode && worst.kind === 'held_idle');
   if (state !== undefined && (gone.length > 0 || (isState && !byNode))) {
     const many = gone.length < rows.length ? gone.length : 1;
-    // Narrow screens have no room for the full text.
+    // On narrow screens, an idle row shows only its idle time, because there is no room for the
+    // full text.
     const isShort = isNarrow && columns.state[rows[0] ?? -1] === 'idle' && gone.length === 0;
     const text = isShort ? describeIdle(columns, rows[0] ?? -1) : state.text;
     return stateCell(text + times(many), state.level, state.reason);

@@ -11,9 +11,9 @@ import type { Fleet } from '../../wire';
 import type { Palette } from '../palette';
 
 export interface NodeOpener {
-  /** Returns the URL of a node's page. */
+  /** Returns the URL of the page of `node`. */
   hrefOf: (node: string) => string;
-  /** Opens a node, from where the user can return. */
+  /** Opens a node in a way that lets the user return to the fleet. */
   open: (node: string) => void;
 }
 
@@ -27,7 +27,7 @@ export interface Scene
   isKnown: boolean;
   answers: FleetAnswers;
   now_ms: number;
-  /** The time range as text. */
+  /** The selected time range as text for users. */
   range: string;
   palette: Palette;
   /** Whether table rows have two lines. */
@@ -37,7 +37,7 @@ export interface Scene
   pointed: number | null;
   opener: NodeOpener;
   change: (changes: Partial<FleetState>) => void;
-  /** Adds a word to the filter, or removes it. */
+  /** Adds a word to the filter, or removes it if the filter already contains it. */
   choose: (word: string) => void;
   /** Selects a row. If `byKeys` is set, the selection is announced. */
   select: (row: number | null, byKeys: boolean) => void;
@@ -68,7 +68,7 @@ export function deriveFromFilter(columns: Columns, order: Uint32Array, filter: s
     (node) => matches === null || columns.rowsOf(node).some((row) => matches[row] === 1),
   );
   return {
-    /** 1 for each matching row; `null` without a filter. */
+    /** An array with 1 for each matching row; `null` if there is no filter. */
     matches,
     /** The error messages about the filter. */
     mistakes,
@@ -134,9 +134,7 @@ export function NodeLink({
   );
 }
 
-/**
- * A name that is shortened if it is too long, except for the number at its end: `node-…0412 / 3`.
- */
+/** A name that is shortened if it is too long. The number at its end is kept: `node-…0412 / 3`. */
 export function ShortenedName({
   text,
   rest = '',
@@ -145,7 +143,8 @@ export function ShortenedName({
   rest?: string;
 }): ComponentChild {
   const [number = ''] = /\d[\d.:_-]{0,15}$/.exec(text) ?? [];
-  // `ch` is the width of a digit. Spaces and slashes are narrower.
+  // The unit `ch` is the width of a digit. The characters of `rest`, such as spaces and slashes,
+  // are narrower on average.
   const end_ch = number.length + 0.8 * rest.length;
   return (
     <span class="gpumon-fleet-name" style={{ '--_end': `${end_ch}ch` }}>

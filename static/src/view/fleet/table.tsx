@@ -12,12 +12,13 @@ import { describeClosedNode, ShortenedName, NodeLink, type Scene } from './scene
 const ROW_PX = { oneLine: 30, twoLines: 50 };
 const SENTENCES_PX = 46;
 /**
- * The number of rendered rows beyond the edges of the screen, so that fast scrolling shows no gaps.
+ * The number of rows beyond each edge of the screen that are also rendered, so that fast scrolling
+ * shows no gaps.
  */
 const OVERSCAN = 12;
-/** The step in which the range of rendered rows changes. */
+/** The number of rows by which the range of rendered rows moves at a time. */
 const ROW_STEP = 8;
-/** The number of rendered rows without layout, for example in a test. */
+/** The number of rows that are rendered if there is no layout, for example in a test. */
 const ROWS_WITHOUT_LAYOUT = 40;
 
 /** The content of a cell and the attributes of its element. */
@@ -28,7 +29,7 @@ export interface Cell {
 }
 
 export interface Column<Row, Key extends string = never> {
-  /** The order after a click on the header. Columns without it cannot be sorted. */
+  /** The sort order that a click on the header selects. Columns without `sort` cannot be sorted. */
   sort?: Key | undefined;
   label: string;
   /** The hover text of the header. */
@@ -38,12 +39,12 @@ export interface Column<Row, Key extends string = never> {
    * and long ones have their own line in rows with two lines.
    */
   kind?: 'number' | 'wide' | 'number-wide' | 'long';
-  /** The maximum width in pixels. Columns without it share the remaining width. */
+  /** The maximum width in pixels. Columns without `width` share the remaining width. */
   width?: number;
   cell: (row: Row) => Cell | string;
 }
 
-/** The texts around a table. */
+/** A table and the texts around it. */
 export interface ListingProps {
   class: string;
   title: string;
@@ -51,7 +52,7 @@ export interface ListingProps {
   isLoading: boolean;
   /** The text that replaces an empty table. */
   empty: string;
-  /** The table; `null` if it is empty. */
+  /** The table; `null` if it has no rows. */
   children: ComponentChild;
 }
 
@@ -79,10 +80,10 @@ export interface TableProps<Row, Key extends string> {
   onSort?: (key: Key) => void;
   /** The index of the selected row; -1 for none. */
   selected?: number;
-  /** Called when a row is selected. Without it, rows cannot be selected. */
+  /** Called when a row is selected. If it is missing, rows cannot be selected. */
   onSelect?: (row: Row | null) => void;
   onOpen?: (row: Row) => void;
-  /** The rows of sums, which stay below the other rows. */
+  /** The rows of sums, which are below all other rows and stay visible. */
   sums?: readonly (readonly (Cell | string)[])[];
 }
 
@@ -94,7 +95,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   const { id, columns, rows, sort, onSort, selected = -1, onSelect, onOpen, sums = [] } = props;
   const table = useRef<HTMLTableElement>(null);
   const mark = useRef<HTMLTableRowElement>(null);
-  /** The index to which a key moves the selection; -1 for none. */
+  /** The index of the row that a pressed key selects; -1 for none. */
   const wanted = useRef(-1);
   const { oneLine, twoLines } = ROW_PX;
   const wide_px = props.hasSentences === true ? SENTENCES_PX : oneLine;
@@ -118,7 +119,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   });
   useLayoutEffect(() => {
     const onScroll = (): void => update.current();
-    // Any parent of the table may scroll.
+    // The document is observed, because any parent of the table may scroll.
     document.addEventListener('scroll', onScroll, { capture: true, passive: true });
     window.addEventListener('resize', onScroll);
     return () => {
@@ -259,8 +260,8 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
 }
 
 /**
- * Returns the tracks of a CSS grid. Columns with a width shrink a little, and the others share the
- * remaining width.
+ * Returns the tracks of the table's CSS grid. Columns with a width may shrink a little; the other
+ * columns share the remaining width.
  */
 function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
   return columns
@@ -294,19 +295,22 @@ export function Sentence({ text }: { text: string }): ComponentChild {
   );
 }
 
-/** Returns a text, or a dash with the reason why it is missing. */
+/**
+ * Returns a cell with a text. If the text is `null`, the cell shows a dash, and `missing` is the
+ * reason.
+ */
 export function textCell(text: string | null, missing?: string): Cell {
   return text === null
     ? { content: DASH, title: missing ?? trans.__('no reading') }
     : { content: text, title: text };
 }
 
-/** Returns the model name of a GPU without its vendor. */
+/** Returns a cell with the model name of a GPU without its vendor. `before` precedes the name. */
 export function modelCell(model: string | null, before = ''): Cell {
   return { ...textCell(model && before + removeVendorName(model)), ...(model && { title: model }) };
 }
 
-/** Returns the name of a node, as a link if the node can be opened. */
+/** Returns a cell with the name of a node. The name is a link if the node can be opened. */
 export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
   const title = scene.columns.nodeNames[node] ?? '';
   const reason = describeClosedNode(scene.columns, node);
@@ -322,7 +326,7 @@ export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
   return { content, title };
 }
 
-/** Returns a state with the icon of its level. */
+/** Returns a cell with a state and the icon of its level. */
 export function stateCell(text: string, level: Level, title = ''): Cell {
   return { content: <State text={text} level={level} />, level, title: title || text };
 }
@@ -337,7 +341,10 @@ export function State({ text, level }: { text: string; level: string }): Compone
   );
 }
 
-/** Returns a value after a bar that shows its share. If the share is NaN, there is no bar. */
+/**
+ * Returns a cell with a value and a bar that shows its share. If the share is NaN, the bar is
+ * hidden.
+ */
 export function meterCell(text: string, share: number, color: string, title?: string): Cell {
   const content = (
     <span class="gpumon-table-measured">
@@ -348,7 +355,9 @@ export function meterCell(text: string, share: number, color: string, title?: st
   return { content, title };
 }
 
-/** A bar that shows a share from 0 to 1. If the share is NaN, the bar is empty. */
+/**
+ * A bar that shows a share from 0 to 1. If the share is NaN, the bar is hidden but keeps its space.
+ */
 export function Meter({ share, color }: { share: number; color: string }): ComponentChild {
   const style = { width: `${share * 100}%`, '--_color': `var(--gpumon-${color})` };
   return (

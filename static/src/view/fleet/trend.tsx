@@ -12,7 +12,7 @@ import { ChartCanvas } from '../chart-canvas';
 import { colorOf, type Palette } from '../palette';
 import type { Scene } from './scene';
 
-/** The number of steps from which a gap is left open. */
+/** If values are at least this many steps apart, the line has a gap between them. */
 const GAP_STEPS = 2.5;
 
 /** A reading over time. */
@@ -21,7 +21,7 @@ interface TrendKind {
   /** The field ID of the limit. */
   limit?: string;
   color: Color;
-  /** Returns the unit for the highest value. */
+  /** Returns the unit in which values up to `most` are shown. */
   unitFor: (most: number) => Unit;
 }
 
@@ -42,8 +42,8 @@ export const TRENDS = {
 } satisfies Record<string, TrendKind>;
 
 /**
- * A reading of all nodes or of one node over the selected time range. The space is reserved even if
- * there are no values.
+ * A reading over the selected time range, for all nodes or for one node. The space is reserved even
+ * if there are no values.
  */
 export function Trend({
   kind,

@@ -31,9 +31,9 @@ import type { FleetUsage } from '../../wire';
 import { ShortenedName, type Scene } from './scene';
 import { Listing, meterCell, Table, textCell, type Cell, type Column } from './table';
 
-/** The minimum age of the last usage for its time to be shown. */
+/** If the usage data end longer ago than this, the time of their end is shown. */
 const RECENT_MS = 120_000;
-/** The minimum share of unrecorded GPU time that is mentioned. */
+/** The share of the GPU time that must be unrecorded for a note about it to be shown. */
 const MIN_UNRECORDED_SHARE = 0.01;
 
 /** The usage of owners in the selected time range, and their current GPUs. */
@@ -81,7 +81,10 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
   );
 }
 
-/** Returns the columns of the table. `choose` shows the GPUs of an owner. */
+/**
+ * Returns the columns of the table. A click on an owner calls `choose` with the filter word for the
+ * owner's GPUs.
+ */
 function columnsFor(
   rows: readonly OwnerRow[],
   isOfJobs: boolean,
@@ -90,7 +93,7 @@ function columnsFor(
   const most = (valueOf: (row: OwnerRow) => number): number =>
     rows.reduce((highest, row) => Math.max(highest, valueOf(row) || 0), 0);
   const [gpu_s, joules] = [most((row) => row.gpu_s), most((row) => row.energy_joules)];
-  // Sums have no bar, because they exceed every owner's amount.
+  // Rows with sums have no bar, because a sum exceeds the amounts of all owners.
   const share = ({ word }: OwnerRow, value: number, of: number): number =>
     word === '' ? NaN : value / of;
   const many = (value: number): string => (value === 0 ? '' : formatCount(value));
@@ -179,7 +182,7 @@ function columnsFor(
   ];
 }
 
-/** Returns the name of an owner as a button, or the name of a sum as text. */
+/** Returns the name of an owner as a button. For a row of sums, returns the name as text. */
 function ownerCell({ name, word, gpus }: OwnerRow, choose: (word: string) => void): Cell | string {
   if (word === '') {
     return name;
@@ -226,11 +229,13 @@ function noteOf(
           formatCount(unlisted.owners),
         )
       : null,
-    // Jobs, notebooks and namespaces do not cover all of the users' GPUs.
+    // Unheld time is only shown for users, because jobs, notebooks and namespaces do not cover all
+    // GPUs that users hold.
     unheld_gpu_s === null || grouping !== 'users'
       ? null
       : trans.__('Held by nobody: %1 GPU-hours.', formatHours(unheld_gpu_s)),
-    // Small differences are due to clocks and the ends of readings.
+    // Small amounts are ignored, because they result from inaccurate clocks and from the first and
+    // last readings.
     grouping === 'users' && unrecorded_s > (MIN_UNRECORDED_SHARE * gpus * (to_ms - from_ms)) / 1000
       ? trans.__(
           'Not recorded: %1 of %2 GPU-hours.',

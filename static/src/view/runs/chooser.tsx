@@ -41,7 +41,7 @@ export function Chooser({
   const refusal = catalogue?.refusal ?? null;
   const count = catalogue?.entries.length ?? 0;
 
-  // Simulated GPUs do not exist for CUDA.
+  // Simulated GPUs cannot run CUDA code, so only the CPU is offered.
   const targets = listTargets(isSimulated ? [] : gpus);
   const target = targets.find(({ key }) => key === device) ?? targets[0];
   const canRun = (benchmark: Benchmark): boolean =>
@@ -141,7 +141,8 @@ export function Chooser({
         role="listbox"
         aria-label={trans.__('Benchmarks')}
         onDblClick={() => form.current?.requestSubmit()}
-        // The focus returns to the search field, so that its keys still work.
+        // After a click on the list, the focus returns to the search field, so that its keys still
+        // work.
         onPointerUp={() => search.current?.focus()}
       >
         {found.map(({ label, benchmarks }, place) => (

@@ -29,7 +29,10 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
   const search = useRef<HTMLInputElement>(null);
   const last = useRef<ComponentChild>(null);
 
-  /** Returns the server's answer. If the server refuses, shows the reason and returns `null`. */
+  /**
+   * Sends a request and returns the server's response. If the request fails, shows the reason and
+   * returns `null`.
+   */
   const ask = async (path: string, init?: RequestInit): Promise<unknown> => {
     const answer = await readJsonResponse(runner.request(path, init));
     setError(answer.why ?? '');
@@ -134,7 +137,9 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
   );
 }
 
-/** The header of the list of runs, with the comparison of two selected runs, and the export. */
+/**
+ * The header of the list of runs. It contains the comparison of two selected runs and the export.
+ */
 function Results({
   history,
   chosen,
@@ -191,7 +196,7 @@ const EXPORTS = [
   ['JSON', 'application/json', toJson],
 ] as const;
 
-/** Returns a function for screen reader announcements: runs that start, and how they end. */
+/** Returns a function that returns the text for screen readers when a run starts or ends. */
 function useAnnouncement(): (runs: readonly RunState[]) => string {
   const known = useRef(new Map<string, string>());
   const text = useRef('');

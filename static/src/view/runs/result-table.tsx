@@ -104,7 +104,7 @@ function Table({
   );
 }
 
-/** A workload with its data type, and its device if the table has several. */
+/** A workload with its data type. The device is added if the table has several devices. */
 function Workload({
   result: { id, dtype, device },
   withDevice,

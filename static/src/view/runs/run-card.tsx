@@ -25,7 +25,7 @@ import { SeverityIcon } from '../severity-icon';
 import { ReadingValue, type Freshness } from '../value';
 import { ResultTable } from './result-table';
 
-/** The displayed metrics of a GPU that runs a benchmark. */
+/** The metrics that are displayed for a GPU while it runs a benchmark. */
 const LIVE_METRICS = METRICS.filter(({ id }) =>
   ['utilization.gpu_percent', 'memory.used_bytes', 'power.draw_watts'].includes(id),
 );

@@ -11,7 +11,7 @@ import { makeHello, NOW } from '../../testing/frames';
 import { CATALOGUE, ITEMS, makeRunState, makeRequestMock } from '../../testing/runs';
 import { RunEntry } from '../run-entry';
 
-/** Texts from the server, and names. */
+/** Texts that the server sends, and names. They are the same in every language. */
 const DATA = [
   'triad',
   'CSV',

@@ -31,13 +31,19 @@ const DIRECTIONS: Partial<Record<string, Direction>> = {
   ArrowUp: 'up',
   ArrowDown: 'down',
 };
-/** The keys that move by ten rows of cells. */
+/** The keys that move the selection by ten rows of cells. */
 const PAGE_DIRECTIONS_BY_KEY: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
 const PAGE_ROWS = 10;
-/** The target height of the map, so that all cells are visible at once. */
+/**
+ * The limits of the map's target height. Within the target height, all cells are visible without
+ * scrolling.
+ */
 const MIN_HEIGHT_PX = 420;
 const MAX_HEIGHT_PX = 1000;
-/** The height of all elements above and below the map. */
+/**
+ * The height of all elements above and below the map, which is subtracted from the height of the
+ * window.
+ */
 const OTHER_CONTENT_PX = 340;
 const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
@@ -54,7 +60,8 @@ export function HeatMap(scene: Scene): ComponentChild {
       map.current === null
         ? undefined
         : observeWidth(map.current, (width_px) => {
-            // A hidden tab has no width, but it keeps its height.
+            // A hidden tab has a width of 0, but the map keeps its layout for the last visible
+            // width.
             if (width_px > 0) {
               setWidth(width_px);
             }

@@ -8,13 +8,13 @@ export interface MapNode {
 
 export interface Layout {
   nodes: readonly MapNode[];
-  /** The side length of a cell, and the gap between two cells of a node. */
+  /** The side length of a cell. `gap` is the gap between two cells of a node. */
   cell: number;
   gap: number;
-  /** The numbers of cells of a node in a row and in a column. */
+  /** The number of cells of a node in a row. `down` is the number in a column. */
   across: number;
   down: number;
-  /** The size of a node including the space around it. */
+  /** The width of a node, including the space around the node. */
   tileWidth: number;
   tileHeight: number;
   /** The height of the node's name; 0 if there is no room for it. */
@@ -34,10 +34,10 @@ export type Direction = 'left' | 'right' | 'up' | 'down';
 
 const MAX_CELL_PX = 26;
 const MIN_CELL_PX = 4;
-/** The minimum cell size for node names. */
+/** The minimum size of cells at which node names are shown. */
 const MIN_LABELED_PX = 17;
 const LABEL_PX = 15;
-/** The minimum width of node names, so that short names are not cut. */
+/** The minimum width reserved for the name of a node, so that short names are not cut. */
 const LABEL_WIDTH_PX = 92;
 
 /**
@@ -62,7 +62,10 @@ export function cornerOf(layout: Layout, { tile, slot }: CellPosition): [x: numb
   return [x, y];
 }
 
-/** Returns the cell at a position, including the gap after it, or `null` between nodes. */
+/**
+ * Returns the cell at a position, or `null` for a position between nodes. The gap after a cell
+ * counts as part of the cell.
+ */
 export function cellAt(layout: Layout, x: number, y: number): CellPosition | null {
   const { across, down, cell, gap, columns, tileWidth, tileHeight, label, nodes } = layout;
   const column = Math.floor(x / tileWidth);
@@ -75,7 +78,7 @@ export function cellAt(layout: Layout, x: number, y: number): CellPosition | nul
   return isInside && slot < (nodes[tile]?.rows.length ?? 0) ? { tile, slot } : null;
 }
 
-/** Returns the nearest cell in a direction, or the same cell if there is none. */
+/** Returns the nearest cell in a direction, or `from` if there is no cell in this direction. */
 export function findNeighbor(
   layout: Layout,
   from: CellPosition,
@@ -93,7 +96,7 @@ export function findNeighbor(
     }
     const tile = Math.floor(y / down) * columns + Math.floor(x / across);
     const slot = (y % down) * across + (x % across);
-    // Nodes with fewer GPUs than others have empty positions.
+    // A node that has fewer GPUs than others has positions without a cell, which are skipped.
     if (slot < (nodes[tile]?.rows.length ?? 0)) {
       return { tile, slot };
     }
@@ -110,7 +113,7 @@ function layoutWithCell(
   const across = most <= 4 ? most : most <= 8 ? 4 : 8;
   const down = Math.ceil(most / across);
   const label = cell >= MIN_LABELED_PX ? LABEL_PX : 0;
-  // If each node has one cell, the gap between nodes is the gap between cells.
+  // If each node has a single cell, nodes are only separated by the normal gap between cells.
   const apart = most === 1 && label === 0 ? gap : Math.max(3, Math.round(cell * 0.5));
   const tileWidth = Math.max(across * (cell + gap) - gap, label === 0 ? 0 : LABEL_WIDTH_PX) + apart;
   const tileHeight = down * (cell + gap) - gap + apart + label;

@@ -10,14 +10,17 @@ import { isNumeric, readingShare, type FleetMetric } from '../../../model/fleet/
 import { colorOf, type Palette } from '../../palette';
 import { cornerOf, type Layout } from './layout';
 
-/** The minimum size of cells with a frame, which would hide the color of smaller cells. */
+/** The minimum size of cells that get a frame. On smaller cells, a frame would hide the color. */
 const FRAMED_PX = 7;
 /** The opacity of GPUs that do not match the filter. */
 const OTHERS_OPACITY = 0.6;
 /** The number of distinguishable steps of the color scale. */
 export const STEPS = 20;
 
-/** The looks of cells, as numbers: the steps of the scale, followed by these. */
+/**
+ * The looks of cells as numbers. The numbers below `STEPS` are the steps of the color scale, and
+ * the numbers from `STEPS` on are these looks.
+ */
 export const LOOK = {
   missing: STEPS,
   unknown: STEPS + 1,
@@ -34,7 +37,10 @@ export const LOOK = {
 /** The colors of states in the style sheet. */
 export type StateColors = Record<'free' | 'idle' | 'busy', string>;
 
-/** Returns the colors of all steps, from the background to the metric's color and beyond it. */
+/**
+ * Returns the colors of all steps. They range from near the background to the metric's color, and
+ * then toward a lighter or darker color.
+ */
 export function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
   const color = isNumeric(metric) ? colorOf(palette, metric) : palette.muted;
   const [low, end, high] = isDark ? [16, '#ffffff', 42] : [14, '#0a0e1e', 45];
@@ -46,7 +52,7 @@ export function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boo
   });
 }
 
-/** Mixes a share of a color with another color. */
+/** Mixes `share_percent` percent of a color with another color. */
 function mix(color: string, share_percent: number, other: string): string {
   // oxlint-disable-next-line texts/translated -- This is CSS.
   return `color-mix(in srgb, ${color} ${share_percent}%, ${other})`;
@@ -82,7 +88,7 @@ export interface MapPicture {
   layout: Layout;
   /** The look of each row. */
   looks: Uint8Array;
-  /** 1 for each row that matches the filter; `null` without a filter. */
+  /** An array with 1 for each row that matches the filter; `null` if there is no filter. */
   shown: Uint8Array | null;
   /** Returns whether a row has a critical condition. */
   severe: (row: number) => boolean;
@@ -128,7 +134,10 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
 
 type Cells = readonly { x: number; y: number; row: number }[];
 
-/** Draws the cells of one look. The worse a state or condition, the more of the cell is filled. */
+/**
+ * Draws the cells of one look. The worse the state or condition is, the larger is the filled part
+ * of a cell.
+ */
 function paintLook(
   ctx: Context,
   picture: MapPicture,
@@ -173,7 +182,10 @@ function paintLook(
   }
 }
 
-/** Draws the frames of cells: around GPUs that match the filter, and in place of the other GPUs. */
+/**
+ * Draws frames. They surround the cells of GPUs that match the filter, and replace the cells of all
+ * other GPUs.
+ */
 function paintFrames(
   ctx: Context,
   { px }: MapPicture,
@@ -204,7 +216,9 @@ function paintCrosses(ctx: Context, { palette, px }: MapPicture, cells: Cells, s
   ctx.stroke();
 }
 
-/** Cuts the corner of GPUs with a critical condition, regardless of the cell's color. */
+/**
+ * Marks a corner of the cells of GPUs with a critical condition, whatever the color of the cell is.
+ */
 function paintCriticalCorners(
   ctx: Context,
   picture: MapPicture,
@@ -248,7 +262,7 @@ function paintNames(ctx: Context, { layout, palette, px, nameOf }: MapPicture): 
   });
 }
 
-/** Cuts the start of a name, because the names of nodes differ at their ends. */
+/** Shortens a name at its start, because the names of nodes differ at their ends. */
 function shortenToWidth(ctx: Context, name: string, room: number): string {
   if (ctx.measureText(name).width <= room) {
     return name;
