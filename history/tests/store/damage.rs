@@ -46,7 +46,7 @@ fn damaged_file_is_moved_aside_and_replaced() {
         (200..230).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
         let told = receive_message(&told);
         assert!(
-            told.contains("was damaged: it is kept as history.db.corrupt-"),
+            told.contains("was damaged: it was renamed to history.db.corrupt-"),
             "{damage}: {told}"
         );
         wait_until("it is written again", || {
@@ -207,7 +207,7 @@ fn file_with_damaged_page_is_replaced() {
             .recv_timeout(Duration::from_mins(1))
             .unwrap_or_else(|_| panic!("{name} is met by nobody"));
         assert!(
-            told.contains("was damaged: it is kept as history.db.corrupt-"),
+            told.contains("was damaged: it was renamed to history.db.corrupt-"),
             "{name}: {told}"
         );
         wait_until(&name, || {

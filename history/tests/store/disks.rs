@@ -210,7 +210,7 @@ fn history_is_readable_on_full_or_read_only_disk() {
     let folder = Path::new(FOLDER);
     for (at, words) in [
         (0, "the disk is full: free some space"),
-        (1, "it is read-only: name another directory"),
+        (1, "the directory is read-only: choose another"),
     ] {
         let (writer, _told) = start_writer(folder);
         let begun = at * 10;

@@ -101,7 +101,7 @@ fn second_process_does_not_write_to_directory() {
     let (third, told) = start_writer(folder.path());
     let told = receive_message(&told);
     assert!(
-        told.contains("the gpumon of another-machine writes") && told.contains("of this machine"),
+        told.contains("the gpumon on another-machine writes") && told.contains("of this machine"),
         "{told}"
     );
     assert!(third.open_reader().unwrap().is_none());

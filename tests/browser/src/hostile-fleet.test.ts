@@ -143,8 +143,8 @@ describe('hostile fleet', () => {
       for (const name of await nodes()) {
         await page.goto(`${server.url}nodes/${encodeURIComponent(name)}/`);
         await page
-          .getByText('no server of gpumon')
-          .or(page.getByText('is not understood'))
+          .getByText('is not a gpumon server')
+          .or(page.getByText('cannot be parsed'))
           .first()
           .waitFor();
         expect(await page.locator('img[src=x], [onerror]').count(), name).toBe(0);
