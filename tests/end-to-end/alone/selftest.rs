@@ -136,7 +136,10 @@ fn interrupted_selftest_prints_results_and_frees_memory() {
 fn untestable_gpu_is_refused_with_reason() {
     let machine = FakeMachine::new(ONE_GPU);
     for (place, words) in [
-        (r#""share":true"#, "needs the GPU alone"),
+        (
+            r#""share":true"#,
+            "a self-test cannot share the GPU: leave out --share",
+        ),
         (r#""backend":"cpu""#, "leave out --backend"),
     ] {
         let job = format!(r#"{{"kind":"selftest","where":{{{place}}}}}"#);
