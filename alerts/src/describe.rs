@@ -203,11 +203,11 @@ mod tests {
 
     #[test]
     fn rule_description_is_one_sentence() {
-        let told = |keys: &str| {
+        let reported = |keys: &str| {
             let text = format!("[[rule]]\nname = \"a\"\n{keys}");
             describe_check(&AlertRules::from_toml(&text, "f").unwrap().rules[0].check)
         };
-        let field = |id: &str, rest: &str| told(&format!("field = \"{id}\"\n{rest}"));
+        let field = |id: &str, rest: &str| reported(&format!("field = \"{id}\"\n{rest}"));
         assert_eq!(
             field("temperature.gpu_celsius", "above = 85\nfor = \"2m\""),
             "Temperature above 85 °C for 2 min"
@@ -227,15 +227,18 @@ mod tests {
             field("memory.used_bytes", "below = \"-1 GiB\"\nper = \"second\""),
             "Memory below -1.00 GiB per second"
         );
-        assert_eq!(told("absent = true\nfor = \"30s\""), "No response for 30 s");
+        assert_eq!(
+            reported("absent = true\nfor = \"30s\""),
+            "No response for 30 s"
+        );
         assert_eq!(
             field("host.memory.used_bytes", "absent = true"),
             "No reading of RAM"
         );
         assert_eq!(
-            told("condition = \"any\"\nmin_severity = \"critical\"\nfor = \"3h\""),
+            reported("condition = \"any\"\nmin_severity = \"critical\"\nfor = \"3h\""),
             "Any condition, critical or worse for 3.0 h"
         );
-        assert_eq!(told("condition = \"throttled\""), "Condition throttled");
+        assert_eq!(reported("condition = \"throttled\""), "Condition throttled");
     }
 }

@@ -383,9 +383,9 @@ mod tests {
             ("-L --source", "--source", "-L"),
         ] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let (told, left) = SourceArgs::split_words(&words);
+            let (reported, left) = SourceArgs::split_words(&words);
             assert_eq!(
-                (told.join(" ".as_ref()), left.join(" ".as_ref())),
+                (reported.join(" ".as_ref()), left.join(" ".as_ref())),
                 (own.into(), rest.into()),
                 "{line}"
             );

@@ -162,14 +162,14 @@ mod tests {
         let path = folder.path().join("token");
         let header = || read_bearer_header(&path).map(|value| value.to_str().unwrap().to_owned());
         assert!(header().unwrap_err().contains("cannot read"));
-        for (mode, told) in [
+        for (mode, reported) in [
             (0o644, Err("chmod 600")),
             (0o620, Err("chmod go-w")),
             (0o640, Ok("Bearer one")),
         ] {
             fs::write(&path, "one\n").unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            match told {
+            match reported {
                 Ok(value) => assert_eq!(header().unwrap(), value),
                 Err(cure) => assert!(header().unwrap_err().contains(cure)),
             }

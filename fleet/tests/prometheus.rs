@@ -367,7 +367,7 @@ async fn real_prometheus_provides_fleet_and_history() {
     }
 
     let events = reader.fetch_events(hour).await.unwrap();
-    let told: Vec<_> = events
+    let reported: Vec<_> = events
         .events
         .iter()
         .map(|it| (it.node.as_str(), it.gpu, it.kind, it.xid, it.count))
@@ -377,12 +377,12 @@ async fn real_prometheus_provides_fleet_and_history() {
         ("n1", Some(1), FleetEventKind::GpuNotResponding, None, 1),
         ("n2", None, FleetEventKind::NodeUnreachable, None, 1),
     ] {
-        assert!(told.contains(&event), "{event:?}: {told:?}");
+        assert!(reported.contains(&event), "{event:?}: {reported:?}");
     }
     assert_eq!(
-        (told.len(), events.state),
+        (reported.len(), events.state),
         (3, FleetState::Current),
-        "{told:?}"
+        "{reported:?}"
     );
     assert!(events.events.iter().all(|event| !event.lasts));
 

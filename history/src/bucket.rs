@@ -592,9 +592,10 @@ mod tests {
         buckets.push(&make_sample(3000, 1.0, &[1500]));
         assert_eq!(spans(&buckets, 0, 5000), [(900, Some(3000)), (1500, None)]);
         assert_eq!(spans(&buckets, 3500, 5000), [(1500, None)]);
-        let told = buckets.end().unwrap().conditions;
+        let reported = buckets.end().unwrap().conditions;
         assert_eq!(
-            told.iter()
+            reported
+                .iter()
                 .map(|span| (span.from_ms, span.to_ms))
                 .collect::<Vec<_>>(),
             [(900, Some(3000))]

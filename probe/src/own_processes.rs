@@ -254,15 +254,15 @@ mod tests {
         );
         gpus[0].processes = Reading::Now(vec![this, nobody.clone()]);
         assert!(own.fill(&mut gpus, PATIENCE));
-        let told = gpus[0].processes.value().unwrap();
+        let reported = gpus[0].processes.value().unwrap();
         assert!(
-            told[0]
+            reported[0]
                 .command
                 .value()
                 .is_some_and(|command| !command.is_empty())
         );
         assert_eq!(
-            (told[0].user.value(), &told[1]),
+            (reported[0].user.value(), &reported[1]),
             (Some(&own.user[0]), &nobody)
         );
     }
@@ -307,11 +307,12 @@ mod tests {
         let is_named = |own: &mut OwnProcessReader, what, user, name: &str| {
             let mut event = about(own, what, user);
             own.name_event_process(&mut event, PATIENCE);
-            let (EventKind::ProcessStarted(told) | EventKind::ProcessEnded(told)) = event.what
+            let (EventKind::ProcessStarted(reported) | EventKind::ProcessEnded(reported)) =
+                event.what
             else {
                 unreachable!()
             };
-            told.name == Reading::Now(name.to_owned())
+            reported.name == Reading::Now(name.to_owned())
         };
         // The check is repeated, because the process may not have started the interpreter yet.
         let begun = std::time::Instant::now();

@@ -64,7 +64,7 @@ def history(
 
 
 class Series:
-    """The values of one field, one for each time of the history; None where there was no reading."""
+    """The values of one field, for each time of the history; None without a reading."""
 
     def __init__(self, json: Json) -> None:
         #: The mean of each point; for counters and states the last value.

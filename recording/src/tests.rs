@@ -193,7 +193,7 @@ fn damage_makes_only_one_block_unreadable() {
     let mut errors = 0;
     while !player.is_over() {
         match player.step(true) {
-            Ok(told) => shown.extend(told),
+            Ok(reported) => shown.extend(reported),
             Err(_) => errors += 1,
         }
     }
@@ -450,15 +450,15 @@ fn seek_returns_past_records_before_sample() {
     let folder = tempfile::tempdir().unwrap();
     let mut player =
         Player::open(&write_recording(&folder, 2000, RotationLimits::default())).unwrap();
-    let told = player.seek_to_time(FIRST_MS + 1_500_400).unwrap();
-    let texts: Vec<_> = told
+    let reported = player.seek_to_time(FIRST_MS + 1_500_400).unwrap();
+    let texts: Vec<_> = reported
         .iter()
         .filter_map(|one| match one {
             PlayedItem::Record(text) => Some(text.as_str()),
             PlayedItem::Rewound => None,
         })
         .collect();
-    assert_eq!(told[0], PlayedItem::Rewound);
+    assert_eq!(reported[0], PlayedItem::Rewound);
     assert_eq!(texts[0], make_inventory_json());
     assert_eq!(*texts.last().unwrap(), make_sample_json(1500));
     let samples = texts.iter().filter(|text| text.contains("sample")).count();
@@ -476,9 +476,9 @@ fn seek_returns_past_records_before_sample() {
         (FIRST_MS + 1_500_000, FIRST_MS, FIRST_MS + 1_999_000)
     );
     player.start_at(FIRST_MS + 3_000);
-    let told = player.advance(Instant::now()).unwrap();
+    let reported = player.advance(Instant::now()).unwrap();
     assert!(
-        told.contains(&PlayedItem::Record(make_sample_json(3))),
+        reported.contains(&PlayedItem::Record(make_sample_json(3))),
         "it begins where it was told to"
     );
 }
@@ -501,8 +501,8 @@ fn past_records_include_those_of_previous_file() {
         player.recording().block_count() > last / 10 + 1,
         "files begin with blocks of their own"
     );
-    let told = player.seek_to_time(u64::MAX).unwrap();
-    let samples = told
+    let reported = player.seek_to_time(u64::MAX).unwrap();
+    let samples = reported
         .iter()
         .filter(|one| matches!(one, PlayedItem::Record(text) if text.contains("sample")))
         .count();

@@ -99,8 +99,8 @@ fn resolve_span(query: &HistoryQuery, now_ms: u64) -> Result<SpanRequest, String
     let wanted = match &query.metrics {
         None => MetricSelection::select_overview(),
         Some(ids) => {
-            let (wanted, told) = MetricSelection::parse_names(ids.split(','));
-            told?;
+            let (wanted, reported) = MetricSelection::parse_names(ids.split(','));
+            reported?;
             wanted
         }
     };

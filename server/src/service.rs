@@ -44,13 +44,13 @@ pub(crate) fn notify_stopping() {
 pub(crate) async fn report_status(hub: &Hub, connections: &ConnectionTable) {
     let watchdog = sd_notify::watchdog_enabled();
     let interval = watchdog.map_or(STATUS_INTERVAL, |limit| (limit / 3).min(STATUS_INTERVAL));
-    let (mut told, mut well_at) = (String::new(), Instant::now());
+    let (mut reported, mut well_at) = (String::new(), Instant::now());
     loop {
         let (collector, at_ms) = (hub.collector(), now_ms());
         let status = format_status(&collector, hub.gpus().len(), connections.count());
-        if told != status {
+        if reported != status {
             send_notification(&[NotifyState::Status(&status)]);
-            told = status;
+            reported = status;
         }
         if is_healthy(&collector, hub.is_fresh(at_ms)) {
             well_at = Instant::now();

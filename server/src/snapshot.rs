@@ -83,8 +83,8 @@ impl SnapshotQuery {
         let wanted = match &self.metrics {
             None => MetricSelection::select_gpu_charts(),
             Some(ids) => {
-                let (wanted, told) = MetricSelection::parse_names(ids.split(','));
-                told?;
+                let (wanted, reported) = MetricSelection::parse_names(ids.split(','));
+                reported?;
                 wanted
             }
         };

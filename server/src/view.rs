@@ -891,10 +891,10 @@ mod tests {
             gpu: None,
             what: EventKind::Xid(report),
         };
-        let told = serde_json::to_string(&view.filter_event(&xid).unwrap()).unwrap();
+        let reported = serde_json::to_string(&view.filter_event(&xid).unwrap()).unwrap();
         assert!(
-            told.contains("31") && !told.contains("secret.py") && !told.contains("pid"),
-            "{told}"
+            reported.contains("31") && !reported.contains("secret.py") && !reported.contains("pid"),
+            "{reported}"
         );
     }
 
@@ -931,10 +931,10 @@ mod tests {
             gpu: None,
             what: EventKind::AlertFiring(alert.clone()),
         };
-        let told = serde_json::to_string(&ana.filter_event(&event).unwrap()).unwrap();
+        let reported = serde_json::to_string(&ana.filter_event(&event).unwrap()).unwrap();
         assert!(
-            told.contains("hang") && !told.contains("secret.py"),
-            "{told}"
+            reported.contains("hang") && !reported.contains("secret.py"),
+            "{reported}"
         );
         let firing = vec![FiringAlert { gpu: None, alert }];
         assert!(
@@ -1016,10 +1016,13 @@ mod tests {
                 gpu: None,
                 what: EventKind::ConditionBegan(make_condition(kind.clone())),
             };
-            let told =
+            let reported =
                 serde_json::to_string(&View::Own(Some("ana".into())).filter_event(&event).unwrap())
                     .unwrap();
-            assert!(!told.contains("secret.py") && !told.contains('7'), "{told}");
+            assert!(
+                !reported.contains("secret.py") && !reported.contains('7'),
+                "{reported}"
+            );
             let mut own = make_condition(kind);
             View::Own(Some("ana".into())).conceal_condition(&mut own, &[1, 7]);
             assert_eq!(

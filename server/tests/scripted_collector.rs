@@ -166,9 +166,9 @@ fn write_records(path: &Path, records: &[Record]) {
         .iter()
         .map(|record| serde_json::to_string(record).unwrap() + "\n")
         .collect::<String>();
-    let beside = path.with_extension("part");
-    fs::write(&beside, lines).unwrap();
-    fs::rename(beside, path).unwrap();
+    let partial = path.with_extension("part");
+    fs::write(&partial, lines).unwrap();
+    fs::rename(partial, path).unwrap();
 }
 
 fn make_inventory(uuids: &[&str]) -> Record {

@@ -154,16 +154,16 @@ async fn alert_and_its_end_reach_clients_and_receivers() {
         "the command was notified of the alert and of its end",
         || read_notifications(&file).len() == 2,
     );
-    let mut told = read_notifications(&file);
+    let mut reported = read_notifications(&file);
     assert_eq!(
-        [&told[0]["what"], &told[1]["what"]],
+        [&reported[0]["what"], &reported[1]["what"]],
         ["alert_firing", "alert_resolved"]
     );
-    let host = told[0].as_object_mut().unwrap().remove("host");
+    let host = reported[0].as_object_mut().unwrap().remove("host");
     assert!(host.is_some_and(|host| host.as_str().is_some_and(|host| !host.is_empty())));
     let mut event = firing.clone();
     event.as_object_mut().unwrap().remove("type");
-    assert_eq!(told[0], event, "receivers get the event itself");
+    assert_eq!(reported[0], event, "receivers get the event itself");
     let posted: Vec<_> = (0..3)
         .map(|_| requests.recv_timeout(TEST_TIMEOUT).unwrap())
         .collect();
@@ -269,13 +269,13 @@ async fn changed_rules_are_reloaded_unless_invalid() {
     wait_for_condition("all receivers were notified", || {
         read_notifications(&file).len() == 3
     });
-    let told: Vec<_> = read_notifications(&file)
+    let reported: Vec<_> = read_notifications(&file)
         .iter()
         .map(|event| format!("{} {}", event["what"], event["rule"]))
         .collect();
     assert!(
-        told.contains(&"\"alert_firing\" \"warm\"".to_owned()),
-        "{told:?}"
+        reported.contains(&"\"alert_firing\" \"warm\"".to_owned()),
+        "{reported:?}"
     );
     assert_eq!(alert_status(&server)["error"], json!(null));
 }

@@ -361,12 +361,12 @@ fn doctor_and_server_report_gpu_below_baseline() {
     assert_eq!((warnings().len(), conditions()), (0, Vec::new()));
 
     run("--baseline");
-    let told = warnings();
+    let reported = warnings();
     assert!(
-        told.len() == 1
-            && told[0].contains("gpu 0")
-            && told[0].contains("below its baseline: copy (fp32)"),
-        "{told:?}"
+        reported.len() == 1
+            && reported[0].contains("gpu 0")
+            && reported[0].contains("below its baseline: copy (fp32)"),
+        "{reported:?}"
     );
     let [condition] = &conditions()[..] else {
         panic!("exactly one GPU must have a condition")
@@ -382,10 +382,10 @@ fn doctor_and_server_report_gpu_below_baseline() {
     );
 
     run("copy --save-baseline --size 1000");
-    let told = warnings();
+    let reported = warnings();
     assert!(
-        told.len() == 1 && told[0].contains("slower than GPUs of the same model"),
-        "{told:?}"
+        reported.len() == 1 && reported[0].contains("slower than GPUs of the same model"),
+        "{reported:?}"
     );
     assert_eq!(
         conditions(),

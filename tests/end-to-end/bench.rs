@@ -344,8 +344,8 @@ fn results_contain_nvml_readings_of_same_gpu() {
         "[[gpu]]\nindex = 1\nprofile = \"idle\"\npower_watts = 600\n[[gpu]]\nindex = \
          0\npower_watts = 100",
     );
-    let told = nvml.read_json();
-    let uuid = told["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
+    let reported = nvml.read_json();
+    let uuid = reported["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
     let cuda = FakeCuda::new(&format!("uuids = [\"{uuid}\"]\nkernel_ms = 60"));
     let command = cuda.gpumon_command_with(
         &nvml,

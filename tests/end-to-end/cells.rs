@@ -31,19 +31,24 @@ async fn reported_cell_reaches_clients_and_survives_restart() {
     let server = Server::start_with_fake(&fake, &arguments);
     let mut stream = server.open_stream().await;
     stream.next_frame_of_type("sample").await;
-    let told = make_cell_report(now_ms() - 100);
+    let reported = make_cell_report(now_ms() - 100);
     let answer = send_request(
         server.port,
         "POST /api/v1/cells",
         RUN_HEADERS,
-        &told.to_string(),
+        &reported.to_string(),
     );
     assert_eq!(answer.status, 201, "{}", answer.body);
     let event = stream.read_until(|frame| frame["what"] == "cell").await;
-    for (key, value) in told.as_object().unwrap() {
+    for (key, value) in reported.as_object().unwrap() {
         assert_eq!(&event[key], value, "{key}");
     }
-    let stranger = send_request(server.port, "POST /api/v1/cells", &[], &told.to_string());
+    let stranger = send_request(
+        server.port,
+        "POST /api/v1/cells",
+        &[],
+        &reported.to_string(),
+    );
     assert_eq!(
         stranger.status, 403,
         "pages of other origins cannot send the header: {}",

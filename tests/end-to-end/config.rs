@@ -295,15 +295,15 @@ fn sighup_reloads_settings_and_keeps_them_if_invalid() {
     )
     .unwrap();
     send_signal("-HUP", server.child.id());
-    let told = server.next_message();
+    let reported = server.next_message();
     assert!(
-        told.contains("settings reloaded: --interval-ms, --metrics-processes changed"),
-        "{told}"
+        reported.contains("settings reloaded: --interval-ms, --metrics-processes changed"),
+        "{reported}"
     );
-    let told = server.next_message();
+    let reported = server.next_message();
     assert!(
-        told.contains("settings that take effect at the next start: --procfs"),
-        "{told}"
+        reported.contains("settings that take effect at the next start: --procfs"),
+        "{reported}"
     );
     wait_for_condition("the server uses the new interval", || {
         sampling_interval_ms(&server) == 200
@@ -312,10 +312,11 @@ fn sighup_reloads_settings_and_keeps_them_if_invalid() {
 
     fs::write(user_settings_file(&fake), settings(500, "lisen = 1\n")).unwrap();
     send_signal("-HUP", server.child.id());
-    let told = server.next_message();
+    let reported = server.next_message();
     assert!(
-        told.contains("not reloaded") && told.contains("config.toml:4:1: unknown key `lisen`"),
-        "{told}"
+        reported.contains("not reloaded")
+            && reported.contains("config.toml:4:1: unknown key `lisen`"),
+        "{reported}"
     );
     assert_eq!(
         sampling_interval_ms(&server),
@@ -398,10 +399,10 @@ async fn sighup_adds_and_removes_public_origin() {
     )
     .unwrap();
     send_signal("-HUP", server.child.id());
-    let told = next_reload_message(&mut server);
+    let reported = next_reload_message(&mut server);
     assert!(
-        told.contains("settings reloaded: --public-origin changed"),
-        "{told}"
+        reported.contains("settings reloaded: --public-origin changed"),
+        "{reported}"
     );
     assert_eq!(
         (mark(), by_proxy(&server)),

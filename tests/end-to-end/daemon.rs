@@ -262,12 +262,12 @@ fn command_hidden_by_server_is_shown_if_readable() {
         ),
         &["--interval-ms", "200"],
     );
-    let told =
+    let reported =
         server.get("/api/v1/snapshot").json()["sample"]["gpus"][0]["processes"][0]["command"]
             .clone();
     let table = stdout_text(&command_without_library(&fake, &[]).output().unwrap());
     stranger.kill().unwrap();
     stranger.wait().unwrap();
-    assert_eq!(told["absent"], "hidden");
+    assert_eq!(reported["absent"], "hidden");
     assert!(table.contains("sleep 614"), "{table}");
 }

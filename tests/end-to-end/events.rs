@@ -249,12 +249,14 @@ pub(crate) fn underused_gpu_is_reported_with_both_percentages() {
     let records = fake.collect(&["--count", "64", "--interval-ms", "1000"]);
     let sample = records.last_record_of_type("sample");
     assert!(has_condition(sample, 0, "hardly_used") && !has_condition(sample, 1, "hardly_used"));
-    let told: Vec<_> = records
+    let reported: Vec<_> = records
         .records_of_type("event")
         .filter(|event| event["condition"] == "hardly_used")
         .collect();
-    let [told] = told[..] else { panic!("{told:?}") };
-    let text = told["text"].as_str().unwrap();
+    let [reported] = reported[..] else {
+        panic!("{reported:?}")
+    };
+    let text = reported["text"].as_str().unwrap();
     assert!(text.contains("100 %") && text.contains("10 %"), "{text}");
 }
 
@@ -279,18 +281,18 @@ pub(crate) fn suspected_hang_is_reported_without_false_alarms() {
         + &process(7, ended.id(), "");
     let records = FakeNvml::new(&scenario).collect(&["--count", "126", "--interval-ms", "1000"]);
     let sample = records.last_record_of_type("sample");
-    let is_told = |name: &str| {
+    let is_reported = |name: &str| {
         (0..8)
             .filter(|gpu| has_condition(sample, *gpu, name))
             .collect::<Vec<_>>()
     };
     // The program on GPU 3 is paused in a debugger. The one on GPU 6 is not.
     assert_eq!(sample["gpus"][3]["processes"][0]["traced"], true);
-    assert_eq!(is_told("suspected_hang"), [0, 1, 6]);
+    assert_eq!(is_reported("suspected_hang"), [0, 1, 6]);
     // In a container, gpumon cannot see whether a process has ended.
     let sees_all = fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
     let nobodys: &[usize] = if sees_all { &[5, 7] } else { &[5] };
-    assert_eq!(is_told("held_by_nobody"), nobodys);
+    assert_eq!(is_reported("held_by_nobody"), nobodys);
     drop(debugger);
     sleeper.kill().unwrap();
     for mut child in [sleeper, ended] {

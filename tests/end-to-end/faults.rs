@@ -345,10 +345,13 @@ async fn assert_collector_is_replaced_after(signal_name: &str, why: &str) {
     stream.next_frame_of_type("sample").await;
     let first = server.collector_pid().expect("a collector runs");
     send_signal(signal_name, first);
-    let told = stream
+    let reported = stream
         .read_until(|frame| frame["state"] == "restarting")
         .await;
-    assert!(told["message"].as_str().unwrap().contains(why), "{told}");
+    assert!(
+        reported["message"].as_str().unwrap().contains(why),
+        "{reported}"
+    );
     stream
         .read_until(|frame| frame["type"] == "collector" && frame["state"] == "running")
         .await;

@@ -148,8 +148,11 @@ fn backward_counters_cause_no_negative_rates() {
     let errors = |event: &&Value| {
         event["what"] == "ecc_errors" && event["at_ms"].as_u64().unwrap() < start_ms + 68_000
     };
-    let told: Vec<_> = records.records_of_type("event").filter(errors).collect();
-    assert!(told.is_empty(), "a decrease is not a new error: {told:?}");
+    let reported: Vec<_> = records.records_of_type("event").filter(errors).collect();
+    assert!(
+        reported.is_empty(),
+        "a decrease is not a new error: {reported:?}"
+    );
 }
 
 #[test]

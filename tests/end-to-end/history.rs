@@ -229,13 +229,13 @@ fn unusable_data_directory_only_disables_history_on_disk() {
     let folder = fake.path("file/history").to_str().unwrap().to_owned();
     let mut server = serve_with_history(&fake, &folder);
     // Alerts use the same folder, so the first message may be about alerts or about the history.
-    let told = loop {
+    let reported = loop {
         let message = server.next_message();
         if message.contains("the directory cannot be created") {
             break message;
         }
     };
-    assert!(told.contains("--data-dir"), "{told}");
+    assert!(reported.contains("--data-dir"), "{reported}");
     wait_for_condition("the server still has readings", || {
         server.get("/readyz").status == 200
     });

@@ -216,15 +216,15 @@ fn failing_hosts_do_not_block_others() {
         "gpumon[1-3],smi1,sim1,missing1,hang1,stuck1,babble1,die1,refuse1,stranger1,locked1",
     );
     let good = ["gpumon1", "gpumon2", "gpumon3", "sim1", "smi1"];
-    let told = wait_until_up(&server, &good);
+    let reported = wait_until_up(&server, &good);
     assert_eq!(
-        (&told["state"], &told["source"]["kind"]),
+        (&reported["state"], &reported["source"]["kind"]),
         (&"partial".into(), &"hosts".into())
     );
-    assert_eq!(told["gpus"]["node"].as_array().unwrap().len(), 9);
+    assert_eq!(reported["gpus"]["node"].as_array().unwrap().len(), 9);
     // The command did not wait for these hosts.
     for name in ["hang1", "stuck1"] {
-        assert_ne!(find_node(&told, name).1, "up");
+        assert_ne!(find_node(&reported, name).1, "up");
     }
     for (name, reason) in [
         (
@@ -259,8 +259,8 @@ fn failing_hosts_do_not_block_others() {
 async fn host_is_served_under_its_name() {
     let ssh = Sshd::start();
     let server = ssh.serve("gpumon1,smi1");
-    let told = wait_until_up(&server, &["gpumon1", "smi1"]);
-    assert_eq!(told["state"], "current");
+    let reported = wait_until_up(&server, &["gpumon1", "smi1"]);
+    assert_eq!(reported["state"], "current");
     let snapshot = server.get("/nodes/smi1/api/v1/snapshot").json();
     let gpu = &snapshot["sample"]["gpus"][0];
     assert_eq!(snapshot["inventory"]["gpus"][0]["name"], "NVIDIA H200");
@@ -439,9 +439,12 @@ fn table_lists_responding_hosts_and_leaves_no_processes() {
         .fleet_command("gpumon1,smi1,refuse1", &["--table"])
         .output()
         .unwrap();
-    let (told, said) = (stdout_text(&output), stderr_text(&output));
+    let (reported, said) = (stdout_text(&output), stderr_text(&output));
     assert!(output.status.success(), "{said}");
-    assert!(told.contains("gpumon1") && told.contains("H200"), "{told}");
+    assert!(
+        reported.contains("gpumon1") && reported.contains("H200"),
+        "{reported}"
+    );
     assert!(said.contains("refuse1: it refuses connections"), "{said}");
     ssh.assert_no_processes_are_left();
     let none = ssh.fleet_command("refuse1", &["--table"]).output().unwrap();

@@ -68,12 +68,15 @@ fn every_gpu_is_listed_with_peak_performance() {
 #[test]
 fn links_belong_to_gpu_with_same_uuid() {
     let nvml = FakeNvml::new("[[gpu]]\nindex = 1\nnvlinks = 18\nnvlinks_down = [3]");
-    let told = nvml.read_json();
-    let uuid = told["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
+    let reported = nvml.read_json();
+    let uuid = reported["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
     let cuda = FakeCuda::new(&format!("uuids = [\"{uuid}\"]"));
     let (code, lines, said) = run_json_lines(cuda.gpumon_command_with(&nvml, &["info", "--json"]));
     assert_eq!(code, Some(0), "{said}");
-    let (board, gpu) = (&told["inventory"]["gpus"][1]["board"], &lines[0]["gpus"][0]);
+    let (board, gpu) = (
+        &reported["inventory"]["gpus"][1]["board"],
+        &lines[0]["gpus"][0],
+    );
     let linked = &gpu["links"];
     assert_eq!(gpu["uuid"], uuid);
     assert!(linked["pcie_generation"].is_u64(), "{linked}");

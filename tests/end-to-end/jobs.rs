@@ -214,16 +214,16 @@ fn refusing_kubelet_is_reported_once() {
             socket.to_str().unwrap(),
         ],
     );
-    let told = loop {
+    let reported = loop {
         let message = server.next_message();
         if message.contains("kubelet") {
             break message;
         }
     };
     assert!(
-        told.contains("gRPC status 8: rejected by rate limit")
-            && told.contains("--kubelet-socket none"),
-        "{told}"
+        reported.contains("gRPC status 8: rejected by rate limit")
+            && reported.contains("--kubelet-socket none"),
+        "{reported}"
     );
     wait_for_condition("the server still has readings", || {
         server.get("/readyz").status == 200

@@ -312,17 +312,17 @@ fn joined_server_shows_shared_and_local_marks() {
     if !geteuid().is_root() {
         return;
     }
-    let told = |server: &Server, text: &str| {
+    let reported = |server: &Server, text: &str| {
         server
             .get("/api/v1/history")
             .body
             .contains(&format!(r#""text":"{text}""#))
     };
     wait_for_condition("both marks are in the history", || {
-        told(&ana, "of all") && told(&ana, "own")
+        reported(&ana, "of all") && reported(&ana, "own")
     });
     assert!(
-        !told(&service, "own"),
+        !reported(&service, "own"),
         "the mark of a user must not reach the service"
     );
 }
@@ -467,13 +467,13 @@ while part := client.recv(65536):
     sys.stdout.buffer.write(part)";
     curl.args(["-c", script, socket.to_str().unwrap()]);
     set_user(&mut curl, OTHER_UID);
-    let told = String::from_utf8(curl.output().unwrap().stdout).unwrap();
+    let reported = String::from_utf8(curl.output().unwrap().stdout).unwrap();
     assert!(
-        told.contains("200 OK") && told.contains("\"sample\""),
-        "{told}"
+        reported.contains("200 OK") && reported.contains("\"sample\""),
+        "{reported}"
     );
     drop(service);
-    assert!(!geteuid().is_root() || !told.contains(SECRET_ARGUMENT));
+    assert!(!geteuid().is_root() || !reported.contains(SECRET_ARGUMENT));
 }
 
 #[test]
@@ -620,7 +620,7 @@ async fn alerts_of_service_reach_clients_of_joined_servers() {
         ana.get("/readyz").body.contains("joined")
     });
     let mut stream = ana.open_stream().await;
-    let told = |frame: &Value| {
+    let reported = |frame: &Value| {
         let firing = if frame["type"] == "hello" {
             &frame["alerts"]
         } else {
@@ -628,7 +628,7 @@ async fn alerts_of_service_reach_clients_of_joined_servers() {
         };
         firing[0]["rule"] == "memory"
     };
-    stream.read_until(told).await;
+    stream.read_until(reported).await;
     assert_eq!(
         ana.get("/api/v1/alerts").json()["rules"],
         json!([]),

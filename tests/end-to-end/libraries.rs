@@ -112,15 +112,15 @@ pub(crate) async fn server_uses_library_installed_after_start() {
     fs::rename(&library, &elsewhere).unwrap();
     let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
     let mut stream = server.open_stream().await;
-    let told = stream
+    let reported = stream
         .read_until(|frame| frame["state"] == "unavailable")
         .await;
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .unwrap()
             .contains("libnvidia-ml.so.1"),
-        "{told}"
+        "{reported}"
     );
     assert_eq!(
         (server.get("/healthz").status, server.get("/readyz").status),

@@ -43,18 +43,18 @@ async fn mark_reaches_all_clients_and_is_stored() {
         (stdout_text(&output), stderr_text(&output)),
         (String::new(), String::new())
     );
-    let told = stream.read_until(|frame| frame["what"] == "mark").await;
+    let reported = stream.read_until(|frame| frame["what"] == "mark").await;
     assert_eq!(
-        (&told["type"], &told["text"], &told["gpu"]),
+        (&reported["type"], &reported["text"], &reported["gpu"]),
         (&json!("event"), &json!("epoch 3\u{fffd}[31m"), &json!(null))
     );
-    let at_ms = told["at_ms"].as_u64().unwrap();
-    assert!((before_ms..=now_ms()).contains(&at_ms), "{told}");
+    let at_ms = reported["at_ms"].as_u64().unwrap();
+    assert!((before_ms..=now_ms()).contains(&at_ms), "{reported}");
     let user = std::process::Command::new("id")
         .arg("-un")
         .output()
         .unwrap();
-    assert_eq!(told["user"], stdout_text(&user).trim());
+    assert_eq!(reported["user"], stdout_text(&user).trim());
 
     // New clients receive marks in the order of their times.
     let earlier = post_mark(

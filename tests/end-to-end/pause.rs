@@ -41,13 +41,16 @@ async fn pause_ends_collector_and_notifies_clients() {
         !std::path::Path::new(&format!("/proc/{collector}")).exists(),
         "the collector must end before the command does"
     );
-    let told = stream
+    let reported = stream
         .read_until(|frame| frame["type"] == "collector")
         .await;
-    assert_eq!(told["state"], "paused");
+    assert_eq!(reported["state"], "paused");
     assert!(
-        told["message"].as_str().unwrap().contains("gpumon resume"),
-        "{told}"
+        reported["message"]
+            .as_str()
+            .unwrap()
+            .contains("gpumon resume"),
+        "{reported}"
     );
     assert_eq!(
         run_command(&fake, &["pause"]),

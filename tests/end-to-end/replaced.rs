@@ -21,7 +21,7 @@ async fn run_with_fault(fault: &str) -> (Value, Value) {
     let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
     let mut stream = server.open_stream().await;
     let before = stream.read_until(is_healthy_sample).await;
-    let told = stream
+    let reported = stream
         .read_until(|frame| frame["type"] == "collector" && frame["state"] != "running")
         .await;
     let snapshot = server.get("/api/v1/snapshot").json();
@@ -45,7 +45,7 @@ async fn run_with_fault(fault: &str) -> (Value, Value) {
     let oldest = hello["history"]["times_ms"][0].as_u64().unwrap();
     assert!(
         oldest
-            <= told["at_ms"]
+            <= reported["at_ms"]
                 .as_u64()
                 .unwrap_or(u64::MAX)
                 .min(after["at_ms"].as_u64().unwrap())
@@ -55,30 +55,30 @@ async fn run_with_fault(fault: &str) -> (Value, Value) {
         oldest <= begun + 1000,
         "the history from before is kept: it starts at {oldest}, and a sample was at {begun}"
     );
-    (told, after)
+    (reported, after)
 }
 
 /// The server retries every fifteen seconds.
 pub(crate) async fn upgraded_driver_is_read_by_new_collector() {
-    let (told, _) = run_with_fault("kind = \"mismatch\"\nto_s = 5\n").await;
+    let (reported, _) = run_with_fault("kind = \"mismatch\"\nto_s = 5\n").await;
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .unwrap()
             .contains("different versions"),
-        "{told}"
+        "{reported}"
     );
 }
 
 #[tokio::test]
 async fn crashing_library_only_ends_collector() {
-    let (told, after) =
+    let (reported, after) =
         run_with_fault("kind = \"crash\"\ngpu = 1\ncall = \"nvmlDeviceGetPowerUsage\"\nto_s = 3\n")
             .await;
-    assert_eq!(told["state"], "restarting");
+    assert_eq!(reported["state"], "restarting");
     assert!(
-        told["message"].as_str().unwrap().contains("signal: 6"),
-        "{told}"
+        reported["message"].as_str().unwrap().contains("signal: 6"),
+        "{reported}"
     );
     assert!(after["gpus"][1]["power"]["draw_watts"].is_number());
 }

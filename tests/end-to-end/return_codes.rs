@@ -150,16 +150,16 @@ fn check_functions(
         )
     });
     let run = collect_records(&(full_scenario() + &faults.collect::<String>()), samples);
-    let (expected, told) = (whole.gpu_identities(), run.gpu_identities());
+    let (expected, reported) = (whole.gpu_identities(), run.gpu_identities());
     let mut complaints = Vec::new();
-    if told.len() != MAX_GPUS {
-        complaints.push(format!("{code}: {} GPUs", told.len()));
+    if reported.len() != MAX_GPUS {
+        complaints.push(format!("{code}: {} GPUs", reported.len()));
     }
     for (gpu, function) in functions.iter().enumerate() {
         let mut complain =
             |what: String| complaints.push(format!("{function} returns {code}: {what}"));
         let nameless = ["nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2"].contains(function);
-        if told[gpu]
+        if reported[gpu]
             != (
                 expected[gpu].0,
                 expected[gpu].1.clone().filter(|_| !nameless),
@@ -167,7 +167,7 @@ fn check_functions(
         {
             complain(format!(
                 "it is {:?} instead of {:?}",
-                told[gpu], expected[gpu]
+                reported[gpu], expected[gpu]
             ));
         }
         let state = match (*function, code) {

@@ -610,13 +610,13 @@ fn history_without_server_is_refused_with_reason() {
         "{wrong}"
     );
     measuring.send(&json!({ "began": 1 }));
-    let told = measuring.read_until(|line| line["remark"].is_string());
+    let reported = measuring.read_until(|line| line["remark"].is_string());
     assert!(
-        told["remark"]
+        reported["remark"]
             .as_str()
             .unwrap()
             .contains("unknown field `began`"),
-        "{told}"
+        "{reported}"
     );
     measuring.send(&json!({ "stream": 200 }));
     let [first, second] = [0; 2].map(|_| {

@@ -218,13 +218,13 @@ async fn run_is_reported_from_start_to_end() {
         .next_frame()
         .await
         .unwrap();
-    let told = hello["events"]
+    let reported = hello["events"]
         .as_array()
         .unwrap()
         .iter()
         .filter_map(|event| event["what"].as_str());
     assert_eq!(
-        told.filter(|what| what.starts_with("run_")).count(),
+        reported.filter(|what| what.starts_with("run_")).count(),
         3,
         "{}",
         hello["events"]

@@ -39,7 +39,7 @@ impl ServiceManager {
 
     #[track_caller]
     fn wait_for_message(&self, words: &str) -> String {
-        let (begun, mut told) = (Instant::now(), String::new());
+        let (begun, mut reported) = (Instant::now(), String::new());
         while begun.elapsed() < TEST_TIMEOUT {
             let Some(message) = self.next_message() else {
                 continue;
@@ -47,9 +47,9 @@ impl ServiceManager {
             if message.contains(words) {
                 return message;
             }
-            told += &message;
+            reported += &message;
         }
-        panic!("{words:?} was not sent, but {told:?}");
+        panic!("{words:?} was not sent, but {reported:?}");
     }
 }
 

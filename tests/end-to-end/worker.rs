@@ -438,11 +438,11 @@ fn server_is_notified_of_run_without_delays() {
     let (nvml, cuda) = make_occupied_gpu("");
     let listener = UnixListener::bind(nvml.control_path()).unwrap();
     let server = thread::spawn(move || {
-        let mut told = String::new();
+        let mut reported = String::new();
         let (mut stream, _) = listener.accept().unwrap();
         // The stream ends with the request, because the client does not wait for the answer.
-        stream.read_to_string(&mut told).unwrap();
-        (listener, told)
+        stream.read_to_string(&mut reported).unwrap();
+        (listener, reported)
     });
     let run = [
         "bench",
@@ -460,8 +460,8 @@ fn server_is_notified_of_run_without_delays() {
             .code(),
         Some(0)
     );
-    let (_listener, told) = server.join().unwrap();
-    let (head, body) = told.split_once("\r\n\r\n").unwrap();
+    let (_listener, reported) = server.join().unwrap();
+    let (head, body) = reported.split_once("\r\n\r\n").unwrap();
     assert!(
         head.starts_with("POST /api/v1/runs/announced HTTP/1.1\r\n")
             && head.contains("\r\nX-Gpumon-Run: "),
@@ -479,11 +479,11 @@ fn server_is_notified_of_run_without_delays() {
     assert_eq!(
         (reports.first(), reports.last()),
         (Some(&"begun"), Some(&"ended")),
-        "{told}"
+        "{reported}"
     );
     assert!(
         reports.contains(&"result") && body.ends_with("0\r\n\r\n"),
-        "{told}"
+        "{reported}"
     );
     // The server still listens, but reads nothing.
     let begun = Instant::now();

@@ -82,7 +82,8 @@ class Magics(StandInTest):
         for _ in range(30):
             self.kernel.run_cell("1")
         elapsed, computed = (
-            [1000 * seconds for seconds in of] for of in zip(*eval(self.kernel.run_cell("times").result))
+            [1000 * seconds for seconds in of]
+            for of in zip(*eval(self.kernel.run_cell("times").result))
         )
         self.assertGreater(len(elapsed), 50)
         # The limit is for both hooks of a cell together. It applies to their computing time, and to
@@ -138,7 +139,8 @@ class Magics(StandInTest):
 
     def test_unknown_argument_is_refused(self) -> None:
         self.assertRegex(
-            self.kernel.run_cell("%gpu onn").printed, "^UsageError: %gpu has no argument 'onn': %gpu"
+            self.kernel.run_cell("%gpu onn").printed,
+            "^UsageError: %gpu has no argument 'onn': %gpu",
         )
 
     def test_missing_gpus_are_reported_with_reason(self) -> None:

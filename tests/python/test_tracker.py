@@ -38,7 +38,8 @@ class Trackers(StandInTest):
         (warning,) = caught.warnings
         self.assertRegex(
             str(warning.message),
-            "^UnreachableTracker cannot log .*: ConnectionError: no route to host. The run continues",
+            "^UnreachableTracker cannot log .*: ConnectionError: no route to host. "
+            "The run continues",
         )
         self.assertEqual(warning.filename, __file__)
 

@@ -158,7 +158,7 @@ def print_cost(load, server, seconds):
 
 
 def measure_peers(load):
-    """Measures all other monitors at the same time. Each is a process of its own that mostly waits."""
+    """Measures all other monitors at the same time. Each is a process that mostly waits."""
     if not shutil.which("nvidia-smi"):
         print("  nvidia-smi is not installed", flush=True)
         return

@@ -101,7 +101,7 @@ pub(crate) fn measure_runs(
     }
     tell(MeasureProgress::Phase(Phase::Measuring));
     let begun = Instant::now();
-    let mut told = begun;
+    let mut reported = begun;
     let (mut samples, mut times) = (Vec::new(), Vec::new());
     loop {
         if interrupted.load(Relaxed) {
@@ -110,8 +110,8 @@ pub(crate) fn measure_runs(
         let sample = work.run()?;
         samples.push(sample);
         times.push(sample.device_us.unwrap_or(sample.host_us));
-        if told.elapsed() >= PROGRESS_INTERVAL {
-            told = Instant::now();
+        if reported.elapsed() >= PROGRESS_INTERVAL {
+            reported = Instant::now();
             tell(MeasureProgress::Share(completed_share(
                 times.len(),
                 begun.elapsed(),

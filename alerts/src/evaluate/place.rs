@@ -102,11 +102,11 @@ impl TargetState {
                 .max_by_key(|(_, told_ms)| *told_ms)
                 .map(|(alert, _)| alert)
         };
-        let told = self
+        let notified = self
             .told
             .iter()
             .map(|(name, (_, told_ms))| (name.as_str(), *told_ms));
-        Some((self.firing.as_ref().or_else(newest)?, told))
+        Some((self.firing.as_ref().or_else(newest)?, notified))
     }
 
     /// Returns `true` if the alert is about a different GPU from the one that has the target's
@@ -208,7 +208,7 @@ impl TargetState {
             rule.repeat_ms
                 .is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
         };
-        let is_told = |name: &&String| {
+        let is_notified = |name: &&String| {
             self.told
                 .get(*name)
                 .is_some_and(|(_, told_ms)| !is_due(*told_ms))
@@ -216,7 +216,7 @@ impl TargetState {
         let due: Vec<String> = rule
             .notify
             .iter()
-            .filter(|name| !is_told(name))
+            .filter(|name| !is_notified(name))
             .cloned()
             .collect();
         outcome.add_notification(now_ms, firing, AlertStatus::Firing, &due);
@@ -240,9 +240,9 @@ impl TargetState {
     /// Adds a notification that the alert is resolved, for every receiver that was notified of the
     /// alert.
     fn notify_resolved(&mut self, now_ms: u64, outcome: &mut EvaluationOutcome) {
-        let told = std::mem::take(&mut self.told);
-        let receivers: Vec<String> = told.keys().cloned().collect();
-        if let Some((alert, _)) = told.into_values().max_by_key(|(_, told_ms)| *told_ms) {
+        let notified = std::mem::take(&mut self.told);
+        let receivers: Vec<String> = notified.keys().cloned().collect();
+        if let Some((alert, _)) = notified.into_values().max_by_key(|(_, told_ms)| *told_ms) {
             outcome.add_notification(now_ms, &alert, AlertStatus::Resolved, &receivers);
         }
     }

@@ -484,7 +484,7 @@ fn restart_neither_repeats_nor_forgets_notifications() {
         timeline.evaluator.restore(saved.clone());
         timeline
     };
-    let told =
+    let reported =
         |timeline: &mut TestTimeline| (timeline.take_events(), timeline.take_notifications());
 
     let mut timeline = restarted(&rules);
@@ -493,7 +493,7 @@ fn restart_neither_repeats_nor_forgets_notifications() {
         .advance_with_gpu(30, set_celsius(82.0))
         .advance_with_gpu(20, set_celsius(95.0));
     assert_eq!(
-        told(&mut timeline),
+        reported(&mut timeline),
         (vec![], vec![]),
         "it fires as before, also between its thresholds"
     );
@@ -507,7 +507,7 @@ fn restart_neither_repeats_nor_forgets_notifications() {
         .advance_without_samples(5, false)
         .advance_with_gpu(20, set_celsius(40.0));
     assert_eq!(
-        told(&mut timeline),
+        reported(&mut timeline),
         (vec!["76 -a 0".into()], vec!["76 -a log".into()]),
         "it ended meanwhile"
     );
@@ -539,7 +539,7 @@ fn restart_neither_repeats_nor_forgets_notifications() {
     let mut timeline = TestTimeline::new(&rules);
     timeline.evaluator.restore(unsent);
     timeline.advance_with_gpu(5, set_celsius(95.0));
-    assert_eq!(told(&mut timeline), (vec![], vec!["1 +a log".into()]));
+    assert_eq!(reported(&mut timeline), (vec![], vec!["1 +a log".into()]));
     before.advance_with_gpu(20, set_celsius(40.0));
     let unsent = SavedAlert::merge_saved_alerts(&saved, before.evaluator.saved_alerts(), &waits);
     assert_eq!(
@@ -549,7 +549,7 @@ fn restart_neither_repeats_nor_forgets_notifications() {
     let mut timeline = TestTimeline::new(&rules);
     timeline.evaluator.restore(unsent);
     timeline.advance_with_gpu(5, set_celsius(40.0));
-    assert_eq!(told(&mut timeline), (vec![], vec!["1 -a log".into()]));
+    assert_eq!(reported(&mut timeline), (vec![], vec!["1 -a log".into()]));
 }
 
 #[test]

@@ -83,9 +83,9 @@ const COLUMNS: [Column; 6] = [
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 pub(crate) fn run(args: &UsageArgs) -> Result {
-    let beside = TimeReference::from_now(now_ms());
+    let reference = TimeReference::from_now(now_ms());
     let UsageAnswer { json, usage, span } =
-        UsageAnswer::new(&args.past, args.since, args.until, &beside)?;
+        UsageAnswer::new(&args.past, args.since, args.until, &reference)?;
     if args.json {
         // Printing the raw reply keeps fields that a newer server adds.
         return print_raw(&format!("{}\n", json.trim()));
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result {
     print(&format_report(
         &usage,
         span.as_ref(),
-        &beside.zone,
+        &reference.zone,
         terminal_columns(),
     ))
 }
@@ -117,10 +117,10 @@ impl UsageAnswer {
         past: &PastArgs,
         since: Option<TypedTime>,
         until: Option<TypedTime>,
-        beside: &TimeReference,
+        reference: &TimeReference,
     ) -> Result<Self> {
         let has_span = since.is_some() || until.is_some();
-        let span = TypedTimeSpan::new(since, until).resolve(beside);
+        let span = TypedTimeSpan::new(since, until).resolve(reference);
         let span = if has_span {
             Some(span.map_err(|why| usage!(why))?)
         } else {
@@ -130,8 +130,8 @@ impl UsageAnswer {
         let usage: Usage = serde_json::from_str(&json)
             .context("the server runs another version of gpumon; restart it")?;
         if span.is_some() || usage.oldest_ms.is_some() {
-            let end_ms = span.as_ref().map_or(beside.end_ms, |span| span.end);
-            check_usage_is_recorded(&usage, end_ms, past.describe_fix(), &beside.zone)?;
+            let end_ms = span.as_ref().map_or(reference.end_ms, |span| span.end);
+            check_usage_is_recorded(&usage, end_ms, past.describe_fix(), &reference.zone)?;
         }
         Ok(Self { json, usage, span })
     }

@@ -208,29 +208,29 @@ fn check_mistakes<'a>(
             || is_screen && table == "top"
             || of_table.any(|key| arguments.iter().any(|arg| key.matches_argument(arg)))
     };
-    let (mut told, mut refused) = (Vec::new(), Vec::new());
+    let (mut reported, mut refused) = (Vec::new(), Vec::new());
     for file in unreadable
         .iter()
         .filter(|file| !(is_live && file.can_be_created()))
     {
         if is_screen && !file.is_named {
-            told.push(file.to_string());
+            reported.push(file.to_string());
         } else {
             refused.push(file.to_string());
         }
     }
     for mistake in mistakes {
         match mistake.table {
-            Some("top") if is_screen => told.push(mistake.error.to_string()),
+            Some("top") if is_screen => reported.push(mistake.error.to_string()),
             Some(table) if !uses(table) => {}
             // A screen need not show a fleet, so a mistake in the fleet's settings becomes a
             // remark.
-            Some("fleet") if is_live => told.push(mistake.error.to_string()),
+            Some("fleet") if is_live => reported.push(mistake.error.to_string()),
             _ => refused.push(mistake.error.to_string()),
         }
     }
     if refused.is_empty() {
-        Ok(told)
+        Ok(reported)
     } else {
         Err(Refusal::Settings(refused))
     }

@@ -86,7 +86,7 @@ mod tests {
         let mut page = Roff::new();
         add_smi_sections(&mut page);
         let text = page.render();
-        for told in [
+        for reported in [
             ".SH \"ARGUMENTS OF NVIDIA-SMI\"",
             "\\fB\\-q\\fR, \\fB\\-\\-query\\fR\n",
             "\\fB\\-d\\fR, \\fB\\-\\-display\\fR \\fIVALUE\\fR",
@@ -97,7 +97,7 @@ mod tests {
             ".SH \"FIELDS OF --query-gpu\"",
             "\\fBclocks.current.graphics, clocks.gr\\fR",
         ] {
-            assert!(text.contains(told), "{told} is not in\n{text}");
+            assert!(text.contains(reported), "{reported} is not in\n{text}");
         }
         assert!(
             !text.contains("\\fB\\-\\-power\\-limit"),

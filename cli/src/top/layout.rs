@@ -61,8 +61,8 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
     left.height -= 1;
     let gpus = wishes.gpus.max(1) as u16;
     let most = (left.height * 2 / 5).max(1);
-    let beside = gpus.div_ceil(most).min(screen.width / MIN_GPU_WIDTH).max(1);
-    let gpu_lines = gpus.div_ceil(beside).min(most);
+    let columns = gpus.div_ceil(most).min(screen.width / MIN_GPU_WIDTH).max(1);
+    let gpu_lines = gpus.div_ceil(columns).min(most);
     let has_totals = wishes.gpus > 1 && left.height >= MIN_HEIGHT_WITH_TOTALS;
     let gpu_area = take_lines(&mut left, gpu_lines);
     let totals = take_lines(&mut left, u16::from(has_totals));
@@ -83,7 +83,7 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
     };
     let view_lines = left.height - processes;
     let view = take_lines(&mut left, view_lines);
-    let gpu_columns = beside;
+    let gpu_columns = columns;
     let lacking = wanted.saturating_sub(left.height);
     let processes = left;
     Some(Areas {

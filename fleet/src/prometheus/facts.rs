@@ -67,7 +67,7 @@ pub(super) fn read_facts(
     node_label: Option<&str>,
 ) -> QueryFacts {
     let mut interner = Interner::new(node_label);
-    let mut told = QueryFacts {
+    let mut reported = QueryFacts {
         all: Vec::with_capacity(answer.rows.len()),
         ..QueryFacts::default()
     };
@@ -91,17 +91,17 @@ pub(super) fn read_facts(
             let first = jobs_of_gpus
                 .entry((Arc::clone(&fact.target), fact.gpu))
                 .or_insert(name);
-            told.is_doubled |= *first != name;
+            reported.is_doubled |= *first != name;
         }
         if job != name && of != QueryName::Up {
             name.clone_into(&mut job);
-            if !job.is_empty() && told.jobs.len() < MAX_JOBS {
-                told.jobs.insert(job.clone());
+            if !job.is_empty() && reported.jobs.len() < MAX_JOBS {
+                reported.jobs.insert(job.clone());
             }
         }
-        told.all.push(fact);
+        reported.all.push(fact);
     }
-    told
+    reported
 }
 
 fn read_fact(of: QueryName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Fact> {

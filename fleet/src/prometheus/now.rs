@@ -201,7 +201,7 @@ impl NowReader {
         if assembled.is_dcgm_covered {
             (known.families.renamed, known.families.old) = (false, false);
         }
-        let told = FleetContext {
+        let context = FleetContext {
             nodes: Arc::new(assembled.nodes),
             pods: Arc::new(assembled.pods),
             families: known.families,
@@ -212,7 +212,7 @@ impl NowReader {
         *self
             .told
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = told;
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = context;
         Ok((assembled.fleet, period))
     }
 

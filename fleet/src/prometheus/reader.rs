@@ -192,10 +192,10 @@ impl PrometheusReader {
             };
             Arc::clone(readers.entry(node.to_owned()).or_insert_with(new))
         };
-        let told = self
+        let reported = self
             .read_current_fleet(&self.nodes.find_slot(node.to_owned()), &reader)
             .await;
-        Ok(Arc::new(extract_node(&told, node)))
+        Ok(Arc::new(extract_node(&reported, node)))
     }
 }
 
@@ -216,7 +216,8 @@ impl FleetReader for PrometheusReader {
         Box::pin(async move {
             let source = &self.source;
             let empty = || usage::empty_usage(source, range);
-            let read = |told, before| usage::read_usage(Arc::clone(source), told, range, before);
+            let read =
+                |reported, before| usage::read_usage(Arc::clone(source), reported, range, before);
             Ok(self.read_span(&self.usage, range, empty, read).await)
         })
     }
@@ -225,7 +226,8 @@ impl FleetReader for PrometheusReader {
         Box::pin(async move {
             let source = &self.source;
             let empty = || events::empty_events(source, range);
-            let read = |told, before| events::read_events(Arc::clone(source), told, range, before);
+            let read =
+                |reported, before| events::read_events(Arc::clone(source), reported, range, before);
             Ok(self.read_span(&self.events, range, empty, read).await)
         })
     }
@@ -243,8 +245,8 @@ impl FleetReader for PrometheusReader {
                 None => None,
             };
             let empty = || history::empty_history(name.clone());
-            let read = |told, before| {
-                history::read_history(Arc::clone(&self.source), told, (range, node), before)
+            let read = |reported, before| {
+                history::read_history(Arc::clone(&self.source), reported, (range, node), before)
             };
             let key = (range, name.clone());
             Ok(self.read_span(&self.history, key, empty, read).await)

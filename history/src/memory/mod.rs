@@ -700,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn late_bucket_is_merged_even_if_block_is_full() {
+    fn late_bucket_is_merged_into_full_block() {
         for count in 1..=40 {
             let mut tier = MemoryTier::default();
             (1..=count).for_each(|at| tier.push(make_bucket(at * 10_000)));

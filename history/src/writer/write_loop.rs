@@ -170,13 +170,13 @@ impl WriterThread {
         let problem = done
             .err()
             .map(|failure| self.describe_problem(&failure.to_string()));
-        let told = {
+        let reported = {
             let mut status = self.lock_status();
             status.is_readable = self.is_readable;
             std::mem::replace(&mut status.problem, problem.clone())
         };
-        match (&problem, told) {
-            (Some(problem), told) if told.as_ref() != Some(problem) => (self.tell)(problem),
+        match (&problem, reported) {
+            (Some(problem), reported) if reported.as_ref() != Some(problem) => (self.tell)(problem),
             (None, Some(_)) => {
                 (self.tell)(&format!(
                     "history is written to {} again",

@@ -42,12 +42,12 @@ fn damaged_file_is_moved_aside_and_replaced() {
             bytes[8192..middle].fill(0xa5);
         }
         fs::write(&file, &bytes).unwrap();
-        let (writer, told) = start_writer(folder.path());
+        let (writer, reported) = start_writer(folder.path());
         (200..230).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
-        let told = receive_message(&told);
+        let reported = receive_message(&reported);
         assert!(
-            told.contains("was damaged: it was renamed to history.db.corrupt-"),
-            "{damage}: {told}"
+            reported.contains("was damaged: it was renamed to history.db.corrupt-"),
+            "{damage}: {reported}"
         );
         wait_until("it is written again", || {
             writer.status().problem.is_none() && writer.status().is_readable
@@ -164,7 +164,7 @@ fn file_with_damaged_page_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::copy(whole.path().join(FILE_NAME), folder.path().join(FILE_NAME)).unwrap();
         overwrite_pages(folder.path(), [page as u64].into_iter());
-        let (writer, told) = start_writer(folder.path());
+        let (writer, reported) = start_writer(folder.path());
         let run = Run {
             run: "another".to_owned(),
             kind: RunKind::Bench,
@@ -203,12 +203,12 @@ fn file_with_damaged_page_is_replaced() {
             writer.report_read_error(&reader, &error);
         }
         drop(reader);
-        let told = told
+        let reported = reported
             .recv_timeout(Duration::from_mins(1))
             .unwrap_or_else(|_| panic!("{name} is met by nobody"));
         assert!(
-            told.contains("was damaged: it was renamed to history.db.corrupt-"),
-            "{name}: {told}"
+            reported.contains("was damaged: it was renamed to history.db.corrupt-"),
+            "{name}: {reported}"
         );
         wait_until(&name, || {
             writer
@@ -227,7 +227,7 @@ fn readable_rows_are_copied_to_new_file() {
     write_hours(folder.path(), first);
     let pages = fs::metadata(folder.path().join(FILE_NAME)).unwrap().len() / 8192;
     overwrite_pages(folder.path(), (1..8).map(|part| pages * part / 8));
-    let (writer, told) = start_writer(folder.path());
+    let (writer, reported) = start_writer(folder.path());
     (first..first + second)
         .for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
     wait_until("what is new is written", || {
@@ -243,13 +243,13 @@ fn readable_rows_are_copied_to_new_file() {
         writer.report_read_error(&reader, &error);
     }
     drop(reader);
-    let told: Vec<_> = std::iter::repeat_with(|| receive_message(&told))
+    let reported: Vec<_> = std::iter::repeat_with(|| receive_message(&reported))
         .take(2)
         .collect();
     assert!(
-        told[0].contains("was damaged")
-            && told[1].contains("could be read and were copied to history.db"),
-        "{told:?}"
+        reported[0].contains("was damaged")
+            && reported[1].contains("could be read and were copied to history.db"),
+        "{reported:?}"
     );
     writer.end();
     let database = Connection::open(folder.path().join(FILE_NAME)).unwrap();

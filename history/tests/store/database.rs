@@ -35,7 +35,7 @@ const SIZE_LIMIT: u64 = 1 << 30;
 const FIRST_MS: u64 = 1_800_000_000_000;
 
 fn start_writer(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     let settings = WriterSettings {
         folder: folder.to_owned(),
         size_bytes: SIZE_LIMIT,
@@ -47,12 +47,12 @@ fn start_writer(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
         move |problem| drop(tell.send(problem.to_owned())),
     )
     .unwrap();
-    (writer, told)
+    (writer, reported)
 }
 
 /// Writes `buckets` and ends the writer.
 fn write_buckets(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
-    let (writer, told) = start_writer(folder);
+    let (writer, reported) = start_writer(folder);
     for bucket in buckets {
         let end_ms = bucket.at_ms + BUCKET_MS;
         writer.add_bucket(bucket);
@@ -63,7 +63,10 @@ fn write_buckets(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
         }
     }
     writer.end();
-    assert_eq!(told.try_iter().collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(
+        reported.try_iter().collect::<Vec<_>>(),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -334,11 +337,11 @@ fn newer_or_foreign_database_is_not_changed() {
             .execute_batch(sql)
             .unwrap();
         let before = fs::read(folder.path().join(FILE_NAME)).unwrap();
-        let (writer, told) = start_writer(folder.path());
-        let told = told.recv_timeout(Duration::from_mins(1)).unwrap();
+        let (writer, reported) = start_writer(folder.path());
+        let reported = reported.recv_timeout(Duration::from_mins(1)).unwrap();
         assert!(
-            told.contains(words) && told.contains("another directory"),
-            "{told}"
+            reported.contains(words) && reported.contains("another directory"),
+            "{reported}"
         );
         assert!(writer.open_reader().unwrap().is_none());
         writer.add_bucket(make_bucket(FIRST_MS, 1));

@@ -152,7 +152,7 @@ fn full_disk_is_reported_and_loses_nothing() {
         return;
     }
     let folder = Path::new(FOLDER);
-    let (writer, told) = start_writer(folder);
+    let (writer, reported) = start_writer(folder);
     add_buckets(&writer, 0..20);
     wait_until("it is written", || {
         writer.status().written_ms == FIRST_MS + 20 * BUCKET_MS
@@ -164,7 +164,7 @@ fn full_disk_is_reported_and_loses_nothing() {
         add_buckets(&writer, end..end + 1);
         end += 1;
         sleep(Duration::from_millis(5));
-        if let Ok(problem) = told.try_recv() {
+        if let Ok(problem) = reported.try_recv() {
             break problem;
         }
         assert!(end < 4000, "the disk is never full");
@@ -177,7 +177,7 @@ fn full_disk_is_reported_and_loses_nothing() {
     let begun = Instant::now();
     add_buckets(&writer, end..end + 100);
     assert!(begun.elapsed() < Duration::from_mins(1));
-    assert_eq!(told.try_iter().count(), 0);
+    assert_eq!(reported.try_iter().count(), 0);
     let on_disk = writer.status().written_ms;
     let known = list_written_buckets(&writer.open_reader().unwrap().expect("it can still be read"));
     assert_eq!(
@@ -191,7 +191,7 @@ fn full_disk_is_reported_and_loses_nothing() {
         writer.status().written_ms == FIRST_MS + (end + 100) * BUCKET_MS
     });
     assert_eq!(
-        receive_message(&told),
+        receive_message(&reported),
         format!("history is written to {FOLDER} again")
     );
     let database = Database::open_to_read(folder).unwrap();
@@ -203,8 +203,8 @@ fn full_disk_is_reported_and_loses_nothing() {
 }
 
 #[test]
-fn history_is_readable_on_full_or_read_only_disk() {
-    if run_in_namespace("disks::history_is_readable_on_full_or_read_only_disk") {
+fn history_is_readable_on_unwritable_disk() {
+    if run_in_namespace("disks::history_is_readable_on_unwritable_disk") {
         return;
     }
     let folder = Path::new(FOLDER);
@@ -236,7 +236,7 @@ fn history_is_readable_on_full_or_read_only_disk() {
         let known: Vec<_> = (0..=at).flat_map(|at| at * 10..at * 10 + 6).collect();
         for folder in [folder, &killed] {
             let (hand_over, restored) = mpsc::channel();
-            let (tell, told) = mpsc::channel();
+            let (tell, reported) = mpsc::channel();
             let settings = WriterSettings {
                 folder: folder.to_owned(),
                 size_bytes: 1 << 30,
@@ -250,7 +250,7 @@ fn history_is_readable_on_full_or_read_only_disk() {
                 .unwrap_or_else(|_| {
                     panic!(
                         "what was in {what} is not handed over: {:?}",
-                        told.try_iter().collect::<Vec<_>>()
+                        reported.try_iter().collect::<Vec<_>>()
                     )
                 });
             wait_until("it can be read", || writer.status().is_readable);
@@ -265,13 +265,15 @@ fn history_is_readable_on_full_or_read_only_disk() {
                 "{what}"
             );
             // On a full disk, the existing files may still have room for some buckets.
-            let told = (begun + 6..begun + 300).find_map(|at| {
+            let reported = (begun + 6..begun + 300).find_map(|at| {
                 add_buckets(&writer, at..at + 1);
-                told.recv_timeout(Duration::from_millis(20)).ok()
+                reported.recv_timeout(Duration::from_millis(20)).ok()
             });
             assert!(
-                told.as_ref().is_some_and(|told| told.contains(words)),
-                "{what}: {told:?}"
+                reported
+                    .as_ref()
+                    .is_some_and(|reported| reported.contains(words)),
+                "{what}: {reported:?}"
             );
             assert!(writer.status().is_readable);
         }
@@ -291,8 +293,8 @@ fn readings_are_written_after_disk_becomes_writable() {
     let folder = Path::new(FOLDER);
     fs::create_dir(folder).unwrap();
     remount_disk("ro");
-    let (writer, told) = start_writer(folder);
-    let problem = receive_message(&told);
+    let (writer, reported) = start_writer(folder);
+    let problem = receive_message(&reported);
     assert!(
         problem.contains("the directory is read-only: choose another with --data-dir"),
         "{problem}"

@@ -28,8 +28,8 @@ fn hours_of_buckets_are_written_after_disk_fault() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("history");
     fs::write(&own, "in the place of the directory").unwrap();
-    let (writer, told) = start_writer(&own);
-    assert!(receive_message(&told).contains("the directory cannot be created"));
+    let (writer, reported) = start_writer(&own);
+    assert!(receive_message(&reported).contains("the directory cannot be created"));
     let (hours, reach) = (2400, REACH_MS / BUCKET_MS);
     (0..hours).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 1)));
     let mark = |at_ms| Event {
@@ -87,22 +87,23 @@ fn second_process_does_not_write_to_directory() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _told) = start_writer(folder.path());
     wait_until("the first opens it", || first.status().is_readable);
-    let (second, told) = start_writer(folder.path());
-    let told = receive_message(&told);
+    let (second, reported) = start_writer(folder.path());
+    let reported = receive_message(&reported);
     assert!(
-        told.contains("another gpumon writes its history there")
-            && told.contains("kept in memory for 6 hours"),
-        "{told}"
+        reported.contains("another gpumon writes its history there")
+            && reported.contains("kept in memory for 6 hours"),
+        "{reported}"
     );
     // Another machine's history must not be read through a network file system.
     let lock = folder.path().join("history.lock");
     let own = fs::read(&lock).unwrap();
     fs::write(&lock, "another-machine").unwrap();
-    let (third, told) = start_writer(folder.path());
-    let told = receive_message(&told);
+    let (third, reported) = start_writer(folder.path());
+    let reported = receive_message(&reported);
     assert!(
-        told.contains("the gpumon on another-machine writes") && told.contains("of this machine"),
-        "{told}"
+        reported.contains("the gpumon on another-machine writes")
+            && reported.contains("of this machine"),
+        "{reported}"
     );
     assert!(third.open_reader().unwrap().is_none());
     fs::write(&lock, own).unwrap();
@@ -130,8 +131,8 @@ fn new_writer_of_directory_duplicates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _told) = start_writer(folder.path());
     wait_until("the first opens it", || first.status().is_readable);
-    let (second, told) = start_writer(folder.path());
-    assert!(receive_message(&told).contains("another gpumon writes its history there"));
+    let (second, reported) = start_writer(folder.path());
+    assert!(receive_message(&reported).contains("another gpumon writes its history there"));
     let of_gpu = |at_ms| Event {
         at_ms,
         gpu: None,
@@ -196,7 +197,7 @@ fn new_writer_of_directory_duplicates_nothing() {
 #[test]
 fn condition_continues_after_disk_fault() {
     let folder = tempfile::tempdir().unwrap();
-    let (writer, told) = start_writer(folder.path());
+    let (writer, reported) = start_writer(folder.path());
     writer.add_bucket(Bucket {
         conditions: vec![make_condition(FIRST_MS)],
         ..make_bucket(FIRST_MS, 1)
@@ -208,7 +209,7 @@ fn condition_continues_after_disk_fault() {
         .execute_batch("ALTER TABLE gpu_10s RENAME TO elsewhere")
         .unwrap();
     writer.add_bucket(make_bucket(FIRST_MS + BUCKET_MS, 1));
-    assert!(receive_message(&told).contains("no such table"));
+    assert!(receive_message(&reported).contains("no such table"));
     other
         .execute_batch("ALTER TABLE elsewhere RENAME TO gpu_10s")
         .unwrap();
@@ -238,19 +239,19 @@ fn condition_continues_after_disk_fault() {
 fn unusable_directory_is_reported_with_cure() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
-    let (_writer, told) = start_writer(&folder.path().join("file/history"));
-    let told = receive_message(&told);
+    let (_writer, reported) = start_writer(&folder.path().join("file/history"));
+    let reported = receive_message(&reported);
     assert!(
-        told.contains("the directory cannot be created") && told.contains("--data-dir"),
-        "{told}"
+        reported.contains("the directory cannot be created") && reported.contains("--data-dir"),
+        "{reported}"
     );
     // Root can write to every directory, so root cannot run this check.
     if !geteuid().is_root() {
         let closed = folder.path().join("closed");
         fs::create_dir(&closed).unwrap();
         fs::set_permissions(&closed, Permissions::from_mode(0o500)).unwrap();
-        let (_writer, told) = start_writer(&closed);
-        assert!(receive_message(&told).contains("check owner and permissions"));
+        let (_writer, reported) = start_writer(&closed);
+        assert!(receive_message(&reported).contains("check owner and permissions"));
     }
 }
 

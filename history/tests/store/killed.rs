@@ -158,15 +158,18 @@ fn killed_writer_loses_no_written_bucket() {
         child.kill().unwrap();
         child.wait().unwrap();
         let lines = begun.flatten().into_iter().chain(lines);
-        let told: Vec<_> = lines.map_while(Result::ok).collect();
-        let newest_told = |word: &str| {
-            let told = told
+        let reported: Vec<_> = lines.map_while(Result::ok).collect();
+        let newest_reported = |word: &str| {
+            let reported = reported
                 .iter()
                 .filter_map(|line| line.split_once(word)?.1.trim().parse::<u64>().ok());
-            told.max()
+            reported.max()
         };
-        let (added, written) = (newest_told("added "), newest_told("written "));
-        all += told.iter().filter(|line| line.contains("written ")).count() as u64;
+        let (added, written) = (newest_reported("added "), newest_reported("written "));
+        all += reported
+            .iter()
+            .filter(|line| line.contains("written "))
+            .count() as u64;
         if !folder.path().join("history.db").exists() {
             assert_eq!(
                 (known, written),

@@ -88,7 +88,7 @@ fn file_of_each_version_is_migrated() {
             [],
             "none were kept"
         );
-        let (tell, told) = mpsc::channel();
+        let (tell, reported) = mpsc::channel();
         let settings = WriterSettings {
             folder: folder.path().to_owned(),
             size_bytes: 1 << 30,
@@ -102,7 +102,7 @@ fn file_of_each_version_is_migrated() {
         while read_schema(folder.path()) != read_schema(new.path()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(20));
         }
-        assert_eq!(told.recv_timeout(Duration::from_millis(100)).ok(), None);
+        assert_eq!(reported.recv_timeout(Duration::from_millis(100)).ok(), None);
         assert_eq!(
             (read_version(folder.path()), read_schema(folder.path())),
             (read_version(new.path()), read_schema(new.path())),

@@ -17,7 +17,7 @@ use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Seve
 pub(crate) const FIRST_MS: u64 = 1_800_000_000_000;
 
 pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     let settings = WriterSettings {
         folder: folder.to_owned(),
         size_bytes: 1 << 30,
@@ -29,7 +29,7 @@ pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
         move |problem| drop(tell.send(problem.to_owned())),
     )
     .unwrap();
-    (writer, told)
+    (writer, reported)
 }
 
 /// Ends a writer, and waits until its lock is free. A process that another test starts at the same
@@ -41,8 +41,8 @@ pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
     });
 }
 
-pub(crate) fn receive_message(told: &Receiver<String>) -> String {
-    told.recv_timeout(Duration::from_mins(1)).unwrap()
+pub(crate) fn receive_message(reported: &Receiver<String>) -> String {
+    reported.recv_timeout(Duration::from_mins(1)).unwrap()
 }
 
 pub(crate) fn make_mark(at_ms: u64) -> Event {

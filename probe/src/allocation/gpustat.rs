@@ -32,10 +32,10 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 /// Reads the files forever, and calls `set` after each change.
 pub(super) fn follow_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
     let own_uid = rustix::process::geteuid().as_raw();
-    let (mut names, mut told) = (HashMap::new(), None);
+    let (mut names, mut reported) = (HashMap::new(), None);
     loop {
         let jobs = read_jobs(folder, own_uid);
-        if told.as_ref() != Some(&jobs) {
+        if reported.as_ref() != Some(&jobs) {
             // The jobs are first reported without user names, because looking up the names may take
             // long or never return.
             set(to_devices(&jobs, &names));
@@ -44,7 +44,7 @@ pub(super) fn follow_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
                 names.entry(uid).or_insert_with(|| user_name(uid));
             }
             set(to_devices(&jobs, &names));
-            told = Some(jobs);
+            reported = Some(jobs);
         }
         sleep(POLL_INTERVAL);
     }

@@ -84,7 +84,7 @@ impl Device {
         let Some(pod) = owner.pod.as_mut().filter(|_| self.pods.len() == 1) else {
             return;
         };
-        let told = self.holders.iter().filter_map(|holder| match holder {
+        let reported = self.holders.iter().filter_map(|holder| match holder {
             Allocation::Kubernetes {
                 namespace,
                 pod,
@@ -92,18 +92,18 @@ impl Device {
             } => Some((namespace, pod, container)),
             Allocation::Slurm { .. } => None,
         });
-        let told: Vec<_> = told.collect();
-        let Some((namespace, name, container)) = told.first() else {
+        let reported: Vec<_> = reported.collect();
+        let Some((namespace, name, container)) = reported.first() else {
             return;
         };
-        if told
+        if reported
             .iter()
             .any(|(its_namespace, its_name, _)| (its_namespace, its_name) != (namespace, name))
         {
             return;
         }
         (pod.namespace, pod.name) = (Some((*namespace).clone()), Some((*name).clone()));
-        if let (1, 1, Some(own)) = (told.len(), self.containers.len(), &mut owner.container) {
+        if let (1, 1, Some(own)) = (reported.len(), self.containers.len(), &mut owner.container) {
             own.name = Some((*container).clone());
         }
     }

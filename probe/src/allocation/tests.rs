@@ -176,24 +176,24 @@ fn pod_and_container_are_named_if_unambiguous() {
             });
         labels.collect::<Vec<_>>()
     };
-    let (told, trainer) = ("research/train-0".to_owned(), Some("trainer".to_owned()));
+    let (reported, trainer) = ("research/train-0".to_owned(), Some("trainer".to_owned()));
     let one = pod_allocation("train-0", "trainer");
     let (same, other) = (pod_owner("1-1", "aa"), pod_owner("2-2", "cc"));
     assert_eq!(
         names(std::slice::from_ref(&one), &[same.clone(), same.clone()]),
-        vec![(told.clone(), trainer.clone()); 2]
+        vec![(reported.clone(), trainer.clone()); 2]
     );
     let two_containers = [one.clone(), pod_allocation("train-0", "loader")];
     assert_eq!(
         names(&two_containers, std::slice::from_ref(&same)),
-        [(told.clone(), None)]
+        [(reported.clone(), None)]
     );
     assert_eq!(
         names(
             std::slice::from_ref(&one),
             &[same.clone(), pod_owner("1-1", "bb")]
         ),
-        vec![(told, None); 2]
+        vec![(reported, None); 2]
     );
     let unnamed = [("1-1".to_owned(), None), ("2-2".to_owned(), None)];
     assert_eq!(
@@ -243,14 +243,14 @@ fn mig_process_gets_job_of_its_device() {
         mig: Some(instance),
         ..make_process("ana", Owner::default())
     };
-    let mut beside = make_process("ana", Owner::default());
+    let mut neighbor = make_process("ana", Owner::default());
     naming.name_process(&mut inside);
-    naming.name_process(&mut beside);
+    naming.name_process(&mut neighbor);
     assert_eq!(
         inside.owner.value().unwrap().slurm.as_ref().unwrap().job_id,
         "7"
     );
-    assert_eq!(beside.owner.value().unwrap().slurm, None);
+    assert_eq!(neighbor.owner.value().unwrap().slurm, None);
 }
 
 #[test]
@@ -281,11 +281,11 @@ fn gpu_is_found_by_uuid_or_minor_number() {
         )
     };
     allocations.set_kubernetes((0..5000).map(hostile).collect());
-    let told = serde_json::to_string(&of(None)).unwrap();
+    let reported = serde_json::to_string(&of(None)).unwrap();
     assert_eq!(of(None).len(), 1 + MAX_PER_DEVICE);
     assert!(
-        told.len() < 20_000 && !told.contains("\\u001b") && !told.contains("\\n"),
-        "{told}"
+        reported.len() < 20_000 && !reported.contains("\\u001b") && !reported.contains("\\n"),
+        "{reported}"
     );
     allocations.set_kubernetes(
         (0..5000)

@@ -224,11 +224,11 @@ fn find_unit(path: &[&str]) -> Option<String> {
             .is_some_and(|(_, kind)| kind == "service" || kind == "scope");
         let is_of_batch_system =
             component.ends_with("slurmstepd.scope") || find_pbs_job(&path[at..]).is_some();
-        let tells_something = find_container(&[component]).is_none()
+        let is_meaningful = find_container(&[component]).is_none()
             && !is_of_batch_system
             && !component.starts_with("session-")
             && *component != "init.scope";
-        (is_unit && tells_something).then(|| unescape_unit(component))
+        (is_unit && is_meaningful).then(|| unescape_unit(component))
     })
 }
 

@@ -126,7 +126,7 @@ mod tests {
         symlink("/dev/zero", root.join("run/device")).unwrap();
         symlink("file", root.join("run/link")).unwrap();
         fs::write(root.join("run/file"), "{}").unwrap();
-        let (tell, told) = mpsc::channel();
+        let (tell, reported) = mpsc::channel();
         thread::spawn(move || {
             for name in [
                 "run/pipe",
@@ -141,7 +141,7 @@ mod tests {
                     .unwrap();
             }
         });
-        while let Ok((name, bytes)) = told.recv_timeout(Duration::from_secs(20)) {
+        while let Ok((name, bytes)) = reported.recv_timeout(Duration::from_secs(20)) {
             assert_eq!(
                 bytes,
                 name.ends_with("/file").then(|| b"{}".to_vec()),

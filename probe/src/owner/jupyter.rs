@@ -40,11 +40,11 @@ pub(super) fn read_notebook(
         }
         Err(_) => (ConnectionFile::default(), Absence::NoPermission),
     };
-    let told = |text: String| (!text.is_empty()).then_some(text);
+    let reported = |text: String| (!text.is_empty()).then_some(text);
     Some(Notebook {
         kernel_id: clean::clean_id(&kernel_id),
-        kernel_name: told(clean::clean_name(&connection.kernel_name)),
-        path: told(clean::clean_line(&connection.jupyter_session))
+        kernel_name: reported(clean::clean_name(&connection.kernel_name)),
+        path: reported(clean::clean_line(&connection.jupyter_session))
             .ok_or(without)
             .into(),
         kernel_pid: pid,

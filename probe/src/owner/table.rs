@@ -209,14 +209,14 @@ impl Table {
         let Entry {
             basics, details, ..
         } = self.entries.get(&pid)?;
-        let told = details.as_ref().map(|details| details.name.clone());
+        let reported = details.as_ref().map(|details| details.name.clone());
         let by_basics = || {
             Some(ProcessName {
                 name: Reading::Now(basics.as_ref()?.name.clone()),
                 program: None,
             })
         };
-        told.or_else(by_basics)
+        reported.or_else(by_basics)
     }
 
     /// Returns the owners found in the process's cgroup, or `None` if there are none.

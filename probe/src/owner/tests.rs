@@ -280,11 +280,11 @@ fn number_of_threads_is_limited() {
         "one that looks, those that hang now and those that were abandoned"
     );
     let now = fill(&mut resolver, &pids, SHORT_WAIT);
-    let told = now
+    let reported = now
         .iter()
         .filter(|process| process.started_ms.value().is_some())
         .count();
-    assert_eq!(told, pids.len(), "the first stage of everybody");
+    assert_eq!(reported, pids.len(), "the first stage of everybody");
     std::thread::scope(|scope| {
         for pid in &pids {
             scope.spawn(|| proc.unblock(*pid));

@@ -161,13 +161,13 @@ fn power_integral_replaces_missing_energy_counter() {
     timeline.advance_with_change(60, 500.0, &ana, |gpu| {
         gpu.power.energy_joules_total = Reading::Absent(Absence::NotSupported);
     });
-    let told_s = timeline.usage_of("ana").gpu_seconds;
-    assert!((54.0..=59.0).contains(&told_s), "{told_s}");
+    let reported_s = timeline.usage_of("ana").gpu_seconds;
+    assert!((54.0..=59.0).contains(&reported_s), "{reported_s}");
     assert_joules(
         &timeline.usage_of("ana"),
-        500.0 * told_s,
-        500.0 * told_s,
-        500.0 * told_s,
+        500.0 * reported_s,
+        500.0 * reported_s,
+        500.0 * reported_s,
     );
     let mut timeline = Timeline::new();
     timeline.advance_with_change(60, 500.0, &ana, |gpu| {
@@ -261,13 +261,15 @@ fn temporary_owner_has_energy_bounds() {
         .advance(20, IDLE_WATTS, &[]);
     let (owner, all) = (timeline.usage_of("ana"), timeline.usage());
     assert_near(owner.gpu_seconds, 40.0);
-    let told = owner.joules.unwrap();
+    let reported = owner.joules.unwrap();
     assert!(
-        told.least < 40.0 * 300.0 && told.most > 40.0 * 300.0 && told.most - told.least < 500.0,
-        "{told:?}"
+        reported.least < 40.0 * 300.0
+            && reported.most > 40.0 * 300.0
+            && reported.most - reported.least < 500.0,
+        "{reported:?}"
     );
     assert_near(
-        told.estimate + all.unheld.joules,
+        reported.estimate + all.unheld.joules,
         79.0 * IDLE_WATTS + 40.0 * 200.0,
     );
     assert_near(owner.gpu_seconds + all.unheld.gpu_seconds, 79.0);

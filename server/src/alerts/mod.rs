@@ -137,13 +137,13 @@ impl Alerts {
         if let Some(message) = &error {
             report_problem(&hub, message.clone());
         }
-        let told = (Vec::new(), Instant::now());
+        let last_shown = (Vec::new(), Instant::now());
         let watcher = rules.uses_slow_fields().then(|| watching.add_viewer());
         let state = AlertState {
             evaluator,
             dispatcher,
             error,
-            told,
+            told: last_shown,
             watching,
             watcher,
             file: None,

@@ -80,14 +80,14 @@ impl Client {
     /// Returns a label for the log, such as `token ana at 10.0.0.7` or `user bob at the local
     /// socket`.
     pub(crate) async fn label(&self) -> String {
-        let who = match &self.identity {
+        let user = match &self.identity {
             Some(identity) => identity.to_string(),
             None => self
                 .user()
                 .await
                 .map_or_else(|| "somebody".to_owned(), |user| format!("user {user}")),
         };
-        format!("{who} at {}", format_peer(self.peer))
+        format!("{user} at {}", format_peer(self.peer))
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn client_key(peer: Peer) -> PeerKey {
         PeerKey::Address(IpAddr::V6(ip)) => {
             PeerKey::Address(IpAddr::V6((ip.to_bits() & (u128::MAX << 64)).into()))
         }
-        who => who,
+        user => user,
     }
 }
 

@@ -100,8 +100,8 @@ impl HistoryStore {
         settings: WriterSettings,
         restore: impl FnOnce(RestoredHistory) + Send + 'static,
     ) -> io::Result<()> {
-        let writer = Writer::start(settings, RETENTION_MS, restore, |told| {
-            tracing::warn!("{told}");
+        let writer = Writer::start(settings, RETENTION_MS, restore, |reported| {
+            tracing::warn!("{reported}");
         })?;
         self.writer = Some(Arc::new(writer));
         Ok(())

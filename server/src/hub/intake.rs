@@ -54,7 +54,7 @@ impl Hub {
     }
 
     /// Processes a record. Clients are notified if `is_told` is set.
-    pub(super) fn process_record(&self, line: &str, record: Record, is_told: bool) {
+    pub(super) fn process_record(&self, line: &str, record: Record, is_reported: bool) {
         lock::write(&self.kernels).push(&record);
         match record {
             Record::Inventory(inventory) => {
@@ -62,13 +62,13 @@ impl Hub {
                 lock::write(&self.history).buckets.set_inventory(&inventory);
                 self.write_state(|state| state.set_inventory(inventory, line.clone()));
                 self.count_state_change();
-                self.notify_if(is_told, line.into());
+                self.notify_if(is_reported, line.into());
             }
             Record::Details(details) => {
                 let details = Arc::new(details);
                 self.write_state(|state| state.details.insert(details.index, Arc::clone(&details)));
                 self.notify_if(
-                    is_told,
+                    is_reported,
                     Notice::new(TextFrame::new(line), NoticeSubject::Details(details)),
                 );
             }
@@ -90,12 +90,12 @@ impl Hub {
                     self.count_state_change();
                 }
                 if is_new {
-                    if is_told {
+                    if is_reported {
                         self.log_gpu_failure_or_recovery(&event);
                     }
                     self.store_event(&event);
                     let about = NoticeSubject::Event(Arc::new(event));
-                    self.notify_if(is_told, Notice::new(TextFrame::new(line), about));
+                    self.notify_if(is_reported, Notice::new(TextFrame::new(line), about));
                 }
             }
             Record::Sample(sample) => {
@@ -104,7 +104,7 @@ impl Hub {
                     state.sample = Some(Arc::clone(&sample));
                     state.events.reset_process_count();
                 });
-                if is_told {
+                if is_reported {
                     self.samples.send_modify(|frame| {
                         *frame = frame.make_next_frame(line, Arc::clone(&sample));
                     });
@@ -206,8 +206,8 @@ impl Hub {
         self.notify(Notice::from_alerts(firing));
     }
 
-    fn notify_if(&self, is_told: bool, notice: Notice) {
-        if is_told {
+    fn notify_if(&self, is_reported: bool, notice: Notice) {
+        if is_reported {
             self.notify(notice);
         }
     }

@@ -36,12 +36,12 @@ const KEEP_TIME: Duration = Duration::from_mins(1);
 pub(crate) async fn watch_allocations(socket: PathBuf, known: watch::Sender<Vec<AllocatedDevice>>) {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut answered, mut told) = (Instant::now(), None);
+    let (mut answered, mut reported) = (Instant::now(), None);
     loop {
         ticks.tick().await;
         let devices = match query_devices(&socket, RESPONSE_TIMEOUT).await {
             Ok(devices) => {
-                if told.take().is_some() {
+                if reported.take().is_some() {
                     tracing::info!("the kubelet reports the GPUs of pods again");
                 }
                 answered = Instant::now();
@@ -55,9 +55,9 @@ pub(crate) async fn watch_allocations(socket: PathBuf, known: watch::Sender<Vec<
                      --kubelet-socket none to disable this",
                     socket.display()
                 );
-                if told.as_ref() != Some(&problem) {
+                if reported.as_ref() != Some(&problem) {
                     tracing::warn!("{problem}");
-                    told = Some(problem);
+                    reported = Some(problem);
                 }
                 if answered.elapsed() < KEEP_TIME {
                     continue;

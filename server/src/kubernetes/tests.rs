@@ -54,7 +54,7 @@ async fn pods_have_namespace_and_container() {
             containers: Vec::new(),
         },
     ]);
-    let told = query_fake_kubelet(answer).await.unwrap();
+    let reported = query_fake_kubelet(answer).await.unwrap();
     let [namespace, pod, container] = ["research", "train-0", "trainer"].map(str::to_owned);
     let to = Allocation::Kubernetes {
         namespace,
@@ -65,7 +65,7 @@ async fn pods_have_namespace_and_container() {
         device: device.to_owned(),
         to: to.clone(),
     };
-    assert_eq!(told, [device("GPU-1"), device("GPU-2")]);
+    assert_eq!(reported, [device("GPU-1"), device("GPU-2")]);
 }
 
 #[tokio::test]
@@ -109,15 +109,15 @@ async fn names_are_shortened_and_cleaned() {
         "nvidia.com/gpu",
         &["GPU-1", &long],
     );
-    let told = serde_json::to_string(
+    let reported = serde_json::to_string(
         &query_fake_kubelet(make_pods_answer(&[hostile]))
             .await
             .unwrap(),
     )
     .unwrap();
     assert!(
-        told.len() < 500 && !told.contains("\\u001b") && !told.contains("\\n"),
-        "{told}"
+        reported.len() < 500 && !reported.contains("\\u001b") && !reported.contains("\\n"),
+        "{reported}"
     );
 }
 
@@ -142,11 +142,14 @@ async fn claim_names_gpu_by_minor_number() {
             claim("nic.example.com", "gpu-1"),
         ],
     }];
-    let told = query_fake_kubelet(make_pods_answer(&[claiming]))
+    let reported = query_fake_kubelet(make_pods_answer(&[claiming]))
         .await
         .unwrap();
     assert_eq!(
-        told.iter().map(|device| &device.device).collect::<Vec<_>>(),
+        reported
+            .iter()
+            .map(|device| &device.device)
+            .collect::<Vec<_>>(),
         ["gpu-3"]
     );
 }
@@ -154,13 +157,13 @@ async fn claim_names_gpu_by_minor_number() {
 #[tokio::test]
 async fn invalid_kubelet_response_is_reported() {
     let (_folder, socket) = make_folder();
-    let told = |error: QueryError| error.to_string();
+    let reported = |error: QueryError| error.to_string();
     assert!(matches!(
         query_devices(&socket, LONG_TIMEOUT).await,
         Err(QueryError::Connect(_))
     ));
     assert_eq!(
-        told(
+        reported(
             query_fake_kubelet(KubeletAnswer::Refused)
                 .await
                 .unwrap_err()
@@ -171,7 +174,7 @@ async fn invalid_kubelet_response_is_reported() {
     let error = query_devices(&socket, Duration::from_millis(1500))
         .await
         .unwrap_err();
-    assert_eq!(told(error), "no answer within 1 s");
+    assert_eq!(reported(error), "no answer within 1 s");
     drop(hung);
     let long = make_pod(
         "research",
@@ -181,7 +184,7 @@ async fn invalid_kubelet_response_is_reported() {
         &["GPU-1"],
     );
     assert_eq!(
-        told(
+        reported(
             query_fake_kubelet(make_pods_answer(&[long]))
                 .await
                 .unwrap_err()

@@ -78,19 +78,19 @@ pub(super) fn write_dcgm_metrics(page: &mut Page, scrape: &Scrape<'_>, version: 
     let gpus: Vec<_> = scrape
         .gpus
         .iter()
-        .map(|told| (told, DeviceLabels::new(scrape, told, version)))
+        .map(|reported| (reported, DeviceLabels::new(scrape, reported, version)))
         .collect();
     for field in GPU_FIELDS {
         let Some(dcgm) = field.dcgm else { continue };
         let mut family =
             page.start_family(version.metric_name(dcgm), field.kind.into(), field.help);
-        let told = |value: f64| version.convert_value(dcgm, field.unit, value);
-        let of_gpu = |gpu: &GpuSample| field.access.value(gpu).map(told);
+        let reported = |value: f64| version.convert_value(dcgm, field.unit, value);
+        let of_gpu = |gpu: &GpuSample| field.access.value(gpu).map(reported);
         for (gpu, labels) in &gpus {
             match (gpu.readings, field.mig) {
                 (Some(readings), Some(mig)) => {
                     add_instance_series(&mut family, readings, labels, of_gpu, |it| {
-                        mig.value(it).map(told)
+                        mig.value(it).map(reported)
                     });
                 }
                 (readings, _) => family.add_series(&labels.gpu, &[], readings.and_then(of_gpu)),
@@ -124,11 +124,11 @@ fn write_families<S>(
         let Some(dcgm) = metric.dcgm else { continue };
         let mut family =
             page.start_family(version.metric_name(dcgm), metric.kind.into(), metric.help);
-        for (told, labels) in gpus {
+        for (reported, labels) in gpus {
             family.add_series(
                 &labels.gpu,
                 &[],
-                read(told, metric).map(|value| version.convert_value(dcgm, metric.unit, value)),
+                read(reported, metric).map(|value| version.convert_value(dcgm, metric.unit, value)),
             );
         }
     }
@@ -177,20 +177,25 @@ impl DcgmVersion {
 }
 
 impl DeviceLabels {
-    fn new(scrape: &Scrape<'_>, told: &GpuScrape<'_>, version: DcgmVersion) -> Self {
-        let gpu = gpu_labels(scrape, told, version);
-        let devices = told
+    fn new(scrape: &Scrape<'_>, reported: &GpuScrape<'_>, version: DcgmVersion) -> Self {
+        let gpu = gpu_labels(scrape, reported, version);
+        let devices = reported
             .readings
             .and_then(|gpu| gpu.mig_devices.value())
             .map_or(&[][..], Vec::as_slice);
         let of_device = |mig: &MigSample| {
             let id = mig.instance.gpu_instance.to_string();
-            let place = Labels::new([("GPU_I_PROFILE", told.find_profile(mig)), ("GPU_I_ID", &id)]);
+            let place = Labels::new([
+                ("GPU_I_PROFILE", reported.find_profile(mig)),
+                ("GPU_I_ID", &id),
+            ]);
             gpu.join(&place)
                 .join(&common_holder_labels(&mig.allocated_to))
         };
         let mig_devices = devices.iter().map(of_device).collect();
-        let of_gpu = told.sample.map_or(&[][..], |sample| &sample.allocated_to);
+        let of_gpu = reported
+            .sample
+            .map_or(&[][..], |sample| &sample.allocated_to);
         Self {
             gpu: gpu.join(&common_holder_labels(of_gpu)),
             mig_devices,
@@ -228,24 +233,25 @@ fn common_holder_labels(allocated_to: &[Allocation]) -> Labels {
     )
 }
 
-fn gpu_labels(scrape: &Scrape<'_>, told: &GpuScrape<'_>, version: DcgmVersion) -> Labels {
+fn gpu_labels(scrape: &Scrape<'_>, reported: &GpuScrape<'_>, version: DcgmVersion) -> Labels {
     let inventory = scrape.known.inventory.as_ref();
     let [hostname, driver] = version.label_names();
     // The label is the name of the GPU's device file.
     let device = format!(
         "nvidia{}",
-        told.gpu
+        reported
+            .gpu
             .board
             .minor_number
             .value()
-            .unwrap_or(&told.gpu.index)
+            .unwrap_or(&reported.gpu.index)
     );
     Labels::new([
-        ("gpu", told.gpu.index.to_string().as_str()),
-        ("UUID", told.gpu.uuid.as_deref().unwrap_or_default()),
-        ("pci_bus_id", reading_text(&told.gpu.pci_bus_id)),
+        ("gpu", reported.gpu.index.to_string().as_str()),
+        ("UUID", reported.gpu.uuid.as_deref().unwrap_or_default()),
+        ("pci_bus_id", reading_text(&reported.gpu.pci_bus_id)),
         ("device", &device),
-        ("modelName", reading_text(&told.gpu.name)),
+        ("modelName", reading_text(&reported.gpu.name)),
         (
             hostname,
             inventory.map_or("", |inventory| inventory.hostname.as_str()),
@@ -253,7 +259,7 @@ fn gpu_labels(scrape: &Scrape<'_>, told: &GpuScrape<'_>, version: DcgmVersion) -
         (
             driver,
             inventory
-                .and_then(|inventory| inventory.platform.find_driver(told.gpu.vendor))
+                .and_then(|inventory| inventory.platform.find_driver(reported.gpu.vendor))
                 .map_or("", |driver| reading_text(&driver.version)),
         ),
     ])

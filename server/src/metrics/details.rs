@@ -52,7 +52,7 @@ pub(super) fn write_detail_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     let help = "ECC errors by location, since the driver was loaded (volatile) or over the \
                 lifetime of the GPU (aggregate).";
     let mut family = page.start_family("gpumon_gpu_ecc_location_errors_total", Counter, help);
-    for (told, details) in scrape.gpus_with_details() {
+    for (reported, details) in scrape.gpus_with_details() {
         let places = [
             ("volatile", &details.ecc.volatile_by_location),
             ("aggregate", &details.ecc.aggregate_by_location),
@@ -66,18 +66,18 @@ pub(super) fn write_detail_metrics(page: &mut Page, scrape: &Scrape<'_>) {
                 ];
                 for (error, total) in totals {
                     let labels = [location, ("counter", counter), ("error", error)];
-                    family.add_series(&told.labels, &labels, Some(total as f64));
+                    family.add_series(&reported.labels, &labels, Some(total as f64));
                 }
             }
         }
     }
     let help = "1 while the driver requests this recovery action, 0 otherwise.";
     let mut family = page.start_family("gpumon_gpu_recovery_needed", Gauge, help);
-    for (told, details) in scrape.gpus_with_details() {
+    for (reported, details) in scrape.gpus_with_details() {
         if let Some(needed) = details.recovery_action.value() {
             let actions = RecoveryAction::ALL[1..].iter();
             let states = actions.map(|action| (json_name(action), needed == action));
-            family.add_states(&told.labels, "action", states);
+            family.add_states(&reported.labels, "action", states);
         }
     }
 }
@@ -85,10 +85,10 @@ pub(super) fn write_detail_metrics(page: &mut Page, scrape: &Scrape<'_>) {
 pub(super) fn write_link_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     for (name, kind, help, read) in LINK_METRICS {
         let mut family = page.start_family(name, kind, help);
-        for (told, details) in scrape.gpus_with_details() {
+        for (reported, details) in scrape.gpus_with_details() {
             for link in details.nvlinks.value().into_iter().flatten() {
                 let number = link.link.to_string();
-                family.add_series(&told.labels, &[("link", &number)], read(link));
+                family.add_series(&reported.labels, &[("link", &number)], read(link));
             }
         }
     }

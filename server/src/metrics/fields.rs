@@ -16,8 +16,9 @@ pub(super) fn write_gpu_metrics(page: &mut Page, scrape: &Scrape<'_>) {
         let Some(name) = field.prometheus else {
             continue;
         };
-        scrape.add_by_gpu(page, name, field.kind.into(), field.help, |told| {
-            told.readings
+        scrape.add_by_gpu(page, name, field.kind.into(), field.help, |reported| {
+            reported
+                .readings
                 .and_then(|gpu| field.access.value(gpu))
                 .map(|value| field.unit.to_base_unit(value))
         });
@@ -27,25 +28,28 @@ pub(super) fn write_gpu_metrics(page: &mut Page, scrape: &Scrape<'_>) {
         "gpumon_gpu_processes",
         Gauge,
         "Number of processes on the GPU.",
-        |told| told.readings?.process_count().map(f64::from),
+        |reported| reported.readings?.process_count().map(f64::from),
     );
     let help = "1 while the clocks are throttled for this reason, 0 otherwise.";
     let mut throttled = page.start_family("gpumon_gpu_throttled", Gauge, help);
-    for told in &scrape.gpus {
-        let Some(reasons) = told.readings.and_then(|gpu| gpu.throttle_reasons.value()) else {
+    for reported in &scrape.gpus {
+        let Some(reasons) = reported
+            .readings
+            .and_then(|gpu| gpu.throttle_reasons.value())
+        else {
             continue;
         };
-        let states = ThrottleReason::for_vendor(told.gpu.vendor)
+        let states = ThrottleReason::for_vendor(reported.gpu.vendor)
             .map(|reason| (json_name(&reason), reasons.contains(&reason)));
-        throttled.add_states(&told.labels, "reason", states);
+        throttled.add_states(&reported.labels, "reason", states);
     }
 }
 
 /// Writes the metrics that rarely or never change.
 pub(super) fn write_rarely_changing_metrics(page: &mut Page, scrape: &Scrape<'_>) {
-    write_families(page, scrape, DETAIL_METRICS, |told| told.details);
-    write_families(page, scrape, BOARD_METRICS, |told| {
-        told.readings.map(|_| &told.gpu.board)
+    write_families(page, scrape, DETAIL_METRICS, |reported| reported.details);
+    write_families(page, scrape, BOARD_METRICS, |reported| {
+        reported.readings.map(|_| &reported.gpu.board)
     });
 }
 
@@ -67,11 +71,13 @@ fn write_families<S>(
             continue;
         };
         let mut family = page.start_family(name, kind.into(), help);
-        for told in &scrape.gpus {
-            let Some(subject) = of(told) else { continue };
+        for reported in &scrape.gpus {
+            let Some(subject) = of(reported) else {
+                continue;
+            };
             for metric in alike {
                 let value = (metric.read)(subject).map(|value| metric.unit.to_base_unit(value));
-                family.add_series(&told.labels, metric.labels, value);
+                family.add_series(&reported.labels, metric.labels, value);
             }
         }
     }
@@ -83,15 +89,15 @@ pub(super) fn write_mig_metrics(page: &mut Page, scrape: &Scrape<'_>) {
             continue;
         };
         let mut family = page.start_family(name, field.kind.into(), field.help);
-        for told in &scrape.gpus {
-            let devices = told.readings.and_then(|gpu| gpu.mig_devices.value());
+        for reported in &scrape.gpus {
+            let devices = reported.readings.and_then(|gpu| gpu.mig_devices.value());
             for mig in devices.into_iter().flatten() {
                 let labels = [
                     ("mig_uuid", mig.uuid.as_str()),
-                    ("profile", told.find_profile(mig)),
+                    ("profile", reported.find_profile(mig)),
                 ];
                 family.add_series(
-                    &told.labels,
+                    &reported.labels,
                     &labels,
                     access
                         .value(mig)

@@ -69,41 +69,48 @@ fn write_infos(page: &mut Page, scrape: &Scrape<'_>) {
         "Name, driver and PCI bus ID of the GPU, and the data source (nvml, the vendor of another \
          driver, or simulated); always 1.",
     );
-    for told in &scrape.gpus {
-        let source = source(told.gpu.vendor);
-        let driver = platform.and_then(|platform| platform.find_driver(told.gpu.vendor));
+    for reported in &scrape.gpus {
+        let source = source(reported.gpu.vendor);
+        let driver = platform.and_then(|platform| platform.find_driver(reported.gpu.vendor));
         let rest = [
-            ("name", reading_text(&told.gpu.name)),
+            ("name", reading_text(&reported.gpu.name)),
             (
                 "driver",
                 driver.map_or("", |driver| reading_text(&driver.version)),
             ),
-            ("pci_bus_id", reading_text(&told.gpu.pci_bus_id)),
+            ("pci_bus_id", reading_text(&reported.gpu.pci_bus_id)),
             ("source", &source),
         ];
-        info.add_series(&told.labels, &rest, Some(1.0));
+        info.add_series(&reported.labels, &rest, Some(1.0));
     }
 }
 
 fn write_up_states(page: &mut Page, scrape: &Scrape<'_>) {
     let up = "Whether the GPU responds: 0 if it is lost, not responding or cannot be read.";
-    scrape.add_by_gpu(page, "gpumon_gpu_up", Gauge, up, |told| {
-        told.sample.map(up_value)
+    scrape.add_by_gpu(page, "gpumon_gpu_up", Gauge, up, |reported| {
+        reported.sample.map(up_value)
     });
     let age = "Time since the last response of the GPU.";
-    scrape.add_by_gpu(page, "gpumon_gpu_sample_age_seconds", Gauge, age, |told| {
-        told.sample
-            .map(|sample| seconds_since(scrape, sample.at_ms))
-    });
+    scrape.add_by_gpu(
+        page,
+        "gpumon_gpu_sample_age_seconds",
+        Gauge,
+        age,
+        |reported| {
+            reported
+                .sample
+                .map(|sample| seconds_since(scrape, sample.at_ms))
+        },
+    );
     let mut states = page.start_family(
         "gpumon_gpu_state",
         Gauge,
         "1 for the state of the GPU, 0 for others.",
     );
-    for (told, sample) in scrape.gpus_with_samples() {
+    for (reported, sample) in scrape.gpus_with_samples() {
         let known = Health::TAGS.iter();
         let known = known.map(|state| (state, sample.health.json_name() == *state));
-        states.add_states(&told.labels, "state", known);
+        states.add_states(&reported.labels, "state", known);
     }
 }
 
@@ -113,25 +120,29 @@ fn write_conditions(page: &mut Page, scrape: &Scrape<'_>) {
         Gauge,
         "1 while the condition lasts, 0 otherwise.",
     );
-    for (told, sample) in scrape.gpus_with_samples() {
+    for (reported, sample) in scrape.gpus_with_samples() {
         let lasts = |kind: &str| {
             let mut lasting = sample.conditions.iter();
             lasting.any(|condition| condition.kind.tag() == Some(kind))
         };
         let kinds = ConditionKind::TAGS.iter().map(|kind| (kind, lasts(kind)));
-        family.add_states(&told.labels, "condition", kinds);
+        family.add_states(&reported.labels, "condition", kinds);
     }
     let help =
         "Severity of a condition while it lasts: 1 for a notice, 2 for a warning, 3 if critical.";
     let mut family = page.start_family("gpumon_condition_severity", Gauge, help);
-    for (told, sample) in scrape.gpus_with_samples() {
+    for (reported, sample) in scrape.gpus_with_samples() {
         for kind in ConditionKind::TAGS {
             let same = sample
                 .conditions
                 .iter()
                 .filter(|condition| condition.kind.tag() == Some(kind));
             let worst = same.map(|condition| condition.severity.rank()).max();
-            family.add_series(&told.labels, &[("condition", kind)], worst.map(f64::from));
+            family.add_series(
+                &reported.labels,
+                &[("condition", kind)],
+                worst.map(f64::from),
+            );
         }
     }
 }
@@ -148,11 +159,11 @@ fn write_xids(page: &mut Page, scrape: &Scrape<'_>) {
         Gauge,
         "1 while this Xid lasts, 0 once it is over.",
     );
-    for (told, sample) in scrape.gpus_with_samples() {
+    for (reported, sample) in scrape.gpus_with_samples() {
         let mut codes: Vec<u32> = scrape
             .known
             .xids
-            .gpu_counts(told.gpu.index)
+            .gpu_counts(reported.gpu.index)
             .map(|(code, _)| code)
             .collect();
         let lasting: Vec<u32> = sample.conditions.iter().filter_map(code_of).collect();
@@ -161,18 +172,18 @@ fn write_xids(page: &mut Page, scrape: &Scrape<'_>) {
         codes.dedup();
         let states = codes.iter();
         let states = states.map(|code| (code.to_string(), lasting.contains(code)));
-        family.add_states(&told.labels, "code", states);
+        family.add_states(&reported.labels, "code", states);
     }
     let help = "Xids that the driver reported since the server was started.";
     let mut family = page.start_family("gpumon_gpu_xid_errors_total", Counter, help);
-    for told in scrape
+    for reported in scrape
         .gpus
         .iter()
         .filter(|_| !scrape.known.is_from_recording())
     {
-        for (code, count) in scrape.known.xids.gpu_counts(told.gpu.index) {
+        for (code, count) in scrape.known.xids.gpu_counts(reported.gpu.index) {
             family.add_series(
-                &told.labels,
+                &reported.labels,
                 &[("code", &code.to_string())],
                 Some(count as f64),
             );

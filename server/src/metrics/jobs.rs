@@ -16,8 +16,8 @@ const MAX_JOBS_PER_GPU: usize = 64;
 const CONTAINER_DIGITS: usize = 12;
 
 pub(super) fn write_job_metrics(page: &mut Page, scrape: &Scrape<'_>) {
-    let jobs = scrape.gpus.iter().map(|told| {
-        let processes = told.readings.and_then(|gpu| gpu.processes.value());
+    let jobs = scrape.gpus.iter().map(|reported| {
+        let processes = reported.readings.and_then(|gpu| gpu.processes.value());
         processes.map(|processes| {
             processes
                 .iter()
@@ -30,21 +30,21 @@ pub(super) fn write_job_metrics(page: &mut Page, scrape: &Scrape<'_>) {
         .gpus
         .iter()
         .zip(jobs)
-        .filter_map(|(told, jobs)| Some((told, jobs?)))
+        .filter_map(|(reported, jobs)| Some((reported, jobs?)))
         .collect();
     let help =
         "User, notebook, batch job, pod, container and service of processes on the GPU; always 1.";
     let mut family = page.start_family("gpumon_gpu_job_info", Gauge, help);
-    for (told, jobs) in &jobs {
+    for (reported, jobs) in &jobs {
         for job in jobs.iter().take(MAX_JOBS_PER_GPU) {
-            family.add_series(&told.labels.join(job), &[], Some(1.0));
+            family.add_series(&reported.labels.join(job), &[], Some(1.0));
         }
     }
     let help = "Number of jobs on the GPU without series because of the limit of 64.";
     let mut family = page.start_family("gpumon_gpu_jobs_omitted", Gauge, help);
-    for (told, jobs) in &jobs {
+    for (reported, jobs) in &jobs {
         family.add_series(
-            &told.labels,
+            &reported.labels,
             &[],
             Some(jobs.len().saturating_sub(MAX_JOBS_PER_GPU) as f64),
         );
@@ -186,9 +186,9 @@ mod tests {
                 .collect(),
         );
         let page = busy.render_gpumon_page();
-        let told = family_lines(&page, "gpumon_gpu_job_info");
+        let reported = family_lines(&page, "gpumon_gpu_job_info");
         assert_eq!(
-            told[..4],
+            reported[..4],
             [
                 r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="ana",slurm_job="4711"} 1"#,
                 r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",lsf_job="4711"} 1"#,
@@ -196,7 +196,7 @@ mod tests {
                 r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",unit="jupyter.service",notebook="k-1"} 1"#,
             ]
         );
-        assert_eq!(told.len(), 4 + 64);
+        assert_eq!(reported.len(), 4 + 64);
         let omitted = family_lines(&page, "gpumon_gpu_jobs_omitted");
         assert_eq!(
             omitted,

@@ -59,8 +59,8 @@ pub(super) fn write_owner_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     if usage.since_ms == 0 || scrape.known.is_from_recording() {
         return;
     }
-    let told = usage.owners.iter().take(MAX_OWNERS);
-    let mut owners: Vec<_> = told
+    let reported = usage.owners.iter().take(MAX_OWNERS);
+    let mut owners: Vec<_> = reported
         .map(|owner| (owner, job_labels(owner.user.as_deref(), owner.job.as_ref())))
         .collect();
     // A page with two series of equal labels would be invalid.

@@ -29,37 +29,37 @@ const PROCESS_METRICS: &[ProcessMetric] = &[
 
 pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     let mut all: Vec<(&GpuScrape<'_>, &Process)> = Vec::new();
-    for told in &scrape.gpus {
-        let processes = told.readings.and_then(|gpu| gpu.processes.value());
+    for reported in &scrape.gpus {
+        let processes = reported.readings.and_then(|gpu| gpu.processes.value());
         all.extend(
             processes
                 .into_iter()
                 .flatten()
-                .map(|process| (told, process)),
+                .map(|process| (reported, process)),
         );
     }
     all.sort_by_key(|(_, process)| std::cmp::Reverse(process.memory_bytes.value().copied()));
     // A process that both computes and renders, or that uses two MIG devices, can be listed twice.
     let mut known = std::collections::BTreeSet::new();
-    all.retain(|(told, process)| known.insert((told.gpu.index, process.pid)));
+    all.retain(|(reported, process)| known.insert((reported.gpu.index, process.pid)));
     // Samples also limit their number of processes. Those that they omit are counted here.
     let unlisted: u32 = scrape
         .gpus
         .iter()
-        .filter_map(|told| Some(told.readings?.processes_omitted))
+        .filter_map(|reported| Some(reported.readings?.processes_omitted))
         .sum();
     let omitted = all.len().saturating_sub(MAX_PROCESSES) + unlisted as usize;
     all.truncate(MAX_PROCESSES);
     for (name, help, read) in PROCESS_METRICS {
         let mut family = page.start_family(name, Gauge, help);
-        for (told, process) in &all {
+        for (reported, process) in &all {
             let pid = process.pid.to_string();
             let rest = [
                 ("pid", pid.as_str()),
                 ("name", reading_text(&process.name)),
                 ("user", reading_text(&process.user)),
             ];
-            family.add_series(&told.labels, &rest, read(process));
+            family.add_series(&reported.labels, &rest, read(process));
         }
     }
     let help = "Number of processes without series because of the limit of 100.";

@@ -72,7 +72,7 @@ impl<'a> Scrape<'a> {
         &self,
     ) -> impl Iterator<Item = (&GpuScrape<'a>, &'a GpuSample)> {
         let gpus = self.gpus.iter();
-        gpus.filter_map(|told| Some((told, told.sample?)))
+        gpus.filter_map(|reported| Some((reported, reported.sample?)))
     }
 
     /// Returns the GPUs that have recent details, each with the details.
@@ -80,7 +80,7 @@ impl<'a> Scrape<'a> {
         &self,
     ) -> impl Iterator<Item = (&GpuScrape<'a>, &'a GpuDetails)> {
         let gpus = self.gpus.iter();
-        gpus.filter_map(|told| Some((told, told.details?)))
+        gpus.filter_map(|reported| Some((reported, reported.details?)))
     }
 
     pub(super) fn add_by_gpu(
@@ -92,8 +92,8 @@ impl<'a> Scrape<'a> {
         read: impl Fn(&GpuScrape<'_>) -> Option<f64>,
     ) {
         let mut family = page.start_family(name, kind, help);
-        for told in &self.gpus {
-            family.add_series(&told.labels, &[], read(told));
+        for reported in &self.gpus {
+            family.add_series(&reported.labels, &[], read(reported));
         }
     }
 }

@@ -453,7 +453,7 @@ fn kubelet_holders_become_dcgm_labels() {
             .render_page_with_names(MetricNames::Dcgm)
             .contains("pod=")
     );
-    for (holders, told) in [
+    for (holders, reported) in [
         (vec![slurm.clone()], ""),
         (
             vec![slurm, train()],
@@ -482,7 +482,7 @@ fn kubelet_holders_become_dcgm_labels() {
             let page = allocated.render_page_with_names(names);
             let series = &family_lines(&page, name)[0];
             assert!(
-                series.contains(&format!(r#"DRIVER_VERSION="580.1"{told}}} "#)),
+                series.contains(&format!(r#"DRIVER_VERSION="580.1"{reported}}} "#)),
                 "{series}"
             );
         }
@@ -512,12 +512,12 @@ fn only_largest_processes_are_listed_on_request() {
         processes: true,
         ..PageKey::default()
     });
-    let told = family_lines(&with, "gpumon_process_memory_bytes");
-    assert_eq!(told.len(), 100);
+    let reported = family_lines(&with, "gpumon_process_memory_bytes");
+    assert_eq!(reported.len(), 100);
     assert!(
-        told[0].contains(r#"pid="150",name="train.py",user="ana""#),
+        reported[0].contains(r#"pid="150",name="train.py",user="ana""#),
         "{}",
-        told[0]
+        reported[0]
     );
     assert_eq!(
         family_lines(&with, "gpumon_processes_omitted"),

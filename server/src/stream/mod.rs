@@ -389,10 +389,10 @@ impl StreamClient {
                 Ok(())
             }
             ClientFrame::History { metrics } => {
-                let (wanted, told) =
+                let (wanted, reported) =
                     MetricSelection::parse_names(metrics.iter().map(String::as_str));
                 self.history = wanted;
-                if let Err(why) = told {
+                if let Err(why) = reported {
                     self.send_error(&why).await?;
                 }
                 self.send_history().await

@@ -53,11 +53,11 @@ function explain(
 ): OomDescription | null {
   const pathOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
   const now: Sample | null = gpus === null ? null : makeSample(NOW, gpus);
-  const told = describeOom(
+  const explanation = describeOom(
     { ...ERROR, ...error },
     { inventory: makeInventory(gpus?.length ?? 0), sample: now, kernelId, pathOf },
   );
-  return told === null ? null : { ...told, text: told.text.replaceAll('\u00a0', ' ') };
+  return explanation === null ? null : { ...explanation, text: explanation.text.replaceAll('\u00a0', ' ') };
 }
 
 describe('out-of-memory explanation', () => {
@@ -75,30 +75,30 @@ describe('out-of-memory explanation', () => {
   ]);
 
   it('explanation has requested, free and used memory', () => {
-    const told = explain({}, [one]);
-    expect(told?.text).toBe(
+    const explanation = explain({}, [one]);
+    expect(explanation?.text).toBe(
       'PyTorch requested 20.0 GiB of GPU memory with 12.0 GiB of 140 GiB free on GPU 0.',
     );
-    expect(told?.title).toMatch(
+    expect(explanation?.title).toMatch(
       /^Free memory: from the driver at \d\d:42:07\.\nProcesses: from the driver/,
     );
     expect(
-      told?.holders.map(({ text, kernelId }) => [text.replaceAll('\u00a0', ' '), kernelId]),
+      explanation?.holders.map(({ text, kernelId }) => [text.replaceAll('\u00a0', ' '), kernelId]),
     ).toEqual([
       ['now eval.ipynb 61.0 GiB', 'eval'],
       ['this notebook 40.0 GiB', 'train'],
       ['vllm (bob) 4.80 GiB', null],
       ['foreign.ipynb (ana) 512 MiB', null],
     ]);
-    expect(told?.holders[2]?.title).toBe('vllm serve big (PID 5)');
+    expect(explanation?.holders[2]?.title).toBe('vllm serve big (PID 5)');
   });
 
   it('error message has priority over the driver', () => {
-    const told = explain({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
-    expect(told?.text).toBe(
+    const explanation = explain({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
+    expect(explanation?.text).toBe(
       'PyTorch requested 20.0 GiB of GPU memory with 0 MiB of 139 GiB free on GPU 0.',
     );
-    expect(told?.title).toContain('Free memory: from the error message.');
+    expect(explanation?.title).toContain('Free memory: from the error message.');
   });
 
   it('explanation works without readings', () => {
@@ -112,11 +112,11 @@ describe('out-of-memory explanation', () => {
   });
 
   it('explained GPU is the one the notebook uses', () => {
-    const told = explain({ gpu: 0 }, [
+    const explanation = explain({ gpu: 0 }, [
       gpuWithProcesses(0, 90, [notebookProcess('eval', 5)]),
       gpuWithProcesses(1, 3, [notebookProcess('train', 61)]),
     ]);
-    expect(told?.text).toContain('3.00 GiB of 140 GiB free on GPU 1');
+    expect(explanation?.text).toContain('3.00 GiB of 140 GiB free on GPU 1');
   });
 
   it('explanation names no GPU if several were full', () => {
@@ -130,11 +130,11 @@ describe('out-of-memory explanation', () => {
       text: 'PyTorch requested 20.0 GiB of GPU memory.',
       holders: [],
     });
-    const told = explain({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [
+    const explanation = explain({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [
       gpuWithProcesses(0, 9, []),
       gpuWithProcesses(1, 9, []),
     ]);
-    expect(told?.text).toContain('with 1.00 GiB of 16.0 GiB free on its GPU 1.');
+    expect(explanation?.text).toContain('with 1.00 GiB of 16.0 GiB free on its GPU 1.');
     expect(both(90, 80)).toMatchObject({
       text: 'PyTorch requested 20.0 GiB of GPU memory.',
       holders: [],
@@ -161,12 +161,12 @@ describe('out-of-memory explanation', () => {
 
   it('small holders are summed, unusable memory explained', () => {
     const many = 'abcdef'.split('').map((name, i) => notebookProcess(name, 10 - i));
-    const told = explain({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [
+    const explanation = explain({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [
       gpuWithProcesses(0, 90, many),
     ]);
-    expect(told?.holders).toHaveLength(5);
-    expect(told?.holders[4]).toMatchObject({ text: '2 more 11.0\u00a0GiB', kernelId: null });
-    expect(told?.notes.map((note) => note.replaceAll('\u00a0', ' '))).toEqual([
+    expect(explanation?.holders).toHaveLength(5);
+    expect(explanation?.holders[4]).toMatchObject({ text: '2 more 11.0\u00a0GiB', kernelId: null });
+    expect(explanation?.notes.map((note) => note.replaceAll('\u00a0', ' '))).toEqual([
       'PyTorch is limited to 8.00 GiB in this process.',
       'PyTorch reserves 30.0 GiB that it does not use: too fragmented for this request, and not available to other processes.',
     ]);

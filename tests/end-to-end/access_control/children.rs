@@ -40,7 +40,7 @@ fn assert_has_no_token(file: &Path) {
 #[test]
 fn child_processes_do_not_inherit_token() {
     let fake = FakeNvml::new("[[gpu]]\nindex = 0\ntemperature_celsius = 95\n");
-    let (of_alert, told) = make_environment_printer(&fake, "alert-environment");
+    let (of_alert, reported) = make_environment_printer(&fake, "alert-environment");
     let (of_run, run) = make_environment_printer(&fake, "run-environment");
     let [alerts, worker] = ["alerts.toml", "worker"].map(|name| fake.path(name));
     let rule = "[[rule]]\nname = \"hot\"\nfield = \"temperature.gpu_celsius\"\nabove = 85\n";
@@ -75,7 +75,7 @@ fn child_processes_do_not_inherit_token() {
         collector.contains("GPUMON_NVML_LIB=") && !collector.contains(RUN_TOKEN),
         "{collector}"
     );
-    assert_has_no_token(&told);
+    assert_has_no_token(&reported);
     let job = r#"{"kind":"bench","ids":["copy"],"quick":true}"#;
     let started = send_request(
         server.port,

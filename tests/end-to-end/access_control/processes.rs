@@ -80,7 +80,7 @@ fn serve_processes(fake: &FakeNvml, house: &ServerFiles, show: &str) -> Server {
         &format!("metrics prometheus {METRICS_TOKEN}\n"),
     );
     let (web, tokens) = (house.path_text("users.yml"), house.path_text("tokens"));
-    let doors = [
+    let servers = [
         "--web-config",
         &web,
         "--token-file",
@@ -88,7 +88,8 @@ fn serve_processes(fake: &FakeNvml, house: &ServerFiles, show: &str) -> Server {
         "--public-origin",
         "https://gpus.example.org",
     ];
-    let server = Server::start_with_fake(fake, &[&doors[..], &["--show-processes", show]].concat());
+    let server =
+        Server::start_with_fake(fake, &[&servers[..], &["--show-processes", show]].concat());
     let own = fake.control_path();
     wait_for_condition("the user of the process sees its command line", || {
         crate::support::send_socket_request(&own, "GET /api/v1/snapshot")

@@ -236,10 +236,12 @@ fn certificate_is_reloaded_and_errors_are_logged_once() {
         }
     }
     replace_file(&house.path("server.crt"), "broken", 0o644);
-    let told = server.next_message();
+    let reported = server.next_message();
     assert!(
-        told.contains("WARN") && told.contains("server.crt") && told.contains("stays in effect"),
-        "{told}"
+        reported.contains("WARN")
+            && reported.contains("server.crt")
+            && reported.contains("stays in effect"),
+        "{reported}"
     );
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(
@@ -250,10 +252,10 @@ fn certificate_is_reloaded_and_errors_are_logged_once() {
         200
     );
     house.write_web_config("rate_limit: {interval: 1s, burst: 0}\n");
-    let told = server.next_message();
+    let reported = server.next_message();
     assert!(
-        told.contains("burst") || told.contains("server.crt"),
-        "the first error is only logged once: {told}"
+        reported.contains("burst") || reported.contains("server.crt"),
+        "the first error is only logged once: {reported}"
     );
     // A change that would remove the protection is also ignored.
     house

@@ -16,8 +16,8 @@ fn one_and_64_gpus_are_listed_in_order() {
     for count in [1_usize, 64] {
         let fake = FakeNvml::new(&format!("gpus = {count}"));
         let records = fake.collect(&["--count", "3", "--interval-ms", "300"]);
-        let (told, once) = (records.gpu_identities(), fake.read_json());
-        assert_eq!(told.len(), count);
+        let (reported, once) = (records.gpu_identities(), fake.read_json());
+        assert_eq!(reported.len(), count);
         for sample in records.records_of_type("sample").chain([&once["sample"]]) {
             let gpus = sample["gpus"].as_array().unwrap();
             let named = |gpu: &Value| {
@@ -26,11 +26,12 @@ fn one_and_64_gpus_are_listed_in_order() {
                     gpu["uuid"].as_str().map(str::to_owned),
                 )
             };
-            assert_eq!(gpus.iter().map(named).collect::<Vec<_>>(), told);
+            assert_eq!(gpus.iter().map(named).collect::<Vec<_>>(), reported);
             assert!(gpus.iter().all(|gpu| gpu["health"]["state"] == "ok"));
         }
         assert_eq!(
-            told.iter()
+            reported
+                .iter()
                 .map(|(_, uuid)| uuid)
                 .collect::<BTreeSet<_>>()
                 .len(),

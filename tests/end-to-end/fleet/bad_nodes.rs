@@ -337,8 +337,8 @@ fn hostile_node_names_cannot_change_address() {
         "<script>:9",
     ] {
         let server = start_fleet(&FakePrometheus::with_instances(&[instance]), &[]);
-        let told = server.get("/api/v1/fleet").json();
-        let Some(name) = told["nodes"]["name"][0].as_str() else {
+        let reported = server.get("/api/v1/fleet").json();
+        let Some(name) = reported["nodes"]["name"][0].as_str() else {
             continue;
         };
         let encoded = name

@@ -167,23 +167,23 @@ fn only_data_of_node_is_forwarded() {
 #[test]
 fn unreachable_node_is_explained_with_remedy() {
     let site = SecuredNode::new();
-    let told = |server: &Server, node: &str, status: u16| {
+    let reported = |server: &Server, node: &str, status: u16| {
         let answer = server.get(&format!("/nodes/{node}/api/v1/snapshot"));
         assert_eq!(answer.status, status, "{}", answer.body);
         answer.body
     };
     let server = site.start_fleet_with_token();
     assert!(
-        told(&server, "localhost:1", 502)
+        reported(&server, "localhost:1", 502)
             .contains("cannot be reached: connection refused; start `gpumon serve`")
     );
-    assert!(told(&server, "none", 404).contains("the fleet has no node with this name"));
+    assert!(reported(&server, "none", 404).contains("the fleet has no node with this name"));
     let other = site.path("other.crt");
     let distrustful = start_fleet(
         &site.prometheus,
         &["--node-url", ENCRYPTED_NODE_URL, "--node-ca-file", &other],
     );
-    assert!(told(&distrustful, &site.name, 502).contains("--node-ca-file"));
+    assert!(reported(&distrustful, &site.name, 502).contains("--node-ca-file"));
     let by_address = start_fleet(
         &FakePrometheus::with_instances(&[&format!("127.0.0.1:{}", site.node.port), "127.0.0.1:1"]),
         &[
@@ -194,11 +194,11 @@ fn unreachable_node_is_explained_with_remedy() {
         ],
     );
     let name = format!("127.0.0.1:{}", site.node.port);
-    assert!(told(&by_address, &name, 502).contains("certificate for another name"));
+    assert!(reported(&by_address, &name, 502).contains("certificate for another name"));
     let plain = start_fleet(&site.prometheus, &["--node-url", PLAIN_NODE_URL]);
-    assert!(told(&plain, &site.name, 400).contains("use https://"));
+    assert!(reported(&plain, &site.name, 400).contains("use https://"));
     let nowhere = start_fleet(&site.prometheus, &["--node-url", "none"]);
-    assert!(told(&nowhere, &site.name, 502).contains("--node-url"));
+    assert!(reported(&nowhere, &site.name, 502).contains("--node-url"));
     let wrong = site.start_fleet(&["--node-token-file", &site.path("wrong-token")]);
     assert_eq!(wrong.get(&site.node_path("api/v1/snapshot")).status, 401);
     assert_eq!(
@@ -237,7 +237,7 @@ async fn open_stream(server: &Server, path: &str, query: &str) -> Stream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_stream_works_both_ways_and_ends_with_node() {
+async fn node_stream_is_duplex_and_ends_with_node() {
     let mut site = SecuredNode::new();
     let server = site.start_fleet_with_token();
     for query in ["", "?encoding=deflate-raw"] {

@@ -9,10 +9,17 @@ use crate::support::{assert_refused, gpumon_command, send_get, send_request, wri
 fn fleet_matches_prometheus_and_is_queried_once() {
     let prometheus = FakePrometheus::with_instances(&["node1:9400", "node2:9400"]);
     let server = start_fleet(&prometheus, &[]);
-    let told = server.get("/api/v1/fleet").json();
-    assert_eq!(told["nodes"]["name"].as_array().unwrap().len(), 2, "{told}");
-    assert_eq!(told["gpus"]["index"], serde_json::json!([0, 1, 0, 1]));
-    assert_eq!(told["gpus"]["readings"]["utilization.gpu_percent"][0], 87.5);
+    let reported = server.get("/api/v1/fleet").json();
+    assert_eq!(
+        reported["nodes"]["name"].as_array().unwrap().len(),
+        2,
+        "{reported}"
+    );
+    assert_eq!(reported["gpus"]["index"], serde_json::json!([0, 1, 0, 1]));
+    assert_eq!(
+        reported["gpus"]["readings"]["utilization.gpu_percent"][0],
+        87.5
+    );
     let before = prometheus.query_count();
     for _ in 0..20 {
         assert_eq!(server.get("/api/v1/fleet").status, 200);
@@ -239,12 +246,12 @@ fn prometheus_errors_are_reported_with_remedy() {
         "401",
     );
     let server = start_fleet(&broken, &[]);
-    let told = server.get("/api/v1/fleet").json();
+    let reported = server.get("/api/v1/fleet").json();
     assert!(
-        told["problems"][0].as_str().unwrap().contains("401"),
-        "{told}"
+        reported["problems"][0].as_str().unwrap().contains("401"),
+        "{reported}"
     );
-    assert_ne!(told["state"], "current");
+    assert_ne!(reported["state"], "current");
 }
 
 #[test]
@@ -293,10 +300,11 @@ fn private_processes_hide_names_from_other_users() {
         "https://gpus.example.org",
     ];
     let server = start_fleet(&prometheus, &arguments);
-    let told = server.get("/api/v1/fleet").json();
+    let reported = server.get("/api/v1/fleet").json();
     assert!(
-        told["owners"].as_array().unwrap().is_empty() && told["missing"]["owners"].is_string(),
-        "{told}"
+        reported["owners"].as_array().unwrap().is_empty()
+            && reported["missing"]["owners"].is_string(),
+        "{reported}"
     );
     let open = start_fleet(
         &prometheus,

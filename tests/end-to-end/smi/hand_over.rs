@@ -209,16 +209,16 @@ fn supported_and_invalid_commands_stay_with_gpumon() {
         let alone = make_command(&fake, &linked, &split_words(line), &[&linked])
             .output()
             .unwrap();
-        let beside = make_command(&fake, &linked, &split_words(line), &[&linked, &real])
+        let linked_output = make_command(&fake, &linked, &split_words(line), &[&linked, &real])
             .output()
             .unwrap();
         assert_eq!(
-            (beside.status.code(), alone.status.code()),
+            (linked_output.status.code(), alone.status.code()),
             (Some(code), Some(code)),
             "{line}"
         );
         let shown = |output| super::snapshots::mask_times(&stdout_text(output));
-        assert_eq!(shown(&beside), shown(&alone), "{line}");
+        assert_eq!(shown(&linked_output), shown(&alone), "{line}");
     }
 }
 

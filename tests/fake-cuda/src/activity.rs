@@ -72,13 +72,16 @@ fn record_activity(activity: Activity) {
 /// Takes the recorded activity of the kernel that was started. If it has recorded no memory
 /// traffic, the written bytes count.
 pub(crate) fn take_recorded(written_bytes: usize) -> Activity {
-    let told = RECORDED_ACTIVITY.replace(Activity::NONE);
-    let dram_bytes = if told.dram_bytes == 0 {
+    let reported = RECORDED_ACTIVITY.replace(Activity::NONE);
+    let dram_bytes = if reported.dram_bytes == 0 {
         written_bytes as u64
     } else {
-        told.dram_bytes
+        reported.dram_bytes
     };
-    Activity { dram_bytes, ..told }
+    Activity {
+        dram_bytes,
+        ..reported
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

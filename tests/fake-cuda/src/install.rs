@@ -28,12 +28,12 @@ pub fn install(directory: &Path) -> PathBuf {
 /// or in its parent.
 fn find_built_library() -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
-    let beside = test
+    let library = test
         .ancestors()
         .skip(1)
         .take(2)
         .map(|folder| folder.join(BUILT_NAME));
-    beside
+    library
         .into_iter()
         .find(|path| path.is_file())
         .unwrap_or_else(|| {

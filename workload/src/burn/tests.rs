@@ -6,7 +6,7 @@ fn run_on_cpu(
     interrupted: bool,
 ) -> Result<(RunOutcome, Vec<BurnProgress>), RunError> {
     let cpu = Cpu::read();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let flag = AtomicBool::new(interrupted);
     run_burn(
         &ExecutionPlace::Cpu(&cpu),
@@ -14,10 +14,10 @@ fn run_on_cpu(
         &request,
         &flag,
         &mut |burning| {
-            told.push(burning);
+            reported.push(burning);
         },
     )
-    .map(|outcome| (outcome, told))
+    .map(|outcome| (outcome, reported))
 }
 
 /// Returns a request with so little memory that the matrices are small.
@@ -33,7 +33,7 @@ fn make_small_request(time_ms: u64) -> BurnRequest {
 #[test]
 fn burn_ends_on_time_after_comparing_products() {
     let begun = Instant::now();
-    let (outcome, told) = run_on_cpu(make_small_request(1200), false).unwrap();
+    let (outcome, reported) = run_on_cpu(make_small_request(1200), false).unwrap();
     assert!(
         begun.elapsed() < Duration::from_mins(1),
         "{:?}",
@@ -53,18 +53,18 @@ fn burn_ends_on_time_after_comparing_products() {
         "{:?}",
         outcome.rate
     );
-    let progress: Vec<_> = told
+    let progress: Vec<_> = reported
         .iter()
         .filter(|burning| matches!(burning, BurnProgress::Progress { .. }))
         .collect();
     // Progress is reported once a second, and possibly once more at the end.
     let most = begun.elapsed().as_secs() as usize + 1;
-    assert!((1..=most).contains(&progress.len()), "{told:?}");
+    assert!((1..=most).contains(&progress.len()), "{reported:?}");
     assert!(
         progress
             .iter()
             .all(|one| matches!(one, BurnProgress::Progress { wrong: 0, .. })),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 

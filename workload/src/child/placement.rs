@@ -243,12 +243,12 @@ fn lock_device(folder: &Path, device: &Device) -> Result<File, JobFailure> {
             Ok(file)
         }
         LockResult::Theirs(note) => {
-            let who = note
+            let owner = note
                 .trim()
                 .parse::<u32>()
                 .map_or("another process".to_owned(), |pid| format!("process {pid}"));
             Err(JobFailure::refusal(format!(
-                "{who} already runs a workload on GPU {}: wait for its end, or choose another \
+                "{owner} already runs a workload on GPU {}: wait for its end, or choose another \
                  with --device",
                 device.index
             )))

@@ -458,7 +458,7 @@ fn open_library(path: &OsStr) -> Option<Library> {
 /// Conda's environment, and of CUDA toolkits.
 fn list_library_folders() -> Vec<PathBuf> {
     let root = |variable| env::var_os(variable).map(PathBuf::from);
-    let beside_python = env::var_os("PATH").into_iter().flat_map(|path| {
+    let python_folders = env::var_os("PATH").into_iter().flat_map(|path| {
         let with_python = env::split_paths(&path).filter(|folder| folder.join("python3").is_file());
         with_python
             .filter_map(|folder| folder.parent().map(Path::to_owned))
@@ -467,7 +467,7 @@ fn list_library_folders() -> Vec<PathBuf> {
     let prefixes: Vec<_> = [root("VIRTUAL_ENV"), root("CONDA_PREFIX")]
         .into_iter()
         .flatten()
-        .chain(beside_python)
+        .chain(python_folders)
         .collect();
     let libraries = prefixes
         .iter()

@@ -181,7 +181,10 @@ class Numba(NumPyBasedFramework):
         scope = {"math": math, "t": dtype, "prange": self.module.prange, "grid": None}
         if self.device == "cuda":
             cuda = scope["cuda"] = self.module.cuda
-            code = f"def loop(out, {names}):\n i = cuda.grid(1)\n if i < out.size:\n  out[i] = {element}"
+            code = (
+                f"def loop(out, {names}):\n"
+                f" i = cuda.grid(1)\n if i < out.size:\n  out[i] = {element}"
+            )
             exec(code, scope)
             kernel = cuda.jit(scope["loop"])
             out = cuda.device_array(request["shape"], dtype)

@@ -340,10 +340,11 @@ mod tests {
         };
         let outcome = run_triad();
         [(); 2].map(|()| {
-            let mut told = 0;
-            let runs = frameworks.run_frameworks(&outcome, None, &BRIEF_LIMITS, &mut |_| told += 1);
+            let mut reported = 0;
+            let runs =
+                frameworks.run_frameworks(&outcome, None, &BRIEF_LIMITS, &mut |_| reported += 1);
             assert!(
-                told == runs.len() || is_interrupted,
+                reported == runs.len() || is_interrupted,
                 "what is not tried is not told of"
             );
             runs

@@ -116,7 +116,7 @@ fn choose_job(
     let (spans, rest): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|span| span.is_same_job(&first));
     let spans = if spans.is_empty() { called } else { spans };
-    let is_beside = |other: &&JobSpan| {
+    let is_sibling = |other: &&JobSpan| {
         let at_once = |span: &JobSpan| {
             span.uuid == other.uuid && span.from_ms < other.to_ms && other.from_ms < span.to_ms
         };
@@ -124,7 +124,7 @@ fn choose_job(
     };
     let others = rest
         .iter()
-        .filter(is_beside)
+        .filter(is_sibling)
         .map(format_label_with_user)
         .collect();
     let known = |what: fn(&JobSpan) -> Option<&String>| spans.iter().find_map(what).cloned();

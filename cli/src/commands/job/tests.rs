@@ -37,7 +37,7 @@ fn each_inefficiency_has_advice() {
         values
     };
     let nothing = [0.0; FIGURE_COUNT];
-    for (devices, told) in [
+    for (devices, reported) in [
         (vec![make_device(0, 1.0, good)], "The GPUs were used well."),
         (
             vec![make_device(0, 1.0, good), make_device(1, 100.0, nothing)],
@@ -87,7 +87,7 @@ fn each_inefficiency_has_advice() {
     ] {
         let advice = join_advice(devices);
         assert!(
-            advice.starts_with(told) && (!told.is_empty() || advice.is_empty()),
+            advice.starts_with(reported) && (!reported.is_empty() || advice.is_empty()),
             "{advice}"
         );
     }

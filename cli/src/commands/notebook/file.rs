@@ -262,13 +262,13 @@ mod tests {
             make_code_cell(r#""x = 1""#, "{}"),
         ];
         let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
-        let told: Vec<_> = read
+        let reported: Vec<_> = read
             .cells
             .iter()
             .map(|cell| (cell.place, cell.execution_count, &*cell.line))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [(2, Some(3), "train(model)"), (3, Some(3), "# nothing else")]
         );
         assert_eq!((read.code_cells, read.unknown), (3, 0));
@@ -392,12 +392,15 @@ mod tests {
             ),
         ];
         let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
-        let told: Vec<_> = read
+        let reported: Vec<_> = read
             .cells
             .iter()
             .map(|cell| (cell.execution_count, &*cell.line))
             .collect();
-        assert_eq!((told, read.unknown), (vec![(Some(3), ""), (None, "")], 1));
+        assert_eq!(
+            (reported, read.unknown),
+            (vec![(Some(3), ""), (None, "")], 1)
+        );
     }
 
     #[test]

@@ -85,14 +85,14 @@ impl ServerAddress {
         };
         let body =
             String::from_utf8_lossy(answer.body().as_deref().unwrap_or_default()).into_owned();
-        let told = body
+        let reported = body
             .trim()
             .strip_prefix(&format!("{self}: "))
             .unwrap_or(body.trim());
-        if told.is_empty() {
+        if reported.is_empty() {
             format!("it answers with {}", answer.status())
         } else {
-            told.to_owned()
+            reported.to_owned()
         }
     }
 }

@@ -15,20 +15,20 @@ impl<'a> Cell<'a> {
     /// Returns the reason for the absence if the cell contains no value.
     pub(super) fn text(self) -> Result<&'a str, Absence> {
         let text = self.0.trim();
-        let told = text
+        let reported = text
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
             .unwrap_or(text);
-        match told {
+        match reported {
             "N/A" | "Not Supported" | "Not Available" => Err(Absence::NotSupported),
-            _ if told.ends_with("has been deprecated") => Err(Absence::NotSupported),
+            _ if reported.ends_with("has been deprecated") => Err(Absence::NotSupported),
             "Insufficient Permissions" => Err(Absence::NoPermission),
             "Not Found" => Err(Absence::NotInProc),
             "GPU is lost" | "GPU requires reset" => Err(Absence::GpuLost),
             "" | "ERR!" | "Unknown" | "Unknown Error" => Err(Absence::Unknown),
             // Newer drivers may write other text in brackets, which also means that there is no
             // value.
-            _ if told.len() < text.len() => Err(Absence::Unknown),
+            _ if reported.len() < text.len() => Err(Absence::Unknown),
             text => Ok(text),
         }
     }

@@ -247,11 +247,11 @@ impl Row {
         if cells.len() != columns.len() {
             return None;
         }
-        let not_told = Absence::NeedsGpumon;
+        let not_reported = Absence::NeedsGpumon;
         let mut row = Self {
-            gpu: Gpu::new_unidentified(u32::MAX, &not_told),
-            sample: GpuSample::new_absent(0, None, at_ms, Health::Ok, &not_told),
-            details: GpuDetails::new_absent(0, None, at_ms, &not_told),
+            gpu: Gpu::new_unidentified(u32::MAX, &not_reported),
+            sample: GpuSample::new_absent(0, None, at_ms, Health::Ok, &not_reported),
+            details: GpuDetails::new_absent(0, None, at_ms, &not_reported),
             count: None,
             driver_version: Reading::Absent(Absence::Unknown),
             modes: [const { Reading::Absent(Absence::NeedsGpumon) }; 4],

@@ -80,8 +80,8 @@ impl Converter {
     /// # Errors
     /// Returns nvidia-smi's message if no GPU can be read.
     pub fn handle_line(&mut self, line: &str, now_ms: u64) -> Result<Vec<Record>, String> {
-        if let Some(told) = line.strip_prefix('#') {
-            return self.handle_marker(told, now_ms);
+        if let Some(reported) = line.strip_prefix('#') {
+            return self.handle_marker(reported, now_ms);
         }
         let Some(row) = Row::parse(line, &self.columns, now_ms) else {
             self.handle_message(line, now_ms);
@@ -124,8 +124,8 @@ impl Converter {
         self.interval_ms * MAX_MISSED_INTERVALS
     }
 
-    fn handle_marker(&mut self, told: &str, now_ms: u64) -> Result<Vec<Record>, String> {
-        let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
+    fn handle_marker(&mut self, reported: &str, now_ms: u64) -> Result<Vec<Record>, String> {
+        let (word, rest) = reported.split_once(' ').unwrap_or((reported, ""));
         match word {
             "fields" => {
                 let set = |name: &str| {

@@ -120,30 +120,34 @@ fn output_of_every_driver_is_parsed() {
             inventory.platform.drivers[0].version,
             Reading::Now(driver.to_owned())
         );
-        let (gpu, told) = (&inventory.gpus[0], &sample.gpus[0]);
+        let (gpu, reported) = (&inventory.gpus[0], &sample.gpus[0]);
         assert!(gpu.name.value().unwrap().starts_with("NVIDIA "), "{gpu:?}");
         assert_eq!((gpu.uuid.as_deref(), gpu.index), (Some(UUID), 0));
-        for reading in [&told.power.draw_watts, &told.temperature.gpu_celsius] {
+        for reading in [
+            &reported.power.draw_watts,
+            &reported.temperature.gpu_celsius,
+        ] {
             assert!(
                 reading.value().is_some_and(|value| *value > 0.0),
-                "{driver}: {told:?}"
+                "{driver}: {reported:?}"
             );
         }
         assert!(
-            told.memory.total_bytes.value().unwrap() >= &(8 << 30),
+            reported.memory.total_bytes.value().unwrap() >= &(8 << 30),
             "{driver}"
         );
         assert!(
-            told.clocks.sm_mhz.value().is_some() && told.throttle_reasons.value().is_some(),
+            reported.clocks.sm_mhz.value().is_some() && reported.throttle_reasons.value().is_some(),
             "{driver}"
         );
         assert!(
-            told.performance_state
+            reported
+                .performance_state
                 .value()
                 .is_some_and(|state| *state < 16),
             "{driver}"
         );
-        assert_eq!(told.activity, Reading::Absent(Absence::NeedsGpumon));
+        assert_eq!(reported.activity, Reading::Absent(Absence::NeedsGpumon));
         assert_eq!(sample.host.cpu.count, Reading::Absent(Absence::NeedsGpumon));
         let Some(Record::Details(details)) =
             records.iter().find(|it| matches!(it, Record::Details(_)))

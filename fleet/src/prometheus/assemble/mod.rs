@@ -173,11 +173,11 @@ fn list_naming_facts(facts: &FactsByQuery) -> impl Iterator<Item = (bool, &Fact)
     let new = down
         .filter(move |fact| !named.contains(&instance(fact)))
         .map(|fact| (true, fact));
-    let told = others().flat_map(|(question, all)| {
+    let reported = others().flat_map(|(question, all)| {
         let is_now = !question.is_infrequent();
         all.iter().map(move |fact| (is_now, fact))
     });
-    told.chain(new)
+    reported.chain(new)
 }
 
 fn explain_unopenable_node(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> {

@@ -269,7 +269,7 @@ async fn events_include_xids_lost_gpus_unreachable_nodes() {
     // This is the response to the instant query for ongoing events.
     fake.add_answer("\"} == 0", "up{instance=\"n11:9124\"} 0");
     let events = reader.fetch_events(one_day()).await.unwrap();
-    let told: Vec<_> = events
+    let reported: Vec<_> = events
         .events
         .iter()
         .map(|it| {
@@ -298,12 +298,12 @@ async fn events_include_xids_lost_gpus_unreachable_nodes() {
         ("n10", None, FleetEventKind::NodeUnreachable, None, 1, false),
         ("n11", None, FleetEventKind::NodeUnreachable, None, 1, true),
     ] {
-        assert!(told.contains(&event), "{event:?}: {told:?}");
+        assert!(reported.contains(&event), "{event:?}: {reported:?}");
     }
-    assert_eq!((told.len(), events.events_total), (6, 6));
+    assert_eq!((reported.len(), events.events_total), (6, 6));
     assert!(
-        told.is_sorted_by_key(|event| !event.5),
-        "what lasts is first: {told:?}"
+        reported.is_sorted_by_key(|event| !event.5),
+        "what lasts is first: {reported:?}"
     );
 }
 

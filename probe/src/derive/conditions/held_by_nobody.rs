@@ -110,8 +110,7 @@ fn tolerated_bytes(nobodys: UnlistedMemory, memory: &MemorySample, lasts: bool) 
             MIN_FOUND_BYTES.max((total_bytes * MIN_FOUND_SHARE) as u64)
         }
         UnlistedMemory {
-            beside_others: true,
-            ..
+            has_others: true, ..
         } if !lasts => MIN_BYTES_WITH_OTHERS,
         _ => MIN_BYTES,
     };
@@ -249,7 +248,7 @@ mod tests {
             examples::make_process(8, GIB),
         );
         let mut timeline = TestTimeline::new();
-        let told = |timeline: &mut TestTimeline| {
+        let reported = |timeline: &mut TestTimeline| {
             let events = timeline.take_events().into_iter();
             events
                 .filter(|(_, word)| word.ends_with("held_by_nobody"))
@@ -267,7 +266,7 @@ mod tests {
             .advance_with_sample(300, set_used_memory(1 << 10, slice::from_ref(&small)));
         timeline.advance_with_sample(300, set_used_memory(25 << 10, slice::from_ref(&small)));
         assert_eq!(
-            told(&mut timeline),
+            reported(&mut timeline),
             [],
             "24 GiB are managed memory of the other"
         );
@@ -275,7 +274,7 @@ mod tests {
             .advance_with_sample(60, set_used_memory(45 << 10, &[large, small.clone()]))
             .advance_with_sample(200, set_used_memory(45 << 10, slice::from_ref(&small)));
         assert_eq!(
-            told(&mut timeline),
+            reported(&mut timeline),
             [expected_event(861, "+held_by_nobody")]
         );
         let bytes = 20 * GIB;
@@ -288,18 +287,22 @@ mod tests {
         );
         timeline.advance_with_sample(60, set_used_memory(1 << 10, &[small]));
         assert_eq!(
-            told(&mut timeline),
+            reported(&mut timeline),
             [expected_event(1_011, "-held_by_nobody")]
         );
     }
 
     #[test]
     fn large_unlisted_memory_is_reported_at_once() {
-        for (mib, is_told) in [(9 << 10, false), (30 << 10, true)] {
+        for (mib, is_reported) in [(9 << 10, false), (30 << 10, true)] {
             let mut timeline = TestTimeline::new();
             timeline
                 .advance_with_sample(60, set_used_memory(mib, &[examples::make_process(7, GIB)]));
-            assert_eq!(timeline.take_events().len(), usize::from(is_told), "{mib}");
+            assert_eq!(
+                timeline.take_events().len(),
+                usize::from(is_reported),
+                "{mib}"
+            );
         }
         let mut timeline = TestTimeline::new();
         let untold = Process {

@@ -254,7 +254,7 @@ fn values_are_converted_to_other_units() {
         based.map(|value| value.to_string()),
         ["0.5", "1980000000", "3"]
     );
-    let told = |id: &str, value| {
+    let reported = |id: &str, value| {
         let field = GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
         field
             .dcgm
@@ -262,10 +262,10 @@ fn values_are_converted_to_other_units() {
             .to_dcgm_unit(field.unit, value)
             .to_string()
     };
-    assert_eq!(told("utilization.gpu_percent", 50.0), "50");
-    assert_eq!(told("activity.sm_percent", 50.0), "0.5");
-    assert_eq!(told("memory.used_bytes", 3.5 * f64::from(1 << 20)), "3");
-    assert_eq!(told("power.energy_joules_total", 2.0), "2000");
+    assert_eq!(reported("utilization.gpu_percent", 50.0), "50");
+    assert_eq!(reported("activity.sm_percent", 50.0), "0.5");
+    assert_eq!(reported("memory.used_bytes", 3.5 * f64::from(1 << 20)), "3");
+    assert_eq!(reported("power.energy_joules_total", 2.0), "2000");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn metric_names_are_grouped_and_dcgm_names_unique() {
 
 #[test]
 fn renamed_dcgm_metrics_use_base_units() {
-    let told = |name, renamed, unit, value| {
+    let reported = |name, renamed, unit, value| {
         let dcgm = Dcgm { name, renamed };
         (
             dcgm.to_dcgm_unit(unit, value),
@@ -330,7 +330,7 @@ fn renamed_dcgm_metrics_use_base_units() {
         )
     };
     assert_eq!(
-        told(
+        reported(
             "DCGM_FI_DEV_FB_USED",
             "DCGM_FI_DEV_FB_USED_BYTES",
             Unit::Bytes,
@@ -339,7 +339,7 @@ fn renamed_dcgm_metrics_use_base_units() {
         (3.0, 3_145_729.0)
     );
     assert_eq!(
-        told(
+        reported(
             "DCGM_FI_DEV_SM_CLOCK",
             "DCGM_FI_DEV_SM_CLOCK_HERTZ",
             Unit::Megahertz,
@@ -348,7 +348,7 @@ fn renamed_dcgm_metrics_use_base_units() {
         (2.0, 2e6)
     );
     assert_eq!(
-        told(
+        reported(
             "DCGM_FI_DEV_POWER_VIOLATION",
             "DCGM_FI_DEV_POWER_VIOLATION",
             Unit::Seconds,
@@ -357,7 +357,7 @@ fn renamed_dcgm_metrics_use_base_units() {
         (5e8, 5e8)
     );
     assert_eq!(
-        told(
+        reported(
             "DCGM_FI_PROF_SM_ACTIVE",
             "DCGM_FI_PROF_SM_UTIL_RATIO",
             Unit::Percent,
@@ -370,7 +370,7 @@ fn renamed_dcgm_metrics_use_base_units() {
         "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
     );
     assert_eq!(
-        told(links.0, links.1, Unit::BytesPerSecond, 10_240_000.0),
+        reported(links.0, links.1, Unit::BytesPerSecond, 10_240_000.0),
         (10.0, 10_240_000.0)
     );
 }

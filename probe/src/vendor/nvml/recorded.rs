@@ -246,18 +246,18 @@ mod tests {
                 answers,
             },
         );
-        let is_told = |query| own.answer_query(Subject::from_gpu(0), query).is_some();
+        let is_reported = |query| own.answer_query(Subject::from_gpu(0), query).is_some();
         assert!(
-            !is_told(Query::PowerLimit),
+            !is_reported(Query::PowerLimit),
             "a setting of fifty seconds ago"
         );
-        let told = [
+        let reported = [
             Query::UtilizationRates,
             Query::DisplayMode,
             Query::FanSpeed,
             Query::Name,
         ];
-        assert!(told.into_iter().all(is_told));
+        assert!(reported.into_iter().all(is_reported));
     }
 
     #[test]

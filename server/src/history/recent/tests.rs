@@ -111,10 +111,10 @@ fn every_field_of_catalogue_is_kept() {
         .map(|field| field.id)
         .chain(HOST_FIELDS.iter().map(|field| field.id))
         .collect();
-    let (all, told) = MetricSelection::parse_names(all.into_iter());
+    let (all, reported) = MetricSelection::parse_names(all.into_iter());
     assert_eq!(
         (
-            told,
+            reported,
             all.metrics_for(DeviceKind::Gpu).len(),
             all.metrics_for(DeviceKind::Host).len()
         ),

@@ -123,7 +123,7 @@ fn newer_driver_changes_lines_and_elements() {
     }
     assert!(
         !log("580.65.06").contains("Inactive"),
-        "rows that no function tells"
+        "rows that no function returns"
     );
     assert_eq!(
         ["580.159.04", "590.48.01", "595.80"].map(|own| log(own).contains("Partition")),

@@ -323,10 +323,10 @@ fn server_history_extends_charts_beyond_one_hour() {
         ..Default::default()
     };
     app.apply_update(Update::Past(Box::new(past.clone())));
-    let told = last_line(&mut app);
+    let reported = last_line(&mut app);
     assert!(
-        told.contains("history begins at") && told.contains("--data-dir"),
-        "{told}"
+        reported.contains("history begins at") && reported.contains("--data-dir"),
+        "{reported}"
     );
     app.state.notice = None;
     app.apply_update(Update::Past(Box::new(past)));

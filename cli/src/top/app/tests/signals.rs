@@ -302,12 +302,12 @@ fn ended_and_running_processes_are_reported_together() {
     }
     children[0].0.wait().unwrap();
     app.tick(Instant::now() + Duration::from_secs(11));
-    let told = last_line(&mut app);
+    let reported = last_line(&mut app);
     assert!(
-        told.contains("still running: second (") && told.contains("; first ("),
-        "{told}"
+        reported.contains("still running: second (") && reported.contains("; first ("),
+        "{reported}"
     );
-    assert!(told.contains(") has ended"), "{told}");
+    assert!(reported.contains(") has ended"), "{reported}");
 }
 
 #[test]

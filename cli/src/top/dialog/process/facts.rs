@@ -194,8 +194,9 @@ impl DetailGroups<'_, '_> {
                 .name
                 .as_ref()
                 .map_or_else(String::new, |name| format!(" ({name})"));
-            let told = format!("{:?} {}", container.runtime, container.id).to_lowercase() + &name;
-            self.add_detail("container", &make_printable(&told));
+            let reported =
+                format!("{:?} {}", container.runtime, container.id).to_lowercase() + &name;
+            self.add_detail("container", &make_printable(&reported));
         }
         if let Some(unit) = unit {
             self.add_detail("unit", &make_printable(unit));

@@ -39,7 +39,7 @@ struct LastSample {
 pub(super) struct UnlistedMemory {
     pub(super) bytes: u64,
     /// Whether other processes are running and listed.
-    pub(super) beside_others: bool,
+    pub(super) has_others: bool,
     /// Whether the memory may be managed memory of running processes.
     pub(super) is_found: bool,
 }
@@ -61,10 +61,10 @@ impl UnlistedMemoryTracker {
             *self = Self::default();
             return None;
         };
-        let beside_others = !running.is_empty();
+        let has_others = !running.is_empty();
         let rest_bytes = used_bytes.saturating_sub(saturating_sum(listed.values().copied()));
         match self.last.take() {
-            _ if !beside_others => {
+            _ if !has_others => {
                 (self.bytes, self.is_found, self.recent) = (rest_bytes, false, None);
             }
             None => (self.bytes, self.is_found) = (rest_bytes, true),
@@ -76,13 +76,13 @@ impl UnlistedMemoryTracker {
         Some(if self.is_found && of_ended > 0 {
             UnlistedMemory {
                 bytes: of_ended,
-                beside_others,
+                has_others,
                 is_found: false,
             }
         } else {
             UnlistedMemory {
                 bytes: self.bytes,
-                beside_others,
+                has_others,
                 is_found: self.is_found,
             }
         })

@@ -109,15 +109,16 @@ fn power_is_compared_with_siblings_only() {
         timeline.advance_with_sample(400, set_clock_and_power(1980, 500.0));
         timeline.others = others;
         timeline.advance_with_sample(1_200, set_clock_and_power(1980, 300.0));
-        let told: String = timeline
+        let reported: String = timeline
             .last
             .conditions
             .iter()
             .map(|condition| condition.text.as_str())
             .collect();
         assert!(
-            told.is_empty() || told.contains(" GPUs 1 and 2 draw more power at the same load."),
-            "{told}"
+            reported.is_empty()
+                || reported.contains(" GPUs 1 and 2 draw more power at the same load."),
+            "{reported}"
         );
         timeline.take_events().len()
     };
@@ -170,7 +171,7 @@ fn persistent_throttle_reason_ends_condition() {
             sample.throttle_reasons = Reading::Now(reasons);
         }
     };
-    let told = |timeline: &mut TestTimeline| -> Vec<_> {
+    let reported = |timeline: &mut TestTimeline| -> Vec<_> {
         timeline
             .take_events()
             .into_iter()
@@ -181,21 +182,21 @@ fn persistent_throttle_reason_ends_condition() {
     timeline
         .advance_with_sample(400, set_clock_and_power(1980, 500.0))
         .advance_with_sample(720, slow_with(50));
-    let began = told(&mut timeline);
+    let began = reported(&mut timeline);
     assert!(
         matches!(&began[..], [(at, _)] if (1_000..=1_060).contains(at)),
         "{began:?}"
     );
     timeline.advance_with_sample(600, slow_with(50));
-    assert_eq!(told(&mut timeline), [], "it lasts");
+    assert_eq!(reported(&mut timeline), [], "it lasts");
     timeline.advance_with_sample(60, slow_with(1));
-    assert_eq!(told(&mut timeline).len(), 1, "the driver tells why");
+    assert_eq!(reported(&mut timeline).len(), 1, "the driver tells why");
     let mut timeline = TestTimeline::new();
     timeline
         .advance_with_sample(400, set_clock_and_power(1980, 500.0))
         .advance_with_sample(3_600, slow_with(3));
     assert_eq!(
-        told(&mut timeline),
+        reported(&mut timeline),
         [],
         "a reason of every third second is one that persists"
     );

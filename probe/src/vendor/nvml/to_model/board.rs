@@ -93,6 +93,6 @@ fn numa_node(answers: TimedAnswers<'_>, sys_root: &Path) -> Reading<u32> {
             node.and_then(|node| u32::try_from(node).ok())
                 .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
         }
-        (told, _) => told,
+        (reported, _) => reported,
     }
 }

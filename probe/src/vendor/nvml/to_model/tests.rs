@@ -149,9 +149,9 @@ fn recorded_answers_yield_recorded_model() {
         board,
     } = read_recording();
     let made = make_model(&answers);
-    let told = json!({ "sample": sample, "details": details, "board": board });
-    let (made, told) = (flatten_readings(&made), flatten_readings(&told));
-    let differing: Vec<_> = told
+    let reported = json!({ "sample": sample, "details": details, "board": board });
+    let (made, reported) = (flatten_readings(&made), flatten_readings(&reported));
+    let differing: Vec<_> = reported
         .iter()
         .filter(|(path, reading)| made.get(*path) != Some(reading))
         .collect();
