@@ -57,7 +57,9 @@ function explain(
     { ...ERROR, ...error },
     { inventory: makeInventory(gpus?.length ?? 0), sample: now, kernelId, pathOf },
   );
-  return explanation === null ? null : { ...explanation, text: explanation.text.replaceAll('\u00a0', ' ') };
+  return explanation === null
+    ? null
+    : { ...explanation, text: explanation.text.replaceAll('\u00a0', ' ') };
 }
 
 describe('out-of-memory explanation', () => {
