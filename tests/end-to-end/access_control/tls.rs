@@ -30,7 +30,7 @@ fn exchange_bytes(port: u16, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// Returns a valid ClientHello whose highest TLS version is `version`.
+/// Returns a valid `ClientHello` whose highest TLS version is `version`.
 fn client_hello(version: [u8; 2]) -> Vec<u8> {
     // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; X25519; ECDSA with P-256; uncompressed points; EMS.
     let extensions: [&[u8]; 4] = [
