@@ -107,7 +107,7 @@ mod tests {
         "joined", "message", "rule", "step", "text", "title", "value",
     ];
 
-    fn allows_any_string(schema: &Value) -> bool {
+    fn accepts_any_string(schema: &Value) -> bool {
         let kind = &schema["type"];
         let is_string = kind == "string"
             || kind
@@ -122,7 +122,7 @@ mod tests {
             let kind = schema["$ref"]
                 .as_str()
                 .and_then(|name| kinds[name.rsplit('/').next()?]["anyOf"].as_array());
-            kind.is_some_and(|forms| forms.iter().any(allows_any_string))
+            kind.is_some_and(|forms| forms.iter().any(accepts_any_string))
         };
         for (key, schema) in value
             .get("properties")
@@ -130,7 +130,7 @@ mod tests {
             .into_iter()
             .flatten()
         {
-            if allows_any_string(schema) || of_readings(schema) {
+            if accepts_any_string(schema) || of_readings(schema) {
                 keys.insert(key.clone());
             }
         }

@@ -6,7 +6,7 @@ use std::thread;
 use crate::{calls, events, hot_plug, libraries, replaced, traces};
 
 #[test]
-fn slow_checks_pass_in_parallel() {
+fn long_waiting_tests_pass_in_parallel() {
     let checks: [(&str, fn()); 9] = [
         (
             "hardly used",

@@ -59,7 +59,7 @@ fn store_general_settings(values: Vec<(String, OsString)>) {
     let _ = GENERAL_SETTINGS.set(values);
 }
 
-/// Reads the files that [`find`] returns, with all their mistakes.
+/// Reads the files that [`find_files`] returns, with all errors in them.
 pub(crate) fn read_and_parse_files(
     named: Option<&Path>,
 ) -> (Vec<(PathBuf, ParsedFile)>, Vec<UnreadableFile>) {

@@ -33,7 +33,7 @@ pub(super) struct Fact {
     pub(super) more: FactDetail,
 }
 
-/// The data of a series that is in its labels rather than its value.
+/// The data that a series has in its labels, not in its value.
 #[derive(Debug, Clone)]
 pub(super) enum FactDetail {
     None,

@@ -228,7 +228,7 @@ impl Database {
         Ok(events)
     }
 
-    /// Returns at most [`MAX_JOBS`](crate::jobs::MAX_JOBS) jobs with their devices, the most
+    /// Returns at most [`crate::jobs::MAX_JOBS`] jobs with their devices, the most
     /// recently seen first. If `called` is set, returns only the jobs with this ID or name.
     ///
     /// # Errors

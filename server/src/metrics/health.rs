@@ -88,7 +88,7 @@ fn write_infos(page: &mut Page, scrape: &Scrape<'_>) {
 fn write_up_states(page: &mut Page, scrape: &Scrape<'_>) {
     let up = "Whether the GPU responds: 0 if it is lost, not responding or cannot be read.";
     scrape.add_by_gpu(page, "gpumon_gpu_up", Gauge, up, |reported| {
-        reported.sample.map(up_value)
+        reported.sample.map(gpu_up_value)
     });
     let age = "Time since the last response of the GPU.";
     scrape.add_by_gpu(
@@ -191,7 +191,7 @@ fn write_xids(page: &mut Page, scrape: &Scrape<'_>) {
     }
 }
 
-fn up_value(sample: &GpuSample) -> f64 {
+fn gpu_up_value(sample: &GpuSample) -> f64 {
     to_flag(matches!(sample.health, Health::Ok | Health::Asleep { .. }))
 }
 

@@ -29,9 +29,9 @@ pub(super) static ITEMS: &[Item] = &[
             computed_item(
                 "Pending Page Blacklist",
                 "pending_blacklist",
-                format_pending,
+                format_pending_retirement,
             ),
-            computed_item("", "pending_retirement", format_pending),
+            computed_item("", "pending_retirement", format_pending_retirement),
         ]),
     replaceable_group_item("Remapped Rows", TITLE_AS_TAG, |at| {
         read_remapped_rows(at, 0).err()
@@ -118,7 +118,7 @@ fn format_retired_page_count(at: &Cursor<'_>) -> String {
     }
 }
 
-fn format_pending(at: &Cursor<'_>) -> String {
+fn format_pending_retirement(at: &Cursor<'_>) -> String {
     at.read_formatted(Q::RetiredPagesPending, 0, format_yes_no)
 }
 

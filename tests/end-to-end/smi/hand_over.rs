@@ -37,7 +37,7 @@ fn link_gpumon(fake: &FakeNvml) -> PathBuf {
 }
 
 /// Creates a tool that prints its arguments, each after a zero byte, and exits with 7.
-fn create_real_tool(fake: &FakeNvml) -> PathBuf {
+fn create_fake_nvidia_smi(fake: &FakeNvml) -> PathBuf {
     let real = create_tool_folder(fake, "real");
     write_script(&real, r#"printf '\0%s' "$@"; exit 7"#);
     real
@@ -152,7 +152,7 @@ const FORWARDED_COMMANDS: [&str; 56] = [
 #[test]
 fn unsupported_commands_reach_real_tool_unchanged() {
     let fake = FakeNvml::new("gpus = 2");
-    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
+    let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for line in FORWARDED_COMMANDS {
         let by_name = make_command(&fake, &linked, &split_words(line), &[&linked, &real])
             .output()
@@ -191,7 +191,7 @@ fn unsupported_commands_reach_real_tool_unchanged() {
 #[test]
 fn supported_and_invalid_commands_stay_with_gpumon() {
     let fake = FakeNvml::new("gpus = 1");
-    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
+    let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for (line, code) in [
         ("-L", 0),
         ("-h -pm 1", 0),
@@ -291,7 +291,7 @@ fn missing_real_tool_is_refused() {
         );
     }
     // The real tool is found although all these folders precede it in `PATH`.
-    let real = create_real_tool(&fake);
+    let real = create_fake_nvidia_smi(&fake);
     let all = [&none[..], &[&real]].concat();
     assert_tool_was_reached(
         &make_command(&fake, &linked, &split_words("-pm 1"), &all)
@@ -320,7 +320,7 @@ fn copies_and_wrapper_scripts_cause_no_loop() {
         "{}",
         stdout_text(&refused)
     );
-    let real = create_real_tool(&fake);
+    let real = create_fake_nvidia_smi(&fake);
     for first in all {
         let reached = make_command(
             &fake,
@@ -353,7 +353,7 @@ fn unusable_tool_is_skipped_with_message() {
         said.ends_with("; repair it, or remove it from PATH\n"),
         "{said}"
     );
-    let real = create_real_tool(&fake);
+    let real = create_fake_nvidia_smi(&fake);
     let reached = make_command(
         &fake,
         &linked,
@@ -405,7 +405,7 @@ fn real_tool_replaces_process_with_signals_and_input() {
 #[test]
 fn simulated_gpus_and_other_commands_never_reach_tool() {
     let fake = FakeNvml::new("gpus = 1");
-    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
+    let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     let refused = |command: &mut Command| {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{command:?}");
@@ -433,7 +433,7 @@ fn simulated_gpus_and_other_commands_never_reach_tool() {
 #[test]
 fn changes_reach_tool_without_driver() {
     let fake = FakeNvml::new("gpus = 1\ninit_error = { code = 9 }");
-    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
+    let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for line in ["mig -cgi 9", "drain -p 0000:01:00.0 -m 1", "topo --bogus"] {
         assert_tool_was_reached(
             &make_command(&fake, &linked, &split_words(line), &[&linked, &real])

@@ -112,7 +112,7 @@ impl Drop for Server {
     }
 }
 
-/// Sends a signal by its name for kill(1).
+/// Sends a signal to a process. `name` is an option of `kill`, such as `-INT`.
 pub(crate) fn send_signal(name: &str, pid: u32) {
     let sent = Command::new("kill")
         .args([name, &pid.to_string()])

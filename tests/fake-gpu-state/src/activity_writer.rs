@@ -60,7 +60,8 @@ impl ActivityWriter {
         }
     }
 
-    /// Records the start of a kernel or copy, which runs until [`end`](Self::end) is called.
+    /// Records the start of a kernel or copy, which runs until [`end_work`](Self::end_work) is
+    /// called.
     pub fn start_work(&mut self, device: &str, load: Load) -> RunningWork {
         let mut begun = RunningWork { from_ns: 0, load };
         self.change_file(device, |page, now_ns| {

@@ -154,8 +154,8 @@ pub(super) fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Op
     obstacle_from_error(access(machine.resolve_path(path), wanted).err()?)
 }
 
-/// Maps an error from the kernel to the obstacle. The kernel returns different errors for the
-/// device cgroup and for the file's mode.
+/// Returns the obstacle that an error of the kernel indicates. The kernel returns different errors
+/// if the device cgroup and if the mode of the file deny access.
 fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
     match error {
         Errno::PERM => Some(Obstacle::Cgroup),

@@ -27,7 +27,7 @@ pub struct Baseline {
     /// The settings for which the baseline was learned. The baseline is discarded if the settings
     /// change.
     settings: Settings,
-    /// The learned values by load, as numbered by [`Load::number`].
+    /// The learned values by load, as numbered by [`Load::to_number`].
     bands: BTreeMap<u16, Band>,
 }
 

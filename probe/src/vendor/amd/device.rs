@@ -570,7 +570,7 @@ impl AmdDevice {
     fn read_firmware(&mut self, at: Instant, sample: &mut GpuSample) -> Result<(), DeviceError> {
         let metrics = self.read_metrics();
         let busy = self.files().read_number::<u32>("gpu_busy_percent");
-        if are_sensor_reads_refused(&metrics, &busy) {
+        if denies_sensor_reads(&metrics, &busy) {
             // The card may have been suspended since the last check.
             self.check_card_is_awake()?;
             return Err(reset_error());
@@ -690,10 +690,7 @@ impl Device for AmdDevice {
 
 /// Returns `true` if the driver refuses to read the sensors, which it does during a reset of the
 /// card.
-fn are_sensor_reads_refused(
-    metrics: &Result<Metrics, Absence>,
-    busy: &Result<u32, Absence>,
-) -> bool {
+fn denies_sensor_reads(metrics: &Result<Metrics, Absence>, busy: &Result<u32, Absence>) -> bool {
     let errors = [metrics.as_ref().err(), busy.as_ref().err()];
     errors.iter().all(Option::is_some) && errors.contains(&Some(&Absence::NoAnswer))
 }
@@ -771,16 +768,13 @@ mod tests {
     fn refused_sensors_mean_reset() {
         let (none, reset) = (Err(Absence::NotSupported), Err(Absence::NoAnswer));
         let metrics = || Err(Absence::NoAnswer);
-        assert!(are_sensor_reads_refused(&metrics(), &reset));
+        assert!(denies_sensor_reads(&metrics(), &reset));
         assert!(
-            are_sensor_reads_refused(&metrics(), &none),
+            denies_sensor_reads(&metrics(), &none),
             "it has no such file"
         );
-        assert!(are_sensor_reads_refused(
-            &Err(Absence::NotSupported),
-            &reset
-        ));
-        assert!(!are_sensor_reads_refused(&metrics(), &Ok(7)));
-        assert!(!are_sensor_reads_refused(&Err(Absence::Unknown), &none));
+        assert!(denies_sensor_reads(&Err(Absence::NotSupported), &reset));
+        assert!(!denies_sensor_reads(&metrics(), &Ok(7)));
+        assert!(!denies_sensor_reads(&Err(Absence::Unknown), &none));
     }
 }

@@ -211,7 +211,7 @@ macro_rules! nvml_queries {
             slow_smi 10 for combine([185, 186], POWER_SCOPES);
         /// The time and value of each sample of the given `nvmlSamplingType_t` after `since_us`,
         /// from `nvmlDeviceGetSamples`. Times are in microseconds since 1970. If the values are not
-        /// integers, the answer is [`Value::Reals`](super::Value::Reals).
+        /// integers, the answer is `Value::Reals`.
         Samples(kind: u32, since_us: u64) => list_samples;
 
         /// The number of errors of the given `nvmlMemoryErrorType_t`, from the given
@@ -257,7 +257,7 @@ macro_rules! nvml_queries {
         /// The highest PCIe generation that the port above the GPU supports. No NVML function
         /// returns it, so it is read from the kernel: from `max_link_speed` of the device above the
         /// GPU in `/sys/bus/pci/devices`. If there is no such device, as in virtual machines, the
-        /// answer is [`Code::NOT_SUPPORTED`](super::Code::NOT_SUPPORTED).
+        /// answer is `Code::NOT_SUPPORTED`.
         HostMaxPcieGeneration => host_max_pcie_generation, constant, once_smi 36;
         PcieWidth: Out<c_uint> = nvmlDeviceGetCurrPcieLinkWidth, tick 74;
         MaxPcieWidth: Out<c_uint> = nvmlDeviceGetMaxPcieLinkWidth, constant, once 4;
@@ -323,7 +323,7 @@ macro_rules! nvml_queries {
         /// memory, encoder, decoder, JPEG and OFA. The source is
         /// `nvmlDeviceGetProcessesUtilizationInfo`, or `nvmlDeviceGetProcessUtilization`, which
         /// lacks JPEG and OFA (-1). If no process has been active, the answer is
-        /// [`Code::NOT_FOUND`](super::Code::NOT_FOUND).
+        /// `Code::NOT_FOUND`.
         ProcessUtilization(since_us: u64) => process_utilization;
         /// The list of accounted PIDs.
         AccountingPids: List<c_uint> = nvmlDeviceGetAccountingPids, slow_smi 25;
