@@ -1,7 +1,7 @@
 //! Metrics with dcgm-exporter's names, labels and units, so that its dashboards and alerts can be
 //! used.
 //!
-//! The field catalog contains the names, and [`UNAVAILABLE_FIELDS`] lists the names without a
+//! The field catalog contains the names, and `UNAVAILABLE_FIELDS` lists the names without a
 //! reading. An Xid is reported while its condition lasts, even for a lost GPU. If the kubelet
 //! reports which pods hold a device, the device's series have the same labels for them as
 //! dcgm-exporter's.
