@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     compress_file(Path::new(OPENAPI), &out.join("openapi.json"))?;
     let page = Path::new("../static/dist");
     if !page.exists() && env::var_os("GPUMON_PAGE_FOLLOWS").is_some() {
-        return Err("the page is not built yet".into());
+        return Err("the web page has not been built yet".into());
     }
     // If `page` does not exist, its parent directory is watched: for a missing path, cargo would
     // run this script and compile the crate in every build.
@@ -38,7 +38,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let path = file.strip_prefix(page)?.to_str().unwrap_or_default();
         if content_type::content_type(path).is_none() {
             let cure = "add its extension to server/src/content_type.rs";
-            return Err(format!("{}: its content type is unknown: {cure}", file.display()).into());
+            return Err(
+                format!("the content type of {} is unknown: {cure}", file.display()).into(),
+            );
         }
         let packed = out.join(format!("{number}.gz"));
         compress_file(file, &packed)?;

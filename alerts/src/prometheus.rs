@@ -59,7 +59,7 @@ pub fn export(rules: &AlertRules) -> ExportedRules {
     for rule in &rules.rules {
         match build_expression(rule) {
             Ok(expression) => write_rule(&mut body, rule, &expression),
-            Err(why) => notes.push(format!("{} was left out: {why}", rule.name)),
+            Err(why) => notes.push(format!("rule {} is not exported: {why}", rule.name)),
         }
         if !rule.quiet.is_empty() || rule.repeat_ms.is_some() {
             let name = &rule.name;
@@ -294,7 +294,7 @@ fn limit_metric(subject: WatchedField) -> Result<&'static str, String> {
     };
     name.ok_or_else(|| {
         format!(
-            "/metrics has no metric for the limit of {}; use a value instead of %",
+            "/metrics has no metric for the limit of {}; use an absolute value instead of %",
             subject.id()
         )
     })
@@ -437,14 +437,16 @@ mod tests {
                      \"night\"\ncondition = \"xid\"\nsilence = [\"22:00-07:00\"]\n";
         let exported = export(&AlertRules::from_toml(rules, "f").unwrap());
         assert!(exported.notes[0].starts_with(
-            "clock was left out: /metrics has no metric for the limit of clocks.sm_mhz"
+            "rule clock is not exported: /metrics has no metric for the limit of clocks.sm_mhz"
         ));
         assert!(
-            exported.notes[1]
-                .starts_with("disk was left out: /metrics has no metric for host.disk.read")
+            exported.notes[1].starts_with(
+                "rule disk is not exported: /metrics has no metric for host.disk.read"
+            )
         );
         assert!(
-            exported.notes[2].starts_with("card was left out: the metrics do not identify the GPU")
+            exported.notes[2]
+                .starts_with("rule card is not exported: the metrics do not identify the GPU")
                 && exported.notes[2].contains("amd:0; use its index or UUID"),
             "{:?}",
             exported.notes
@@ -455,7 +457,7 @@ mod tests {
             exported.notes
         );
         assert!(
-            exported.text.contains("# clock was left out")
+            exported.text.contains("# rule clock is not exported")
                 && exported.text.contains("- alert: \"night\"")
         );
         assert_eq!(

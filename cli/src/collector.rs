@@ -20,7 +20,7 @@ use crate::options::SourceArgs;
 /// Returns the command that starts a collector. The collector ends when its standard input is
 /// closed, and Ctrl-C in the terminal does not reach it.
 pub(crate) fn build_command(source: &SourceArgs, interval: Duration) -> anyhow::Result<Command> {
-    let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
+    let program = std::env::current_exe().context("cannot find the gpumon executable")?;
     let mut command = child::new_command(program);
     let arguments = ["collect", "--supervised", "--interval-ms"].map(OsString::from);
     command

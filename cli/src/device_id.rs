@@ -58,7 +58,7 @@ pub(crate) fn find_device(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, 
         return Ok(id);
     }
     Err(GpuLookupError::new(format!(
-        "no GPU '{name}': {}",
+        "there is no GPU '{name}': {}",
         suggest_names(name, gpus)
     )))
 }
@@ -177,8 +177,8 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
 fn describe_range(mut names: impl Iterator<Item = String>) -> Option<String> {
     let first = names.next()?;
     Some(match names.last() {
-        None => format!("there is only {first}"),
-        Some(last) => format!("there are {first} to {last}"),
+        None => format!("only {first} is available"),
+        Some(last) => format!("{first} to {last} are available"),
     })
 }
 
@@ -267,13 +267,13 @@ pub(crate) mod tests {
             );
         }
         for (name, there_is) in [
-            ("amd:2", "there are amd:0 to amd:1"),
-            ("intel:1", "there is only intel:0"),
-            ("amd:0:7", "there are amd:0:0 to amd:0:1"),
+            ("amd:2", "amd:0 to amd:1 are available"),
+            ("intel:1", "only intel:0 is available"),
+            ("amd:0:7", "amd:0:0 to amd:0:1 are available"),
             ("AMD:1:0", "GPU AMD:1 has no MIG devices or partitions"),
             (
                 "amd",
-                "there are 0 to 3; give an index, an index among the GPUs of a vendor (amd:0)",
+                "0 to 3 are available; give an index, an index among the GPUs of a vendor (amd:0)",
             ),
             (
                 "GPU-a1b2c3d4e5f60718.",
@@ -283,14 +283,14 @@ pub(crate) mod tests {
             let error = find_device(name, &gpus).unwrap_err().to_string();
             assert_eq!(
                 error
-                    .strip_prefix(&format!("no GPU '{name}': "))
+                    .strip_prefix(&format!("there is no GPU '{name}': "))
                     .map(|rest| rest.starts_with(there_is)),
                 Some(true),
                 "{error}"
             );
         }
         let error = find_device("amd:0", &gpus[..1]).unwrap_err().to_string();
-        assert!(error.contains("there is only 0"), "{error}");
+        assert!(error.contains("only 0 is available"), "{error}");
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
                 let at = server.path.display().to_string();
                 let frames = server.stream(interval, traces).map_err(|error| {
                     anyhow!(
-                        "the server at {at} does not answer: {error}; restart it, or use \
-                             --no-daemon"
+                        "the server at {at} does not respond: {error}; restart the server, or use \
+                         --no-daemon"
                     )
                 })?;
                 feed.follow_server(frames, &at)?;
@@ -128,7 +128,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result {
         if self.is_simulated {
             return Err(anyhow!(
-                "the server has ended; its GPUs were simulated and cannot be read without it"
+                "the server has ended; its GPUs were simulated and cannot be read without the \
+                 server"
             )
             .into());
         }
@@ -166,7 +167,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     fn follow_server(&mut self, mut frames: Frames, at: &str) -> Result {
         let bad = |error: &dyn std::fmt::Display| {
             anyhow!(
-                "the server at {at} is not a gpumon server: {error}; name another socket with \
+                "the server at {at} is not a gpumon server: {error}; choose another socket with \
                  --control"
             )
         };
@@ -182,8 +183,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             .is_some_and(|inventory| inventory.playback.is_some())
         {
             return Err(anyhow!(
-                "the server at {at} replays a recording: name another with --control, or use \
-                 --no-daemon"
+                "the server at {at} replays a recording: choose another server with --control, or \
+                 use --no-daemon"
             )
             .into());
         }

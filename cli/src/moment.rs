@@ -204,8 +204,9 @@ impl TypedTime {
     /// # Errors
     /// Returns an error if the time is before 1970, or is relative to an unknown start.
     pub(crate) fn resolve(self, beside: &TimeReference) -> Result<u64, String> {
-        self.resolve_after(beside, None)
-            .ok_or_else(|| format!("this time does not exist or is out of range: {ACCEPTED_FORMS}"))
+        self.resolve_after(beside, None).ok_or_else(|| {
+            format!("the requested time does not exist or is out of range: {ACCEPTED_FORMS}")
+        })
     }
 }
 
@@ -219,7 +220,8 @@ impl TypedTimeSpan {
     /// # Errors
     /// Returns an error if the span is empty.
     pub(crate) fn resolve(self, beside: &TimeReference) -> Result<Range<u64>, String> {
-        let nowhere = || format!("this time does not exist or is out of range: {ACCEPTED_FORMS}");
+        let nowhere =
+            || format!("the requested time does not exist or is out of range: {ACCEPTED_FORMS}");
         let from_ms = match self.from {
             Some(from) => from.resolve_after(beside, None).ok_or_else(nowhere)?,
             None => beside.begin_ms.unwrap_or(0),
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_time_without_recording_is_before_now() {
+    fn partial_time_without_recording_resolves_to_past() {
         let now = make_reference(None, "2026-11-24T10:00:00Z");
         for (text, at) in [
             ("now", "2026-11-24 12:00:00"),
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_time_in_recording_is_after_start() {
+    fn partial_time_in_recording_resolves_after_its_start() {
         let recorded = make_reference(Some("2026-11-23T20:30:00.5Z"), "2026-11-24T03:00:00Z");
         for (text, at) in [
             ("+90s", "2026-11-23 22:31:30"),

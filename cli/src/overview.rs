@@ -65,7 +65,7 @@ const GROUPS: [[Group; 2]; 3] = [
             commands: &[
                 ("doctor", "find and fix problems"),
                 ("info", "properties, peak rates"),
-                ("config", "settings, their origin"),
+                ("config", "settings and origins"),
                 ("alerts", "rules and silences"),
                 ("mark", "mark this moment"),
                 ("pause", "release the GPUs"),
@@ -78,7 +78,7 @@ const GROUPS: [[Group; 2]; 3] = [
                 ("schema", "JSON Schema of output"),
                 ("completions", "for bash, zsh, fish"),
                 ("man", "manual pages"),
-                ("licenses", "of gpumon, its libraries"),
+                ("licenses", "gpumon and its libraries"),
                 ("help", "all options"),
             ],
         },

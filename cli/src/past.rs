@@ -113,7 +113,8 @@ impl PastArgs {
         if stored.is_none() {
             let folder = escape_untrusted(&folder.display().to_string());
             return Err(anyhow!(
-                "no usage is recorded in {folder}; a server with this --data-dir records it"
+                "no usage is recorded in {folder}; run `gpumon serve` with this --data-dir to \
+                 record usage"
             )
             .into());
         }
@@ -124,7 +125,8 @@ impl PastArgs {
     /// Returns advice for users if no history is recorded for a time.
     pub(crate) fn describe_fix(&self) -> &'static str {
         if self.data_dir.is_some() {
-            "name another directory, or leave --data-dir out to ask the running server"
+            "choose another directory with --data-dir, or omit --data-dir to read from the running \
+             server"
         } else {
             "run `gpumon serve --data-dir DIR` to keep history for longer"
         }
@@ -153,7 +155,7 @@ fn fetch_from_server<T: DeserializeOwned>(
 ) -> Result<T> {
     let body = fetch_body(server, target, what)?;
     serde_json::from_str(&body)
-        .context("the server runs another version of gpumon; restart it")
+        .context("the server runs a different version of gpumon; restart the server")
         .map_err(Failure::from)
 }
 

@@ -186,8 +186,8 @@ impl ProcessTree {
             "more processes".to_owned()
         };
         self.remarks.push(format!(
-            "not counted: {what}, which was started during the measurement by a service or by a \
-             process that has ended; it is unknown whether it belongs to process {}",
+            "not counted: {what}, started during the measurement by a service or by a process that \
+             has ended, and possibly belonging to process {}",
             self.root
         ));
     }

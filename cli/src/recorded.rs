@@ -53,7 +53,7 @@ pub(crate) fn for_each_sample(
         let zone = TimeReference::from_recording((first_ms, last_ms)).zone;
         let [first, last] = [first_ms, last_ms].map(|ms| crate::moment::format_time(ms, &zone));
         return Err(usage!(
-            "there is no sample in that time: the recording is from {first} to {last}"
+            "there is no sample in the requested time: the recording is from {first} to {last}"
         ));
     }
     Ok(())
@@ -61,6 +61,8 @@ pub(crate) fn for_each_sample(
 
 fn decode_record(record: &str) -> Result<Record> {
     Record::decode(record)
-        .context("this version cannot read a record; use the gpumon that recorded it")
+        .context(
+            "this version of gpumon cannot read the recording; use the version that recorded it",
+        )
         .map_err(Failure::from)
 }

@@ -53,7 +53,7 @@ impl ShownProcesses {
 
 fn parse_pid(text: &str) -> Result<u32, String> {
     let pid = text.trim().parse().ok().filter(|pid| *pid > 0);
-    pid.ok_or_else(|| "not a PID: give numbers, separated by commas".to_owned())
+    pid.ok_or_else(|| "expected PIDs, separated by commas".to_owned())
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     use crate::table::examples;
 
     #[test]
-    fn processes_are_listed_by_pid_kind_and_user() {
+    fn processes_are_filtered_by_pid_kind_and_user() {
         let kinds = [
             ProcessKind::Compute,
             ProcessKind::Graphics,

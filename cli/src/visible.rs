@@ -100,8 +100,8 @@ impl Mask {
             .collect();
         match self.missing_order {
             Some((name, value)) if models.len() > 1 => Err(format!(
-                "{self} numbers GPUs of different models in the library's own order: set \
-                 {name}={value}, or use UUIDs"
+                "cannot resolve the GPU numbers in {self}, because the GPUs are of different \
+                 models: set {name}={value}, or use UUIDs"
             )),
             _ => Ok(()),
         }
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_with_mixed_models_require_pci_order() {
+    fn gpu_numbers_require_pci_order_with_mixed_models() {
         let mixed = ["H200", "L4"];
         assert_eq!(list_allowed_ids("1", true, &mixed), Ok(vec![(1, None)]));
         assert_eq!(
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_outside_topology_get_no_number() {
+    fn gpus_outside_topology_are_not_numbered() {
         let mut gpus = make_gpus_of_several_vendors();
         for (gpu, target) in gpus[1..3].iter_mut().zip([None, Some("gfx1100")]) {
             gpu.board.architecture = target

@@ -131,8 +131,8 @@ pub fn parse_certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'s
 pub fn parse_private_key(name: &str, pem: &str) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| {
         format!(
-            "{name} contains no unencrypted private key in PEM format; decrypt it with `openssl \
-             pkey`"
+            "{name} contains no unencrypted private key in PEM format; decrypt or convert the key \
+             with `openssl pkey`"
         )
     })
 }

@@ -101,14 +101,14 @@ pub struct NodeAddress {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FleetError {
     /// The fleet has no node of the given name.
-    #[error("the fleet has no node '{0}'; /api/v1/fleet lists all names")]
+    #[error("the fleet has no node '{0}'; /api/v1/fleet lists all nodes")]
     NoSuchNode(String),
     /// The source does not provide this data. The sentence gives the reason and names a source that
     /// does.
     #[error("{0}")]
     NotAvailable(String),
     #[error(
-        "range_s is {0}; use {least} to {most} seconds", least = Range::LEAST_S,
+        "range_s={0} is out of range; use {least} to {most} seconds", least = Range::LEAST_S,
         most = Range::MOST_S
     )]
     Range(u64),

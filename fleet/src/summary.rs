@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn state_and_rank_follow_from_readings() {
+    fn state_and_rank_are_derived_from_readings() {
         use GpuState::{Busy, Free, Idle, Lost, Unknown};
         type Case = (
             NewGpu<'static>,
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_gpus_have_unlisted_rows() {
+    fn rows_exist_for_unlisted_gpus_and_empty_nodes() {
         let (mut builder, node) = new_builder();
         builder.add_gpu(node, FREE);
         for gpus in [4, 0] {

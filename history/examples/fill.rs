@@ -26,7 +26,11 @@ const PROCESS_EVENT_INTERVAL_MS: u64 = 9_000;
 const CONDITION_INTERVAL_MS: u64 = 600_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(env::args_os().nth(1).ok_or("name the folder")?);
+    let folder = PathBuf::from(
+        env::args_os()
+            .nth(1)
+            .ok_or("specify the folder as the first argument")?,
+    );
     let database = Database::open(&folder)?;
     let (mut rows, mut values) = (0, 0);
     for (tier, stored) in TIERS.iter().enumerate() {

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_jobs_are_taken_once() {
+    fn each_changed_job_is_returned_once() {
         let mut jobs = Jobs::default();
         let taken = |jobs: &mut Jobs| {
             jobs.take_changed_jobs()

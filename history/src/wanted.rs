@@ -163,7 +163,7 @@ impl MetricSelection {
         (
             wanted,
             Err(format!(
-                "unknown metric '{}'; use some of {}",
+                "unknown metric '{}'; use one or more of {}",
                 unknown.join("', '"),
                 all.ids().join(", ")
             )),

@@ -79,14 +79,14 @@ it('closed notification is not shown again', () => {
   expect(shown()).toEqual([]);
 });
 
-it('silenced rule shows no notification', () => {
+it('silenced rule does not show a notification', () => {
   sendAlerts({ ...HOT_GPU_ALERT, silenced: true });
   expect(shown()).toEqual([]);
   sendAlerts(HOT_GPU_ALERT);
   expect(shown()).toHaveLength(1);
 });
 
-it('inactive subscription dismisses notifications at its end', () => {
+it('end of inactive subscription dismisses notifications', () => {
   expect(update).toHaveBeenCalledWith({ active: false });
   sendAlerts(HOT_GPU_ALERT);
   end();

@@ -29,7 +29,7 @@ fn main() {
             nvml_lib: std::env::var_os("GPUMON_NVML_LIB"),
             ..Roots::default()
         })
-        .expect("a library to read");
+        .expect("the NVML library can be loaded");
     let options = Options {
         details: true,
         events: true,
@@ -50,7 +50,7 @@ fn main() {
             ControlFlow::Continue(())
         }
     });
-    ran.expect("GPUs to read");
+    ran.expect("the GPUs can be read");
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{{\"begin_kb\":{begin_kb},\"end_kb\":{},\"seconds\":{seconds:.1}}}",

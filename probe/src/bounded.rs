@@ -93,7 +93,7 @@ pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
     }
     Err(io::Error::new(
         ErrorKind::InvalidInput,
-        "it is not a regular file; use one",
+        "the path is a directory, a pipe or a device; use a regular file",
     ))
 }
 
@@ -115,10 +115,11 @@ pub fn read_text_from(file: impl Read, limit: usize) -> io::Result<String> {
     if bytes.len() > limit {
         return Err(io::Error::new(
             ErrorKind::FileTooLarge,
-            format!("it is larger than {limit} bytes"),
+            format!("the file is larger than {limit} bytes"),
         ));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8 text"))
 }
 
 /// Returns at most the first `limit` bytes of an open file. The buffer never grows beyond `limit`.

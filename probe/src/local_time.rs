@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_and_names_of_utc_need_no_files() {
+    fn utc_rules_and_names_do_not_need_files() {
         let summer: Timestamp = "2026-07-01T12:00:00Z".parse().unwrap();
         let hour = |name: &str| {
             find_zone(name, &[]).map(|zone| zone.to_datetime(summer).strftime("%H:%M").to_string())

@@ -37,11 +37,13 @@ pub enum PrivateFileError {
     #[error("cannot read {path}: {cause}", path = .0.display(), cause = .1)]
     Unreadable(PathBuf, io::Error),
     /// The file is a folder, a pipe or a device.
-    #[error("{} is not a regular file; use one", .0.display())]
+    #[error("{} is not a regular file; use a regular file", .0.display())]
     NotRegular(PathBuf),
     /// The file is too large for its purpose.
-    #[error("{} is larger than {MAX_FILE_BYTES} bytes, which is too large for a file of this kind; use \
-             another file", .0.display())]
+    #[error(
+        "{} is larger than the limit of {MAX_FILE_BYTES} bytes; use a smaller file",
+        .0.display()
+    )]
     TooLarge(PathBuf),
     /// The file belongs to another user, who can modify it.
     #[error(
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn link_counts_as_its_target() {
+    fn symlink_is_judged_by_its_target() {
         let folder = tempfile::tempdir().unwrap();
         let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
         fs::write(&file, "x").unwrap();

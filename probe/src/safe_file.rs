@@ -183,7 +183,7 @@ impl Folder {
                 return Ok(file);
             }
         }
-        Err(io::Error::other("it is being replaced repeatedly"))
+        Err(io::Error::other("the file is being replaced repeatedly"))
     }
 
     /// Returns the content of a file, or `None` if there is no such file.
@@ -242,10 +242,12 @@ fn read_content(opened: rustix::io::Result<OwnedFd>, limit: usize) -> io::Result
     };
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(invalid_data("it is not a regular file"));
+        return Err(invalid_data("not a regular file"));
     }
     if found.len() > limit as u64 {
-        return Err(invalid_data(format!("it has more than {limit} bytes")));
+        return Err(invalid_data(format!(
+            "the file has more than {limit} bytes"
+        )));
     }
     bounded::read_from(file, limit).map(Some)
 }
@@ -292,7 +294,7 @@ pub fn open_plain_file(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Re
 
 fn not_plain_error() -> io::Error {
     io::Error::other(
-        "it is a link, has a second name (hard link), or is not a regular file; move it to \
+        "the file is a symbolic link, has a second hard link, or is not a regular file; move it to \
          another directory",
     )
 }
@@ -309,7 +311,8 @@ pub fn create(path: &Path) -> io::Result<File> {
                 return Err(io::Error::new(
                     ErrorKind::PermissionDenied,
                     format!(
-                        "it is a link created by user {}; remove it, or choose another file",
+                        "the file is a link created by user {}; remove the link, or choose another \
+                         file",
                         link.uid()
                     ),
                 ));
@@ -452,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_neither_written_nor_read_through() {
+    fn symlinks_are_not_followed_for_reading_or_writing() {
         let root = tempfile::tempdir().unwrap();
         let (folder, victim) = (root.path().join("folder"), root.path().join("victim"));
         fs::create_dir(&folder).unwrap();
@@ -510,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn named_output_follows_only_links_of_user() {
+    fn named_output_follows_only_symlinks_of_user() {
         let root = tempfile::tempdir().unwrap();
         let (file, link) = (root.path().join("file"), root.path().join("link"));
         symlink(&file, &link).unwrap();
@@ -528,7 +531,7 @@ mod tests {
                 create(&link)
                     .unwrap_err()
                     .to_string()
-                    .contains("it is a link created by user 4242")
+                    .contains("the file is a link created by user 4242")
             );
         }
     }

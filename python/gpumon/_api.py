@@ -48,7 +48,7 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     """
     measurement = Measurement(None if callable(name) else name, pid)
     if measurement.pid is not None and not _is_process(measurement.pid):
-        raise ValueError(f"no such process: {measurement.pid}; name the PID of a running process")
+        raise ValueError(f"there is no process {measurement.pid}; use the PID of a running process")
     return measurement(name) if callable(name) else measurement
 
 

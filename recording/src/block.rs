@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_and_newer_blocks_are_detected() {
+    fn damaged_and_newer_blocks_are_detected() {
         let block = pack(b"text\n", BlockHead::default());
         let ParsedHead::Block(head) = BlockHead::parse(&block) else {
             panic!("no block")

@@ -15,8 +15,8 @@ pub enum RecordingError {
     Unreadable { file: String, cause: io::Error },
     /// A line is not a record of the collector.
     #[error(
-        "{file} is not a recording: line {line} is not a record of gpumon: {cause}; make a \
-         recording with `gpumon record FILE`"
+        "{file} is not a recording: line {line} is not a gpumon record: {cause}; make a recording \
+         with `gpumon record FILE`"
     )]
     BadLine {
         file: String,
@@ -26,7 +26,7 @@ pub enum RecordingError {
     },
     /// The file contains no sample.
     #[error(
-        "{file} is not a recording: there is no sample in it; make a recording with `gpumon record \
+        "{file} is not a recording: it contains no sample; make a recording with `gpumon record \
          FILE`"
     )]
     NoSample { file: String },
@@ -50,7 +50,7 @@ pub enum RecordingError {
     )]
     TooLarge { file: String },
     /// The file is compressed, but cannot be decompressed.
-    #[error("cannot read {file}: it cannot be decompressed: {cause}; check it with `gzip -t`")]
+    #[error("cannot decompress {file}: {cause}; check the file with `gzip -t`")]
     NotUnpacked { file: String, cause: io::Error },
 }
 

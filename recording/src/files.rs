@@ -39,7 +39,7 @@ pub enum FilesError {
     #[error("{0} exists and is not a recording: move it away, or choose another file")]
     NotOurs(String),
     /// Another gpumon records to the same file.
-    #[error("{0} is being recorded by another gpumon: choose another file, or stop that one")]
+    #[error("{0} is being recorded by another gpumon: choose another file, or stop that recording")]
     Busy(String),
     /// A pipe or a device cannot be rotated, because it has no size.
     #[error("{0} is not a regular file, and cannot be rotated: remove --size, --every and --keep")]

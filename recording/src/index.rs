@@ -286,7 +286,7 @@ fn index_lines(file: File, name: &str) -> Result<FileIndex, RecordingError> {
 /// Parses the kind and time of a line's record; returns `None` for an empty line.
 fn parse_line(line: &[u8]) -> Result<Option<(RecordKind, u64)>, String> {
     let text = std::str::from_utf8(line)
-        .map_err(|_| "it is not text".to_owned())?
+        .map_err(|_| "the line is not UTF-8 text".to_owned())?
         .trim_end();
     if text.is_empty() {
         return Ok(None);

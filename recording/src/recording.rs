@@ -167,7 +167,9 @@ impl Recording {
             let (first_ms, bytes) = (head.first_ms, head.bytes);
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("a block of {bytes} bytes at {first_ms} ms is damaged: {cause}"),
+                format!(
+                    "the block that starts at {first_ms} ms ({bytes} bytes) is damaged: {cause}"
+                ),
             )
         };
         let text = self.files[*file]
@@ -178,7 +180,8 @@ impl Recording {
                 | io::ErrorKind::UnexpectedEof => damaged(error.to_string()),
                 _ => error,
             })?;
-        let text = String::from_utf8(text).map_err(|_| damaged("it is not text".to_owned()))?;
+        let text =
+            String::from_utf8(text).map_err(|_| damaged("its text is not UTF-8".to_owned()))?;
         let lines = parse_lines(&text).map_err(damaged)?;
         let is_sample = |place: &usize| lines[*place].kind == RecordKind::Sample;
         let samples = (0..lines.len()).filter(is_sample).collect();

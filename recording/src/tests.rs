@@ -413,9 +413,9 @@ fn file_other_than_recording_is_refused() {
         fs::write(&path, bytes).unwrap();
         expect_open_error(&path)
     };
-    assert!(refused(b"GPU 0\n").contains("line 1 is not a record"));
+    assert!(refused(b"GPU 0\n").contains("line 1 is not a gpumon record"));
     assert!(refused(b"").contains("no sample"));
-    assert!(refused(b"\x1f\x8b\x08 and more").contains("cannot be decompressed"));
+    assert!(refused(b"\x1f\x8b\x08 and more").contains("cannot decompress"));
     let mut newer = pack_record(&make_inventory_json());
     newer[16] = 9;
     assert!(refused(&newer).contains("format 9"), "{}", refused(&newer));

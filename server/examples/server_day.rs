@@ -47,11 +47,11 @@ fn write_records() -> io::Result<()> {
             nvml_lib: env::var_os("GPUMON_NVML_LIB"),
             ..Roots::default()
         })
-        .expect("a library to read");
+        .expect("the NVML library can be loaded");
     let options = Options::new(Duration::from_secs(1), CommandLines::Own);
     let OneShotReadings {
         inventory, sample, ..
-    } = sampler::sample_once(&source, &options).expect("GPUs to read");
+    } = sampler::sample_once(&source, &options).expect("the GPUs can be read");
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut write = |record: &Record| -> io::Result<()> {
         serde_json::to_writer(&mut out, record)?;

@@ -43,7 +43,7 @@ impl InheritedSockets {
                 let address = listener.local_addr()?;
                 let path = address
                     .as_pathname()
-                    .ok_or_else(|| io::Error::other("it has no path"))?
+                    .ok_or_else(|| io::Error::other("the socket has no path"))?
                     .to_owned();
                 let is_shared = is_shared(&path)?;
                 Ok((listener, path, is_shared))

@@ -23,8 +23,8 @@ pub(crate) async fn get_answers(
 ) -> Response {
     let view = View::for_client(&client, app.show_processes).await;
     if !view.shows_other_users() {
-        let message = "the driver's answers contain the processes of all users, but this server \
-                       shows each client only its own\n";
+        let message = "the driver's responses contain the processes of all users, but this server \
+                       shows each client only the client's own processes\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
     app.watching.record_request();

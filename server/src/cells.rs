@@ -93,8 +93,8 @@ fn parse_cell(body: &[u8], now_ms: u64) -> Result<Cell, String> {
     {
         let (started_ms, ended_ms, depth_s) = (cell.started_ms, cell.ended_ms, RETENTION_MS / 1000);
         return Err(format!(
-            "invalid cell: the time from {started_ms} to {ended_ms} must have ended within the \
-             last {depth_s} s; both are milliseconds since 1970"
+            "invalid cell: the execution from {started_ms} to {ended_ms} (milliseconds since 1970) \
+             must have ended within the last {depth_s} s"
         ));
     }
     if !(1..=MAX_GPUS).contains(&cell.gpus.len()) {

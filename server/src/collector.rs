@@ -74,7 +74,7 @@ impl RunningCollector {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let missing = || io::Error::other("it has no pipes");
+        let missing = || io::Error::other("the process has no pipes");
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;

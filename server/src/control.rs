@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_pause_keeps_other_orders() {
+    fn failed_pause_keeps_other_pending_orders() {
         let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
         let (first, failed) = (control.pause(None), control.pause(None));

@@ -112,7 +112,7 @@ impl GpuSearch {
         let stdout = child
             .stdout
             .take()
-            .ok_or_else(|| io::Error::other("it has no output"))?;
+            .ok_or_else(|| io::Error::other("the process has no standard output"))?;
         self.child = Some(child);
         let mut list = Vec::new();
         timeout(
@@ -120,7 +120,7 @@ impl GpuSearch {
             stdout.take(MAX_LIST_BYTES).read_to_end(&mut list),
         )
         .await
-        .map_err(|_| io::Error::other("the driver does not answer"))??;
+        .map_err(|_| io::Error::other("the driver does not respond"))??;
         Ok(serde_json::from_slice(&list)?)
     }
 }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn bound_devices_are_addresses_in_driver_folder() {
+    fn only_pci_addresses_are_listed_as_bound_devices() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["0000:3b:00.0", "0000:86:00.0", "bind", "module", "uevent"] {
             fs::write(folder.path().join(name), "").unwrap();

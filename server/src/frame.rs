@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn client_frame_round_trips_strictly() {
+    fn client_frame_round_trips_or_is_refused() {
         for text in [
             r#"{"type":"pause"}"#,
             r#"{"type":"resume"}"#,

@@ -159,7 +159,7 @@ impl Server {
             let ended = timeout(RESPONSE_TIMEOUT, talk).await;
             assert!(
                 ended.is_ok(),
-                "the connection did not end; it was sent {sent:?}, and answered {answer:?}"
+                "the connection did not end; sent {sent:?}, received {answer:?}"
             );
             answer
         })
@@ -174,7 +174,7 @@ mod tests {
 
     /// Seeds that are not valid records would not reach the code to be fuzzed.
     #[test]
-    fn seeds_are_collector_records() {
+    fn fuzzing_seeds_are_collector_records() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");
         let files = ["record", "replay"]
             .iter()

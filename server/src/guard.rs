@@ -87,10 +87,10 @@ impl Guard {
         if matches!(self.access, Access::Port) && !self.is_server_address(&host, local, &public) {
             return Err((
                 StatusCode::FORBIDDEN,
-                "this server does not accept this Host: use http://localhost or http://127.0.0.1, \
-                 or reach the machine with ssh -L 9123:127.0.0.1:9123; with TLS, use a name of the \
-                 server's certificate; behind a reverse proxy, start gpumon serve with \
-                 --public-origin and the address that browsers use, such as \
+                "this server does not accept this Host header: use http://localhost or \
+                 http://127.0.0.1, or reach the machine with ssh -L 9123:127.0.0.1:9123; with TLS, \
+                 use a name in the server's certificate; behind a reverse proxy, start gpumon \
+                 serve with --public-origin and the address that browsers use, such as \
                  https://gpus.example.org\n",
             ));
         }

@@ -59,7 +59,7 @@ impl Connector {
         far.set_nonblocking(true)?;
         self.0
             .send(far)
-            .map_err(|_| io::Error::other("it has ended"))?;
+            .map_err(|_| io::Error::other("the server has ended"))?;
         Ok(near)
     }
 }
@@ -87,8 +87,8 @@ impl PortPurpose {
 pub enum ListenError {
     /// Other machines could reach the address without TLS or without signing in.
     #[error(
-        "cannot listen on {address}: other machines could reach it, and {}; or listen on \
-         127.0.0.1 and reach it with ssh -L 9123:127.0.0.1:9123",
+        "cannot listen on {address}: other machines could connect, and {}; or listen on 127.0.0.1 \
+         and connect through ssh -L 9123:127.0.0.1:9123",
         describe_missing_protection(*has_tls, *asks)
     )]
     Unprotected {
@@ -337,7 +337,7 @@ impl SocketFile {
         )?);
         let found = opened.metadata()?;
         if self.device_and_inode != Some((found.dev(), found.ino())) {
-            return Err(io::Error::other("another file has taken its name"));
+            return Err(io::Error::other("another file has replaced the socket"));
         }
         let itself = format!("/proc/self/fd/{}", opened.as_raw_fd());
         std::fs::set_permissions(itself, Permissions::from_mode(0o666))
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_at_shared_socket_changes_no_file() {
+    fn symlink_replacing_shared_socket_leaves_target_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let (path, victim) = (
             folder.path().join("public.sock"),

@@ -80,8 +80,7 @@ fn make_private_folder(folder: &Path) -> io::Result<()> {
     }
     let folder = folder.display();
     Err(io::Error::other(format!(
-        "{folder} must be a folder that belongs to this user and that nobody else can write to; \
-         remove it"
+        "{folder} is not a folder of this user, or other users can write to it; remove it"
     )))
 }
 
@@ -137,7 +136,7 @@ pub fn send_request(
         .take(MAX_RESPONSE_BYTES)
         .read_to_string(&mut answer)?;
     parse_response(&answer)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
 }
 
 fn parse_response(answer: &str) -> Option<LocalResponse> {

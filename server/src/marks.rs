@@ -102,7 +102,7 @@ fn parse_mark(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
     {
         let depth_s = history::RETENTION_MS / 1000;
         return Err(format!(
-            "{at_ms} is not a time of the history: send one of the last {depth_s} s as \
+            "at_ms={at_ms} is outside the history: send a time within the last {depth_s} s in \
              milliseconds since 1970, or omit \"at_ms\" for the current time"
         ));
     }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_returned_regularly_without_clients() {
+    fn unused_memory_is_returned_to_system_regularly() {
         let mut memory = MemoryTrimmer::new();
         let after =
             |memory: &MemoryTrimmer, passed: Duration| memory.is_due(memory.trimmed_at + passed);

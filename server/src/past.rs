@@ -166,7 +166,7 @@ mod tests {
             (query(None, None, None, Some(5001)), "1 to 5000"),
             (
                 query(None, None, Some("power.drwa"), None),
-                "unknown metric 'power.drwa'; use some of",
+                "unknown metric 'power.drwa'; use one or more of",
             ),
             (
                 query(None, None, Some("processes.memory_bytes"), None),

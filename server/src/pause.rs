@@ -50,7 +50,7 @@ pub(crate) async fn pause(
     }
     if let Some(socket) = app.hub.joined_socket() {
         let message = format!(
-            "this server reads the GPUs through the server at {}: pause that one, as root, with \
+            "this server reads the GPUs through the server at {}: pause that server, as root, with \
              `gpumon pause`\n",
             socket.display()
         );
@@ -75,7 +75,8 @@ pub(crate) async fn resume(
 
 async fn respond_when_done(app: &AppState, number: u64) -> PauseResponse {
     if !wait_until_done(&app.control, number).await {
-        let message = "the collector's supervisor does not answer; restart the server\n".to_owned();
+        let message =
+            "the collector's supervisor does not respond; restart the server\n".to_owned();
         return Err((StatusCode::SERVICE_UNAVAILABLE, message));
     }
     Ok(Json(app.hub.collector()))

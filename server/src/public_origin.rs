@@ -17,7 +17,8 @@ pub struct PublicOrigin {
 /// The reason why a string is not a valid origin.
 #[derive(Debug, Error)]
 #[error(
-    "{0}; use scheme, host and, unless it is the default, port, such as https://gpus.example.org"
+    "{0}; use the scheme, the host and, if it is not the default, the port, such as \
+     https://gpus.example.org"
 )]
 pub struct InvalidOrigin(&'static str);
 

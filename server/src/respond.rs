@@ -132,7 +132,7 @@ pub(crate) async fn respond_encoded(
         &app.encoders.responses
     };
     let Ok(bytes) = encoder.get_or_encode(who, key, write).await else {
-        let message = "too many large answers are being sent: try again in a few seconds\n";
+        let message = "too many large responses are being sent: try again in a few seconds\n";
         return (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::RETRY_AFTER, "5")],
@@ -161,7 +161,7 @@ pub(crate) fn encoded_response(
 }
 
 pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("answers have string keys and no failing parts")
+    serde_json::to_vec(value).expect("responses have string keys and no failing parts")
 }
 
 /// Returns `true` if `Accept-Encoding` contains gzip with a weight above 0 (RFC 9110, section

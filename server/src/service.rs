@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_samples_are_unhealthy_without_reason() {
+    fn missing_samples_without_reason_are_unhealthy() {
         let running = make_status(CollectorState::Running, None);
         assert!(is_healthy(&running, true) && !is_healthy(&running, false));
         for state in [

@@ -152,8 +152,10 @@ impl Supervisor {
                 }
                 CollectorEnd::Broken { message, had_begun } => {
                     let wait = backoff.pause_after(started.elapsed(), had_begun);
-                    let message =
-                        format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
+                    let message = format!(
+                        "{message}; a new collector starts in {:.1} s",
+                        wait.as_secs_f64()
+                    );
                     (CollectorState::Restarting, message, wait)
                 }
             };
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn stuck_collector_is_reported_to_hold_gpus() {
+    fn stuck_collector_is_reported_as_holding_gpus() {
         assert!(!pause_message(&[]).contains("holds"));
         let message = pause_message(&[77, 78]);
         assert!(

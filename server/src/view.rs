@@ -982,7 +982,7 @@ mod tests {
     }
 
     #[test]
-    fn condition_names_no_foreign_process() {
+    fn condition_does_not_name_foreign_process() {
         let foreign = [
             ConditionKind::Xid {
                 code: 31,

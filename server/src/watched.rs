@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_file_keeps_contents_and_is_reported_once() {
+    fn invalid_file_does_not_replace_previous_contents() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("number");
         fs::write(&path, "1").unwrap();

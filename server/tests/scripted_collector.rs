@@ -258,7 +258,7 @@ async fn details_outlive_collector_until_replaced() {
 }
 
 #[tokio::test]
-async fn traces_go_only_to_active_requesters() {
+async fn traces_are_sent_only_to_active_requesters() {
     let server = Server::start(&[make_inventory(&["GPU-0"])], &[]);
     let (mut asks, mut plain) = (server.connect_client().await, server.connect_client().await);
     asks.send(r#"{"type":"traces","on":true}"#).await;

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spelling_or_attached_value_finds_option() {
+    fn option_is_found_with_or_without_attached_value() {
         for (word, flag) in [
             ("-i", Flag::Id),
             ("-i=1", Flag::Id),

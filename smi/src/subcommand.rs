@@ -132,7 +132,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn unknown_name_finds_no_subcommand() {
+    fn unknown_name_does_not_match_subcommand() {
         assert!(find_subcommand("bogus").is_none() && find_subcommand("mig").is_none());
         assert!(is_handed_over("mig") && !is_handed_over("dmon"));
     }
@@ -156,7 +156,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn handed_over_switches_are_refused() {
+    fn options_left_to_real_tool_are_refused() {
         for (line, reason) in [
             ("nvlink -re", "changes the GPU, which gpumon never does"),
             ("nvlink -ec", "is not part of gpumon"),

@@ -206,7 +206,7 @@ async fn alert_and_its_end_reach_clients_and_receivers() {
 }
 
 #[tokio::test]
-async fn hanging_receivers_delay_no_sample() {
+async fn hanging_receivers_do_not_delay_samples() {
     // This receiver accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let fake = FakeNvml::new(HOT_GPU);
@@ -311,7 +311,7 @@ async fn repaired_receiver_is_notified_of_firing_alerts() {
 }
 
 #[test]
-fn restart_repeats_no_notification_and_resolves_ended_alerts() {
+fn restart_resolves_ended_alerts_without_repeating_notifications() {
     let fake = FakeNvml::new(HOT_GPU);
     let (command, file) = make_log_receiver(&fake);
     let rules = write_alert_file(&fake, &format!("{HOT_RULE}{command}"));
@@ -371,7 +371,7 @@ fn restart_repeats_no_notification_and_resolves_ended_alerts() {
 }
 
 #[test]
-fn node_is_named_without_response_of_driver() {
+fn alert_names_node_without_response_of_driver() {
     let fake = FakeNvml::new("gpus = 1");
     let (command, file) = make_log_receiver(&fake);
     let rules = write_alert_file(
@@ -432,7 +432,7 @@ fn pipe_in_place_of_address_file_is_refused() {
 }
 
 #[test]
-fn silenced_alert_notifies_nobody() {
+fn silenced_alert_does_not_notify_receivers() {
     let fake = FakeNvml::new(TEMPORARILY_HOT_GPU);
     let (command, file) = make_log_receiver(&fake);
     let server = serve_alerts(&fake, &format!("{HOT_RULE}{command}"));
@@ -549,7 +549,7 @@ fn alert_file_is_checked_tested_and_exported() {
         stdout_text(&exported)
     );
     assert!(
-        stderr_text(&exported).contains("disk was left out"),
+        stderr_text(&exported).contains("rule disk is not exported"),
         "{}",
         stderr_text(&exported)
     );
@@ -644,7 +644,7 @@ fn alert_file_without_rules_is_reported() {
     );
     let listed = stdout_text(&fake.gpumon_command(&["alerts", "list"]).output().unwrap());
     assert!(
-        listed.contains("the server's alert file has none") && !listed.contains("--alerts"),
+        listed.contains("the server's alert file contains none") && !listed.contains("--alerts"),
         "{listed}"
     );
     drop(server);

@@ -152,11 +152,11 @@ fn products_of_all_shapes_and_kernels_are_correct() {
     for (arguments, words) in [
         (
             &["matmul", "--shape", "70x300"][..],
-            "use rows, columns and depth, such as 5000x3000x7000",
+            "expected rows, columns and depth, such as 5000x3000x7000",
         ),
         (
             &["matmul", "--shape", "0x1x1"],
-            "use rows, columns and depth",
+            "expected rows, columns and depth",
         ),
         (
             &["matmul", "--shape", "1x1x1", "--size", "5"],
@@ -498,7 +498,7 @@ fn too_large_size_is_refused_with_free_memory() {
 }
 
 #[test]
-fn failed_benchmark_is_table_row_with_reason() {
+fn failed_benchmark_has_table_row_with_reason() {
     let cuda = FakeCuda::new("devices = 2\nmemory_mib = 2048");
     let output = cuda
         .gpumon_command(&[
@@ -630,7 +630,7 @@ fn unknown_names_are_refused_with_available_names() {
 }
 
 #[test]
-fn missing_device_is_error() {
+fn missing_device_is_reported_as_error() {
     let commands: [&[&str]; 5] = [
         &["bench", "copy"],
         &["burn"],
@@ -727,7 +727,7 @@ fn scale_times(lines: &[Value], factor: f64) -> String {
 }
 
 #[test]
-fn slower_results_below_threshold_exit_with_4() {
+fn results_below_threshold_exit_with_code_4() {
     let cuda = FakeCuda::new("");
     let run = |more: &[&str]| {
         let command = ["bench", "copy", "scale", "--quick", "--size", "1000"];
@@ -802,7 +802,8 @@ fn slower_results_below_threshold_exit_with_4() {
         .unwrap();
     assert!(
         none.status.code() == Some(4)
-            && stderr_text(&none).contains("--fail-below has nothing to compare with"),
+            && stderr_text(&none)
+                .contains("--fail-below was not applied: no workload has an earlier result"),
         "{}",
         stderr_text(&none)
     );

@@ -285,7 +285,10 @@ fn missing_framework_is_refused_with_remedy() {
     ];
     let tutorials = ["tutorials", "--quick", "--backend", "cpu", "--beside"];
     for (program, words) in [
-        ("/nowhere/python3", "it could not be started: No such file"),
+        (
+            "/nowhere/python3",
+            "the process could not be started: No such file",
+        ),
         ("/bin/true", "the process ended"),
     ] {
         for arguments in [&arguments[..], &several, &tutorials] {

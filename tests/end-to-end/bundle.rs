@@ -342,13 +342,13 @@ fn bundle_needs_confirmation_and_never_overwrites_files() {
     assert_refused(
         fake.gpumon_command(&["doctor", "--yes", "--bundle", typed]),
         2,
-        "name another",
+        "choose another file",
     );
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_refused(
         fake.gpumon_command(&["doctor", "--yes", "--bundle", "/nowhere/b"]),
         1,
-        "name another",
+        "choose another file",
     );
     assert_refused(fake.gpumon_command(&["doctor", "--yes"]), 2, "--bundle");
 

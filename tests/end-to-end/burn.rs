@@ -162,7 +162,7 @@ fn devices_burn_in_parallel_and_end_on_time() {
 }
 
 #[test]
-fn flipped_bit_ends_burn_with_code_1() {
+fn flipped_bit_ends_burn_with_exit_code_1() {
     // The fault affects one of the first products of a block, or the second pass over the block.
     for after in [1, 4, 1 + FP32_PRODUCTS] {
         let (_, code, lines, said) = run_burn(
@@ -209,7 +209,7 @@ fn wrong_first_product_is_found_by_both_comparisons() {
 }
 
 #[test]
-fn unwritten_product_is_error() {
+fn unwritten_product_is_reported_as_error() {
     // In the second pass over a block, the correct result of the first pass must already be
     // overwritten.
     for after in [1, 1 + FP32_PRODUCTS] {
@@ -302,7 +302,7 @@ fn failing_gpu_does_not_hide_other_results() {
 }
 
 #[test]
-fn cpu_burns_if_selected() {
+fn burn_uses_cpu_if_selected() {
     let free = std::fs::read_to_string("/proc/meminfo").unwrap();
     let free = free
         .lines()
@@ -350,7 +350,7 @@ fn invalid_burn_options_are_refused_with_valid_options() {
             2,
             "needs compute capability 8.9, but this GPU has 8.0: use another --dtype",
         ),
-        (&["--device", "9"], 3, "there is only 0"),
+        (&["--device", "9"], 3, "there is only GPU 0"),
         (
             &["--mem", "0.001%"],
             5,

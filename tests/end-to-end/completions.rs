@@ -197,7 +197,7 @@ fn zsh_loads_script_and_selects_completions() {
 
 /// NVIDIA itself provides completions for the command `nvidia-smi`.
 #[test]
-fn scripts_register_nothing_for_nvidia_smi() {
+fn completion_scripts_do_not_register_nvidia_smi() {
     for shell in ["bash", "zsh", "fish"] {
         let script = generate_completion_script(shell);
         let registers = [

@@ -189,7 +189,10 @@ fn invalid_settings_are_refused_with_location() {
     fs::write(&file, vec![b'#'; (1 << 20) + 1]).unwrap();
     let mut huge = fake.gpumon_command(&["info"]);
     huge.env("XDG_CONFIG_HOME", fake.path("config"));
-    assert_refused(huge, "config.toml is larger than 1048576 bytes");
+    assert_refused(
+        huge,
+        "config.toml is larger than the limit of 1048576 bytes",
+    );
     assert_refused(
         fake.gpumon_command(&["--config", "/nowhere/config.toml", "info"]),
         "cannot read /nowhere/config.toml",
@@ -218,7 +221,8 @@ fn config_check_lists_all_errors_including_alert_file() {
     let said = stderr_text(&output);
     assert!(
         said.contains(
-            "config.toml:4:9: `top.theme` cannot be \"lihgt\": for `lihgt`, did you mean `light`?"
+            "config.toml:4:9: `top.theme` cannot be \"lihgt\": unknown value `lihgt`; did you mean \
+             `light`?"
         ),
         "{said}"
     );

@@ -42,7 +42,7 @@ fn connections_without_request_are_closed() {
 }
 
 #[test]
-fn idle_connections_beyond_descriptor_limit_block_nobody() {
+fn excess_idle_connections_do_not_block_other_clients() {
     const DESCRIPTORS: usize = 200;
     let fake = FakeNvml::new("gpus = 1");
     let gpumon = fake.gpumon_command(&["serve", "--listen", "127.0.0.1:0"]);

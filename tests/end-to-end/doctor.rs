@@ -32,7 +32,7 @@ fn find_verdicts(report: &Value, check: &str) -> Vec<String> {
 }
 
 #[test]
-fn healthy_machine_exits_with_0_and_readings() {
+fn doctor_on_healthy_machine_shows_readings_and_succeeds() {
     let fake = FakeNvml::without_functions(IDLE_GPUS, &["nvmlDeviceGetEncoderUtilization"]);
     let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
     let report = parse_json(&output);
@@ -296,7 +296,7 @@ fn find_complaints(report: &Value, check: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn missing_permission_causes_no_destructive_advice() {
+fn missing_permission_does_not_cause_destructive_advice() {
     let devices = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncall = \
                    \"nvmlDeviceGetHandleByIndex_v2\"\ncode = 4\n";
     let mig = "gpus = 1\n[returns]\nnvmlDeviceGetMigDeviceHandleByIndex = 4\n[[gpu]]\nindex = 0\n\
@@ -344,7 +344,7 @@ fn hidden_mig_devices_are_absent_with_reason() {
 }
 
 #[test]
-fn driver_that_does_not_start_explains_unknown_error() {
+fn unknown_error_at_driver_start_is_explained() {
     let output = FakeNvml::new("init_error = { code = 999 }")
         .gpumon_command(&["doctor", "--json"])
         .output()

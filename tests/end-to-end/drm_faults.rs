@@ -135,7 +135,7 @@ async fn hanging_read_makes_card_late() {
 }
 
 #[test]
-fn card_that_hangs_from_start_delays_nobody() {
+fn initially_hanging_card_does_not_delay_other_cards() {
     let machine = Machine::new();
     machine
         .tree
@@ -203,17 +203,17 @@ async fn check_reset(refuse: impl Fn(&Tree, &Path)) {
 }
 
 #[tokio::test]
-async fn forbidden_reads_mean_reset() {
+async fn forbidden_reads_indicate_card_reset() {
     check_reset(Tree::forbid_reads).await;
 }
 
 #[tokio::test]
-async fn busy_card_means_reset() {
+async fn busy_card_indicates_reset() {
     check_reset(Tree::make_busy).await;
 }
 
 #[tokio::test]
-async fn single_refused_file_is_absent() {
+async fn refused_file_leaves_only_its_reading_absent() {
     let machine = Machine::new();
     let (used, edge) = ("mem_info_vram_used", "hwmon/hwmon4/temp1_input");
     machine.tree.make_busy(&machine.faulty.path(used));
@@ -269,7 +269,7 @@ async fn files_that_vanish_during_read_are_absent() {
 
 /// An invalid table only affects its own readings.
 #[tokio::test]
-async fn broken_tables_leave_other_readings() {
+async fn broken_tables_do_not_affect_other_readings() {
     let machine = Machine::new();
     let server = machine.serve();
     let mut stream = server.open_stream().await;

@@ -324,7 +324,7 @@ async fn server_with_only_failing_gpus_is_not_ready() {
 
 /// The library can still answer some calls from its memory.
 #[tokio::test]
-async fn gpu_without_readings_after_opening_is_failed() {
+async fn gpu_without_readings_after_opening_counts_as_failed() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\n\
                     [[fault]]\nkind = \"hang\"\ngpu = 1\ncall = \"nvmlDeviceGetUUID\"\nto_s = 1\n";
     let fake = FakeNvml::new(scenario);
@@ -416,7 +416,7 @@ fn hanging_collector_ends_with_killed_server() {
 }
 
 #[tokio::test]
-async fn hanging_system_call_stops_no_gpu() {
+async fn hanging_system_call_does_not_stop_gpus() {
     let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nto_s = 4\n[[fault]]\nkind = \
                     \"hang\"\ncall = \"nvmlSystemGetDriverVersion\"\nfrom_s = 3\n";
     let fake = FakeNvml::new(scenario);

@@ -116,7 +116,7 @@ fn impossible_readings_become_unknown_without_affecting_other_readings() {
 }
 
 #[test]
-fn backward_counters_cause_no_negative_rates() {
+fn backward_counters_do_not_cause_negative_rates() {
     let start_ms = now_ms() - 60_000;
     let fake = FakeNvml::new(&format!(
         "start_ms = {start_ms}\n[[gpu]]\nindex = 0\nnvlinks = 2\necc_corrected = \

@@ -169,7 +169,7 @@ async fn all_gpus_can_be_lost_and_recover() {
 }
 
 #[test]
-fn gpu_hanging_at_start_delays_no_command() {
+fn gpu_hanging_at_start_does_not_delay_commands() {
     let fake = FakeNvml::new("gpus = 8\n[[fault]]\ngpu = 3\nkind = \"hang\"\n");
     let once = |form: &[&str]| {
         let begun = Instant::now();

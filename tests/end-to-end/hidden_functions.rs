@@ -145,7 +145,7 @@ fn find_unexpected_losses(
 }
 
 #[test]
-fn missing_function_loses_only_its_readings() {
+fn missing_function_removes_only_its_readings() {
     let scenario = full_scenario();
     let whole = run_until_complete(|samples| collect_records(&FakeNvml::new(&scenario), samples));
     let functions: Vec<_> = FUNCTIONS
@@ -160,7 +160,7 @@ fn missing_function_loses_only_its_readings() {
 }
 
 #[test]
-fn unusable_library_differs_from_missing_library() {
+fn unusable_and_missing_libraries_have_different_errors() {
     for function in REQUIRED_FUNCTIONS {
         assert_refused_with(
             FakeNvml::without_functions("gpus = 2", &[function]).gpumon_command(&["--json"]),
@@ -216,7 +216,7 @@ fn lines_without_value(fake: &FakeNvml) -> BTreeSet<String> {
 }
 
 #[test]
-fn newer_driver_keeps_readings_with_successor() {
+fn readings_with_successor_functions_survive_newer_driver() {
     let scenario = full_scenario();
     let not_in_610: Vec<&str> = FUNCTIONS
         .iter()

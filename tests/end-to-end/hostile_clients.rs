@@ -60,7 +60,7 @@ async fn flood_or_protocol_error_ends_only_its_connection() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_delay_nobody() {
+async fn stalled_clients_do_not_delay_other_clients() {
     let fake = FakeNvml::new("gpus = 64");
     let server = Server::start_with_fake(&fake, &["--interval-ms", "100"]);
     let silent: Vec<_> = (0..20)

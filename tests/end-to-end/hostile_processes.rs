@@ -266,7 +266,7 @@ fn make_refused_owner() -> Value {
 }
 
 #[test]
-fn invalid_connection_file_delays_nobody() {
+fn invalid_connection_file_does_not_delay_samples() {
     let folder = shared_folder();
     let files = create_connection_files(folder.path());
     for (collector, user) in user_pairs() {
@@ -410,7 +410,7 @@ fn huge_command_line_is_truncated() {
 }
 
 #[test]
-fn long_names_and_command_lines_keep_frames_small() {
+fn frames_stay_small_despite_long_names_and_commands() {
     let long = "\u{1b}[31mx\u{202e}\"\\".repeat(131_000 / 12);
     let own = geteuid().as_raw();
     let mut command = Command::new("sh");

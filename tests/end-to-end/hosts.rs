@@ -210,7 +210,7 @@ fn wait_until_up(server: &Server, names: &[&str]) -> Value {
 }
 
 #[test]
-fn failing_hosts_do_not_block_others() {
+fn failing_hosts_do_not_block_other_hosts() {
     let ssh = Sshd::start();
     let mut server = ssh.serve(
         "gpumon[1-3],smi1,sim1,missing1,hang1,stuck1,babble1,die1,refuse1,stranger1,locked1",
@@ -233,14 +233,17 @@ fn failing_hosts_do_not_block_others() {
         ),
         (
             "babble1",
-            "it sent output that is not from gpumon; make sure that its shell",
+            "the host sent output that is not from gpumon; make sure that the login shell",
         ),
         ("die1", "and then the power failed"),
-        ("refuse1", "refuses connections; start the ssh server"),
-        ("stranger1", "its host key is unknown; connect once"),
+        (
+            "refuse1",
+            "the host refuses ssh connections; start the ssh server",
+        ),
+        ("stranger1", "the host key is unknown; connect once"),
         (
             "locked1",
-            "it accepts none of the available keys; add a key",
+            "the host accepts none of the available ssh keys; add a key",
         ),
     ] {
         wait_until(&format!("{name} reports the reason"), || {
@@ -363,7 +366,7 @@ fn host_view_in_terminal_leaves_no_processes() {
         .env("LC_ALL", "C.UTF-8")
         .env_remove("NO_COLOR");
     let mut terminal = Tty::start(&command, 110, 30);
-    terminal.wait_for_text("refuses connections");
+    terminal.wait_for_text("refuses ssh connections");
     terminal.wait_for_text("GiB");
     terminal.press("sg\r");
     terminal.wait_for_text("live from node");

@@ -159,7 +159,7 @@ async fn unsupported_interval_is_refused_without_effect() {
 }
 
 #[test]
-fn supervised_collector_obeys_commands_and_reports_invalid_commands() {
+fn supervised_collector_obeys_commands_and_reports_invalid_ones() {
     let fake = FakeNvml::new("gpus = 1");
     let mut child = fake
         .gpumon_command(&["collect", "--supervised", "--interval-ms", "60000"])

@@ -147,7 +147,7 @@ fn every_format_of_tz_sets_local_time() {
 }
 
 #[test]
-fn tz_reads_no_file_of_working_directory() {
+fn tz_does_not_read_files_in_working_directory() {
     let fake = FakeNvml::new(SCENARIO);
     let zoneinfo = create_zoneinfo(&fake);
     let mut command =

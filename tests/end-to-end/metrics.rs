@@ -85,7 +85,7 @@ fn every_gpu_has_metrics_in_both_naming_schemes() {
 }
 
 #[test]
-fn xid_is_condition_and_counted_by_code() {
+fn xid_starts_condition_and_is_counted_by_code() {
     let fake = FakeNvml::new("gpus = 2\n[[event]]\ngpu = 1\nat_s = 3\nkind = \"xid\"\ncode = 31\n");
     let server = Server::start_with_fake(&fake, &[]);
     wait_for_condition("the server is ready", || {
@@ -114,7 +114,7 @@ fn xid_is_condition_and_counted_by_code() {
 }
 
 #[test]
-fn link_metrics_need_request() {
+fn link_metrics_are_served_only_on_request() {
     let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\nnvlinks = 6\nnvlinks_down = [2]\n");
     let server = Server::start_with_fake(&fake, &[]);
     let count = |path: &str, start: &str| {
@@ -138,7 +138,7 @@ fn link_metrics_need_request() {
 }
 
 #[test]
-fn hanging_gpu_is_down_and_delays_no_answer() {
+fn hanging_gpu_is_down_without_delaying_response() {
     let fake = FakeNvml::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\nfrom_s = 3\n");
     let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
     let up = |index: u32| {
@@ -179,7 +179,7 @@ fn hanging_gpu_is_down_and_delays_no_answer() {
 }
 
 #[test]
-fn processes_are_opt_in() {
+fn process_metrics_are_opt_in() {
     let fake = FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"2 GiB\"\n");
     let without = Server::start_with_fake(&fake, &["--no-control"]);
     wait_for_condition("the server is ready", || {

@@ -299,9 +299,9 @@ fn doctor_checks_drivers_of_all_vendors() {
     let drivers = list_findings(&report, "driver").join("\n");
     for words in [
         "\"warning\": \"the GPU of AMD at 0000:85:00.0 has no kernel driver (amdgpu)",
-        "\"note\": \"gpumon was tested with recorded data of AMD's GPUs, but not yet on \
-         real hardware",
-        "recorded data of Intel's GPUs",
+        "\"note\": \"gpumon was tested with recorded data from AMD GPUs, but not yet on real \
+         hardware",
+        "recorded data from Intel GPUs",
     ] {
         assert!(drivers.contains(words), "{drivers}");
     }

@@ -100,14 +100,14 @@ fn assert_is_complete(id: &str, lines: &[Value]) {
         "{id}"
     );
     assert!(
-        !find_sentences(lines, "step")[0].contains("This is a model"),
+        !find_sentences(lines, "step")[0].contains("This scenario runs on a model"),
         "{id}"
     );
     for topic in ["cause", "cure", "lesson"] {
         assert!(!find_sentences(lines, topic).is_empty(), "{id}: {topic}");
     }
     assert!(
-        find_sentences(lines, "proof")[0].ends_with("equal to the byte."),
+        find_sentences(lines, "proof")[0].ends_with("identical to the byte."),
         "{id}: {:?}",
         find_sentences(lines, "proof")
     );
@@ -321,7 +321,7 @@ fn demonstration_stops_for_other_programs() {
     let error = failed["error"].as_str().unwrap();
     assert!(
         error.contains("another program allocated memory")
-            && error.contains("all memory was freed again"),
+            && error.contains("the demo freed all its memory"),
         "{error}"
     );
     assert_eq!(shared.allocated_bytes(), 300 * MIB);

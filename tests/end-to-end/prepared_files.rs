@@ -35,7 +35,7 @@ fn write_file(fake: &FakeNvml, name: &str, text: &str, mode: u32) -> String {
 }
 
 #[test]
-fn links_in_data_directory_overwrite_nothing() {
+fn symlinks_in_data_directory_do_not_overwrite_files() {
     for links in [
         &WRITTEN_FILES[..],
         &WRITTEN_FILES[1..2],

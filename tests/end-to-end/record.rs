@@ -53,7 +53,7 @@ fn read_samples(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn recording_matches_collect_when_exported_and_compared() {
+fn recording_of_collect_can_be_exported_and_compared() {
     let fake = FakeNvml::new(SCENARIO);
     let [a, b] = ["a.gz", "b.gz"].map(|name| record_seconds(&fake, name, 2));
     let lines = parse_json_lines(&read_compressed_file(Path::new(&a)));
@@ -175,7 +175,7 @@ fn recording_to_terminal_is_refused() {
     let mut terminal = Tty::start(&fake.gpumon_command(&arguments), 80, 20);
     assert_eq!(terminal.wait_for_end().code(), Some(2));
     assert!(
-        terminal.output_text().contains("redirect it"),
+        terminal.output_text().contains("redirect the output"),
         "{}",
         terminal.output_text()
     );
@@ -194,7 +194,7 @@ fn invalid_options_are_refused_with_remedy() {
         (&["record", "/nowhere/a.gz"], "create its folder first"),
         (&["record", "x.gz", "--keep", "3"], "--size or --every"),
         (&["record", "x.gz", "--size", "3"], "100MB"),
-        (&["replay", text], "line 1 is not a record"),
+        (&["replay", text], "line 1 is not a gpumon record"),
         (&["replay", "/nowhere/a.gz"], "check the path"),
         (&["replay", &a, "--speed", "0"], "0.1 to 1000"),
         (
@@ -208,13 +208,13 @@ fn invalid_options_are_refused_with_remedy() {
         ),
         (
             &["export", &a, "--from", "+10s", "--to", "+20s"],
-            "there is no sample in that time",
+            "there is no sample in the requested time",
         ),
         (
             &["export", &a, "--from", "+1s", "--to", "+500ms"],
             "give a start before the end",
         ),
-        (&["compare", &a, text], "line 1 is not a record"),
+        (&["compare", &a, text], "line 1 is not a gpumon record"),
         (
             &["compare", &a, "nix.gz"],
             "give a file written by `gpumon record`",

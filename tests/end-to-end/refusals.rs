@@ -122,7 +122,7 @@ fn exit_code_is_set_without_reader_of_message() {
 }
 
 #[test]
-fn used_port_is_refused() {
+fn port_in_use_is_refused() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     assert_refused(

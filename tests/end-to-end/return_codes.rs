@@ -205,7 +205,7 @@ fn check_functions(
 }
 
 #[test]
-fn failing_call_loses_its_readings_with_reason() {
+fn failing_call_makes_its_readings_absent_with_reason() {
     let functions: Vec<&'static str> = FUNCTIONS
         .iter()
         .copied()
@@ -281,7 +281,7 @@ const SYSTEM_FUNCTIONS: [&str; 9] = [
 ];
 
 #[test]
-fn failing_system_call_loses_no_gpu() {
+fn failing_system_call_does_not_lose_gpu() {
     let whole = run_until_complete(|samples| collect_records("gpus = 2", samples));
     run_in_parallel(PARALLEL_RUNS, &tested_codes(), |code| {
         let returns = SYSTEM_FUNCTIONS

@@ -28,7 +28,7 @@ fn is_near(value: f64, expected: f64, share: f64) -> bool {
 }
 
 #[test]
-fn computing_command_gets_report() {
+fn command_that_uses_gpu_gets_report() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let load = [
         GPUMON,
@@ -215,7 +215,7 @@ fn orphaned_worker_of_command_is_measured() {
 }
 
 #[test]
-fn command_with_daemon_ends_at_once() {
+fn command_that_starts_daemon_ends_at_once() {
     let fake = FakeNvml::new("gpus = 1");
     // Orphans that have ended do not remain as gpumon's zombies, and gpumon does not wait for an
     // orphan that is still running.
@@ -329,7 +329,7 @@ fn orphan_of_unknown_origin_is_missing_from_report() {
     assert_eq!(cost["gpus"], json!([]), "{cost}");
     let lost = cost["lost"][0].as_str().unwrap_or_else(|| panic!("{cost}"));
     assert!(
-        lost.contains("not counted: process") && lost.contains("it is unknown whether"),
+        lost.contains("not counted: process") && lost.contains("possibly belonging to process"),
         "{lost}"
     );
 }

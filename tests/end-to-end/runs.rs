@@ -492,7 +492,7 @@ fn read_response(mut stream: UnixStream) -> String {
 }
 
 #[tokio::test]
-async fn run_of_terminal_is_shown_like_other_runs() {
+async fn run_in_terminal_is_shown_like_other_runs() {
     let runner = Runner::new("exit 0", &[]);
     let mut follower = runner.open_follower().await;
     let mut terminal = runner.announce();
@@ -532,7 +532,7 @@ async fn run_of_terminal_is_shown_like_other_runs() {
 }
 
 #[test]
-fn interrupted_run_of_terminal_is_lost() {
+fn interrupted_run_in_terminal_is_listed_as_lost() {
     let runner = Runner::new("exit 0", &[]);
     let mut terminal = runner.announce();
     let begun = r#"{"report":"begun","title":"triad","devices":[],"steps":2}"#;

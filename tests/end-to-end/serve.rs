@@ -276,7 +276,7 @@ fn page_files_are_served_plain_and_compressed() {
 }
 
 #[test]
-fn other_users_command_lines_are_hidden() {
+fn command_lines_of_other_users_are_hidden() {
     // PID 1 belongs to root. If the test runs as root, it uses a process of another user.
     let mut other = Command::new("sleep");
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";

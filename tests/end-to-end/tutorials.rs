@@ -110,10 +110,10 @@ fn single_gpu_variants_pass_on_one_gpu() {
 }
 
 #[test]
-fn wrong_variant_is_reported_with_code_1() {
+fn wrong_variant_is_reported_with_exit_code_1() {
     for (kind, kernel, case, variant) in [
         ("flip", "square_fp64", "c", "kernel alone"),
-        ("flip", "op_select", "i", "those in one graph"),
+        ("flip", "op_select", "i", "the same kernels in one graph"),
         ("skip", "matvec", "j", "batched"),
         ("flip", "train_fused", "b", "one kernel for all steps"),
         ("flip", "train_adam", "b", "a graph for each step"),

@@ -66,7 +66,7 @@ fn table_shows_unified_memory_and_its_exhaustion() {
 }
 
 #[test]
-fn wait_takes_gpu_by_available_memory() {
+fn wait_selects_gpu_by_available_memory() {
     let wait = ["wait", "--free", "10GiB", "--interval", "100ms"];
     let waited = |available, arguments: &[&str]| {
         // A GPU that was taken stays reserved for a while, so each command has its own fake.

@@ -355,7 +355,7 @@ fn now_option_never_waits() {
 fn timeout_works_with_hanging_driver() {
     let fake = FakeNvml::new("gpus = 1\n[latency]\nnvmlInit_v2 = \"600 s\"\n");
     let (_, said) = run_and_check_code(wait_command(&fake, &["--timeout", "3s"]), 124);
-    assert!(said.contains("does not answer"), "{said}");
+    assert!(said.contains("does not respond"), "{said}");
 }
 
 #[test]
@@ -393,7 +393,10 @@ fn impossible_condition_is_refused() {
         &["only 1 of the 2", "GPU 0"],
     );
     refused(&["--free", "30GiB", "-i", "1"], &["GPU 1, has 2"]);
-    refused(&["--gpus", "3"], &["--gpus 3", "number of candidates, 2"]);
+    refused(
+        &["--gpus", "3"],
+        &["--gpus 3", "number of candidate GPUs, 2"],
+    );
     refused(&["--free", "20G"], &["--free", "20GiB"]);
     refused(
         &["--free", "20GiB", "--locks", "/nowhere"],
@@ -528,7 +531,7 @@ fn gpus_are_limited_by_options_and_environment() {
         2,
     );
     assert!(
-        said.contains("CUDA_VISIBLE_DEVICES") && said.contains("unset it"),
+        said.contains("CUDA_VISIBLE_DEVICES") && said.contains("unset the variable"),
         "{said}"
     );
 }

@@ -102,7 +102,7 @@ fn second_run_is_refused_with_pid_of_first() {
 }
 
 #[test]
-fn linked_lock_is_not_followed() {
+fn symlinked_lock_is_not_followed() {
     let cuda = FakeCuda::new("");
     let precious = cuda.folder().join("precious");
     fs::write(&precious, "text").unwrap();
@@ -114,13 +114,13 @@ fn linked_lock_is_not_followed() {
     assert_refused(
         cuda.gpumon_command(&["bench", "copy", "--quick", "--size", "100"]),
         1,
-        "remove it",
+        "remove the file",
     );
     assert_eq!(fs::read_to_string(&precious).unwrap(), "text");
 }
 
 #[test]
-fn killed_worker_is_reported_and_leaves_nothing() {
+fn killed_worker_is_reported_and_leaves_nothing_behind() {
     let cuda = FakeCuda::new(SLOW_KERNELS);
     let (first, worker) = start_long_run(&cuda, &["--json"]);
     send_signal("-KILL", worker);

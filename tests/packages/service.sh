@@ -58,7 +58,7 @@ pid=$(property MainPID)
 systemctl restart gpumon
 until_it has_new_pid "$pid"
 until_it joined
-! grep -q "reading the GPUs here" /tmp/ana || fail "the user's server did not wait for the restart of the service"
+! grep -q "this server reads the GPUs itself" /tmp/ana || fail "the user's server did not wait for the restart of the service"
 echo "* join: a user's server shows the readings of the service, also after a restart of the service"
 
 mkdir -p /run/systemd/system/gpumon.service.d

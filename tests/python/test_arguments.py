@@ -44,7 +44,7 @@ class Arguments(StandInTest):
     def test_pid_without_process_is_refused(self) -> None:
         with subprocess.Popen([sys.executable, "-c", ""]) as ended:
             pass
-        cure = f"^no such process: {ended.pid}; name the PID of a running process$"
+        cure = f"^there is no process {ended.pid}; use the PID of a running process$"
         self.assert_refused([(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(pid=pid))
         self.assert_refused(
             [(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(print, pid=pid)
@@ -190,7 +190,7 @@ class Lines(SimulatedGpuTest):
         for points in (2.5, -1, True, 2**40, "600"):
             self.assert_request_is_refused(
                 {"history": {"points": points}},
-                "cannot read this request: invalid .*; reinstall gpumon",
+                "cannot parse this request: invalid .*; reinstall gpumon",
             )
         for request in (
             {"snapshot": 3},
@@ -199,17 +199,17 @@ class Lines(SimulatedGpuTest):
             {"mark": "\udce9"},
             {"mark": "x" * 10_000, "a": 1},
         ):
-            self.assert_request_is_refused(request, "cannot read this request")
+            self.assert_request_is_refused(request, "cannot parse this request")
         self.assert_request_is_refused({}, "the request contains no command")
 
     def test_line_without_json_is_refused_at_once(self) -> None:
         self.assert_request_is_refused(
-            {"history": {"points": NAN}}, "cannot read this request: .*NaN"
+            {"history": {"points": NAN}}, "cannot parse this request: .*NaN"
         )
         with mock.patch.object(
             mail.json, "dumps", return_value=mock.Mock(encode=lambda: b"\xff\xfe")
         ):
-            self.assert_request_is_refused({"snapshot": True}, "cannot read this request")
+            self.assert_request_is_refused({"snapshot": True}, "cannot parse this request")
         # The program still answers, without a restart.
         self.assertEqual(len(gpumon.snapshot().gpus), 2)
         self.assertEqual(helper.current_helper()._short_lives, 0)
@@ -231,7 +231,7 @@ class Lines(SimulatedGpuTest):
             m = gpumon.measure(pid=other.pid)
         with m:
             time.sleep(0.1)
-        self.assertIn(f"no such process: {other.pid}; name the PID of a running process", m.lost)
+        self.assertIn(f"there is no process {other.pid}; use the PID of a running process", m.lost)
         self.assertIsNone(m.gpu_s)
 
 

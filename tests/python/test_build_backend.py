@@ -92,7 +92,7 @@ class Index(unittest.TestCase):
 
     README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-    def test_readme_without_address_has_no_links_or_pictures(self) -> None:
+    def test_readme_has_no_links_without_repository_address(self) -> None:
         shown = gpumon_index.make_readme(self.README, "")
         self.assertNotIn("![", shown)
         self.assertEqual(re.findall(r"\]\((?!https:)[^)]*\)", shown), [])
@@ -112,7 +112,7 @@ class Index(unittest.TestCase):
                 re.findall(r"\w+", text), ["Light", "Dark"] if "|" in paragraph else [], paragraph
             )
 
-    def test_readme_with_address_links_to_repository(self) -> None:
+    def test_readme_links_are_absolute_with_repository_address(self) -> None:
         shown = gpumon_index.make_readme(self.README, ADDRESS)
         for text, kind in ((r"(?<=!)\[[^\]]*\]", "raw"), (r"(?<!!)\[[^\]]*\]", "blob")):
             targets = re.findall(rf"{text}\(([^)]+)\)", shown)
@@ -122,7 +122,7 @@ class Index(unittest.TestCase):
                 path = target.removeprefix(f"{ADDRESS}/{kind}/HEAD/").partition("#")[0]
                 self.assertTrue((ROOT / path).exists(), target)
 
-    def test_address_comes_from_cargo_toml(self) -> None:
+    def test_repository_address_comes_from_cargo_toml(self) -> None:
         with (
             tempfile.TemporaryDirectory() as folder,
             mock.patch.object(gpumon_index, "ROOT", Path(folder)),
@@ -157,7 +157,7 @@ class Index(unittest.TestCase):
                     done.stdout,
                 )
 
-    def test_wheel_has_addresses_only_with_repository(self) -> None:
+    def test_wheel_metadata_has_links_only_with_repository(self) -> None:
         name = "jupyterlab_gpumon-1.dist-info/METADATA"
         metadata = (
             "Metadata-Version: 2.4\nName: jupyterlab-gpumon\nVersion: 1\n\n# README\n\nText.\n"

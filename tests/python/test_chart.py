@@ -57,7 +57,7 @@ class Chart(unittest.TestCase):
             cost_and_chart_html({**cost, **unknown, "gpus": [gpu]}, taken).count("<path"), 2
         )
 
-    def test_fewer_than_two_samples_give_no_chart(self) -> None:
+    def test_chart_requires_at_least_two_samples(self) -> None:
         self.assertEqual(chart_svg({}), "")
         self.assertEqual(chart_svg({0: [Sample(0, 1.0, 1.0)]}), "")
 

@@ -129,7 +129,7 @@ class DeployedQueries(unittest.TestCase):
             [],
         )
 
-    def test_rules_have_data(self):
+    def test_alert_rules_have_data(self):
         expressions = []
         for rule in [*read_rules("alerts.yml"), *read_rules("fleet.yml")]:
             # Some series only exist while there is a problem, and some expressions compare with a
@@ -427,7 +427,7 @@ class Kubernetes(unittest.TestCase):
             self.assertLessEqual(set(writable), {"run", "data"})
             self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
 
-    def test_prometheus_rule_has_rules_of_files(self):
+    def test_prometheus_rule_resource_contains_rules_of_files(self):
         groups = self.render_chart(self.EACH[3])["PrometheusRule"]["spec"]["groups"]
         self.assertEqual(
             [rule for group in groups for rule in group["rules"]],
@@ -472,7 +472,7 @@ class Kubernetes(unittest.TestCase):
                     lines = []
                     while not (
                         found := re.search(
-                            r"serving metrics only at https://[^:]+:(\d+)/", "".join(lines)
+                            r"serving only metrics at https://[^:]+:(\d+)/", "".join(lines)
                         )
                     ):
                         lines.append(server.stderr.readline())

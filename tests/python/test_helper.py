@@ -56,7 +56,7 @@ class EndOfHelper(StandInTest):
         )
         self.assertRegex(str(before), r"^[\d.]+ m?s, GPU not measured: the gpumon program ended")
 
-    def test_program_that_always_ends_is_given_up_once(self) -> None:
+    def test_program_that_keeps_ending_warns_only_once(self) -> None:
         self.set_faults("die 1")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -207,7 +207,7 @@ class HelperResponses(StandInTest):
             ["gpumon measures no GPUs: no NVIDIA driver: install it"],
         )
 
-    def test_warning_as_error_reaches_only_the_caller(
+    def test_warning_raised_as_error_reaches_only_caller(
         self,
     ) -> None:
         self.set_faults("failed")
@@ -294,7 +294,7 @@ class Processes(StandInTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(stand_in_pids(self.variables), [])
 
-    def test_killed_program_leaves_no_helper(self) -> None:
+    def test_helper_does_not_outlive_killed_program(self) -> None:
         done = self.run_code(
             "import os, signal\nwith gpumon.measure():\n  os.kill(os.getpid(), signal.SIGKILL)"
         )

@@ -103,7 +103,7 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
 
 
 class Tools(ClientTest):
-    async def test_tools_are_read_only_with_schemas(self) -> None:
+    async def test_tools_are_read_only_and_have_schemas(self) -> None:
         for mode in ("auto", "legacy"):
             async with make_client("--source", "sim:2", "mcp", mode=mode) as asked:
                 tools = (await asked.list_tools()).tools
@@ -131,7 +131,7 @@ class Tools(ClientTest):
                 "--nvml-lib", "/nowhere/libnvidia-ml.so.1", "mcp", GPUMON_CONTROL=control
             ) as asked:
                 for tool in ("gpu_status", "gpu_processes", "gpu_events"):
-                    self.assertIn("point --nvml-lib at", await call_failing_tool(asked, tool))
+                    self.assertIn("set --nvml-lib to the path of", await call_failing_tool(asked, tool))
             async with make_client("mcp", "--control", control) as asked:
                 for tool in TOOLS:
                     self.assertIn("gpumon serve", await call_failing_tool(asked, tool), tool)
@@ -272,7 +272,7 @@ class Protocol(unittest.TestCase):
         self.assertFalse(answers[2]["result"]["isError"])
         self.assertIn("there is no tool 'gpu_reset'", answers[3]["error"]["message"])
 
-    def test_client_without_messages_causes_no_error(self) -> None:
+    def test_client_without_messages_does_not_cause_error(self) -> None:
         done = subprocess.run(
             [find_program(), "mcp"],
             stdin=subprocess.DEVNULL,

@@ -169,7 +169,7 @@ class PackageNames(unittest.TestCase):
             [bool(names) for names in named], [True] * len(bad) + [False] * len(good), named
         )
 
-    def test_wheels_have_file_name_of_package(self) -> None:
+    def test_documented_wheels_are_named_after_package(self) -> None:
         words = [(name, word) for name, line in LINES if ".whl" in line for word in line.split()]
         wheels = [(name, word) for name, word in words if re.search(r"gpumon-.*\.whl", word)]
         self.assertGreater(len(wheels), 3)
@@ -184,7 +184,7 @@ class PackageNames(unittest.TestCase):
 
 
 class Addresses(unittest.TestCase):
-    def test_tracked_files_name_no_address_of_gpumon(self) -> None:
+    def test_tracked_files_do_not_contain_gpumon_address(self) -> None:
         found = [(name, address) for name, line in LINES for address in ADDRESS.findall(line)]
         self.assertEqual(
             [(name, address) for name, address in found if not is_allowed(name, address)], []

@@ -129,7 +129,7 @@ class Magics(StandInTest):
         self.assertIn("1 / 0", traceback)
         self.assertNotIn("magics.py", traceback)
 
-    def test_reason_without_measurement_is_shown_once(self) -> None:
+    def test_reason_for_missing_measurement_is_shown_once(self) -> None:
         self.kernel.run_cell("helper._current._give_up('no driver')\n%gpu on")
         first, second = (self.kernel.run_cell("1").displayed[0] for _ in range(2))
         self.assert_line(first, r"^[\d.]+ m?s, GPU not measured: no driver$")
@@ -181,7 +181,7 @@ class Magics(StandInTest):
 
 
 class Headless(StandInTest):
-    def test_nbclient_gets_final_numbers_except_last_cell(self) -> None:
+    def test_nbclient_gets_final_numbers_except_for_last_cell(self) -> None:
         code = [
             PRELUDE + "%load_ext gpumon\n%gpu on",
             "1",

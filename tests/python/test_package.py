@@ -163,13 +163,13 @@ class OtherPackage(unittest.TestCase):
         self.assert_has_advice(done.stderr)
         self.assertRegex(done.stderr, r"user\.py:2: GpumonWarning: ")
 
-    def test_import_without_other_package_warns_of_nothing(self) -> None:
+    def test_import_without_other_package_does_not_warn(self) -> None:
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", "import gpumon"], capture_output=True, text=True
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_command_of_other_package_is_not_the_program(self) -> None:
+    def test_command_of_other_package_is_not_accepted(self) -> None:
         done = self.run_python("find.find_gpumon_bin()")
         self.assert_has_advice(done.stderr.splitlines()[-1])
         self.assertIn("GpumonNotFound", done.stderr)
@@ -191,7 +191,7 @@ class OtherPackage(unittest.TestCase):
         done = self.run_python("print(find.find_gpumon_bin())", program.parent)
         self.assertEqual((done.stdout, done.stderr), (f"{program}\n", ""))
 
-    def test_script_alone_is_not_the_program(self) -> None:
+    def test_script_without_package_is_not_accepted_as_program(self) -> None:
         self.remove_other_metadata()
         error = self.run_python("find.find_gpumon_bin()").stderr.splitlines()[-1]
         self.assertIn(f"{self.command} is a script of another program with the same name", error)
@@ -375,7 +375,7 @@ class SetupGpumon(unittest.TestCase):
                 left = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
                 self.assertEqual((folder.exists(), left), (bool(others), others))
 
-    def test_import_loads_no_other_package(self) -> None:
+    def test_import_does_not_load_other_packages(self) -> None:
         code = (
             "import sys\n"
             "before = set(sys.modules)\n"
@@ -390,7 +390,7 @@ class SetupGpumon(unittest.TestCase):
         )
         self.assertEqual(done.stdout.split(), ["gpumon"])
 
-    def test_version_without_metadata_is_missing_attribute(self) -> None:
+    def test_version_attribute_is_missing_without_metadata(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(
                 Path(gpumon.__file__).parent,

@@ -139,7 +139,7 @@ class Parsers(unittest.TestCase):
         )
         self.assertEqual(log.findtext("gpu/utilization/gpu_util"), "96 %")
 
-    def test_table_matches_expressions_of_other_programs(self):
+    def test_table_matches_patterns_of_other_programs(self):
         table = self.run_nvidia_smi()
         driver = read_snapshot()["inventory"]["platform"]["driver_version"]
         self.assertRegex(table, rf"Driver Version: {driver} ")

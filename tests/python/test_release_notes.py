@@ -40,7 +40,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 class Notes(unittest.TestCase):
-    def test_notes_are_section_of_version(self) -> None:
+    def test_release_notes_come_from_section_of_version(self) -> None:
         self.assertEqual(extract_notes(CHANGELOG, "1.10.0"), "### Terminal\n- Newer.\n")
         self.assertEqual(extract_notes(CHANGELOG, "1.1.0"), "The second.\n")
 

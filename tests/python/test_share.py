@@ -100,18 +100,18 @@ class Completions(unittest.TestCase):
 
 
 class ManualPages(unittest.TestCase):
-    def test_each_command_has_a_page(self) -> None:
+    def test_each_command_has_manual_page(self) -> None:
         expected = {"gpumon.1", *(f"gpumon-{command}.1" for command in list_commands())}
         self.assertEqual({path.name for path in PAGES.glob("gpumon*.1")}, expected)
 
-    def test_pages_match_program(self) -> None:
+    def test_manual_pages_match_program(self) -> None:
         for command in list_commands():
             with self.subTest(command):
                 page = (PAGES / f"gpumon-{command}.1").read_text()
                 self.assertEqual(remove_date(page), remove_date(run_gpumon("man", command)))
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
-    def test_groff_accepts_pages(self) -> None:
+    def test_groff_accepts_manual_pages(self) -> None:
         for page in PAGES.glob("gpumon*.1"):
             with self.subTest(page.name):
                 done = subprocess.run(

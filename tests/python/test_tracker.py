@@ -54,7 +54,7 @@ class Trackers(StandInTest):
                 tracker.stop()
         self.assertEqual((len(caught), tracker.steps), (1, [7, None, 7, None]))
 
-    def test_error_of_the_training_is_not_replaced(self) -> None:
+    def test_training_error_is_not_replaced(self) -> None:
         with (
             self.assertWarns(gpumon.GpumonWarning),
             self.assertRaisesRegex(ZeroDivisionError, "mine"),

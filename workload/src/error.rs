@@ -18,20 +18,20 @@ pub(crate) enum RunError {
     #[error("cuBLAS cannot run '{id}' in {dtype}: leave out --engine, or use another --dtype")]
     NotInCublas { id: &'static str, dtype: Dtype },
     #[error(
-        "the result of '{id}' is a mismatch on this GPU: verify it with `gpumon bench {id}`, and \
-         stress test it with `gpumon burn`"
+        "the result of '{id}' is wrong on this GPU: verify it with `gpumon bench {id}`, and stress \
+         test the GPU with `gpumon burn`"
     )]
     Wrong { id: &'static str },
     #[error("'{id}' does not run on {backend}; see `gpumon bench list`")]
     NotThere { id: &'static str, backend: Backend },
     #[error(
-        "'{id}' can repeat its work at most {most} times, because results cannot be verified \
-         beyond that: use a smaller --size"
+        "'{id}' can repeat its work at most {most} times, because more repetitions cannot be \
+         verified: use a smaller --size"
     )]
     TooOften { id: &'static str, most: u64 },
     #[error(
-        "'{id}' needs {needed} GPUs (found: {found}): use a machine with more, or make more \
-         visible with CUDA_VISIBLE_DEVICES"
+        "'{id}' needs {needed} GPUs (found: {found}): use a machine with more GPUs, or make more \
+         GPUs visible with CUDA_VISIBLE_DEVICES"
     )]
     TooFewGpus {
         id: &'static str,
@@ -57,7 +57,7 @@ pub(crate) enum RunError {
         has: (u32, u32),
     },
     #[error(
-        "{id} needs {} {place}, where {} of {} are free, but {} must stay free for others: {fix}",
+        "{id} needs {} {place}; {} of {} are free, and {} must stay free for others: {fix}",
         format_gib(*.needed_bytes), format_gib(*.free_bytes), format_gib(*.total_bytes), format_gib(*.reserve_bytes)
     )]
     TooLarge {
@@ -122,8 +122,8 @@ mod tests {
             reserve_bytes: 512 << 20,
             fix: "use a smaller --size",
         };
-        let said = "copy needs 160.0 GiB on GPU 0, where 139.5 GiB of 140.0 GiB are free, but \
-                    512 MiB must stay free for others: use a smaller --size";
+        let said = "copy needs 160.0 GiB on GPU 0; 139.5 GiB of 140.0 GiB are free, and 512 MiB \
+                    must stay free for others: use a smaller --size";
         assert_eq!(error.to_string(), said);
     }
 }

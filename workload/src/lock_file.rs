@@ -94,7 +94,7 @@ pub fn try_lock(path: &Path) -> io::Result<LockResult> {
             return Ok(LockResult::Mine(file, note));
         }
     }
-    Err(io::Error::other("it is being replaced repeatedly"))
+    Err(io::Error::other("the file is being replaced repeatedly"))
 }
 
 /// Writes a note for other processes into a file.

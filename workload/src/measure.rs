@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_needs_both_runs_and_time() {
+    fn progress_depends_on_runs_and_elapsed_time() {
         let limits = MeasureLimits {
             time: Duration::from_secs(2),
             ..MeasureLimits::QUICK

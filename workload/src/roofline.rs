@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_peak_gives_no_share() {
+    fn share_is_absent_if_peak_is_unknown() {
         let rate = Throughput {
             bytes_per_second: Some(2e12),
             operations_per_second: None,

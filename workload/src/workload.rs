@@ -138,7 +138,7 @@ where
 /// Returns prepared work. `run` writes its results into `state`, and `verify` checks them.
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "workloads end their preparation with it"
+    reason = "workloads call it as the last step of their preparation"
 )]
 pub(crate) fn prepare_work<'gpu, State: 'gpu>(
     state: State,

@@ -177,20 +177,20 @@ fn absence_reason(
     readings: &EvaluationInput<'_>,
 ) -> Option<String> {
     let Some(sample) = readings.sample else {
-        return Some("no GPU is being read".to_owned());
+        return Some("no GPU readings are available".to_owned());
     };
     if let Some(WatchedField::Host(field)) = subject {
         return (field.access.read)(&sample.host).err().map(describe_reason);
     }
     let Some(gpu) = gpu else {
-        return Some("there is no such GPU".to_owned());
+        return Some("the GPU was not found".to_owned());
     };
     match (&gpu.health, subject) {
         (Health::Ok, Some(WatchedField::Gpu(field))) => {
             (field.access.read)(gpu).err().map(describe_reason)
         }
         (Health::Ok | Health::Asleep { .. }, _) => None,
-        (health, _) => Some(format!("the GPU is {}", health.json_name())),
+        (health, _) => Some(format!("the GPU's state is {}", health.json_name())),
     }
 }
 

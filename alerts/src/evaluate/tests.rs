@@ -214,7 +214,7 @@ fn silent_gpu_or_missing_reading_fires_absence_rule() {
     assert_eq!(timeline.take_events(), ["16 +a 0"]);
     assert_eq!(
         timeline.evaluator.firing_alerts()[0].alert.text,
-        "No response for 5 s (the GPU is lost)"
+        "No response for 5 s (the GPU's state is lost)"
     );
     timeline
         .advance_with_gpu(1, |_| {})
@@ -241,11 +241,11 @@ fn silent_gpu_or_missing_reading_fires_absence_rule() {
         "{texts:?}"
     );
     assert!(
-        texts.contains(&"gpu-ffff: No reading of Power (there is no such GPU)".to_owned()),
+        texts.contains(&"gpu-ffff: No reading of Power (the GPU was not found)".to_owned()),
         "{texts:?}"
     );
     assert!(
-        texts.contains(&"amd:0: No reading of Power (there is no such GPU)".to_owned()),
+        texts.contains(&"amd:0: No reading of Power (the GPU was not found)".to_owned()),
         "{texts:?}"
     );
 }
@@ -285,7 +285,7 @@ fn condition_below_minimum_severity_is_ignored() {
 }
 
 #[test]
-fn collector_restart_keeps_condition_until_found_again() {
+fn collector_restart_keeps_alert_until_condition_is_redetected() {
     let hangs = |sample: &mut GpuSample| {
         let kind = ConditionKind::SuspectedHang {
             power_watts: 120.0,
@@ -407,7 +407,7 @@ fn silence_delays_notifications_until_it_ends() {
 }
 
 #[test]
-fn reload_keeps_unchanged_and_resolves_changed_rules() {
+fn reload_resolves_only_alerts_of_changed_rules() {
     let cold = "[[rule]]\nname = \"cold\"\nfield = \"temperature.gpu_celsius\"\nbelow = 41\n";
     let mut timeline = TestTimeline::new(&format!("{}\n{cold}", make_file_with_receiver(HOT)));
     timeline.advance_with_gpu(30, set_celsius(90.0));
@@ -433,7 +433,7 @@ fn reload_keeps_unchanged_and_resolves_changed_rules() {
 }
 
 #[test]
-fn only_new_or_repaired_receiver_is_notified_again() {
+fn reload_notifies_only_new_or_repaired_receiver() {
     let receiver = |name: &str| format!("[[command]]\nname = \"{name}\"\ncommand = [\"true\"]\n");
     let rules = |names: &[&str]| {
         let receivers: String = names.iter().map(|name| receiver(name)).collect();

@@ -65,7 +65,7 @@ mod tests {
     use crate::notify::payload::tests::make_notification;
 
     #[test]
-    fn value_is_never_option_and_has_no_nul() {
+    fn value_cannot_become_option_or_contain_nul() {
         let mut notification = make_notification();
         notification.alert.gpu = None;
         notification.alert.alert.text = "--exec=rm\0x".into();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_in_values_are_not_filled() {
+    fn placeholders_inside_values_are_not_expanded() {
         let mut notification = make_notification();
         notification.alert.alert.rule = "{text}".into();
         let values = PlaceholderValues::new(&notification, "gpu1");

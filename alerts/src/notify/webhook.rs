@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_message_gives_remedy_without_address() {
+    fn failure_message_gives_remedy_but_hides_address() {
         for (answer, word, attempts) in [
             (
                 "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn worker_has_lost_notifications_until_next_delivery() {
+    fn lost_notifications_are_indicated_until_next_delivery() {
         let folder = tempfile::tempdir().unwrap();
         let on_problem: ProblemCallback = Arc::new(|_| {});
         let mut receiver = make_command_receiver("gate", "", 5000);

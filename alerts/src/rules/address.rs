@@ -24,7 +24,7 @@ impl WebhookAddress {
     /// # Errors
     /// Returns what is wrong with the URL, without quoting it.
     pub fn parse(url: &str) -> Result<Self, &'static str> {
-        const EXPECTED_URL: &str = "not the URL of a webhook; use \"https://HOST/PATH\"";
+        const EXPECTED_URL: &str = "the URL of a webhook must have the form \"https://HOST/PATH\"";
         let (scheme, rest) = url.split_once("://").ok_or(EXPECTED_URL)?;
         let is_tls = match scheme {
             "https" => true,
@@ -36,8 +36,8 @@ impl WebhookAddress {
             .any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii())
         {
             return Err(
-                "the URL contains spaces or non-ASCII characters; percent-encode them, such as \
-                 %20 for a space",
+                "the URL contains spaces or non-ASCII characters; percent-encode them, for example \
+                 a space as %20",
             );
         }
         let rest = rest.split('#').next().unwrap_or_default();

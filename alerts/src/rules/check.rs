@@ -187,7 +187,8 @@ fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
             if !absent.get_ref() {
                 return Err((
                     absent.span(),
-                    "`absent` must be true; for a rule about a value, remove it and set a threshold"
+                    "`absent` must be true; to check a value instead, replace `absent` with a \
+                     threshold"
                         .to_owned(),
                 ));
             }
@@ -281,7 +282,8 @@ fn find_field(field: &Spanned<String>) -> Result<WatchedField, Problem> {
                 // Only fields of the same group are suggested, because a list of all fields would
                 // fill a page.
                 _ => suggest_fields_of_group(id, &ids).unwrap_or_else(|| {
-                    "see the page \"Fields\" for all names, such as temperature.gpu_celsius"
+                    "the page \"Fields\" of the documentation lists all fields, such as \
+                     temperature.gpu_celsius"
                         .to_owned()
                 }),
             };
@@ -348,9 +350,8 @@ fn build_threshold(
         ("below", "clear_above")
     };
     if let Some(other) = other {
-        let message = format!(
-            "a rule with `{side}` clears on the other side of its threshold; use `{opposite}`"
-        );
+        let message =
+            format!("this key has no effect in a rule with `{side}`; use `{opposite}` instead");
         return Err((other.span(), message));
     }
     let unit = field_of!(subject, unit);
@@ -412,7 +413,7 @@ fn convert_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, 
     Err(match names.as_slice() {
         [] => format!("this field has no unit, but the value has `{typed}`; write only a number"),
         names => format!(
-            "the unit `{typed}` does not fit this field; use one of {}",
+            "the unit `{typed}` does not fit this field; valid units are: {}",
             names.join(", ")
         ),
     })
@@ -451,7 +452,8 @@ fn check_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuName>, Problem> 
     if gpus.get_ref().is_empty() {
         return Err((
             gpus.span(),
-            "`gpus` is empty; list some GPUs, or remove it for all of them".to_owned(),
+            "`gpus` is empty; list at least one GPU, or remove `gpus` to include all GPUs"
+                .to_owned(),
         ));
     }
     Ok(gpus.get_ref().clone())
@@ -578,7 +580,7 @@ fn check_time_range(
     Err((
         time.span(),
         format!(
-            "this time must be from {} s to {} s",
+            "the duration must be from {} s to {} s",
             least.as_secs(),
             most.as_secs()
         ),
@@ -592,7 +594,7 @@ fn check_min_time(time: &Spanned<RuleDuration>, least: Duration) -> Result<u64, 
     }
     Err((
         time.span(),
-        format!("this time must be at least {} s", least.as_secs()),
+        format!("the duration must be at least {} s", least.as_secs()),
     ))
 }
 

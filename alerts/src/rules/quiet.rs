@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_at_date() {
+    fn silence_ends_on_given_date() {
         assert!(
             quiet_time_contains("until 2026-12-24", "2026-12-23T23:59:59")
                 && !quiet_time_contains("until 2026-12-24", "2026-12-24T00:00")

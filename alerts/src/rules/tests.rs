@@ -178,7 +178,7 @@ fn errors_show_position_and_remedy() {
         ),
         (
             "field = \"gpu\"\nabove = 1",
-            "see the page \"Fields\" for all names",
+            "the page \"Fields\" of the documentation lists all fields",
         ),
         (
             "condition = \"throtled\"",
@@ -194,7 +194,7 @@ fn errors_show_position_and_remedy() {
         ),
         (
             "absent = false",
-            "3:10: `absent` must be true; for a rule about a value, remove it",
+            "3:10: `absent` must be true; to check a value instead, replace `absent`",
         ),
         (
             "absent = true\nabove = 3",
@@ -207,7 +207,7 @@ fn errors_show_position_and_remedy() {
         ),
         (
             &format!("{hot}above = 85\nclear_above = 80"),
-            "other side of its threshold; use `clear_below`",
+            "this key has no effect in a rule with `above`; use `clear_below` instead",
         ),
         (
             &format!("{hot}above = 85\nclear_below = 90"),
@@ -215,7 +215,7 @@ fn errors_show_position_and_remedy() {
         ),
         (
             &format!("{hot}above = \"85 GiB\""),
-            "4:9: the unit `GiB` does not fit this field; use one of C, °C",
+            "4:9: the unit `GiB` does not fit this field; valid units are: C, °C",
         ),
         (
             &format!("{hot}above = \"hot\""),
@@ -235,11 +235,11 @@ fn errors_show_position_and_remedy() {
         ),
         (
             &format!("{hot}above = 85\nper = \"minute\"\nover = \"2h\""),
-            "this time must be from 10 s to 3600 s",
+            "the duration must be from 10 s to 3600 s",
         ),
         (
             &format!("{hot}above = 85\nfor = 5"),
-            "expected a time up to 30 days with its unit",
+            "expected a duration of up to 30 days with a unit",
         ),
         (
             &format!("{hot}above = 85\nrepeat = \"5s\""),
@@ -255,7 +255,7 @@ fn errors_show_position_and_remedy() {
         ),
         (
             &format!("{hot}above = 85\ngpus = []"),
-            "`gpus` is empty; list some GPUs",
+            "`gpus` is empty; list at least one GPU",
         ),
         (
             "field = \"host.memory.used_bytes\"\nabove = \"90 %\"\ngpus = [0]",
@@ -335,7 +335,7 @@ fn errors_show_position_and_remedy() {
 }
 
 #[test]
-fn text_placeholder_is_refused_for_programs_executing_arguments() {
+fn text_placeholder_is_refused_in_inline_code() {
     let error_of = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
         let text = format!(

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::ZERO,
     Duration::from_hours(30 * 24),
-    "a time up to 30 days with its unit, such as \"30s\", \"2m\" or \"4h\"",
+    "a duration of up to 30 days with a unit, such as \"30s\", \"2m\" or \"4h\"",
 );
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

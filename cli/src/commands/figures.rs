@@ -411,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_points_or_ratios() {
+    fn differences_are_percentage_points_or_ratios() {
         let a = Figures([
             Some(80.0),
             Some(100.0),
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn combined_figures_have_total_energy_and_simultaneous_memory() {
+    fn combined_figures_sum_energy_and_use_given_memory() {
         let gpu = |joules: f64, bytes| {
             Figures([
                 Some(50.0),

@@ -37,7 +37,7 @@ Examples:
 Environment:
   GPUMON_CONTROL  default of --control
 
-Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
+Exit codes: 0 success, 1 no server or request refused, 2 invalid argument";
 
 /// The maximum number of queued marks. The server accepts fewer marks at a time.
 const MAX_QUEUED: usize = 64;

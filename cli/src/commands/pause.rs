@@ -30,7 +30,7 @@ Examples:
 Environment:
   GPUMON_CONTROL  default of --control
 
-Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
+Exit codes: 0 success, 1 no server or request refused, 2 invalid argument";
 
 /// Resume monitoring after `gpumon pause`
 #[derive(Debug, clap::Args)]

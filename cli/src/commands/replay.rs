@@ -173,7 +173,7 @@ pub(crate) fn describe_cuts(recording: &Recording) -> Option<String> {
     };
     let bytes: u64 = cuts.iter().map(|cut| cut.bytes).sum();
     let more = if cuts.len() > 1 {
-        format!(" and at {} more places", cuts.len() - 1)
+        format!(" and in {} more places", cuts.len() - 1)
     } else {
         String::new()
     };
@@ -195,5 +195,5 @@ fn parse_speed(text: &str) -> Result<f64, String> {
         .parse()
         .ok()
         .filter(|speed| (0.1..=1000.0).contains(speed));
-    speed.ok_or_else(|| "not a speed: give a factor from 0.1 to 1000, such as 10".to_owned())
+    speed.ok_or_else(|| "expected a factor from 0.1 to 1000, such as 10".to_owned())
 }

@@ -58,7 +58,7 @@ Examples:
   gpumon tutorials
       Run all cases, in about two minutes.
   gpumon tutorials c f
-      Measure what copies between host and device cost.
+      Measure the cost of copies between host and device.
   gpumon tutorials --beside --python ~/venv/bin/python3
       Compare with the frameworks that are installed there.
   gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) \
@@ -103,7 +103,7 @@ const COLUMNS: [Column; 5] = [
     Column::new_point_aligned("host us", 6, 3, 0),
     Column::new_left_aligned("result", 0).with_min_width(8),
 ];
-const QUICK_NOTE: &str = "Quick run: sizes are those of the table, not those of the titles.";
+const QUICK_NOTE: &str = "Quick run: the sizes in the table apply, not the sizes in the titles.";
 
 struct TutorialsFormatter {
     /// Whether this is a quick run, in which sizes differ from those in the cases' titles.

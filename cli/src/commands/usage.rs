@@ -66,7 +66,7 @@ Examples:
 Environment:
   GPUMON_CONTROL  default of --control
 
-Exit codes: 0 success, 1 no server, refused by it, or nothing known of that time, 2 invalid argument";
+Exit codes: 0 success, 1 no server, request refused, or no usage recorded for the requested time, 2 invalid argument";
 
 /// The relative difference between a range's bounds up to which a number counts as exact.
 const EXACT_TOLERANCE: f64 = 1e-3;
@@ -128,7 +128,7 @@ impl UsageAnswer {
         };
         let json = past.fetch_usage(span.as_ref())?;
         let usage: Usage = serde_json::from_str(&json)
-            .context("the server runs another version of gpumon; restart it")?;
+            .context("the server runs a different version of gpumon; restart the server")?;
         if span.is_some() || usage.oldest_ms.is_some() {
             let end_ms = span.as_ref().map_or(reference.end_ms, |span| span.end);
             check_usage_is_recorded(&usage, end_ms, past.describe_fix(), &reference.zone)?;
@@ -141,7 +141,8 @@ impl UsageAnswer {
 fn check_usage_is_recorded(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
     let Some(oldest_ms) = usage.oldest_ms else {
         return Err(anyhow!(
-            "the server is older than this gpumon and does not support spans of time; restart it"
+            "the server is older than this gpumon and does not support spans of time; restart the \
+             server"
         )
         .into());
     };
@@ -152,7 +153,8 @@ fn check_usage_is_recorded(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZo
     let [end, oldest] = [end_ms, oldest_ms].map(|ms| format_time(ms, zone));
     if oldest_ms < end_ms {
         return Err(anyhow!(
-            "no usage is recorded for that time: no server has run since; give an earlier time"
+            "no usage is recorded for the requested time: no server has run since then; give an \
+             earlier time"
         )
         .into());
     }
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn notebooks_of_same_name_differ_in_usage() {
+    fn notebooks_with_same_name_are_distinguished_in_usage() {
         let mut usage = make_usage();
         usage.owners = [
             "/home/bob/first/train.ipynb",
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn unrecorded_span_error_names_recorded_time() {
+    fn error_for_unrecorded_span_names_recorded_time() {
         let at = |text: &str| {
             text.parse::<jiff::Timestamp>()
                 .unwrap()
@@ -441,7 +443,7 @@ mod tests {
                 oldest_ms: None,
                 ..whole
             })
-            .contains("restart it")
+            .contains("restart the server")
         );
     }
 }

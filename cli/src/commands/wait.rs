@@ -151,11 +151,12 @@ Examples:
       Run at once or not at all.
 
 Environment:
-  CUDA_VISIBLE_DEVICES  limits the candidates of NVIDIA; set for the command
+  CUDA_VISIBLE_DEVICES  limits the NVIDIA candidates; gpumon sets it for the command
   CUDA_DEVICE_ORDER     set to PCI_BUS_ID for the command
   ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, GPU_DEVICE_ORDINAL
-                        the first two limit the candidates of AMD; set for the command
-  ZE_AFFINITY_MASK      limits the candidates of Intel; set for the command
+                        the first two limit the AMD candidates; gpumon sets all three
+                        for the command
+  ZE_AFFINITY_MASK      limits the Intel candidates; gpumon sets it for the command
   ZE_ENABLE_PCI_ID_DEVICE_ORDER
                         set to 1 for the command
   GPUMON_LOCKS          default of --locks
@@ -171,7 +172,7 @@ Exit codes: those of the command, or 0 success, 1 no GPU free with --now, 2 inva
 pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
     source.source.check()?;
     if args.command.is_empty() && env::args_os().any(|word| word == "--") {
-        return Err(usage!("no command after --: name one, or leave out --"));
+        return Err(usage!("no command after --: add a command, or omit --"));
     }
     wait::check_command(&args.command)?;
     let search = Search {

@@ -74,7 +74,7 @@ pub(super) fn edit_text(
         .starts_with('[')
     {
         return Err(format!(
-            "line {}: write `{table}` as a table, below a line [{table}]",
+            "line {}: write `{table}` as a table that starts with the line [{table}]",
             find_line_number(text, name.span().start)
         ));
     }

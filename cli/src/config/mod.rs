@@ -193,9 +193,9 @@ fn find_cure(cause: &PrivateFileError) -> &'static str {
     };
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
-            "; make it readable for this user, or name another file with --config"
+            "; make the file readable for this user, or choose another file with --config"
         }
-        io::ErrorKind::InvalidData => "; save it as UTF-8",
+        io::ErrorKind::InvalidData => "; save the file as UTF-8",
         _ => "; check the path",
     }
 }

@@ -86,7 +86,7 @@ fn toml_values_become_arguments() {
 }
 
 #[test]
-fn settings_of_0_2_0_are_read() {
+fn settings_of_version_0_2_0_are_read() {
     let mut heading = "";
     let mut count = 0;
     for line in include_str!("version-0.2.0.toml").lines() {
@@ -150,7 +150,7 @@ fn wrong_value_error_describes_valid_values() {
         ),
         (
             "[serve]\nlisten = \"9123\"",
-            "cannot be \"9123\": not ADDRESS:PORT",
+            "cannot be \"9123\": expected ADDRESS:PORT",
         ),
         (
             "[serve]\ninterval-ms = \"500\"",
@@ -161,19 +161,19 @@ fn wrong_value_error_describes_valid_values() {
         ("[serve]\ndata-size = 5", "use a string, such as \"1GB\""),
         (
             "[serve]\ndata-size = \"5\"",
-            "not a size of 10MB or more, such as 500MB",
+            "expected a size of 10MB or more, such as 500MB",
         ),
         (
             "[serve]\npublic-origin = \"https://a.example\"",
             "use a list, such as [\"URL\"]",
         ),
-        ("[serve]\ndata-dir = \"~/gpumon\"", "write the full path"),
+        ("[serve]\ndata-dir = \"~/gpumon\"", "use the full path"),
         ("[serve]\ninterval-ms = 1979-05-27", "use a number"),
         ("serve = 1", "write [serve] and its keys below it"),
         ("[top]\ntheme = \"lihgt\"", "did you mean `light`?"),
         (
             "[top]\ncolumns = [\"pid\", \"memroy\"]",
-            "for `memroy`, did you mean `memory`?",
+            "unknown value `memroy`; did you mean `memory`?",
         ),
         (
             "[top]\ncolumns = [7]",
@@ -423,9 +423,13 @@ fn unreadable_file_error_names_file_and_fix() {
     };
     assert!(why().ends_with("check the path"), "{}", why());
     fs::write(&path, [0xff, 0xfe, b'a']).unwrap();
-    assert!(why().ends_with("save it as UTF-8"), "{}", why());
+    assert!(why().ends_with("save the file as UTF-8"), "{}", why());
     fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
-    assert!(why().contains("larger than 1048576 bytes"), "{}", why());
+    assert!(
+        why().contains("larger than the limit of 1048576 bytes"),
+        "{}",
+        why()
+    );
     // A file of exactly the maximum size can be read, both directly and through a symbolic link.
     fs::write(&path, vec![b'#'; 1 << 20]).unwrap();
     let link = folder.path().join("link.toml");

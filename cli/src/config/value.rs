@@ -111,7 +111,7 @@ impl Key {
             return Ok(text);
         }
         if text.starts_with('~') {
-            return Err("write the full path: `~` is not expanded here".to_owned());
+            return Err("use the full path, because `~` is not expanded".to_owned());
         }
         Ok(folder.join(&text).to_string_lossy().into_owned())
     }
@@ -155,7 +155,7 @@ impl Key {
         });
         near.map_or_else(
             || self.usage(),
-            |(text, near)| format!("for `{text}`, did you mean `{near}`?"),
+            |(text, near)| format!("unknown value `{text}`; did you mean `{near}`?"),
         )
     }
 

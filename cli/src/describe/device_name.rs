@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn long_name_is_cut_with_mark() {
+    fn long_name_is_truncated_with_ellipsis() {
         assert_eq!(
             fit_name("RTX PRO 6000 Blackwell Max-Q", 10, "…"),
             "RTX PRO 6…"

@@ -58,7 +58,7 @@ fn read_cases() -> Cases {
 }
 
 #[test]
-fn filters_match_same_rows_as_page() {
+fn filters_match_same_rows_as_web_page() {
     let Cases { fleet, filters, .. } = read_cases();
     let rows = Rows::new(&fleet);
     let mut wrong = Vec::new();
@@ -100,7 +100,7 @@ fn mean_utilization_ignores_gpus_without_reading() {
 }
 
 #[test]
-fn sums_of_selection_match_page() {
+fn sums_of_selection_match_web_page() {
     let Cases {
         fleet, selections, ..
     } = read_cases();

@@ -105,7 +105,7 @@ impl HostsArgs {
             PrivateFile::read(file, Secrecy::Public)
                 .map_err(|error| usage!("--ssh-config {}: {error}", file.display()))?;
         }
-        let program = env::current_exe().context("cannot find gpumon's own program file")?;
+        let program = env::current_exe().context("cannot find the gpumon executable")?;
         let hosts = Hosts::new(HostsSettings {
             hosts,
             ssh: Ssh::with_config(config),

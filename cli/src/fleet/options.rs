@@ -176,8 +176,9 @@ impl FleetArgs {
         };
         if self.hosts.has_hosts() {
             return Err(usage!(
-                "both Prometheus and hosts are configured, but a fleet has only one source: \
-                 remove one of them, on the command line with --prometheus none or --hosts none"
+                "both Prometheus and hosts are configured, but a fleet has only one source: remove \
+                 one of them, or disable one on the command line with --prometheus none or --hosts \
+                 none"
             ));
         }
         let reader =
@@ -237,9 +238,9 @@ impl FleetArgs {
 /// Returns the error for a command line without a source of the fleet.
 pub(crate) fn make_missing_fleet_error() -> Failure {
     usage!(
-        "no fleet is configured: name a Prometheus that has metrics of gpumon or dcgm-exporter \
-         with --prometheus URL, or hosts to read over ssh with --hosts a,b,c; or set `prometheus` \
-         or `hosts` in [fleet] of the settings file"
+        "no fleet is configured: use --prometheus URL for a Prometheus server that has metrics of \
+         gpumon or dcgm-exporter, or --hosts a,b,c to read hosts over ssh; or set `prometheus` or \
+         `hosts` in [fleet] of the settings file"
     )
 }
 
@@ -258,11 +259,11 @@ fn parse_node_url(text: &str) -> Result<NodeUrlPattern, String> {
 
 fn parse_header(text: &str) -> Result<Pair, String> {
     split_pair(text, ':')
-        .ok_or_else(|| "not NAME: VALUE, such as `X-Scope-OrgID: research`".to_owned())
+        .ok_or_else(|| "expected NAME: VALUE, such as `X-Scope-OrgID: research`".to_owned())
 }
 
 fn parse_label(text: &str) -> Result<Pair, String> {
-    split_pair(text, '=').ok_or_else(|| "not NAME=VALUE, such as cluster=alps".to_owned())
+    split_pair(text, '=').ok_or_else(|| "expected NAME=VALUE, such as cluster=alps".to_owned())
 }
 
 fn split_pair(text: &str, separator: char) -> Option<Pair> {

@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn sparkline_power_and_name_yield_to_words() {
+    fn sparkline_power_and_name_make_room_for_words() {
         let has = |columns, wanted| {
             let line = &arrange_at(columns, "H200").lines[0];
             line.iter().any(|(slot, _)| *slot == wanted)

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn first_phrase_is_long_and_others_are_counted() {
+    fn first_phrase_is_complete_and_others_are_counted() {
         let phrases = [
             new_phrase(
                 Level::Act,

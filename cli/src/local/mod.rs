@@ -41,7 +41,7 @@ pub(crate) struct NoServerError(Vec<(PathBuf, io::Error)>);
 
 impl NoServerError {
     pub(crate) const CURE: &str =
-        "start one with `gpumon serve`, or name its socket with --control";
+        "start a server with `gpumon serve`, or give the socket of a running server with --control";
 
     /// Returns the sockets that were tried, each followed by its error.
     pub(crate) fn describe_sockets(&self) -> String {
@@ -106,7 +106,7 @@ impl ServerArgs {
             &format!("{method} {target}"),
             body,
         )
-        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
+        .with_context(|| format!("the server at {at} does not respond; restart the server"))?;
         let why = answer.body.trim();
         match answer.status {
             200..300 => Ok(Reply {
@@ -115,7 +115,7 @@ impl ServerArgs {
             }),
             404 if why.starts_with(UNKNOWN_RULE) => Err(anyhow!("{why}").into()),
             404 | 405 => Err(anyhow!(
-                "the server at {at} is older than this gpumon and {lacks}; restart it"
+                "the server at {at} is older than this gpumon and {lacks}; restart the server"
             )
             .into()),
             _ => Err(anyhow!("the server at {at} refused the request: {why}").into()),
@@ -154,7 +154,9 @@ impl Reply {
         let at = &self.at;
         let read = serde_json::from_str(&self.body);
         Ok(read.with_context(|| {
-            format!("the server at {at} is not a gpumon server; name another socket with --control")
+            format!(
+                "the server at {at} is not a gpumon server; choose another socket with --control"
+            )
         })?)
     }
 }

@@ -30,11 +30,12 @@ const PAGE_HEAD: &str = "\
 const FILE_SECTION: &str = "\n## Settings file\n\n`/etc/gpumon/config.toml` applies to every user \
                             of the machine, `$XDG_CONFIG_HOME/gpumon/config.toml` (by default \
                             `~/.config/gpumon/config.toml`) to one user. `--config FILE` or the \
-                            variable `GPUMON_CONFIG` names another file to use instead of both, or \
-                            `none`. Every key is also an environment variable and an option of the \
-                            same name: `data-dir` in `[serve]` is `GPUMON_DATA_DIR` and `gpumon \
-                            serve --data-dir`. The last of these wins: system, user, variable, \
-                            option. A key that conflicts with one that wins is ignored. \
+                            variable `GPUMON_CONFIG` selects another file instead of both, or no \
+                            file with the value `none`. Every key is also an environment variable \
+                            and an option of the same name: `data-dir` in `[serve]` is \
+                            `GPUMON_DATA_DIR` and `gpumon serve --data-dir`. Later sources \
+                            override earlier ones: system file, user file, environment variable, \
+                            option. A key that conflicts with a key of a later source is ignored. \
                             [Settings](../guides/settings.md) has examples.\n\nA relative path is \
                             relative to the folder of its file. In a variable, a list is separated \
                             by commas.\n";
@@ -115,7 +116,7 @@ fn describe_value(key: &Key) -> String {
     let choices = key.choices().join(", ");
     match key.value_type() {
         ValueType::Switch => "true or false".to_owned(),
-        ValueType::List if choices.is_empty() => "list of texts".to_owned(),
+        ValueType::List if choices.is_empty() => "list of strings".to_owned(),
         ValueType::List => format!("list of {choices}"),
         ValueType::Numbers => "list of numbers".to_owned(),
         ValueType::Number | ValueType::Text if !choices.is_empty() => choices,

@@ -71,7 +71,7 @@ pub(crate) fn run_job(
                 .map(FrameworkArgs::additional_time)
                 .unwrap_or_default()
     });
-    let program = env::current_exe().context("cannot find gpumon's own program")?;
+    let program = env::current_exe().context("cannot find the gpumon executable")?;
     let frameworks = beside.map(FrameworkArgs::to_arguments).unwrap_or_default();
     let arguments = source
         .to_arguments()
@@ -220,7 +220,7 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     });
     share
         .filter(|share| *share > 0.0 && *share <= 1.0)
-        .ok_or_else(|| "not a share above 0 and up to 1, such as 0.9 or 90%".to_owned())
+        .ok_or_else(|| "expected a share above 0 and up to 1, such as 0.9 or 90%".to_owned())
 }
 
 /// The additional time for a run with frameworks: each framework is imported, compiles its

@@ -111,15 +111,17 @@ impl Snapshot {
         let answer = server
             .send_request_within(SERVER_TIMEOUT, "GET", &target)
             .with_context(|| {
-                format!("the server at {name} does not answer; restart it, or use --no-daemon")
+                format!(
+                    "the server at {name} does not respond; restart the server, or use --no-daemon"
+                )
             })?;
         let snapshot: frame::Snapshot = (answer.status == 200)
             .then_some(answer.body)
             .and_then(|body| serde_json::from_str(&body).ok())
             .ok_or_else(|| {
                 anyhow!(
-                    "the server at {name} runs another version of gpumon; restart it, or use \
-                     --no-daemon"
+                    "the server at {name} runs a different version of gpumon; restart the server, \
+                     or use --no-daemon"
                 )
             })?;
         if snapshot
@@ -134,7 +136,7 @@ impl Snapshot {
         }
         let message = snapshot.collector.message.clone();
         Self::from_frame(snapshot, now_ms(), commands).ok_or_else(|| {
-            let why = message.unwrap_or_else(|| "it has no recent sample".to_owned());
+            let why = message.unwrap_or_else(|| "the server has no recent sample".to_owned());
             anyhow!(
                 "the server at {name} has no readings at the moment: {why}; use --no-daemon to \
                  read the GPUs directly"
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_command_of_same_process_is_found() {
+    fn hidden_command_is_restored_only_for_same_process() {
         let mut known = vec![examples::example_process(
             std::process::id(),
             "ana",

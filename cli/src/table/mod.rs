@@ -97,7 +97,7 @@ fn join_lines(mut lines: Vec<Line>, layout: Layout) -> String {
         let rows = if missing == 1 { "row" } else { "rows" };
         lines.push(Line::new(
             DIM,
-            format!("{missing} more {rows}: make the window higher"),
+            format!("{missing} more {rows}: enlarge the window"),
         ));
     }
     lines

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn script_folders_are_removed_only_if_needed() {
+    fn script_folders_are_dropped_only_to_fit_width() {
         let what = build_label(
             "/home/ana/miniconda3/envs/torch/bin/python3 -u /home/ana/work/train.py --bf16",
             "python3",

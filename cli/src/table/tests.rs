@@ -357,7 +357,7 @@ fn totals_count_responding_gpus_and_missing_readings() {
 }
 
 #[test]
-fn lines_fit_terminal_and_cuts_are_marked() {
+fn lines_fit_terminal_and_truncation_is_marked() {
     let mut scene = make_scene_with_problems();
     scene.inventory.hostname = "訓練.例え".repeat(10);
     scene.inventory.gpus[2].name = Reading::Now("🦀 GPU \u{1b}[31m".repeat(4));
@@ -597,7 +597,7 @@ fn untrusted_text_has_no_control_characters() {
 }
 
 #[test]
-fn low_window_shows_number_of_omitted_rows() {
+fn short_window_shows_number_of_omitted_rows() {
     let scene = make_scene_with_problems();
     let whole = strip_styles(&scene.render_table(make_terminal_layout(100)))
         .lines()
@@ -608,10 +608,7 @@ fn low_window_shows_number_of_omitted_rows() {
     }));
     assert_eq!(drawn.lines().count(), 10);
     assert!(
-        drawn.ends_with(&format!(
-            "{} more rows: make the window higher\n",
-            whole - 9
-        )),
+        drawn.ends_with(&format!("{} more rows: enlarge the window\n", whole - 9)),
         "{drawn}"
     );
     let fits = strip_styles(&scene.render_table(Layout {
@@ -640,7 +637,7 @@ fn process_with_most_memory_comes_first() {
 }
 
 #[test]
-fn notebooks_of_same_name_differ_in_table() {
+fn notebooks_with_same_name_are_distinguished_in_table() {
     let scene = Scene::with_change(1, |scene| {
         let notebooks = [
             "/home/ana/first/train.ipynb",
@@ -800,7 +797,7 @@ fn values_do_not_move_when_words_change() {
 }
 
 #[test]
-fn process_columns_stay_after_widest_process_ends() {
+fn process_columns_keep_width_after_widest_process_ends() {
     let mut kept = ColumnWidths::default();
     let mut scene = Scene::with_change(1, |scene| {
         let mut all = example_processes();

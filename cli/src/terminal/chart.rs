@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn column_shows_mean_and_gap_is_empty() {
+    fn chart_column_shows_mean_and_gap_stays_empty() {
         let values = [
             (1_000, 0.0),
             (2_000, 0.0),

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn high_rank_columns_are_omitted_first() {
+    fn columns_with_highest_rank_are_omitted_first() {
         let headings =
             |terminal| strip_styles(&Columns::new(&ALL, &NO_ROWS, Some(terminal)).headings());
         assert_eq!(headings(28), "name        us    W result\n");

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn line_is_cut_at_width_with_mark() {
+    fn line_is_truncated_to_width_with_ellipsis() {
         let mut line = Line::new(PLAIN, "abc");
         line.push(PLAIN, "def");
         for (width, shown) in [
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn text_cut_twice_has_one_mark() {
+    fn text_truncated_twice_has_one_ellipsis() {
         assert_eq!(
             [5, 4, 3].map(|columns| cut("abc… and more", columns, make_layout(80))),
             ["abc…", "abc…", "ab…"]

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_text_has_requested_width_and_mark() {
+    fn truncated_text_has_requested_width_and_ellipsis() {
         assert_eq!(cut("memory", 6), "memory");
         assert_eq!(cut("memory", 4), "mem…");
         assert_eq!(cut("memory", 0), "");

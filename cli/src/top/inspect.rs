@@ -73,7 +73,7 @@ fn read_attributes(
     let stat = ProcessStat::read(root, pid).map_err(|_| format!("the process {missing}"))?;
     if !stat.may_have_started_at(started_ms) {
         return Err(format!(
-            "the process {missing}; its PID belongs to another process here"
+            "the process {missing}; in this PID namespace, its PID belongs to another process"
         ));
     }
     let folder = root.join(pid.to_string());
@@ -127,7 +127,9 @@ fn read_attributes(
 
 fn describe_failure<T>(result: io::Result<T>) -> ReadAttribute<T> {
     result.map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => "readable only by its user and root".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "readable only by the user of the process and root".to_owned()
+        }
         io::ErrorKind::NotFound => "not there".to_owned(),
         _ => error.to_string(),
     })
@@ -138,10 +140,10 @@ fn describe_state(letter: char) -> &'static str {
     match letter {
         'R' => "running",
         'S' => "sleeping",
-        'D' => "waits for a device and cannot be interrupted",
+        'D' => "waiting for a device (not interruptible)",
         'T' => "stopped",
         't' => "stopped by a debugger",
-        'Z' => "ended, but its parent has not noticed",
+        'Z' => "ended, but not yet reaped by its parent",
         'I' => "idle",
         _ => "unknown",
     }

@@ -117,7 +117,7 @@ pub(super) const BINDINGS: &[Binding<Action, HelpSection>] = &[
         "space",
         Action::TagOrPause,
         Processes,
-        "tag the selected process, or pause if none is",
+        "tag the selected process; without one, pause",
         Some("tag"),
     ),
     bind_key(
@@ -198,7 +198,7 @@ pub(super) const BINDINGS: &[Binding<Action, HelpSection>] = &[
         "→",
         Action::NextGpu,
         Screen,
-        "next GPU; after the last, all of them",
+        "next GPU; after the last, all GPUs",
         Some("GPU"),
     ),
     bind_key(

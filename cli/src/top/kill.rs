@@ -36,9 +36,9 @@ impl KillSignal {
 
     pub(super) fn effect(self) -> &'static str {
         match self {
-            Self::Interrupt => "interrupts it, like Ctrl-C",
-            Self::Terminate => "asks it to end",
-            Self::End => "ends it at once; unsaved work is lost",
+            Self::Interrupt => "interrupt, like Ctrl-C",
+            Self::Terminate => "request a normal exit",
+            Self::End => "end at once; unsaved work is lost",
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn reused_pid_gets_no_signal() {
+    fn process_with_reused_pid_is_not_signaled() {
         let (mut child, started_ms) = spawn_sleeper();
         let refused =
             open_process(child.id(), started_ms.map(|started| started - 3_600_000)).unwrap_err();

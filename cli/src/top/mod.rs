@@ -128,7 +128,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         match request.player {
             Some(_) => screen::check_terminal(
                 "gpumon replay",
-                "play it on the web page with --serve, or print it with `gpumon export`",
+                "play the recording on the web page with --serve, or print it with `gpumon export`",
             )?,
             None => screen::check_terminal("gpumon top", screen::ALTERNATIVES)?,
         }

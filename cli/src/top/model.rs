@@ -222,10 +222,11 @@ impl Model {
             CollectorState::Restarting => {
                 Some(format!("the collector is restarting: {}", message()))
             }
-            CollectorState::Unavailable => Some(format!("nothing to read: {}", message())),
-            CollectorState::Paused => {
-                Some("paused, the driver is released; run `gpumon resume` to continue".to_owned())
-            }
+            CollectorState::Unavailable => Some(format!("no readings: {}", message())),
+            CollectorState::Paused => Some(
+                "gpumon is paused and has released the driver; run `gpumon resume` to continue"
+                    .to_owned(),
+            ),
         };
     }
 
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_with_the_next_sample() {
+    fn next_sample_ends_silence_of_source() {
         let mut model = testing::simulated_model(1);
         model.ingest(Update::Silent("gone".to_owned()));
         assert!(model.silent.is_some());
@@ -394,6 +395,6 @@ mod tests {
             message: Some("a\u{9b}b".to_owned()),
         };
         model.ingest(Update::Collector(status));
-        assert_eq!(model.silent.as_deref(), Some("nothing to read: a b"));
+        assert_eq!(model.silent.as_deref(), Some("no readings: a b"));
     }
 }

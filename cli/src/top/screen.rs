@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_terminal_is_drawn_in_part() {
+    fn only_part_of_huge_terminal_is_drawn() {
         assert_eq!(
             limit_area(80, 24),
             Rect {

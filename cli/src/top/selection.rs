@@ -127,7 +127,7 @@ mod tests {
             none.retain_selected(&mut update)
                 .unwrap_err()
                 .to_string()
-                .contains("no GPU '7': there are 0 to 3")
+                .contains("there is no GPU '7': 0 to 3 are available")
         );
     }
 }

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_settings_are_current_choices() {
+    fn saved_settings_contain_current_choices() {
         let mut state = make_state();
         state.processes.tree = true;
         state.set_glyphs(Some(Glyphs::Ascii));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn theme_from_no_color_variable_is_not_saved() {
+    fn theme_forced_by_no_color_is_not_saved() {
         let read = Settings::default();
         let mut state = State::new(&read, ThemeName::Monochrome, Glyphs::Braille);
         assert_eq!(state.to_settings(&read).theme, ThemeName::Auto);

@@ -142,9 +142,9 @@ fn make_candidate(
     let state = match (find_obstacle(sample, details), &readings) {
         (Some(trouble), _) => Err(trouble),
         (None, None) => Err(make_temporary_obstacle("not read yet")),
-        (None, Some(_)) if is_divided => {
-            Err(make_temporary_obstacle("MIG enabled without MIG devices"))
-        }
+        (None, Some(_)) if is_divided => Err(make_temporary_obstacle(
+            "has MIG enabled, but no MIG devices",
+        )),
         (None, Some((memory, busy))) => Ok(DeviceState {
             free_bytes: memory.free_bytes.clone(),
             busy_percent: busy.clone(),
@@ -193,7 +193,7 @@ fn find_obstacle(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Obs
     let computes = |process: &Process| process.kind != ProcessKind::Graphics;
     match details.and_then(|details| details.modes.compute.value()) {
         Some(ComputeMode::Prohibited) => {
-            return Some(make_temporary_obstacle("compute mode prohibited"));
+            return Some(make_temporary_obstacle("in prohibited compute mode"));
         }
         Some(ComputeMode::ExclusiveProcess)
             if sample.processes_omitted > 0
@@ -313,7 +313,8 @@ impl DeviceSelection {
         }
         match (&self.visible, candidates.is_empty()) {
             (Some(visible), true) => Err(usage!(
-                "{visible} leaves no GPU to choose from: unset it, or name others"
+                "{visible} leaves no GPU to choose from: unset the variable, or list other GPUs in \
+                 it"
             )),
             _ => Ok(()),
         }
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_health_make_gpu_unusable() {
+    fn bad_health_or_compute_mode_makes_gpu_unusable() {
         let computes = || make_process(ProcessKind::Compute, Reading::Now(GIB));
         let why = |sample: &GpuSample, mode| {
             let mut details = GpuDetails::new_absent(0, None, 1, &Absence::Unknown);
@@ -434,7 +435,7 @@ mod tests {
         );
         assert_eq!(
             why(&make_gpu_sample(vec![]), ComputeMode::Prohibited),
-            Some("compute mode prohibited".to_owned())
+            Some("in prohibited compute mode".to_owned())
         );
         assert_eq!(
             why(&make_gpu_sample(vec![]), ComputeMode::ExclusiveProcess),

@@ -32,7 +32,7 @@ impl WantedMemory {
                 .contains(&number)
                 .then_some(Self::Percent(number))
                 .ok_or_else(|| {
-                    "not a share from 1% to 99%; for a GPU without processes, use --empty"
+                    "expected a share from 1% to 99%; for a GPU without processes, use --empty"
                         .to_owned()
                 }),
             _ => ACCEPTED_FREE_SIZES.parse(text).map(Self::Bytes),
@@ -142,7 +142,10 @@ impl Conditions {
         if let Some(amount) = self.free {
             match (candidate.capacity_bytes.value(), &candidate.state) {
                 (Some(&capacity), _) if amount.to_bytes(capacity) > capacity => {
-                    return Some(format!("only {} for programs", format_gib(capacity)));
+                    return Some(format!(
+                        "only {} available to programs",
+                        format_gib(capacity)
+                    ));
                 }
                 (None, Err(trouble)) if trouble.gone => return Some(trouble.what.clone()),
                 _ => {}
@@ -414,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn outdated_or_missing_readings_meet_no_condition() {
+    fn outdated_or_missing_readings_do_not_meet_conditions() {
         let unknown = DeviceState {
             free_bytes: Reading::Earlier {
                 value: 70 * GIB,
@@ -445,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_and_unmet_conditions_differ() {
+    fn impossible_and_unmet_conditions_are_distinguished() {
         let huge = Conditions {
             free: Some(WantedMemory::Bytes(81 * GIB)),
             idle: None,
@@ -457,7 +460,7 @@ mod tests {
                 &make_candidate_in_state(Ok(make_state(80, 0.0, 0, 0))),
                 None
             ),
-            never("only 80.0 GiB for programs")
+            never("only 80.0 GiB available to programs")
         );
         let lost = || {
             make_candidate_in_state(Err(Obstacle {
@@ -505,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_counts_without_gaps() {
+    fn gap_in_readings_restarts_idle_time() {
         let mut clocks = IdleClocks::default();
         let mut look = |candidate: &Candidate| {
             clocks

@@ -58,7 +58,7 @@ pub(crate) fn check_command(command: &[OsString]) -> Result {
     Err(match places.iter().find(|place| place.exists()) {
         Some(place) => Failure::with_code(
             anyhow!(
-                "cannot run {}: it is not executable (chmod +x)",
+                "cannot run {}: the file is not executable (chmod +x)",
                 place.display()
             ),
             NOT_STARTED,
@@ -122,7 +122,7 @@ pub(crate) fn run_command(
         return anyhow!("cannot pass the lock to the command: {error}").into();
     }
     let [program, arguments @ ..] = command else {
-        return usage!("no command after --: name one");
+        return usage!("no command after --: add a command");
     };
     let error = Command::new(program)
         .args(arguments)

@@ -66,8 +66,8 @@ impl Locks {
         let shared = lock_file::shared_folder().map(|folder| Self { folder });
         let why = || {
             anyhow!(
-                "no folder for lock files: neither {} is writable by all users; name one with \
-                 --locks",
+                "no folder for lock files: neither {} is writable by all users; choose a folder \
+                 with --locks",
                 LOCK_FOLDERS.join(" nor ")
             )
         };
@@ -78,9 +78,9 @@ impl Locks {
     pub(super) fn find_permanent_obstacle(&self, uuid: &str) -> Option<String> {
         let path = self.lock_path(uuid);
         let error = open_lock_file(&path).err().filter(is_permanent)?;
-        let cure = "remove the file, or name another folder with --locks";
+        let cure = "remove the file, or choose another folder with --locks";
         Some(format!(
-            "its lock {} cannot be opened ({error}): {cure}",
+            "its lock file {} cannot be opened ({error}): {cure}",
             path.display()
         ))
     }
@@ -122,7 +122,7 @@ impl Lock {
         ))
         .with_context(|| {
             format!(
-                "cannot write the reservation to {}: free disk space there, or name another \
+                "cannot write the reservation to {}: free disk space there, or choose another \
                  folder with --locks",
                 self.path.display()
             )
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn file_of_other_kind_is_not_written() {
+    fn links_and_folders_are_not_accepted_as_locks() {
         let (folder, locks) = open_locks();
         let precious = folder.path().join("precious");
         fs::write(&precious, "text").unwrap();

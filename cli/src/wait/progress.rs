@@ -95,7 +95,7 @@ impl CandidateState {
         let text = match verdict {
             Verdict::Met => format!("{name} ready"),
             Verdict::NotYet(how) | Verdict::Out(how) => format!("{name} {how}"),
-            Verdict::Never(why) => format!("{name} never ready: {why}"),
+            Verdict::Never(why) => format!("{name} can never be ready: {why}"),
         };
         Self {
             text,

@@ -261,7 +261,7 @@ impl Collector {
         }
         Ok(match &self.view {
             Some(view) if has_sample => ReadResult::Available(Box::new(view.clone())),
-            _ => ReadResult::Unavailable("the driver does not answer".to_owned()),
+            _ => ReadResult::Unavailable("the driver does not respond".to_owned()),
         })
     }
 

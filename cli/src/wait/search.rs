@@ -194,7 +194,7 @@ impl Search {
         if judged.len() < self.count {
             let there = judged.len();
             return Err(format!(
-                "--gpus {} is more than the number of candidates, {there}: request fewer GPUs",
+                "--gpus {} exceeds the number of candidate GPUs, {there}: request fewer GPUs",
                 self.count
             ));
         }

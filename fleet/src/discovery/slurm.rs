@@ -10,8 +10,8 @@ use crate::hosts::{NamesError, expand_names};
 pub enum NodesError {
     /// A line is neither `sinfo` nor `scontrol` output.
     #[error(
-        "line {line} is not output of Slurm: '{text}'; use the output of `sinfo -N -h -o '%N %G'` \
-         or `scontrol show nodes`"
+        "line {line} is not Slurm output: '{text}'; use the output of `sinfo -N -h -o '%N %G'` or \
+         `scontrol show nodes`"
     )]
     Line {
         /// The line number, starting at 1.
@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn invalid_slurm_output_is_refused_with_line() {
+    fn invalid_slurm_output_is_refused_with_line_number() {
         let error = parse_gpu_nodes("gpu01 gpu:1\n<html>\u{1b}\n")
             .unwrap_err()
             .to_string();
         assert!(
             error.starts_with(
-                "line 2 is not output of Slurm: '<html>\\u{1b}'; use the output of `sinfo"
+                "line 2 is not Slurm output: '<html>\\u{1b}'; use the output of `sinfo"
             ),
             "{error}"
         );

@@ -35,8 +35,8 @@ pub struct Label {
 /// The error for an invalid label.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "'{0}' is not a label; use NAME=VALUE, with letters, digits and underscores in NAME, such as \
-     cluster=alps"
+    "'{0}' is not a label; expected NAME=VALUE, such as cluster=alps, with only letters, digits \
+     and underscores in NAME"
 )]
 pub struct LabelError(String);
 

@@ -9,70 +9,70 @@ pub(super) const NOLOGIN: &str = "This account is currently not available";
 const COMPLAINTS: [(&str, &str, &str); 15] = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key has changed",
-        "if it was reinstalled, remove the old key with `ssh-keygen -R HOST` and connect once \
-         with ssh; otherwise another machine may be answering in its place",
+        "the host key has changed",
+        "if the host was reinstalled, remove the old key with `ssh-keygen -R HOST` and connect \
+         once with ssh; otherwise another machine may be answering in its place",
     ),
     (
         "Host key verification failed",
-        "its host key is unknown",
-        "connect once with ssh and accept the key, or add it to ~/.ssh/known_hosts",
+        "the host key is unknown",
+        "connect once with ssh and accept the key, or add the key to ~/.ssh/known_hosts",
     ),
     (
         "host key is known for",
-        "its host key is unknown",
-        "connect once with ssh and accept the key, or add it to ~/.ssh/known_hosts",
+        "the host key is unknown",
+        "connect once with ssh and accept the key, or add the key to ~/.ssh/known_hosts",
     ),
     (
         "Permission denied",
-        "it accepts none of the available keys",
-        "add a key to the agent (ssh-add), or its public part to ~/.ssh/authorized_keys there; \
-         gpumon cannot enter passwords",
+        "the host accepts none of the available ssh keys",
+        "add a key to the agent (ssh-add), or add its public part to ~/.ssh/authorized_keys on the \
+         host; gpumon cannot enter passwords",
     ),
     (
         "Could not resolve hostname",
-        "its name cannot be resolved",
+        "the host name cannot be resolved",
         "check the name, or add it to ~/.ssh/config",
     ),
     (
         "Connection refused",
-        "it refuses connections",
-        "start the ssh server there, or specify its port as host:port",
+        "the host refuses ssh connections",
+        "start the ssh server on the host, or specify its port as host:port",
     ),
     (
         "Connection timed out",
-        "it does not answer",
-        "check that it is on and that no firewall blocks ssh",
+        "the host does not respond",
+        "check that the host is on and that no firewall blocks ssh",
     ),
     (
         "Operation timed out",
-        "it does not answer",
-        "check that it is on and that no firewall blocks ssh",
+        "the host does not respond",
+        "check that the host is on and that no firewall blocks ssh",
     ),
     (
         "timed out during banner exchange",
-        "no ssh server answers on this port",
-        "check the port and the load of the host",
+        "the port is open, but no ssh server responds",
+        "check the port and the host's load",
     ),
     (
         "No route to host",
-        "it cannot be reached",
-        "check that it is on and on this network",
+        "the host cannot be reached",
+        "check that the host is on and connected to this network",
     ),
     (
         "Network is unreachable",
-        "it cannot be reached",
+        "the host cannot be reached",
         "check this machine's network",
     ),
     (
         NOLOGIN,
         "the account's shell is nologin, which runs no commands",
-        "use an account with a shell, as USER@HOST, or give this one a shell with `chsh`",
+        "use an account with a shell (USER@HOST), or give this account a shell with `chsh`",
     ),
     (
         "Unprivileged users are not permitted to log in",
-        "it allows no logins while it starts or shuts down",
-        "gpumon retries automatically; if this persists, remove /run/nologin there",
+        "the host allows no logins while it starts or shuts down",
+        "gpumon retries automatically; if this persists, remove /run/nologin on the host",
     ),
     (
         "Timeout, server",
@@ -81,8 +81,8 @@ const COMPLAINTS: [(&str, &str, &str); 15] = [
     ),
     (
         "Connection closed",
-        "it closed the connection",
-        "check the log of the ssh server there",
+        "the host closed the connection",
+        "check the log of the ssh server on the host",
     ),
 ];
 
@@ -100,7 +100,7 @@ pub fn describe_failure(host: &str, messages: &str) -> String {
         .rfind(|line| !line.is_empty() && !is_about_locale(line));
     let last = last.map(|line| clean_line(line.trim_start_matches("gpumon: ")));
     last.map_or_else(
-        || format!("{host}: the connection ended"),
+        || format!("{host}: the ssh connection ended without an error message"),
         |line| format!("{host}: {line}"),
     )
 }
@@ -118,12 +118,12 @@ fn is_about_locale(line: &str) -> bool {
 /// `version` is the version of an incompatible gpumon, or is empty.
 pub fn describe_missing_programs(host: &str, version: &str) -> String {
     let version = clean_name(version.trim());
-    let install = "install gpumon's wheel there with `pip install jupyterlab_gpumon-*.whl`";
+    let install = "install gpumon's wheel on the host with `pip install jupyterlab_gpumon-*.whl`";
     if version.is_empty() {
         return format!("{host}: neither gpumon nor nvidia-smi was found; {install}");
     }
     format!(
-        "{host}: {version} is installed there, which is not the version of this gpumon, and \
+        "{host}: {version} is installed, which is not the version of gpumon on this machine, and \
          nvidia-smi was not found; {install}"
     )
 }
@@ -138,27 +138,27 @@ mod tests {
             (
                 "No ED25519 host key is known for n1 and you have requested strict \
                  checking.\r\nHost key verification failed.\r\n",
-                "n1: its host key is unknown; connect once",
+                "n1: the host key is unknown; connect once",
             ),
             (
                 "ana@n1: Permission denied (publickey,password).\r\n",
-                "n1: it accepts none of the available keys; add a key",
+                "n1: the host accepts none of the available ssh keys; add a key",
             ),
             (
                 "ssh: Could not resolve hostname n1: Name or service not known\r\n",
-                "n1: its name cannot be resolved; check",
+                "n1: the host name cannot be resolved; check",
             ),
             (
                 "ssh: connect to host n1 port 22: Connection refused\r\n",
-                "n1: it refuses connections; start",
+                "n1: the host refuses ssh connections; start",
             ),
             (
                 "ssh: connect to host n1 port 22: Connection timed out\r\n",
-                "n1: it does not answer; check",
+                "n1: the host does not respond; check",
             ),
             (
                 "ssh: connect to host n1 port 22: No route to host\r\n",
-                "n1: it cannot be reached; check that",
+                "n1: the host cannot be reached; check that",
             ),
             (
                 "Timeout, server n1 not responding.\r\n",
@@ -166,7 +166,7 @@ mod tests {
             ),
             (
                 "Connection closed by 127.0.0.1 port 22\r\n",
-                "n1: it closed the connection",
+                "n1: the host closed the connection",
             ),
             ("x\ngpumon: no GPU\n\n", "n1: no GPU"),
             (
@@ -177,7 +177,7 @@ mod tests {
                 "\"System is booting up. Unprivileged users are not permitted to log in yet. \
                  Please come back later. For technical details, see pam_nologin(8).\"\nConnection \
                  closed by 127.0.0.1 port 22\r\n",
-                "n1: it allows no logins while it starts or shuts down",
+                "n1: the host allows no logins while it starts or shuts down",
             ),
             (
                 "no GPU\nbash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n",
@@ -188,9 +188,9 @@ mod tests {
                  locale settings:\n\tLANGUAGE = (unset),\n\tLC_ALL = \"x\",\n\tLANG = \"C\"\n    \
                  are supported and installed on your system.\nperl: warning: Falling back to the \
                  standard locale (\"C\").\n",
-                "n1: the connection ended",
+                "n1: the ssh connection ended without an error message",
             ),
-            ("", "n1: the connection ended"),
+            ("", "n1: the ssh connection ended without an error message"),
         ] {
             let sentence = describe_failure("n1", said);
             assert!(sentence.starts_with(expected), "{said:?}: {sentence}");
@@ -206,14 +206,13 @@ mod tests {
     fn missing_programs_are_reported_with_remedy() {
         let sentence = describe_missing_programs("n1", "");
         assert!(
-            sentence
-                .contains("neither gpumon nor nvidia-smi was found; install gpumon's wheel there"),
+            sentence.contains(
+                "neither gpumon nor nvidia-smi was found; install gpumon's wheel on the host"
+            ),
             "{sentence}"
         );
-        assert!(
-            describe_missing_programs("n1", "gpumon 0.1.0\n").contains(
-                "gpumon 0.1.0 is installed there, which is not the version of this gpumon"
-            )
-        );
+        assert!(describe_missing_programs("n1", "gpumon 0.1.0\n").contains(
+            "gpumon 0.1.0 is installed, which is not the version of gpumon on this machine"
+        ));
     }
 }

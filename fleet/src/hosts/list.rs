@@ -53,8 +53,8 @@ pub struct HostList {
 pub enum HostListError {
     /// The list has too many hosts.
     #[error(
-        "there are more than {0} hosts; use fewer, or show more than {MOST_HOSTS} with `gpumon \
-         fleet --prometheus URL`, because each host needs a connection of its own"
+        "the list has more than {0} hosts, and each host needs its own connection; use fewer \
+         hosts, or use Prometheus for more than {MOST_HOSTS} (`gpumon fleet --prometheus URL`)"
     )]
     TooMany(usize),
     /// The list contains no hosts.
@@ -191,7 +191,7 @@ fn parse_host(typed: &str) -> Result<Host, HostListError> {
             .to_string();
         return Err(HostListError::Name {
             name: start + "…",
-            reason: "it is too long",
+            reason: "the name is too long",
         });
     }
     let url = typed.strip_prefix("ssh://");
@@ -200,28 +200,28 @@ fn parse_host(typed: &str) -> Result<Host, HostListError> {
         .rsplit_once('@')
         .map_or((None, rest), |(user, place)| (Some(user), place));
     let (name, port) =
-        split_port(place).ok_or_else(|| refuse("its port is not a number from 1 to 65535"))?;
+        split_port(place).ok_or_else(|| refuse("the port is not a number from 1 to 65535"))?;
     for part in user.into_iter().chain([name]) {
         if part.is_empty() {
-            return Err(refuse("its user or its name is empty"));
+            return Err(refuse("the user or the host name is empty"));
         }
         if part.starts_with('-') {
             return Err(refuse(
-                "a part of it begins with a hyphen, which ssh would read as an option",
+                "a part begins with a hyphen, which ssh would read as an option",
             ));
         }
         if part
             .chars()
             .any(|character| character.is_control() || character.is_whitespace())
         {
-            return Err(refuse("it contains a space or a control character"));
+            return Err(refuse("the name contains a space or a control character"));
         }
         if part.contains(|character| FORBIDDEN_CHARACTERS.contains(character))
             || part == "."
             || part == ".."
         {
             return Err(refuse(
-                "it contains a character that is not allowed in names",
+                "the name contains a character that is not allowed in host names",
             ));
         }
     }
@@ -342,8 +342,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error
-                .starts_with("line 2: '-b' is not a valid host: a part of it begins with a hyphen"),
+            error.starts_with("line 2: '-b' is not a valid host: a part begins with a hyphen"),
             "{error}"
         );
         assert_eq!(

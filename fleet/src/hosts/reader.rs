@@ -87,8 +87,8 @@ impl Reader {
                     return Err(complaint::describe_failure(host, line));
                 } else if *bytes > MAX_PREAMBLE_BYTES {
                     return Err(format!(
-                        "{host}: it sent output that is not from gpumon; make sure that its shell \
-                         prints nothing when there is no terminal"
+                        "{host}: the host sent output that is not from gpumon; make sure that the \
+                         login shell prints nothing when there is no terminal"
                     ));
                 }
             }
@@ -132,7 +132,7 @@ impl Reader {
         *counted += bytes;
         if *counted > MAX_WINDOW_BYTES {
             return Err(format!(
-                "{}: it sends more data than any machine should; check what runs there",
+                "{}: the host sent more data than gpumon accepts; check what runs on the host",
                 self.host
             ));
         }
@@ -191,7 +191,7 @@ mod tests {
         let error = read_lines(&mut new_reader(), &babble).unwrap_err();
         assert!(
             error.starts_with(
-                "n1: it sent output that is not from gpumon; make sure that its shell"
+                "n1: the host sent output that is not from gpumon; make sure that the login shell"
             ),
             "{error}"
         );
@@ -199,7 +199,7 @@ mod tests {
         read_lines(&mut connected, &["#records gpumon 0.2.0"]).unwrap();
         let line = "x".repeat(1 << 20);
         let error = read_lines(&mut connected, &vec![line.as_str(); 129]).unwrap_err();
-        assert!(error.contains("more data than any machine"), "{error}");
+        assert!(error.contains("more data than gpumon accepts"), "{error}");
         let mut slow = new_reader();
         read_lines(&mut slow, &["#records gpumon 0.2.0"]).unwrap();
         for second in 0..200 {
@@ -212,7 +212,7 @@ mod tests {
         let error = read_lines(&mut new_reader(), &["#missing gpumon 0.1.0"]).unwrap_err();
         assert!(
             error.contains(
-                "gpumon 0.1.0 is installed there, which is not the version of this gpumon"
+                "gpumon 0.1.0 is installed, which is not the version of gpumon on this machine"
             ),
             "{error}"
         );

@@ -85,7 +85,7 @@ mod tests {
     use crate::hosts::HostList;
 
     #[test]
-    fn host_follows_end_of_options() {
+    fn host_is_passed_after_end_of_options() {
         let hosts = HostList::parse("ana@a:2222", 1).unwrap();
         let ssh = Ssh::with_config(Some(Path::new("/x/config")));
         let arguments = ssh.build_arguments(&hosts.hosts()[0], Duration::from_secs(2));

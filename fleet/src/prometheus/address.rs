@@ -29,13 +29,13 @@ impl Address {
             return Err(SettingsError(
                 "the address of Prometheus contains credentials, which would appear in logs and \
                  process lists; remove the part before the @, and specify the user and a password \
-                 file with the options for them"
+                 file with separate options"
                     .to_owned(),
             ));
         }
         let unfit = |cause: &str| {
             SettingsError(format!(
-                "'{}' is not an address of Prometheus: {cause}; use one such as \
+                "'{}' is not a valid Prometheus address: {cause}; use an address such as \
                  https://prometheus.example.org:9090",
                 gpumon_probe::owner::clean_line(typed)
             ))
@@ -135,7 +135,7 @@ mod tests {
             "http://a b",
         ] {
             let error = Address::new(typed).unwrap_err().to_string();
-            assert!(error.contains("use one such as https://"), "{error}");
+            assert!(error.contains("use an address such as https://"), "{error}");
         }
         let error = Address::new("https://ana:secret@example.org")
             .unwrap_err()

@@ -147,7 +147,7 @@ impl Source {
             let mut answer = answer::parse_answer(&bytes)?;
             if answer.is_cut {
                 answer.warnings.push(format!(
-                    "it has more than {MAX_SERIES} series, and the others were left out"
+                    "the response has more than {MAX_SERIES} series, and the rest were left out"
                 ));
             }
             let value = read(&answer);

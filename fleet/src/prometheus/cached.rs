@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn most_recent_keys_are_kept() {
+    fn most_recently_used_keys_stay_cached() {
         let slots = CachedByKey::<u32, u32>::new(2);
         let [one, two] = [1, 2].map(|key| slots.find_slot(key));
         slots.find_slot(1);

@@ -459,7 +459,8 @@ async fn send_query(
 /// Describes a warning in a response as a problem for users.
 pub(super) fn describe_warning(warning: &str) -> String {
     format!(
-        "The source warns that its answer may be incomplete: {warning}. Check the stores behind it"
+        "The source of the metrics warns that its response may be incomplete: {warning}. Check the \
+         stores from which it reads"
     )
 }
 

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn label_names_have_letters_digits_and_underscores() {
+    fn label_names_may_contain_only_letters_digits_underscores() {
         assert_eq!(
             ["node", "_a1", "1a", "", "a-b", "a\"b"].map(is_label_name),
             [true, true, false, false, false, false]

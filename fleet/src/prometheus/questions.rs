@@ -115,7 +115,8 @@ pub(super) const STUCK_S: u32 = 60;
 pub(super) const QUERIES: [Query; 20] = [
     Query {
         name: QueryName::Utilization,
-        help: "Utilization of each GPU; with dcgm-exporter, also the pod that holds it",
+        help: "Utilization of each GPU; with dcgm-exporter, also the pod to which the GPU is \
+               allocated",
         every: 1,
         of: GPU,
         range: None,
@@ -217,7 +218,7 @@ pub(super) const QUERIES: [Query; 20] = [
     },
     Query {
         name: QueryName::Roster,
-        help: "GPUs of the last hour with their names, including those that are gone",
+        help: "Names of all GPUs that existed in the last hour, including removed GPUs",
         every: SLOW_INTERVAL,
         of: GPU,
         range: None,
@@ -230,8 +231,8 @@ pub(super) const QUERIES: [Query; 20] = [
     },
     Query {
         name: QueryName::MemoryTotal,
-        help: "Memory of each GPU, or the amounts that add up to it; with dcgm-exporter, also the \
-               names of the GPUs",
+        help: "Total memory of each GPU, or the parts that add up to the total; with \
+               dcgm-exporter, also the names of the GPUs",
         every: SLOW_INTERVAL,
         of: GPU,
         range: None,
@@ -280,7 +281,7 @@ pub(super) const QUERIES: [Query; 20] = [
     },
     Query {
         name: QueryName::HeldIdle,
-        help: "The time since which memory has been held idle",
+        help: "Start of the period in which each GPU has been idle but holding memory",
         every: SLOW_INTERVAL,
         of: GPU,
         range: Some((HELD_IDLE_RANGE_S, HELD_IDLE_STEP_S)),

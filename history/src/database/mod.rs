@@ -99,7 +99,7 @@ pub enum DatabaseError {
         found: i64,
     },
     /// The file is a database of another program.
-    #[error("{FILE_NAME} is a database of another program: choose another directory")]
+    #[error("{FILE_NAME} belongs to another program: choose another directory")]
     Foreign,
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -163,15 +163,15 @@ fn describe_sqlite_error(error: &rusqlite::Error) -> String {
     let known = match error.sqlite_error_code() {
         _ if has_no_room => "the disk is full: free some space",
         Some(ErrorCode::DiskFull) => "the disk is full: free some space",
-        Some(ErrorCode::ReadOnly) => "it is read-only: allow writing to it",
+        Some(ErrorCode::ReadOnly) => "the database is read-only: allow writing to it",
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            "it cannot be opened: check owner and permissions"
+            "the database cannot be opened: check its owner and permissions"
         }
         Some(ErrorCode::SystemIoFailure) => "the disk reports an input/output error",
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another program has locked it"
+            "another program has locked the database"
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "it is damaged",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the database is damaged",
         _ => return error.to_string(),
     };
     format!("{known} ({error})")

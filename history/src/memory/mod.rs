@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_change_loses_no_buckets() {
+    fn clock_change_does_not_lose_buckets() {
         for set_ms in [400 * 24 * 3_600_000, 5_000_000] {
             let mut tier = MemoryTier::default();
             (1001..=1500).for_each(|at| tier.push(make_bucket(at * 10_000)));

@@ -70,13 +70,13 @@ pub(super) fn lock_folder(folder: &Path) -> Result<File, LockRefusal> {
             let _ = file.read_to_string(&mut other);
             let is_readable = other == own;
             let why = if is_readable {
-                "another gpumon writes its history there, and this one only shows it: give each \
-                 its own --data-dir"
+                "another gpumon server writes its history to this directory, and this server only \
+                 shows that history: give each server its own --data-dir"
                     .to_owned()
             } else {
                 format!(
-                    "the gpumon on {other} writes its history there: choose a directory of this \
-                     machine with --data-dir"
+                    "gpumon on {other} writes its history to the same directory: choose a local \
+                     directory with --data-dir"
                 )
             };
             Err(LockRefusal {

@@ -219,8 +219,8 @@ impl WriterThread {
     fn describe_problem(&self, why: &str) -> String {
         let (folder, hours) = (self.folder_text(), REACH_MS / 3_600_000);
         format!(
-            "history is not written to {folder}: {why}. It is kept in memory for {hours} hours; \
-             retrying every minute"
+            "history is not written to {folder}: {why}. gpumon keeps {hours} hours of history in \
+             memory and retries every minute"
         )
     }
 
@@ -335,7 +335,7 @@ impl WriterThread {
                 .database
                 .roll_up_again(&open.rolled_up, salvage.started_ms());
             (self.tell)(&format!(
-                "{added} rows of {aside} could be read and were copied to {FILE_NAME}"
+                "{added} rows were recovered from {aside} and copied to {FILE_NAME}"
             ));
             self.salvage = None;
             again.map_err(DatabaseError::from)?;

@@ -248,7 +248,8 @@ fn readable_rows_are_copied_to_new_file() {
         .collect();
     assert!(
         reported[0].contains("was damaged")
-            && reported[1].contains("could be read and were copied to history.db"),
+            && reported[1].contains("rows were recovered from")
+            && reported[1].contains("and copied to history.db"),
         "{reported:?}"
     );
     writer.end();

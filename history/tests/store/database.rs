@@ -328,7 +328,7 @@ fn newer_or_foreign_database_is_not_changed() {
         ),
         (
             "CREATE TABLE recipes (name)",
-            "a database of another program",
+            "history.db belongs to another program",
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -462,7 +462,7 @@ fn size_limit_covers_all_tables_and_damaged_files() {
 }
 
 #[test]
-fn clock_that_is_years_ahead_deletes_nothing() {
+fn clock_years_ahead_does_not_delete_rows() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
     // The newest row of the file is 400 days old.

@@ -90,8 +90,8 @@ fn second_process_does_not_write_to_directory() {
     let (second, reported) = start_writer(folder.path());
     let reported = receive_message(&reported);
     assert!(
-        reported.contains("another gpumon writes its history there")
-            && reported.contains("kept in memory for 6 hours"),
+        reported.contains("another gpumon server writes its history to this directory")
+            && reported.contains("keeps 6 hours of history in memory"),
         "{reported}"
     );
     // Another machine's history must not be read through a network file system.
@@ -101,8 +101,8 @@ fn second_process_does_not_write_to_directory() {
     let (third, reported) = start_writer(folder.path());
     let reported = receive_message(&reported);
     assert!(
-        reported.contains("the gpumon on another-machine writes")
-            && reported.contains("of this machine"),
+        reported.contains("gpumon on another-machine writes its history to the same directory")
+            && reported.contains("choose a local directory"),
         "{reported}"
     );
     assert!(third.open_reader().unwrap().is_none());
@@ -127,12 +127,15 @@ fn second_process_does_not_write_to_directory() {
 }
 
 #[test]
-fn new_writer_of_directory_duplicates_nothing() {
+fn new_writer_of_directory_does_not_duplicate_rows() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _told) = start_writer(folder.path());
     wait_until("the first opens it", || first.status().is_readable);
     let (second, reported) = start_writer(folder.path());
-    assert!(receive_message(&reported).contains("another gpumon writes its history there"));
+    assert!(
+        receive_message(&reported)
+            .contains("another gpumon server writes its history to this directory")
+    );
     let of_gpu = |at_ms| Event {
         at_ms,
         gpu: None,
@@ -251,7 +254,7 @@ fn unusable_directory_is_reported_with_cure() {
         fs::create_dir(&closed).unwrap();
         fs::set_permissions(&closed, Permissions::from_mode(0o500)).unwrap();
         let (_writer, reported) = start_writer(&closed);
-        assert!(receive_message(&reported).contains("check owner and permissions"));
+        assert!(receive_message(&reported).contains("check its owner and permissions"));
     }
 }
 

@@ -154,7 +154,7 @@ fn file_of_each_version_is_migrated() {
 }
 
 #[test]
-fn database_of_0_2_0_keeps_its_rows() {
+fn database_of_version_0_2_0_keeps_rows() {
     let folder = tempfile::tempdir().unwrap();
     let connection = Connection::open(folder.path().join(FILE_NAME)).unwrap();
     connection.execute_batch(DATABASE_0_2_0).unwrap();

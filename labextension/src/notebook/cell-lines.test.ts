@@ -134,7 +134,7 @@ it('stored costs appear without kernel or server', async () => {
   expect(cells.map(({ changes }) => changes)).toEqual([0, 0, 0]);
 });
 
-it('finished run is compared with replaced stored cost', async () => {
+it('finished run is compared with cost it replaced', async () => {
   const cell = new Cell('a', { gpumon: STORED_COST, tags: ['x'] });
   await openNotebook(cell);
   lines.onStarted('a');
@@ -165,7 +165,7 @@ it('run without cost removes the stored cost', async () => {
   expect(cell.model.metadata).toEqual({ tags: ['x'] });
 });
 
-it('disabled setting stores nothing', async () => {
+it('costs are not stored if setting is disabled', async () => {
   settings.storeCosts = false;
   const cell = new Cell('a', { gpumon: STORED_COST });
   await openNotebook(cell);
@@ -179,7 +179,7 @@ it('disabled setting stores nothing', async () => {
   expect([cell.line, cell.changes]).toEqual([null, 1]);
 });
 
-it('stored cost of another run is marked earlier', async () => {
+it('stored cost of another run is labeled "earlier"', async () => {
   await openNotebook(
     ...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED_COST })),
   );

@@ -137,7 +137,7 @@ it('running cell causes one request per second', async () => {
   ]);
 });
 
-it('run without observed end stores no cost', async () => {
+it('run without observed end does not store cost', async () => {
   startCell();
   sendSamples(1.2);
   await respondToNext(energy(20));

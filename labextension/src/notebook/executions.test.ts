@@ -71,7 +71,7 @@ function sendKernelMessage(
 }
 
 describe('cell executions', () => {
-  it('execution starts and ends by kernel messages', () => {
+  it('kernel messages start and end an execution', () => {
     sendRequest('r1', 'a');
     sendRequest('r2', 'b');
     expect(received).toEqual([]);
@@ -87,7 +87,7 @@ describe('cell executions', () => {
     ]);
   });
 
-  it('requests outside cells start no execution', () => {
+  it('requests outside cells do not start an execution', () => {
     sendRequest('r1');
     sendKernelMessage('execute_input', 'r1', '2026-11-20T10:42:07Z');
     sendKernelMessage('execute_input', 'of another client', '2026-11-20T10:42:07Z');

@@ -46,7 +46,7 @@ it('launcher flags are read without starting a server', async () => {
   );
 });
 
-it('invalid response sets no launcher flags', async () => {
+it('invalid response does not set launcher flags', async () => {
   for (const [body, status] of [
     ['no such page', 404],
     ['<html>Password:</html>', 200],

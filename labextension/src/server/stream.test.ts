@@ -24,7 +24,7 @@ function createSettings(
 }
 
 describe('stream URL', () => {
-  it('stream URL keeps hub prefix, hides token', () => {
+  it('stream URL keeps hub prefix and hides token', () => {
     expect(streamUrl(createSettings())).toBe(
       'wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw',
     );
@@ -77,7 +77,7 @@ describe('connection diagnosis', () => {
     expect(await answer('ok\n')).toBe('No WebSocket connection');
   });
 
-  it('failed start is explained by another package', async () => {
+  it('failed start names the interfering package', async () => {
     const path_info = 'gpumon/?other=0.0.11';
     vi.mocked(ServerConnection.makeRequest)
       .mockResolvedValueOnce(new Response('', { status: 500 }))
@@ -107,7 +107,7 @@ describe('connection diagnosis', () => {
 });
 
 describe('server version mismatch', () => {
-  it('incompatible versions are both shown with fix', () => {
+  it('both incompatible versions are shown with a fix', () => {
     const older = checkVersion('0.1.7', trans, '0.2.0');
     expect(older?.message).toMatch(
       /gpumon 0\.1\.7, but this panel is version 0\.2\.0.*Restart Jupyter.*install version 0\.2\.0/,

@@ -54,12 +54,14 @@ fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
     let FileVersion { version } = serde_json::from_slice(&bytes)?;
     if version != VERSION {
         return Err(invalid_data(format!(
-            "it has version {version}, but this gpumon supports version {VERSION}"
+            "the file has format version {version}, but this gpumon supports version {VERSION}"
         )));
     }
     let Content { gpus } = serde_json::from_slice(&bytes)?;
     if gpus.gpus.len() > MAX_GPUS {
-        return Err(invalid_data(format!("it has more than {MAX_GPUS} GPUs")));
+        return Err(invalid_data(format!(
+            "the file has more than {MAX_GPUS} GPUs"
+        )));
     }
     let mut results = gpus
         .gpus
@@ -68,7 +70,7 @@ fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
     if let Some(result) = results.find(|result| !result.is_plausible()) {
         let workload = escape_untrusted(&result.workload);
         return Err(invalid_data(format!(
-            "it contains an impossible result of {workload:.80}"
+            "the file contains an impossible result for {workload:.80}"
         )));
     }
     Ok(gpus)
@@ -99,7 +101,7 @@ pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<(
     })?;
     if bytes.len() > MAX_BYTES {
         return Err(invalid_data(format!(
-            "it would be larger than {MAX_BYTES} bytes"
+            "the file would be larger than {MAX_BYTES} bytes"
         )));
     }
     folder.replace(name, &bytes)

@@ -33,7 +33,7 @@ fn make_benchmarks(gpus: &[(&str, f64)]) -> Benchmarks {
 }
 
 #[test]
-fn result_replaces_only_that_of_same_workload() {
+fn result_replaces_only_result_of_same_workload() {
     let mut benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
     benchmarks.save_baseline(
         "GPU-a",
@@ -51,7 +51,7 @@ fn result_replaces_only_that_of_same_workload() {
 }
 
 #[test]
-fn slow_result_is_reported_until_better_or_rebased() {
+fn slow_result_is_reported_until_improved_or_rebaselined() {
     let mut benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
     let below = |benchmarks: &Benchmarks| {
         benchmarks
@@ -186,19 +186,19 @@ fn invalid_file_is_refused_and_kept() {
         (&good[..good.len() - 5], "EOF"),
         (
             "{\"version\":2,\"other\":[]}",
-            "it has version 2, but this gpumon supports version 1",
+            "the file has format version 2, but this gpumon supports version 1",
         ),
         (
             &good.replace("\"low_us\":99.0", "\"low_us\":-1.0"),
-            "it contains an impossible result of copy",
+            "the file contains an impossible result for copy",
         ),
         (
             &good.replace("\"copy\"", "\"co\\u001bpy\""),
-            "it contains an impossible result of co",
+            "the file contains an impossible result for co",
         ),
         (
             &good.replace("\"low_us\":99.0", "\"low_us\":101.0"),
-            "it contains an impossible result of copy",
+            "the file contains an impossible result for copy",
         ),
     ] {
         fs::write(&path, bad).unwrap();
@@ -217,10 +217,7 @@ fn invalid_file_is_refused_and_kept() {
     );
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert_eq!(
-        read(&path).unwrap_err().to_string(),
-        "it is not a regular file"
-    );
+    assert_eq!(read(&path).unwrap_err().to_string(), "not a regular file");
 }
 
 #[test]

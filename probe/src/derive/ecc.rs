@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_during_absent_counter_are_reported() {
+    fn errors_while_counter_is_absent_are_reported() {
         let mut tracker = EccTracker::default();
         tracker.update(&make_details(1, 1));
         let mut absent = make_details(1, 1);

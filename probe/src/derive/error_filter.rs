@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn events_do_not_wait_without_log() {
+    fn events_are_not_delayed_without_log() {
         let mut filter = ErrorFilter::new(false);
         assert_eq!(filter.on_driver_event(0, 79, 1_000).unwrap().code, 79);
         assert_eq!(filter.on_driver_event(0, 79, 1_100), None);

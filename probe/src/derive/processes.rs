@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn process_with_unknown_start_is_unchanged() {
+    fn process_with_unknown_start_counts_as_unchanged() {
         let mut tracker = ProcessTracker::default();
         tracker.update(&make_list(&[(7, 10_000)]), Vec::new());
         let mut unknown = examples::make_process(7, 0);

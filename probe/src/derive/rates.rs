@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn decreasing_counter_gives_no_rate() {
+    fn decreasing_counter_does_not_give_rate() {
         assert_eq!(
             compute_rate(Some(&1000), Some(&3000), 0),
             Reading::Absent(Absence::WarmingUp)

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_network_cards_keep_reading_time() {
+    fn unread_network_cards_keep_time_of_last_reading() {
         let mut reader = NetworkReader::new();
         let first = reader.read_totals(1_000);
         reader.due = Instant::now() + Duration::from_mins(1);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_bytes_come_from_sectors() {
+    fn disk_bytes_are_computed_from_sectors() {
         assert_eq!(
             parse_disk_bytes("  10 0 16 5 20 1 32 7 0 9 12\n"),
             Some((16 * 512, 32 * 512))

@@ -67,8 +67,7 @@ impl FromStr for EnergyPrice {
             })
         };
         parse().ok_or_else(|| {
-            "not an energy price: use an amount per kilowatt hour, such as 0.30/kWh, $0.30/kWh or \
-             '0.30 EUR/kWh'"
+            "expected an amount per kilowatt hour, such as 0.30/kWh, $0.30/kWh or '0.30 EUR/kWh'"
                 .to_owned()
         })
     }

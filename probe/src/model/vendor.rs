@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_vendor_is_stripped_from_names() {
+    fn vendor_prefix_is_stripped_only_as_whole_word() {
         let names = ["NVIDIA H200", "H200", "NVIDIAH200", "AMD Radeon RX 580"];
         let stripped = names.map(Vendor::strip_vendor);
         assert_eq!(stripped, ["H200", "H200", "NVIDIAH200", "Radeon RX 580"]);

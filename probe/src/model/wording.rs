@@ -82,9 +82,9 @@ pub static WORDINGS: &[Wording] = wordings! {
         "{pids} idle, holding {bytes} for {idle_ms}.";
     "hardly_used" "Low SM use" "low SM use: {sm_percent}" "low SM activity: {sm_percent}"
         "[tensor_percent|Low SM activity: kernels run {gpu_percent} of the time on {sm_percent} of \
-         the SMs and {tensor_percent} of the tensor cores. They are small, or wait for data.|Low \
-         SM activity: kernels run {gpu_percent} of the time on {sm_percent} of the SMs. They are \
-         small, or wait for data.]";
+         the SMs and {tensor_percent} of the tensor cores. The kernels are small, or wait for \
+         data.|Low SM activity: kernels run {gpu_percent} of the time on {sm_percent} of the SMs. \
+         The kernels are small, or wait for data.]";
     "suspected_hang" "Suspected hang" "suspected hang"
         "suspected hang: [only|{differing} is not waiting|kernels run without progress]"
         "[pids|Suspected hang: the kernels of {pids} run all the time at {power_watts}, but make \
@@ -94,8 +94,8 @@ pub static WORDINGS: &[Wording] = wordings! {
          check it first.| {differing} of the same job are not waiting: check them first.]";
     "held_by_nobody" "Memory held by no process" "{bytes}, no process"
         "{bytes} used by no listed process"
-        "{bytes} used by no listed process: the memory belongs to a container that is not visible \
-         from here, or to a process that has ended but was not waited for, or it is managed \
+        "{bytes} used by no listed process: the memory belongs to a container that gpumon cannot \
+         see, or to a process that has ended but was not reaped by its parent, or it is managed \
          memory. `sudo fuser -v /dev/nvidia*` on the host lists the processes that have the GPU \
          open.";
     "slower_than_itself" "Slower than usual" "slow: {sm_mhz}"
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_joined_by_commas_and_and() {
+    fn last_two_list_items_are_joined_by_and() {
         let list = |items: &[u32]| {
             let links = items.to_vec();
             let text = ConditionKind::NvLinkDown { links }.text(&|_| String::new());
@@ -394,11 +394,11 @@ mod tests {
                 "low SM use: 8 %",
                 "low SM activity: 8 %",
                 "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of the \
-                 tensor cores. They are small, or wait for data."
+                 tensor cores. The kernels are small, or wait for data."
             ]
         );
         assert!(fill(used(None))[2].starts_with(
-            "Low SM activity: kernels run 99 % of the time on 8 % of the SMs. They are small"
+            "Low SM activity: kernels run 99 % of the time on 8 % of the SMs. The kernels are small"
         ));
         let remapped = |failed: bool| {
             fill(json!({ "condition": "row_remap", "pending": true, "failed": failed }))

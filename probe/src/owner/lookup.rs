@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn root_reads_no_files_of_setuid_processes() {
+    fn root_does_not_read_files_of_setuid_processes() {
         let fake = FakeProc::new("setuid", &[(20, 1, "su -c /run/kernel-ab12.json", "", "")]);
         fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
         fs::write(

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_process_has_ended_if_all_are_visible() {
+    fn missing_process_has_ended_unless_processes_are_hidden() {
         let (root, proc_fs) = make_proc("sees-all", "", "a\n", "");
         assert_eq!(
             proc_fs.missing_reason(43),
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_name_is_completed_from_command_line() {
+    fn truncated_name_is_completed_from_command_line() {
         let (root, proc_fs) = make_proc(
             "cut",
             "",

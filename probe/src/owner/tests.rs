@@ -173,7 +173,7 @@ fn ended_process_has_unknown_details() {
 }
 
 #[test]
-fn command_line_is_hidden_from_service_only() {
+fn command_line_is_hidden_only_from_service() {
     let own = [std::process::id()];
     let hidden = fill(
         &mut Finder::with_uid("/proc", CommandLines::Own, u32::MAX - 1).resolver(),

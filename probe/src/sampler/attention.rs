@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_closes_each_step() {
+    fn exactly_one_sample_closes_each_step() {
         for phase_ms in [0, 1, 300, 740, 748, 750, 900, 997, 998, 999] {
             let closing = closing_seconds(100_000 + phase_ms);
             let steps: Vec<_> = closing.iter().skip(1).map(|second| second / 10).collect();

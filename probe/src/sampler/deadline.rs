@@ -10,7 +10,7 @@ const KEPT_OPEN_TIME: Duration = Duration::from_millis(300);
 const MIN_QUIET_TIME: Duration = Duration::from_millis(150);
 
 /// The maximum total time to wait for threads that are ready to run but get no CPU.
-const MAX_STARVED_TIME: Duration = Duration::from_secs(2);
+pub(super) const MAX_STARVED_TIME: Duration = Duration::from_secs(2);
 const STARVED_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The time that the driver needs to open a GPU. Without persistence mode, a GPU is opened at its

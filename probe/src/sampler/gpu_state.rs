@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::message::{Outcome, Readings};
+use super::{
+    deadline::MAX_STARVED_TIME,
+    message::{Outcome, Readings},
+};
 use crate::{
     benchmarks::BelowBaseline,
     derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
@@ -358,7 +361,12 @@ impl GpuState {
     }
 
     /// Returns the sample for this tick without conditions, and the events since the previous tick.
-    pub(super) fn compose_sample(&mut self, interval: Duration) -> (GpuSample, Vec<EventKind>) {
+    /// `is_starved` returns whether the GPU's thread waits for a CPU.
+    pub(super) fn compose_sample(
+        &mut self,
+        interval: Duration,
+        is_starved: impl FnOnce() -> bool,
+    ) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
         // A GPU counts as hung after slightly less than one interval, because waking the threads
         // takes some time.
@@ -367,8 +375,11 @@ impl GpuState {
         } else {
             MAX_OPENING_TIME
         };
-        let is_hung =
-            |pending: &&PendingQuery| pending.is_given_up || pending.since.elapsed() >= patience;
+        let is_hung = |pending: &&PendingQuery| {
+            let waited = pending.since.elapsed();
+            pending.is_given_up
+                || waited >= patience && (waited >= MAX_STARVED_TIME || !is_starved())
+        };
         if let Some(pending) = self.pending.as_ref().filter(is_hung) {
             sample.health = Health::Hung {
                 since_ms: pending.since_ms,
@@ -424,7 +435,7 @@ mod tests {
         now_ms: u64,
         events: &mut Vec<(u64, EventKind)>,
     ) -> GpuSample {
-        let (sample, new) = state.compose_sample(INTERVAL);
+        let (sample, new) = state.compose_sample(INTERVAL, || false);
         events.extend(new.into_iter().map(|what| (now_ms, what)));
         sample
     }
@@ -532,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn slowly_opening_gpu_is_not_hung() {
+    fn gpu_that_opens_slowly_is_not_hung() {
         let mut state = new_state();
         let mut events = Vec::new();
         state.mark_pending();
@@ -568,5 +579,19 @@ mod tests {
             Health::Ok
         );
         assert_eq!(events[1].1, EventKind::GpuBack);
+    }
+
+    #[test]
+    fn gpu_whose_thread_has_no_cpu_is_hung_after_two_seconds() {
+        let mut state = new_state();
+        report_readings(&mut state);
+        state.mark_pending();
+        state.pending.as_mut().unwrap().since -= INTERVAL;
+        assert_eq!(state.compose_sample(INTERVAL, || true).0.health, Health::Ok);
+        state.pending.as_mut().unwrap().since -= INTERVAL;
+        assert!(matches!(
+            state.compose_sample(INTERVAL, || true).0.health,
+            Health::Hung { .. }
+        ));
     }
 }

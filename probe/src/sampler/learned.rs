@@ -68,7 +68,7 @@ impl LearnedBaselines {
         thread::spawn(move || sender.send(read(&file)));
         let content = content
             .recv_timeout(MAX_READ_TIME)
-            .unwrap_or_else(|_| Err("the disk does not answer".to_owned()));
+            .unwrap_or_else(|_| Err("the disk does not respond".to_owned()));
         let (gpus, problem) = match content {
             Ok(gpus) => (gpus, None),
             Err(cause) => {
@@ -187,11 +187,11 @@ fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
         serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if version != VERSION {
         return Err(format!(
-            "it has version {version}, but this gpumon supports version {VERSION}"
+            "the file has format version {version}, but this gpumon supports version {VERSION}"
         ));
     }
     if gpus.len() > MAX_GPUS {
-        return Err(format!("it has more than {MAX_GPUS} GPUs"));
+        return Err(format!("the file has more than {MAX_GPUS} GPUs"));
     }
     // Implausible baselines are removed, and all others are used.
     gpus.retain(|_, gpu| gpu.baseline.is_plausible());
@@ -282,7 +282,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         let (learned, problem) = read_again(&path);
-        assert!(problem.unwrap().contains("it is not a regular file"));
+        assert!(problem.unwrap().contains("not a regular file"));
         learned.store("GPU-1", make_learned_baseline());
         let error = learned.write().unwrap_err().to_string();
         assert!(

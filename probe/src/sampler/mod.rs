@@ -181,7 +181,7 @@ mod tests {
     use crate::vendor::SourceChoice;
 
     #[test]
-    fn changing_interval_adds_no_samples() {
+    fn changing_interval_does_not_add_samples() {
         let source = SourceChoice::Sim(1)
             .open(&crate::vendor::Roots::default())
             .unwrap();

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_known_gpu_is_reported_as_lost() {
+    fn missing_previously_known_gpu_is_reported_as_lost() {
         let source: Arc<dyn Source> = SourceChoice::Sim(2)
             .open(&crate::vendor::Roots::default())
             .unwrap();

@@ -185,10 +185,12 @@ impl Sampling {
         for (gpu, error) in self.errors.take_due_errors(now) {
             self.on_error(gpu as usize, error, now);
         }
+        let workers = &mut self.workers;
         let composed = self
             .states
             .iter_mut()
-            .map(|state| state.compose_sample(interval));
+            .enumerate()
+            .map(|(index, state)| state.compose_sample(interval, || workers.is_starved(index)));
         let (mut gpus, mut events): (Vec<_>, Vec<_>) = composed.unzip();
         let below = self
             .below_baselines
@@ -417,7 +419,7 @@ mod tests {
     use crate::{derive::make_learned_baseline, owner::CommandLines, vendor::SourceChoice};
 
     #[test]
-    fn replaced_driver_is_found_among_several_drivers() {
+    fn replaced_driver_is_detected_among_several_drivers() {
         let replaced = || Some(SourceError::VersionMismatch("replaced".to_owned()));
         let find = |gpus: &[(&str, bool, Option<SourceError>)]| {
             find_replaced_driver(&gpus.iter().cloned())

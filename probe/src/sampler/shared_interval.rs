@@ -48,7 +48,7 @@ mod tests {
     use std::{sync::Arc, time::Instant};
 
     #[test]
-    fn change_wakes_sleeping_sampler() {
+    fn interval_change_wakes_sleeping_sampler() {
         let (slow, fast) = (Duration::from_mins(1), Duration::from_millis(100));
         let interval = Arc::new(SharedInterval::new(slow));
         let begun = Instant::now();

@@ -176,7 +176,7 @@ impl<T: PartialOrd> AcceptedAmounts<T> {
     /// Returns a message with the expected values and a suggestion.
     pub fn parse(&self, text: &str) -> Result<T, String> {
         self.parse_or_suggest(text)
-            .map_err(|hint| format!("not {}{hint}", self.expected))
+            .map_err(|hint| format!("expected {}{hint}", self.expected))
     }
 
     /// Parses an amount. The error contains a suggestion, which may be empty.
@@ -331,7 +331,7 @@ mod tests {
         ] {
             let error = SIZE.parse(text).unwrap_err();
             assert!(
-                error.starts_with("not a size") && error.contains(hint),
+                error.starts_with("expected a size") && error.contains(hint),
                 "{text}: {error}"
             );
         }
@@ -366,7 +366,7 @@ mod tests {
         ] {
             let error = TIME.parse(text).unwrap_err();
             assert!(
-                error.starts_with("not a time, such as 10m"),
+                error.starts_with("expected a time, such as 10m"),
                 "{text}: {error}"
             );
         }

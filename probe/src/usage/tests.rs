@@ -122,7 +122,7 @@ fn assert_joules(owner: &OwnerUsage, least: f64, estimate: f64, most: f64) {
 }
 
 #[test]
-fn sole_owner_gets_energy_counter_growth() {
+fn energy_counter_growth_is_assigned_to_sole_owner() {
     let mut timeline = Timeline::new();
     let ana = [make_process("ana", 7, 80.0), make_process("ana", 8, 30.0)];
     timeline
@@ -276,7 +276,7 @@ fn temporary_owner_has_energy_bounds() {
 }
 
 #[test]
-fn earlier_use_is_assigned_to_late_owner() {
+fn earlier_use_is_assigned_to_owner_identified_later() {
     let unread = |pid| Process {
         user: Reading::Absent(Absence::NotReadYet),
         owner: Reading::Absent(Absence::NotReadYet),

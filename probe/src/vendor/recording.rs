@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_machines_have_equal_readings() {
+    fn copied_machine_files_give_equal_readings() {
         for machine in scenario::SCENARIOS {
             let tree = Tree::new();
             (machine.build)(&tree);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_recorded_boards_have_equal_readings() {
+    fn copied_board_recordings_give_equal_readings() {
         for (name, card) in [find_recorded_cards("amd"), find_recorded_cards("intel")].concat() {
             let tree = Tree::new();
             tree.add_recorded_card(&card);

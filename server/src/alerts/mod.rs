@@ -196,7 +196,7 @@ impl Alerts {
     /// Restores the alerts that were saved in the data directory before the last restart.
     async fn restore(&self, folder: PathBuf) {
         let shown = folder.display().to_string();
-        let late = || io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "the disk does not respond");
         let opened = timeout(
             DISK_TIMEOUT,
             spawn_blocking(move || SavedAlertsFile::open(&folder)),
@@ -211,7 +211,8 @@ impl Alerts {
             Err(error) => {
                 let why = match error.kind() {
                     io::ErrorKind::WouldBlock => {
-                        "another gpumon uses this directory: give each its own --data-dir"
+                        "another gpumon server uses this directory: give each server its own \
+                         --data-dir"
                             .to_owned()
                     }
                     _ => format!("{error}: choose another directory with --data-dir"),
@@ -225,8 +226,8 @@ impl Alerts {
         };
         let saved = saved.unwrap_or_else(|error| {
             tracing::warn!(
-                "alerts: cannot read from {shown} which receivers were notified: {error}; they \
-                 are notified again"
+                "alerts: cannot read the list of notified receivers from {shown}: {error}; \
+                 receivers are notified again"
             );
             Vec::new()
         });

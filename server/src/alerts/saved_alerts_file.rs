@@ -120,7 +120,7 @@ fn read_alerts(folder: &Folder) -> io::Result<Vec<SavedAlert>> {
     let content: AlertFileContent = serde_json::from_slice(&text)?;
     if content.version != VERSION {
         return Err(io::Error::other(format!(
-            "it has version {}, but this gpumon supports version {VERSION}",
+            "the file has format version {}, but this gpumon supports version {VERSION}",
             content.version
         )));
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_file_is_error_but_foreign_is_ignored() {
+    fn invalid_file_fails_but_foreign_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let content = |version: u32, host: &str| {
             json!({ "version": version, "host": host, "alerts": [] }).to_string()

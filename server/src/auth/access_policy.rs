@@ -253,7 +253,9 @@ impl AccessPolicy {
             }
             if web_requires_sign_in(old) && !web_requires_sign_in(new) && !self.accepts_tokens() {
                 return Err(
-                    "sign-in would no longer be required, which requires a restart".to_owned(),
+                    "the new settings do not require sign-in, which takes effect only after a \
+                     restart"
+                        .to_owned(),
                 );
             }
             Ok(())
@@ -306,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_check_access_only_after_session_end() {
+    fn streams_recheck_access_only_after_session_end() {
         let policy = AccessPolicy::allow_all();
         let proof = Proof::Token(Digest::new(&[b"token"]));
         let cookie = policy.sessions.start_session(

@@ -81,7 +81,7 @@ pub(crate) async fn authenticate_request(
         if identity.scope < required {
             let message = format!(
                 "this request needs the scope {required}, but {identity} has {}; use a token with \
-                 that scope\n",
+                 the required scope\n",
                 identity.scope
             );
             return (StatusCode::FORBIDDEN, message).into_response();
@@ -387,7 +387,7 @@ mod tests {
     use crate::auth::AccessSettings;
 
     #[tokio::test]
-    async fn password_after_ten_wrong_ones_is_not_checked() {
+    async fn password_is_not_checked_after_ten_wrong_ones() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("web.yml");
         fs::write(

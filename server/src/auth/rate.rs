@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_spacing_is_no_limit() {
+    fn zero_spacing_disables_the_limit() {
         let (counts, now) = (RatePerClient::new(), Instant::now());
         let any = Rate {
             burst: 1,

@@ -235,7 +235,7 @@ mod tests {
     use crate::listen::PortPurpose;
 
     #[tokio::test]
-    async fn proxy_of_server_user_takes_no_reserved_slot() {
+    async fn proxy_of_server_user_leaves_reserved_slot_free() {
         for (behind_proxy, status) in [(false, "200"), (true, "503")] {
             let policy = Arc::new(AccessPolicy::allow_all());
             let listener =

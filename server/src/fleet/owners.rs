@@ -70,7 +70,7 @@ pub(super) fn filter_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, Fl
             shown.state = FleetState::Partial;
             shown
                 .problems
-                .push("The sums of namespaces do not include unlisted jobs".to_owned());
+                .push("The sums for namespaces do not include unlisted jobs".to_owned());
         }
         shown.users = vec![own.clone()];
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn unheld_sums_are_always_visible() {
+    fn sums_of_unheld_gpus_are_always_visible() {
         let used = |user| OwnerUsage {
             owner: make_owner(user),
             gpu_s: Some(1.0),

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_keeps_no_conditions_and_jobs() {
+    fn memory_does_not_keep_conditions_or_jobs() {
         let mut past = HistoryStore::default();
         let kind = ConditionKind::HeldIdle {
             bytes: 1,

@@ -44,7 +44,7 @@ impl ServerConnection {
         let opened = timeout(FIRST_FRAME_TIMEOUT, Self::connect(path)).await;
         opened.unwrap_or_else(|_| {
             Err(JoinRefusal::Unfit(format!(
-                "it did not answer within {} s",
+                "the server did not respond within {} s",
                 FIRST_FRAME_TIMEOUT.as_secs()
             )))
         })
@@ -64,7 +64,8 @@ impl ServerConnection {
             .is_ok_and(|peer| peer.pid().is_none_or(|pid| pid <= 0))
         {
             return Err(JoinRefusal::Unfit(
-                "it is in another PID namespace, where processes have other PIDs".to_owned(),
+                "the server is in another PID namespace, where processes have other PIDs"
+                    .to_owned(),
             ));
         }
         let unfit = |error: &dyn std::fmt::Display| JoinRefusal::Unfit(error.to_string());
@@ -77,12 +78,13 @@ impl ServerConnection {
         let text = frames.next().await.map_err(|error| unfit(&error))?;
         if read_type(&text).ok().as_deref() != Some("hello") {
             return Err(JoinRefusal::Unfit(
-                "no gpumon server listens there".to_owned(),
+                "no gpumon server listens on the socket".to_owned(),
             ));
         }
         let hello: Hello = serde_json::from_str(&text).map_err(|error| {
             JoinRefusal::Unfit(format!(
-                "it has another version; install the same one ({error})"
+                "the server runs another version of gpumon; install the same version for both \
+                 servers ({error})"
             ))
         })?;
         match find_mismatch(&hello) {
@@ -97,11 +99,16 @@ impl Frames {
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
             let received = timeout(SILENCE_TIMEOUT, self.0.next()).await;
-            match received
-                .map_err(|_| format!("it has sent nothing for {} s", SILENCE_TIMEOUT.as_secs()))?
-            {
+            match received.map_err(|_| {
+                format!(
+                    "the server has sent nothing for {} s",
+                    SILENCE_TIMEOUT.as_secs()
+                )
+            })? {
                 Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
-                Some(Ok(Message::Close(_))) | None => return Err("it has ended".to_owned()),
+                Some(Ok(Message::Close(_))) | None => {
+                    return Err("the server closed the connection".to_owned());
+                }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.to_string()),
             }
@@ -111,7 +118,7 @@ impl Frames {
     pub(super) async fn send(&mut self, frame: &ClientFrame) -> Result<(), String> {
         let text = serde_json::to_string(frame).expect("a frame is JSON");
         let sent = timeout(SILENCE_TIMEOUT, self.0.send(Message::text(text))).await;
-        sent.map_err(|_| "it accepts no requests".to_owned())?
+        sent.map_err(|_| "the server accepts no requests".to_owned())?
             .map_err(|error| error.to_string())
     }
 }
@@ -121,20 +128,22 @@ impl Frames {
 fn find_mismatch(hello: &Hello) -> Option<String> {
     let inventory = hello.inventory.as_ref();
     if inventory.is_some_and(|inventory| inventory.playback.is_some()) {
-        return Some("it replays a recording".to_owned());
+        return Some("the server replays a recording".to_owned());
     }
     if inventory.is_some_and(|inventory| inventory.platform.is_simulated) {
-        return Some("its GPUs are simulated".to_owned());
+        return Some("the server's GPUs are simulated".to_owned());
     }
     if let Some(joined) = &hello.collector.joined {
-        return Some(format!("it has itself joined the server at {joined}"));
+        return Some(format!(
+            "the server has itself joined another server at {joined}"
+        ));
     }
     (hello.collector.state == CollectorState::Unavailable).then(|| {
         hello
             .collector
             .message
             .clone()
-            .unwrap_or_else(|| "it reads no GPUs".to_owned())
+            .unwrap_or_else(|| "the server reads no GPUs".to_owned())
     })
 }
 

@@ -97,7 +97,7 @@ impl ServerJoin {
             return;
         };
         let socket = self.settings.socket.display().to_string();
-        tracing::info!("joined the server at {socket}, which reads the GPUs for this one, too");
+        tracing::info!("joined the server at {socket}, which reads the GPUs for this server, too");
         let joined = hub.join_server(self.settings.socket.clone());
         let begun = Instant::now();
         let mut give_up = None;
@@ -126,8 +126,8 @@ impl ServerJoin {
             .record_loss(begun.elapsed() >= STEADY_DURATION);
         let seconds = self.attempts.current_pause().as_secs();
         tracing::warn!(
-            "left the server at {socket} ({why}): reading the GPUs here; joining it again in \
-             {seconds} s or later"
+            "left the server at {socket} ({why}): this server reads the GPUs itself, and tries to \
+             join again in {seconds} s or later"
         );
     }
 
@@ -158,7 +158,9 @@ impl ServerJoin {
             .filter(|why| self.refusal.as_ref() != Some(why))
         {
             let socket = self.settings.socket.display();
-            tracing::warn!("not joining the server at {socket}: {why}; reading the GPUs here");
+            tracing::warn!(
+                "not joining the server at {socket}: {why}; this server reads the GPUs itself"
+            );
         }
         self.refusal = refusal;
         None

@@ -94,7 +94,8 @@ impl ServerJoin {
     async fn process_frame(&mut self, text: &str, hub: &Hub) -> Result<(), LeaveReason> {
         let bad = |error: serde_json::Error| {
             LeaveReason::Unfit(format!(
-                "it has another version; install the same one ({error})"
+                "the server runs another version of gpumon; install the same version for both \
+                 servers ({error})"
             ))
         };
         let kind = read_type(text).map_err(bad)?.into_owned();
@@ -121,7 +122,7 @@ impl ServerJoin {
                     return Err(LeaveReason::Unfit(
                         status
                             .message
-                            .unwrap_or_else(|| "it reads no GPUs".to_owned()),
+                            .unwrap_or_else(|| "the server reads no GPUs".to_owned()),
                     ));
                 }
                 hub.set_collector_status(status.state, status.message, status.resumes_ms);

@@ -51,8 +51,8 @@ pub(crate) async fn watch_allocations(socket: PathBuf, known: watch::Sender<Vec<
             Err(QueryError::Connect(error)) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let problem = format!(
-                    "the kubelet at {} does not report the GPUs of pods: {error}; retrying. Use \
-                     --kubelet-socket none to disable this",
+                    "the kubelet at {} does not report the GPUs of pods: {error}; retrying. To \
+                     stop these requests, use --kubelet-socket none",
                     socket.display()
                 );
                 if reported.as_ref() != Some(&problem) {

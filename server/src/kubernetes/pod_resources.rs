@@ -81,7 +81,7 @@ pub(super) struct ClaimResource {
 pub(super) enum QueryError {
     #[error("cannot connect ({0})")]
     Connect(#[source] io::Error),
-    #[error("no answer within {} s", .0.as_secs())]
+    #[error("no response within {} s", .0.as_secs())]
     NoAnswer(Duration),
     #[error("the connection was lost ({0})")]
     Broken(#[from] hyper::Error),
@@ -89,7 +89,7 @@ pub(super) enum QueryError {
     TooLong,
     #[error("its response is not gRPC ({0})")]
     NotGrpc(&'static str),
-    #[error("it refuses with gRPC status {code}{message}")]
+    #[error("it rejects the request with gRPC status {code}{message}")]
     Refused { code: String, message: String },
     #[error("its response does not match its API v1 ({0})")]
     Malformed(#[from] prost::DecodeError),
@@ -113,7 +113,9 @@ pub(super) async fn list_pod_resources(
         let response = sender.send_request(request).await?;
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
-            return Err(QueryError::NotGrpc("its HTTP status is not a success"));
+            return Err(QueryError::NotGrpc(
+                "its HTTP status does not indicate success",
+            ));
         }
         // A gRPC error response can consist of headers only.
         check_status(&head.headers)?;

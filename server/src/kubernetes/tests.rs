@@ -168,13 +168,13 @@ async fn invalid_kubelet_response_is_reported() {
                 .await
                 .unwrap_err()
         ),
-        "it refuses with gRPC status 8: rejected by rate limit"
+        "it rejects the request with gRPC status 8: rejected by rate limit"
     );
     let hung = FakeKubelet::start(&socket, KubeletAnswer::Hung).unwrap();
     let error = query_devices(&socket, Duration::from_millis(1500))
         .await
         .unwrap_err();
-    assert_eq!(reported(error), "no answer within 1 s");
+    assert_eq!(reported(error), "no response within 1 s");
     drop(hung);
     let long = make_pod(
         "research",
@@ -211,7 +211,7 @@ async fn foreign_server_at_socket_is_refused() {
 }
 
 #[test]
-fn response_is_one_whole_message() {
+fn only_single_complete_response_message_is_accepted() {
     use super::pod_resources::parse_message;
     let read =
         |bytes: &'static [u8]| parse_message(bytes.into()).map(|answer| answer.pod_resources.len());

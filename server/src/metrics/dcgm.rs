@@ -46,7 +46,7 @@ pub(super) const UNAVAILABLE_FIELDS: &[(&str, &str)] = &[
     ),
     (
         "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0 to L17",
-        "series for each link are at `/metrics?links=true`, under names of their own",
+        "`/metrics?links=true` has series for each link, under other names",
     ),
     (
         "DCGM_FI_DEV_ECC_SBE_VOL_L1 and others by location",

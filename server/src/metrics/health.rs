@@ -86,7 +86,7 @@ fn write_infos(page: &mut Page, scrape: &Scrape<'_>) {
 }
 
 fn write_up_states(page: &mut Page, scrape: &Scrape<'_>) {
-    let up = "Whether the GPU responds: 0 if it is lost, not responding or cannot be read.";
+    let up = "Whether the GPU responds: 0 if it is lost, does not respond, or cannot be read.";
     scrape.add_by_gpu(page, "gpumon_gpu_up", Gauge, up, |reported| {
         reported.sample.map(gpu_up_value)
     });
@@ -157,7 +157,7 @@ fn write_xids(page: &mut Page, scrape: &Scrape<'_>) {
     let mut family = page.start_family(
         "gpumon_gpu_xid",
         Gauge,
-        "1 while this Xid lasts, 0 once it is over.",
+        "1 while this Xid is active, 0 afterwards.",
     );
     for (reported, sample) in scrape.gpus_with_samples() {
         let mut codes: Vec<u32> = scrape

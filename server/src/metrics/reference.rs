@@ -226,8 +226,8 @@ fn render_reference() -> String {
         render_table(jobs::write_job_metrics, &[]).replace("`gpu`, `uuid`, `user`", JOB_LABELS);
     section(
         "Jobs on a GPU",
-        jobs + "\nThe labels of a pod are its UID, and of a notebook the ID of its kernel; paths \
-                of notebooks are not exported.\n",
+        jobs + "\nA pod's label is its UID, and a notebook's label is the ID of its kernel; the \
+                paths of notebooks are not exported.\n",
     );
     section(
         "Energy and GPU time by owner",

@@ -437,7 +437,7 @@ fn partitioned_gpu_has_series_per_instance() {
 }
 
 #[test]
-fn kubelet_holders_become_dcgm_labels() {
+fn pods_reported_by_kubelet_become_dcgm_labels() {
     let held = |namespace: &str, pod: &str, container: &str| Allocation::Kubernetes {
         namespace: namespace.to_owned(),
         pod: pod.to_owned(),
@@ -494,7 +494,7 @@ fn kubelet_holders_become_dcgm_labels() {
 }
 
 #[test]
-fn only_largest_processes_are_listed_on_request() {
+fn largest_processes_are_listed_only_on_request() {
     let mut busy = make_example();
     busy.sample.gpus[0].processes =
         Reading::Now((1..=150).chain([150]).map(make_process).collect());

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn family_has_head_and_series() {
+    fn metric_family_has_header_and_series() {
         let expected = "# HELP a_ratio Back\\\\slash,\\nline and \"word\".\n# TYPE a_ratio \
                         gauge\na_ratio{gpu=\"0\"} 0.5\na_ratio{gpu=\"0\",kind=\"b\"} -2\na_ratio \
                         1\n# HELP d_bytes_total Large.\n# TYPE d_bytes_total \

@@ -271,7 +271,7 @@ fn status_text(status: u16) -> &'static str {
 /// Returns the meaning of a refusal with this status.
 fn describe_status(status: u16) -> &'static str {
     match status {
-        400 => "The request is not valid; the text says what would be.",
+        400 => "The request is invalid; the response explains what is expected.",
         401 => "The client is not signed in: the server requires a token or a password.",
         403 => {
             "The Host, Origin or Fetch Metadata headers belong to another site, or the client \

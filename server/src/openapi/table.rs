@@ -148,8 +148,8 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         describe_operation(
             "GET",
             "/api/v1/cost",
-            "The cost of a notebook's kernel and of everything that it started, in a span of \
-             time. A kernel of another user is reported as one that uses no GPU. The ends of the \
+            "The cost of a notebook's kernel and of everything that it started, in a span of time. \
+             A kernel of another user is reported as a kernel that uses no GPU. The ends of the \
              span are accurate to a fraction of a second if a client's stream had requested \
              traces, and to the server's interval otherwise.",
         )
@@ -181,7 +181,8 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
             .with_query::<RangeQuery>(kinds)
             .with_json_response::<FleetUsage>(200, kinds)
             .with_refusal(404),
-        describe_operation("GET", "/api/v1/fleet/events", "Xids, and lost GPUs and nodes of a fleet.")
+        describe_operation("GET", "/api/v1/fleet/events", "Xids, lost GPUs and lost nodes of a \
+                                                           fleet.")
             .with_query::<RangeQuery>(kinds)
             .with_json_response::<FleetEvents>(200, kinds)
             .with_refusal(404),
@@ -203,9 +204,10 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         describe_operation(
             "GET",
             "/nodes/{node}/{*path}",
-            "The response of a node of a fleet to the same path below `/api/v1/`. Other paths are \
+            "The response of a fleet's node to the same path below `/api/v1/`. Other paths are \
              files of this server's web page. The request uses the viewer's session at the node, \
-             or else the token of `--node-token-file`; 404 for paths that are not forwarded.",
+             or else the token of `--node-token-file`. Returns 404 for paths that are not \
+             forwarded.",
         )
         .with_path_parameter("node", NODE_HELP)
         .with_path_parameter("path", "For example `api/v1/snapshot`.")

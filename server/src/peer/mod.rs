@@ -170,10 +170,12 @@ pub(crate) async fn require_change_permission(
 fn check_change_permission(peer: Peer, own: u32) -> Result<(), &'static str> {
     match peer {
         Peer::Socket { .. } if peer.is_user_or_root(own) => Ok(()),
-        Peer::Socket { .. } => Err("only the user who started this server, or root, may do that\n"),
+        Peer::Socket { .. } => {
+            Err("only the user who started this server, or root, may send this request\n")
+        }
         Peer::Port { .. } => Err(
-            "this is only possible over the server's local socket, not over its port: use `gpumon \
-             pause`, `gpumon resume` or `gpumon alerts silence` on the machine itself\n",
+            "this request is accepted only over the server's local socket, not over its port: use \
+             `gpumon pause`, `gpumon resume` or `gpumon alerts silence` on the machine itself\n",
         ),
     }
 }
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_server_user_and_root_may_change() {
+    fn only_server_user_and_root_may_change_state() {
         let from = |uid| check_change_permission(Peer::Socket { uid }, 1000).is_ok();
         assert!(from(Some(1000)) && from(Some(0)));
         assert!(!from(Some(1001)) && !from(None));

@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn client_end_is_found_in_table() {
+    fn client_end_of_connection_is_found_in_table() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:23A3 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 11 1 0 20 4 0 10 -1
    1: 0100007F:C350 0100007F:23A3 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 0 10 -1

@@ -179,7 +179,7 @@ impl ReplayThread {
             Ok(played) => played,
             Err(error) => {
                 return tracing::warn!(
-                    "a part of the recording cannot be read: {error}; continuing after it"
+                    "a part of the recording cannot be read: {error}; continuing after this part"
                 );
             }
         };

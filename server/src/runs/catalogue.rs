@@ -98,7 +98,7 @@ impl Catalogue {
             "selftest",
             "selftest",
             "Runs known loads on the GPU and compares the readings with them.",
-            "Which of the readings shown here are correct.",
+            "Shows which of gpumon's readings are correct.",
             false,
         );
         let entries = workloads

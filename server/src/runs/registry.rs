@@ -373,7 +373,7 @@ fn exit_status(
         Err(error) => return (RunStatus::Failed, Some(error.to_string())),
     };
     let Some(status) = end.status else {
-        let why = "its process cannot be killed: it is stuck in the driver";
+        let why = "the process of the run cannot be killed: it is stuck in the driver";
         return (RunStatus::Failed, Some(why.to_owned()));
     };
     match end.stopped {
@@ -399,7 +399,7 @@ fn exit_status(
             );
             (
                 RunStatus::Failed,
-                Some(format!("its process ended ({status}){line}")),
+                Some(format!("the process of the run ended ({status}){line}")),
             )
         }
     }

@@ -56,7 +56,7 @@ pub(crate) struct ClientSocket {
 /// Returns a response if the request is not a valid WebSocket request.
 pub(crate) fn accept_upgrade(mut request: Request) -> Result<(Response, OnUpgrade), Box<Response>> {
     let refusal = |why: &str| {
-        let message = format!("this route is a WebSocket, but the request is not for one: {why}\n");
+        let message = format!("this route requires a WebSocket request: {why}\n");
         Box::new((StatusCode::BAD_REQUEST, message).into_response())
     };
     let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();

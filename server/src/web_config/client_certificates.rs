@@ -43,13 +43,13 @@ impl ClientCertificates {
                 return match (authority, &section.client_allowed_sans[..]) {
                     (None, []) => Ok(None),
                     (Some(_), _) => Err(
-                        "client_ca_file has no effect without client_auth_type: set it to \
-                                         RequireAndVerifyClientCert, or remove client_ca_file"
+                        "client_ca_file has no effect without client_auth_type: set \
+                         client_auth_type to RequireAndVerifyClientCert, or remove client_ca_file"
                             .to_owned(),
                     ),
                     (None, _) => Err(
-                        "client_allowed_sans has no effect without client_auth_type: set it to \
-                                      RequireAndVerifyClientCert, and client_ca_file"
+                        "client_allowed_sans has no effect without client_auth_type: set \
+                         client_auth_type to RequireAndVerifyClientCert, and set client_ca_file"
                             .to_owned(),
                     ),
                 };
@@ -59,7 +59,7 @@ impl ClientCertificates {
             Some("RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert") => {
                 return Err(
                     "this client_auth_type accepts certificates without verifying them; use \
-                     RequireAndVerifyClientCert, and client_ca_file"
+                     RequireAndVerifyClientCert, and set client_ca_file"
                         .to_owned(),
                 );
             }

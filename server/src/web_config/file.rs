@@ -97,7 +97,7 @@ fn describe_error(error: &Error) -> String {
             let expected = rest
                 .rsplit_once(", expected ")
                 .map_or(rest, |(_, expected)| expected);
-            format!("this is not {expected}")
+            format!("the value is not {expected}")
         }
         None => message.to_owned(),
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn error_contains_no_value() {
+    fn error_does_not_contain_value() {
         for text in [
             "basic_auth_users: 'ana: hunter2'",
             "basic_auth_users: {ana: [hunter2]}",

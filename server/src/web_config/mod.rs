@@ -158,7 +158,7 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), St
         .find(|(known, _)| known.eq_ignore_ascii_case(name));
     let names = ALLOWED_HEADERS.map(|(name, _)| name).join(", ");
     let (_, values) = known.ok_or_else(|| {
-        format!("http_server_config: this header cannot be set; use some of {names}")
+        format!("http_server_config: this header cannot be set; use one or more of {names}")
     })?;
     let bad = |why: String| format!("http_server_config: {name} {why}");
     if !values.is_empty() && !values.contains(&value) {

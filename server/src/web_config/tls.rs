@@ -57,8 +57,8 @@ impl Tls {
             Secrecy::Public,
         )?
         .ok_or(
-            "tls_server_config has no certificate: set cert_file and key_file, or leave \
-                    the section out",
+            "tls_server_config has no certificate: set cert_file and key_file, or remove the \
+             section",
         )?;
         let key = read(
             &section.key,
@@ -87,7 +87,7 @@ impl Tls {
         let first = chain[0].clone();
         let mut config = builder.with_single_cert(chain, key).map_err(|error| {
             format!(
-                "{} does not match its key: {error}; set the matching key in key_file",
+                "{} does not match its key: {error}; set key_file to the matching key",
                 certificate.name
             )
         })?;
@@ -249,5 +249,5 @@ fn select_provider(section: &TlsSection) -> Result<CryptoProvider, String> {
 
 fn unknown_value_error(key: &str, wanted: &str, all: &str) -> String {
     let wanted = client_certificates::shorten_name(wanted);
-    format!("{key}: gpumon does not support '{wanted}'; remove it, or use some of {all}")
+    format!("{key}: gpumon does not support '{wanted}'; remove it, or use one or more of {all}")
 }

@@ -131,7 +131,7 @@ fn settings_offer_all_charts() {
 }
 
 #[test]
-fn python_limits_equal_the_code() {
+fn python_limits_match_those_of_program() {
     let limits = format!(
         "\"\"\"Limits of the server, generated from the Rust code by `make types`. Do not edit \
          this file.\"\"\"\n\n#: The maximum number of characters of a mark's text.\nLONGEST_MARK = \

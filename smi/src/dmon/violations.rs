@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn first_count_reports_no_violation() {
+    fn first_count_does_not_report_violation() {
         assert_eq!(
             make_violations(1, 1_000_000_000).power_percent(None),
             Some(0)

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_enumerator_prints_unknown() {
+    fn unknown_enumerator_is_printed_as_unknown() {
         assert_eq!(format_name(1, &["None", "Reset"]), "Reset");
         assert_eq!(format_name(2, &["None", "Reset"]), "Unknown");
         assert_eq!(format_name(-1, &["None", "Reset"]), "Unknown");

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_word_refuses_the_whole_list() {
+    fn list_with_invalid_word_is_refused() {
         for typed in ["MEMORY, POWER", "MEMRY", "MEMORY,bogus"] {
             let refusal = parse_sections(typed).unwrap_err();
             assert_eq!(

@@ -210,7 +210,7 @@ fn divided_gpu_shows_mig_devices() {
 }
 
 #[test]
-fn corrupt_inforom_is_shown_for_quick_sources() {
+fn corrupt_inforom_is_shown_if_query_is_fast() {
     let corrupt = || {
         two_h200s().with_answer(
             Subject::from_gpu(1),

@@ -142,7 +142,7 @@ fn links_between_two_gpus_are_counted() {
 }
 
 #[test]
-fn fewer_switch_links_limit_the_pair() {
+fn gpu_with_fewer_switch_links_limits_pair() {
     let nowhere = tempfile::tempdir().unwrap();
     let driver = two_h200s().with_numbers(1, Query::Field(147, 0), &[17]);
     let text = render_matrix(&driver, nowhere.path(), Matrix::Links);

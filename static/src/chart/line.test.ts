@@ -33,7 +33,7 @@ describe('chart line', () => {
   it('line connects samples', () =>
     expect(drawPath([0, 100, 200], [10, 20, 10])).toBe('M0,90 L10,80 L20,90'));
 
-  it('line has only visible corners', () => {
+  it('line keeps only visible corners', () => {
     expect(drawPath([0, 100, 200, 300, 400], [10, 20, 30.2, 40, 0])).toBe('M0,90 L30,60 L40,100');
     const times = Array.from({ length: 3000 }, (_, i) => i);
     const values = times.map((at) => 50 + 40 * Math.sin(at / 300));

@@ -38,7 +38,7 @@ const CONTENT: ChartContent = {
   at_ms: null,
 };
 
-it('SVG chart has names as text only', () => {
+it('names in SVG chart are text only', () => {
   const surface = new SvgSurface(200, 100, (text) => ({ width: 5 * text.length }) as TextMetrics);
   surface.font = 'bold 10px system-ui, sans-serif';
   paintChart(surface, AREA, CONTENT);

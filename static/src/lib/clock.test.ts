@@ -16,7 +16,7 @@ it('clock follows the least delayed frame', () => {
   expect(clock.now()).toBe(5_002_100);
 });
 
-it('clock follows a server clock set back', () => {
+it('clock follows server clock that is set back', () => {
   let local_ms = 1_000_000;
   const clock = new ServerClock(() => local_ms);
   clock.observeFrameTime(1_000_000);

@@ -77,7 +77,7 @@ describe('text of a cost', () => {
     setEnergyPrice(null);
   });
 
-  it('cost text omits unknown values, marks shared GPUs', () => {
+  it('cost text omits unknown values and marks sharing', () => {
     expect(line({ gpu_s: null, energy_joules: null, memory_change_bytes: 0 })).toBe(
       '12.4 s   peak 61.0 GiB',
     );

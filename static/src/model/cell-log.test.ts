@@ -50,7 +50,7 @@ function newStorage(): {
 }
 
 describe('cell history of the server', () => {
-  it('other cells of server history have no code', async () => {
+  it('recorded cells are sent without code', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
     const own = { ...makeRun('a', 1.5), code: 'secret' };
     await recordCell(
@@ -164,7 +164,7 @@ describe('recorded executions', () => {
     expect(other.executions).toHaveLength(3);
   });
 
-  it('valid stored executions are loaded, code shortened', () => {
+  it('valid stored executions are loaded with shortened code', () => {
     const { stored, storage } = newStorage();
     const log = new CellLog();
     log.attachStorage(() => storage);

@@ -16,7 +16,7 @@ const programs = (count: number, gpu: (i: number) => number = (i) => i): Present
   Array.from({ length: count }, (_, i) => [`h${i}`, `program ${i}`, [gpu(i)]]);
 
 describe('program colors', () => {
-  it('colors differ until all textured ones are used', () => {
+  it('colors repeat only after all textures are used', () => {
     const slots = [...createAssigner()(...programs(2 * COLOR_COUNT)).values()];
     expect(new Set(slots.slice(0, COLOR_COUNT))).toEqual(
       new Set(Array.from({ length: COLOR_COUNT }, (_, i) => i)),

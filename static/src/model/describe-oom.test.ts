@@ -113,7 +113,7 @@ describe('out-of-memory explanation', () => {
     expect(explain({ asked_bytes: null }, null)?.text).toBe('PyTorch ran out of GPU memory.');
   });
 
-  it('explained GPU is the one the notebook uses', () => {
+  it('GPU that the notebook uses is explained', () => {
     const explanation = explain({ gpu: 0 }, [
       gpuWithProcesses(0, 90, [notebookProcess('eval', 5)]),
       gpuWithProcesses(1, 3, [notebookProcess('train', 61)]),
@@ -161,7 +161,7 @@ describe('out-of-memory explanation', () => {
     ]);
   });
 
-  it('small holders are summed, unusable memory explained', () => {
+  it('small holders are summed, unusable memory is explained', () => {
     const many = 'abcdef'.split('').map((name, i) => notebookProcess(name, 10 - i));
     const explanation = explain({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [
       gpuWithProcesses(0, 90, many),

@@ -34,7 +34,7 @@ describe('run texts', () => {
 describe('remaining time of a run', () => {
   const step = { id: 'triad', phase: 'measuring', since_ms: NOW - 2000 } as const;
 
-  it('completed steps predict the others', () => {
+  it('completed steps predict time of remaining steps', () => {
     // One and a half of the four steps took three seconds, so the remaining steps take five.
     const state = makeRunState({
       steps: 4,
@@ -47,7 +47,7 @@ describe('remaining time of a run', () => {
     expect(remainingTime({ ...state, step: null }, NOW)).toBeNull();
   });
 
-  it('single step predicts by share and requested time', () => {
+  it('remaining time follows from share of single step', () => {
     const alone = makeRunState({ steps: 1, share: 0.25, step: { ...step, number: 0 } });
     expect(remainingTime(alone, NOW)).toBe(6000);
     expect(remainingTime({ ...alone, share: 0.01 }, NOW)).toBeNull();

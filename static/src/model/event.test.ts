@@ -156,7 +156,7 @@ describe('more than a hundred events', () => {
     expect(kept[1]).toMatchObject({ pid: 21 });
   });
 
-  it('newest events stay if none is frequent', () => {
+  it('newest events are kept if none is frequent', () => {
     const kept = keepNewestEvents(
       Array.from({ length: 130 }, (_, i) => conditionBegan('notice', NOW + i)),
     );

@@ -56,7 +56,7 @@ it('silenced alert is marked', () => {
   expect(alert?.title).toMatch(/^since .*, for 1\smin\nsilenced$/);
 });
 
-it('alert start, end and delivery problems are events', () => {
+it('alert start, end and delivery problems become events', () => {
   const rows = eventRows(
     [
       { at_ms: NOW, what: 'alert_firing', ...GPU_ALERT },

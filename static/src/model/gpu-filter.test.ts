@@ -80,12 +80,12 @@ describe('GPU filter', () => {
     expect(selectsLevel('ana', 'critical')).toBe(false);
   });
 
-  it('number matches whole index or PID', () => {
+  it('number in filter matches whole index or PID', () => {
     expect(found('3')).toEqual([[1, 3], ['vllm']]);
     expect(found('1')).toEqual([[1], ['vllm']]);
   });
 
-  it('filter mine matches notebooks and processes of user', () => {
+  it('filter "mine" matches notebooks and processes of user', () => {
     expect(found('mine')).toEqual([
       [0, 2],
       ['a.ipynb', 'sweep.py'],

@@ -57,7 +57,7 @@ it('order by values is kept for five seconds', () => {
   expect(sorted(makeGpusWithTemperatures(70, 60), start_ms + 5000)).toEqual([0, 1]);
 });
 
-it('click changes the direction', () => {
+it('click changes the sort direction', () => {
   const first = nextOrder(null, 'mem');
   const second = nextOrder(first, 'mem');
   expect([first?.direction, second?.direction]).toEqual(['descending', 'ascending']);
@@ -65,7 +65,7 @@ it('click changes the direction', () => {
   expect(nextOrder(first, 'power')).toEqual({ by: 'power', direction: 'descending' });
 });
 
-it('order is stored as text', () => {
+it('sort order is stored as text', () => {
   const order: Order = { by: 'mem', direction: 'ascending' };
   expect(parseOrder(formatOrder(order))).toEqual(order);
   expect(parseOrder('worst')).toEqual({ by: 'state', direction: 'descending' });

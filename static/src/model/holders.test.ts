@@ -17,7 +17,7 @@ function selectHolders(rows: ReturnType<typeof holderRows>): HolderRow[] {
 }
 
 describe('process list', () => {
-  it('list is by GPU, largest holder first', () => {
+  it('list is grouped by GPU, largest holder first', () => {
     const small = makeProcess(1, { memory_bytes: GIB });
     const unknown = makeProcess(2, { memory_bytes: { absent: 'unknown' } });
     const large = makeProcess(3);
@@ -56,7 +56,7 @@ describe('process list', () => {
     expect(rows).toMatchObject([{ kind: 'unlisted', gpu: 0, bytes: 7 }]);
   });
 
-  it('allocation without process has its owner', () => {
+  it('allocation without process shows its owner', () => {
     const slurm = { by: 'slurm', job_id: '88123', user: 'ana' } as const;
     const pod = {
       by: 'kubernetes',

@@ -54,14 +54,14 @@ describe('unified memory', () => {
     expect([unavailableBytes(now), unavailableBytes(makeGpu(0))]).toEqual([61 * GIB, 78 * GIB]);
   });
 
-  it('unknown GPU use leaves available memory shown', () => {
+  it('unknown GPU use does not hide available memory', () => {
     expect(segmentsOf(withoutUse)).toEqual(['holder 33', 'system 28']);
     expect(withPlainSpaces(describeUnified(withoutUse))).toBe(
       'Unified memory, shared with the CPU: 59.0 GiB available',
     );
   });
 
-  it('unknown available memory leaves GPU use shown', () => {
+  it('unknown available memory does not hide GPU use', () => {
     const blind = { ...now, memory: { ...now.memory, free_bytes: NO_PERMISSION } };
     expect(segmentsOf(blind)).toEqual(['holder 33', 'other 8']);
     expect([unavailableBytes(blind), systemBytes(blind), describeAvailable(blind)]).toEqual([
@@ -71,7 +71,7 @@ describe('unified memory', () => {
     ]);
   });
 
-  it('APU has no known system memory', () => {
+  it('system memory of APU is unknown', () => {
     const apu = { ...now, memory: { ...now.memory, free_bytes: 79 * GIB } };
     expect(systemBytes(apu)).toBeNull();
     expect(withPlainSpaces(describeUnified(apu))).toBe(

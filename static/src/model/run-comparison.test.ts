@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { makeRunResult } from '../testing/runs';
 import { compareRuns } from './run-comparison';
 
-it('comparison pairs results, keeps unpaired ones', () => {
+it('comparison pairs results and keeps unpaired ones', () => {
   const [triad, copy, read] = ['triad', 'copy', 'read'].map((id) => makeRunResult({ id }));
   if (triad === undefined || copy === undefined || read === undefined) {
     throw new Error('no results');

@@ -88,7 +88,7 @@ describe('connection status', () => {
   });
 
   it.each(['starting', 'restarting', 'unavailable'] as const)(
-    'status is that of the %s collector',
+    'status shows that collector is %s',
     (collector) => {
       store.phase = { phase: 'open' };
       store.apply(
@@ -102,7 +102,7 @@ describe('connection status', () => {
 });
 
 describe('status of a joined server', () => {
-  it('status names the joined server, resumed with sudo', () => {
+  it('status names joined server and suggests sudo', () => {
     const collector = {
       state: 'running',
       since_ms: NOW,

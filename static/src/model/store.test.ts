@@ -57,7 +57,7 @@ describe('history in the store', () => {
     expect(keptValues(KEY_1)).toEqual([96, null, null, null, null, null]);
   });
 
-  it('history survives reconnect, not clock reset', () => {
+  it('history survives reconnect but not clock reset', () => {
     store.apply(makeHello({ history }));
     store.apply(makeHello({ sample: null, history: NO_HISTORY }));
     expect(keptValues(KEY_0)).toEqual([10, null, 30, 96]);

@@ -89,7 +89,7 @@ it('stored cost is compared with the last run', () => {
 });
 
 it.each([[undefined], [null], [7], [{}], [{ ...RUN, source_crc32: -1 }], [{ ...RUN, started: 7 }]])(
-  'invalid run %j is unknown',
+  'invalid run %j is read as unknown',
   (run) => expect(readStoredCost({ ...STORED, run })?.run).toBeNull(),
 );
 

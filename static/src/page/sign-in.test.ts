@@ -55,7 +55,7 @@ beforeEach(() => {
   vi.resetAllMocks();
 });
 
-it('open or old server shows no sign-in form', async () => {
+it('unprotected or old server shows no sign-in form', async () => {
   const signIn = new SignIn(request, signedIn);
   for (const status of [200, 404]) {
     respondWith(status, { ...BOTH_METHODS, scope: 'run' });
@@ -122,7 +122,7 @@ it('user and password sign in', async () => {
   expect(request.mock.calls.at(-1)?.[1]?.body).toBe('{"user":"ana","password":" secret "}');
 });
 
-it('form cannot be closed, returns after sign-out', async () => {
+it('form cannot be closed and returns after sign-out', async () => {
   const signIn = await showSignIn();
   const cancel = new Event('cancel', { cancelable: true });
   findDialog()?.dispatchEvent(cancel);

@@ -106,7 +106,7 @@ function sortBy(place: string): void {
 }
 
 describe('GPU list', () => {
-  it('six or more GPUs are rows', () => {
+  it('six or more GPUs are shown as rows', () => {
     showMany(5);
     expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(0);
     expect(overview.element.querySelector('.gpumon-filter')).toBeNull();
@@ -250,7 +250,7 @@ describe('GPU list', () => {
     expect(overview.element.querySelector('[data-testid="gpumon-head-critical"]')).toBeNull();
   });
 
-  it('filter matches GPUs and processes, is stored', () => {
+  it('stored filter matches GPUs and processes', () => {
     const ana = (index: number): Partial<GpuSample> =>
       index === 4
         ? { processes: [makeProcess(7, { user: 'ana' })] }

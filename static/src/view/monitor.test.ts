@@ -104,7 +104,7 @@ it('invalid message does not break the view', async () => {
   expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
 });
 
-it('hidden view requests nothing, also after reconnect', () => {
+it('hidden view requests nothing, even after reconnect', () => {
   connect();
   monitor.setVisible(false);
   monitor.setVisible(false);

@@ -41,7 +41,7 @@ function makeNote(pathOf: (kernelId: string) => string | null, openMenu = vi.fn(
   return note;
 }
 
-it('only own notebooks have menus', () => {
+it('only notebooks of this JupyterLab have menus', () => {
   const openMenu = vi.fn();
   const { element } = makeNote(() => 'train.ipynb', openMenu);
   expect(element.querySelectorAll('li')).toHaveLength(2);

@@ -145,7 +145,7 @@ describe('overview reading', () => {
 });
 
 describe('overview GPU', () => {
-  it('lost GPU keeps position, shows time and advice', () => {
+  it('lost GPU keeps position, showing time and advice', () => {
     show(makeGpu(0), makeGpu(1), makeGpu(2));
     const cards = [...overview.element.querySelectorAll('[data-gpu-index]')];
     show(makeGpu(0), makeGpu(1, { health: { state: 'lost', since_ms: NOW } }), makeGpu(2));
@@ -216,7 +216,7 @@ describe('overview GPU', () => {
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('idle');
   });
 
-  it('details open on demand, list unsupported ones', async () => {
+  it('details open on demand and list unsupported ones', async () => {
     store.apply(
       makeHello({
         inventory: makeInventory(1),
@@ -422,7 +422,7 @@ describe('overview notebooks', () => {
     expect(text('.gpumon-part:not([hidden]) h2')).toBe('Processes');
   });
 
-  it('own notebooks have current name and actions', () => {
+  it('notebooks of this JupyterLab have name and actions', () => {
     show(makeGpu(0, { processes: [of('k1', 7), of('elsewhere', 8)] }));
     const buttons = (pid: string) => [
       ...find(`[data-pid="${pid}"]`).querySelectorAll<HTMLElement>('button:not([hidden])'),
@@ -439,7 +439,7 @@ describe('overview notebooks', () => {
     expect(notebooks.open).toHaveBeenCalledTimes(1);
   });
 
-  it('notebooks of same name have their folders', () => {
+  it('notebooks of same name show their folders', () => {
     paths = new Map([
       ['k1', 'first/train.ipynb'],
       ['k2', 'second/train.ipynb'],
@@ -543,7 +543,7 @@ describe('overview events', () => {
     ]);
   });
 
-  it('process events are text, on demand', () => {
+  it('process events are shown on demand as text', () => {
     store.apply(makeHello({ events: [started] }));
     overview.render();
     expect(listEventTexts()).toEqual([]);
@@ -660,7 +660,7 @@ describe('overview as a whole', () => {
     expect(text('[data-testid="gpumon-notice"]')).toContain('It was killed by signal 9');
   });
 
-  it('pause is no error and explains its end', () => {
+  it('pause notice suggests resuming instead of reporting error', () => {
     show(makeGpu(0));
     store.apply({ type: 'collector', state: 'paused', since_ms: NOW, message: null });
     overview.render();

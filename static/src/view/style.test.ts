@@ -95,7 +95,7 @@ it('styles outside views do not affect views', () => {
   }
 });
 
-it('display of class is set in one sheet', () => {
+it('only one style sheet sets display of class', () => {
   const all = [...SHEETS.values()].flatMap((sheet) => [...new Set(classesWithDisplay(sheet))]);
   expect(all.filter((name, i) => all.indexOf(name) !== i)).toEqual([]);
 });

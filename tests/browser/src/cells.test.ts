@@ -124,7 +124,7 @@ describe('line below a cell', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('second-long cell has line, unless disabled', async () => {
+  it('one-second cell has cost line unless disabled', async () => {
     // Runs are observed once the notebook features are loaded. This is the case when the chip shows
     // the memory.
     await expect.poll(readChips).toContainEqual(expect.stringContaining('8.00 GiB'));

@@ -152,7 +152,7 @@ describe('charts page', () => {
     await expect.poll(() => charts.root.getByText('Move in time').isVisible()).toBe(false);
   });
 
-  it('any metric is charted, order survives reload', async ({ page, charts, server }) => {
+  it('added and moved charts survive reload', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?charts=power.draw_watts,memory.used_bytes,cpu`);
     await charts.waitUntilLive();
     await charts.openMenu('Charts');
@@ -218,7 +218,7 @@ describe('charts page', () => {
     await expect.poll(types).toContain('image/png');
   });
 
-  it('charts print completely, page is installable', async ({ page, charts, server }) => {
+  it('charts print completely and page is installable', async ({ page, charts, server }) => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });
     await page.goto(`${server.url}#charts?gpu=0`);

@@ -15,7 +15,7 @@ const HEIGHT = 900;
 
 describe.for([1, 8, 16])('%i GPUs', (gpus) => {
   it.for(['', '#charts'])(
-    'page "%s" has whole controls',
+    'page "%s" shows complete controls',
     async (address, { page, onTestFinished }) => {
       const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
       onTestFinished(() => server.stop());
@@ -35,7 +35,7 @@ it.for([
   [16, 'view=users'],
   [16, 'view=free'],
 ] as const)(
-  'fleet of %i GPUs at "%s" has whole controls',
+  'fleet controls are complete: %i GPUs at "%s"',
   async ([gpus, shown], { page, onTestFinished }) => {
     const nodes = Math.ceil(gpus / 8);
     const server = await FakeFleet.start(

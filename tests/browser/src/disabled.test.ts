@@ -14,7 +14,7 @@ import { waitForIdleKernel, runCell } from './lab';
 import { environment, newFolder, VENV } from './machine';
 import { notebookOf } from './notebook-file';
 
-it('disabled extension starts no gpumon', async ({ page, lab, onTestFinished }) => {
+it('disabled extension does not start gpumon', async ({ page, lab, onTestFinished }) => {
   const folder = newFolder();
   const disable = ['labextension', 'disable', '--level=user', 'gpumon'];
   const env = environment({ JUPYTER_CONFIG_DIR: path.join(folder, 'config') });

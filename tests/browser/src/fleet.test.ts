@@ -77,7 +77,7 @@ describe('fleet of 8,000 GPUs', () => {
     await fleet.waitUntilReady();
   };
 
-  it('map works in light and dark', async ({ conduct }) => {
+  it('map is readable in light and dark', async ({ conduct }) => {
     await open();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
@@ -246,7 +246,7 @@ describe('fleet of 8,000 GPUs', () => {
     expect(await page.locator('[data-tile=gpus] .gpumon-tile-value').innerText()).toBe('8,000');
   });
 
-  it('foreign names are text', async () => {
+  it('foreign names are shown as text', async () => {
     server.fleet = generateFleet({
       nodes: 4,
       gpus: 2,

@@ -112,7 +112,7 @@ describe('page of another origin', () => {
       '"state":"paused"',
     );
 
-  it('foreign page has cookies but reads nothing', async ({
+  it('foreign page cannot read data despite cookies', async ({
     simulated,
     own,
     foreign,
@@ -128,7 +128,7 @@ describe('page of another origin', () => {
     }
   });
 
-  it('foreign page stops and pauses nothing', async ({ simulated, own, foreign }) => {
+  it('foreign page cannot stop or pause anything', async ({ simulated, own, foreign }) => {
     const kernel = await simulated.startKernel('held.ipynb');
     const paused = (): Promise<boolean> => isPaused(own, simulated);
     const done: string[] = [];

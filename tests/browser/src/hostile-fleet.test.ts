@@ -115,7 +115,7 @@ describe('hostile fleet', () => {
     expect(await snapshot.text(), where).not.toContain('hacked');
   };
 
-  it('response of linked node runs no script', async ({ page }) => {
+  it('response of linked node does not run scripts', async ({ page }) => {
     const [name = ''] = await nodes();
     for (const type of TYPES) {
       node.type = type;

@@ -83,7 +83,7 @@ const TOUCH = { hasTouch: true, isMobile: true };
 
 describe('page layout', () => {
   it.for([560, 690, 1280, 1366, 1440, 1920])(
-    'page of %i px has whole menus',
+    'page of %i px shows complete menus',
     async (width, { browser, eight }) => {
       const opened = await measureAt(browser, `${eight.url}#charts`, width, async (page) => {
         const seen: [string, number, number][] = [];
@@ -214,7 +214,7 @@ describe('page layout', () => {
 
 describe('JupyterLab layout', () => {
   it.for([1280, 1366, 1440, 1536])(
-    'JupyterLab of %i px has whole menus',
+    'JupyterLab of %i px shows complete menus',
     async (width, { page, simulated, lab, view, charts }) => {
       await page.setViewportSize({ width, height: 900 });
       await lab.open(`${simulated.pageUrl('lab')}&reset`);

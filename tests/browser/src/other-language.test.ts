@@ -21,7 +21,7 @@ function withPlainSpaces(text: string): string {
   return text.replaceAll('\u00a0', ' ');
 }
 
-it('JavaScript notebook has name and cell line', async ({
+it('JavaScript notebook is listed and has cell line', async ({
   scripted,
   page,
   lab,

@@ -21,7 +21,7 @@ describe('standalone page', () => {
     await server.stop();
   });
 
-  it('page shows changing values, only from its server', async ({ conduct, view }) => {
+  it('page shows changing values without foreign requests', async ({ conduct, view }) => {
     expect(await view.gpuIndexes()).toEqual([0, 1]);
     await view.waitForChange(0, 'power.draw_watts');
     await view.simulatedLabel.waitFor();

@@ -47,7 +47,7 @@ const it = base
     return server;
   });
 
-it('token is requested once, until sign-out', async ({ page, view, server }) => {
+it('token is requested once until sign-out', async ({ page, view, server }) => {
   await page.goto(server.url);
   const form = page.getByTestId('gpumon-sign-in');
   await form.waitFor();

@@ -67,7 +67,7 @@ async function waitForNotice(view: View, words: readonly string[]): Promise<void
 }
 
 describe('panel with a missing prerequisite', () => {
-  it('missing permission names administrator, then recovers', async ({
+  it('missing permission is explained until it is granted', async ({
     scripted,
     view,
     open,
@@ -86,7 +86,7 @@ describe('panel with a missing prerequisite', () => {
 
   it('missing driver has installation advice', async ({ openOwn, says }) => {
     await openOwn({ GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: '/nowhere/libnvidia-ml.so.1' });
-    await says('cannot load NVIDIA', 'point --nvml-lib at', 'gpumon doctor');
+    await says('cannot load NVIDIA', 'set --nvml-lib to the path of', 'gpumon doctor');
   });
 
   it('missing jupyter-server-proxy has installation advice', async ({ openOwn, says }) => {
@@ -117,7 +117,7 @@ describe('panel with a missing prerequisite', () => {
     await says('gpumon failed to start', 'gpumon serve');
   });
 
-  it('missing part asks to reload the page', async ({ simulated, page, view, open }) => {
+  it('message for missing part suggests reloading the page', async ({ simulated, page, view, open }) => {
     const isGone = (url: URL): boolean =>
       /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
     await page.route(isGone, (route) => route.fulfill({ status: 404 }));

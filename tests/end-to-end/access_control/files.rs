@@ -234,7 +234,7 @@ fn web_configuration_errors_have_line_and_suggestion() {
 }
 
 #[test]
-fn socket_is_private_and_follows_no_links() {
+fn socket_is_private_and_does_not_follow_symlinks() {
     let folder = tempfile::tempdir().unwrap();
     let [socket, link, precious] =
         ["socket", "link", "precious"].map(|name| folder.path().join(name));

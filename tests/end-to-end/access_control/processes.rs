@@ -248,7 +248,7 @@ fn process_metrics_are_hidden_if_processes_are_private() {
 }
 
 #[test]
-fn other_local_user_sees_no_private_data() {
+fn other_local_user_does_not_see_private_data() {
     // Only root can send requests as another user.
     if !is_root() {
         return;

@@ -218,7 +218,7 @@ fn credentials_are_sent_only_to_named_hosts() {
 }
 
 #[test]
-fn hanging_node_delays_nobody() {
+fn hanging_node_does_not_delay_other_nodes() {
     let hanging = start_node(|_| thread::sleep(Duration::from_mins(1)));
     let server = start_fleet(
         &FakePrometheus::with_instances(&[&hanging, OTHER_NODE]),
@@ -265,7 +265,7 @@ fn endless_response_of_node_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_viewer_limits_buffered_data() {
+async fn buffered_data_of_slow_viewer_is_limited() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
     // The node sends as much as possible.

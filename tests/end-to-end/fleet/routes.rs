@@ -72,7 +72,7 @@ fn fleet_matches_prometheus_and_is_queried_once() {
 }
 
 #[test]
-fn fleet_server_reads_no_gpus_and_is_readonly() {
+fn fleet_server_is_readonly_and_has_no_gpus() {
     let prometheus = FakePrometheus::with_instances(&["node1:9400"]);
     let server = start_fleet(&prometheus, &[]);
     assert_eq!(server.get("/readyz").status, 200);

@@ -94,7 +94,7 @@ fn exit_code_reports_free_gpus() {
     ] {
         let (code, found) = print_table(&prometheus, arguments);
         assert!(
-            code == Some(1) && found.contains("No node has that many free GPUs."),
+            code == Some(1) && found.contains("No node has the requested number of free GPUs."),
             "{arguments:?}: {found}"
         );
     }
@@ -108,7 +108,7 @@ fn exit_code_reports_free_gpus() {
     for (arguments, words) in [
         (&["--memory", "80GiB"][..], "--free"),
         (&["--free", "0"], "1.."),
-        (&["--free", "1", "--memory", "50%"], "not a size"),
+        (&["--free", "1", "--memory", "50%"], "expected a size"),
         (&["--free", "1", "--memory", "80"], "did you mean 80GiB"),
         (&["--table", "--gpus"], "cannot be used with"),
     ] {

@@ -302,7 +302,7 @@ fn missing_real_tool_is_refused() {
 }
 
 #[test]
-fn copies_and_wrapper_scripts_cause_no_loop() {
+fn copies_and_wrapper_scripts_do_not_cause_loop() {
     let fake = FakeNvml::new("gpus = 1");
     let copies = ["one", "two"].map(|name| create_tool_folder(&fake, name));
     for copy in &copies {

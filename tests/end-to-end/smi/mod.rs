@@ -355,7 +355,7 @@ fn hanging_gpu_with_server_shows_no_old_values() {
 }
 
 #[test]
-fn hanging_gpu_without_server_delays_no_command() {
+fn hanging_gpu_without_server_does_not_delay_commands() {
     let hang = |call: &str| {
         let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\n".to_owned() + call;
         FakeNvml::new(&machine_scenario(
@@ -649,7 +649,7 @@ fn refused_command_leaves_log_file_unchanged() {
 }
 
 #[test]
-fn closed_pipe_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let fake = FakeNvml::new("gpus = 1");
     let mut looping = fake
         .gpumon_command(&["smi", "-lms", "20"])

@@ -205,7 +205,7 @@ fn recording_of_collect_is_played() {
     let mut terminal = Tty::start(&top_command(&fake, &["--replay", path]), 120, 30);
     assert_eq!(terminal.wait_for_end().code(), Some(2));
     let line = stdout_text(&recorded).lines().count() + 1;
-    terminal.wait_for_text(&format!("line {line} is not a record"));
+    terminal.wait_for_text(&format!("line {line} is not a gpumon record"));
     assert!(!terminal.output_text().contains(ENTER_ALTERNATE_SCREEN));
 }
 

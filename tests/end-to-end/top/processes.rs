@@ -101,7 +101,7 @@ fn disabled_signals_are_not_offered() {
 }
 
 #[test]
-fn process_in_other_namespace_is_not_called_ended() {
+fn process_in_other_namespace_is_not_considered_ended() {
     let fake =
         FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 4194305\nmemory = \"12 GiB\"\n");
     let mut terminal = Tty::start(&top_command(&fake, &[]), 120, 30);

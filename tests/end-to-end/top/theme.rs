@@ -67,7 +67,7 @@ fn late_response_is_not_read_as_keys() {
 }
 
 #[test]
-fn missing_response_causes_no_delay() {
+fn missing_response_does_not_cause_delay() {
     let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_with_query(&fake, &[]);
     thread::sleep(Duration::from_millis(300));
@@ -83,7 +83,7 @@ fn missing_response_causes_no_delay() {
 }
 
 #[test]
-fn query_is_sent_only_for_automatic_theme() {
+fn background_query_is_sent_only_for_automatic_theme() {
     let fake = FakeNvml::new("gpus = 1");
     let check = |command: &Command, keys: &str| {
         let mut terminal = Tty::start(command, 100, 30);

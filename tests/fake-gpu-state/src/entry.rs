@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_free_after_process_ends() {
+    fn memory_is_freed_after_process_ends() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let held = BTreeMap::from([("GPU-a".to_owned(), 7)]);

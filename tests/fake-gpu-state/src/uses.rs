@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_reader_sees_no_decrease() {
+    fn counters_never_decrease_for_concurrent_reader() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
         let begun = writer.start_work("GPU-a", WHOLE_LOAD);

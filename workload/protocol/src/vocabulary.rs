@@ -134,9 +134,8 @@ impl FromStr for Shape {
             _ => None,
         };
         let possible = shape.filter(|shape| shape.is_possible());
-        possible.ok_or_else(|| {
-            "not a shape: use rows, columns and depth, such as 5000x3000x7000".to_owned()
-        })
+        possible
+            .ok_or_else(|| "expected rows, columns and depth, such as 5000x3000x7000".to_owned())
     }
 }
 

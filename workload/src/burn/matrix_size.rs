@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_gpu_gets_largest_side_without_slow_products() {
+    fn faster_gpu_gets_larger_matrix_side() {
         assert_eq!(choose_side_on_device(760e12, 5.0, &SIDES).0, 16384);
         assert_eq!(choose_side_on_device(60e12, 5.0, &SIDES).0, 8192);
         assert_eq!(choose_side_on_device(1e12, 5.0, &SIDES).0, 2048);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn no_fitting_side_creates_no_work() {
+    fn work_is_not_created_without_fitting_side() {
         assert!(
             choose_largest_side::<()>(&[], |_| panic!("nothing fits"))
                 .unwrap()

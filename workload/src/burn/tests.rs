@@ -69,7 +69,7 @@ fn burn_ends_on_time_after_comparing_products() {
 }
 
 #[test]
-fn cpu_burns_in_fp64_on_request() {
+fn burn_on_cpu_uses_fp64_on_request() {
     let usual = make_small_request(50);
     let (outcome, _) = run_on_cpu(
         BurnRequest {
@@ -162,7 +162,7 @@ impl Burnable for ScriptedBurn {
 }
 
 #[test]
-fn short_burn_compares_piece_and_counts_wrong_words() {
+fn short_burn_compares_part_and_counts_wrong_words() {
     let none = AtomicBool::new(false);
     let burnt = |wrong: &[u64], ms| {
         let mut burnt = BurnResults {

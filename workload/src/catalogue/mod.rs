@@ -93,7 +93,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         "add",
         [
             "Adds two large arrays (STREAM add).",
-            "A third array adds half as much traffic, and half as much time.",
+            "A third array adds 50 % more traffic, and takes 50 % more time.",
         ],
         FLOAT_DTYPES,
         BOTH_BACKENDS,
@@ -157,8 +157,8 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         "h2d-pageable",
         [
             "Copies pageable host memory to the device.",
-            "Pageable memory is copied through pinned buffers: with all CPU threads nearly at the \
-                 rate of the bus.",
+            "Pageable memory is copied through pinned buffers: with all CPU threads, nearly at the \
+             full rate of the bus.",
         ],
         &[],
         CUDA_ONLY,
@@ -330,7 +330,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         "square",
         [
             "Squares each of a million elements.",
-            "The computation takes microseconds: the location of the data decides.",
+            "The computation takes microseconds: the location of the data determines the speed.",
         ],
         FLOAT_DTYPES,
         BOTH_BACKENDS,
@@ -418,7 +418,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         "selu",
         [
             "Computes SELU of a million elements in one kernel.",
-            "Kernel fusion, as by a compiler: each element is read and written once.",
+            "Kernel fusion, as a compiler does it: each element is read and written once.",
         ],
         FP32,
         BOTH_BACKENDS,

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn energy_needs_enough_time() {
+    fn energy_requires_long_enough_span() {
         let counted = |at_ms, joules| {
             let mut sample = make_sample(at_ms);
             sample.power.energy_joules_total = Reading::Now(joules);

@@ -67,7 +67,7 @@ impl JobContext<'_> {
             Frameworks::find(python, self.interrupted).map_err(|error| match error {
                 FrameworkError::Interrupted => JobFailure::new(error, exit_code::INTERRUPTED),
                 error => JobFailure::usage_error(format!(
-                    "cannot list the frameworks of {}: {error}: choose a Python interpreter with \
+                    "cannot list the frameworks of {}: {error}; choose a Python interpreter with \
                      --python",
                     python.display()
                 )),
@@ -171,7 +171,7 @@ fn read_job(argument: &str) -> Result<Job, JobFailure> {
 fn bind_to_parent(parent: Option<u32>) -> Result<(), JobFailure> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| {
         JobFailure::general_error(format!(
-            "cannot arrange to end with the parent process: {error}"
+            "cannot make this process end with its parent process: {error}"
         ))
     })?;
     let is_gone = |parent: &u32| {

@@ -40,7 +40,7 @@ pub(super) fn run_oom(
         _ => None,
     };
     let program = env::current_exe().map_err(|error| {
-        JobFailure::general_error(format!("cannot find gpumon's own program: {error}"))
+        JobFailure::general_error(format!("cannot find the gpumon executable: {error}"))
     })?;
     let setting = DemoSettings {
         cap_bytes,

@@ -205,9 +205,9 @@ fn check_other_users(
         "may be"
     };
     Err(JobFailure::refusal(format!(
-        "GPU {} {verb} in use by others: {others}; wait for a free one (`gpumon wait`), choose \
-         another with --device, or, if the command has --share, run at the same time with at most \
-         a quarter of the free memory",
+        "GPU {} {verb} in use by others: {others}; wait for a free GPU (`gpumon wait`), choose \
+         another GPU with --device, or, if the command supports --share, share the GPU and use at \
+         most a quarter of its free memory",
         device.index
     )))
 }
@@ -218,8 +218,8 @@ fn lock_folder() -> Result<PathBuf, JobFailure> {
         .map(PathBuf::from);
     let why = || {
         format!(
-            "no folder for locks: neither {} can be written to by all users; specify one in \
-             {FOLDER_VARIABLE}",
+            "no folder for lock files: neither {} can be written to by all users; set \
+             {FOLDER_VARIABLE} to a folder that all users can write to",
             LOCK_FOLDERS.join(" nor ")
         )
     };
@@ -234,7 +234,8 @@ fn lock_device(folder: &Path, device: &Device) -> Result<File, JobFailure> {
     let cannot = |error: std::io::Error| {
         let path = path.display();
         JobFailure::general_error(format!(
-            "cannot lock {path}: remove it, or specify another folder in {FOLDER_VARIABLE}: {error}"
+            "cannot lock {path}: remove the file, or set {FOLDER_VARIABLE} to another folder: \
+             {error}"
         ))
     };
     match lock_file::try_lock(&path).map_err(cannot)? {
@@ -248,8 +249,8 @@ fn lock_device(folder: &Path, device: &Device) -> Result<File, JobFailure> {
                 .parse::<u32>()
                 .map_or("another process".to_owned(), |pid| format!("process {pid}"));
             Err(JobFailure::refusal(format!(
-                "{owner} already runs a workload on GPU {}: wait for its end, or choose another \
-                 with --device",
+                "{owner} already runs a workload on GPU {}: wait until it ends, or choose another \
+                 GPU with --device",
                 device.index
             )))
         }
@@ -270,8 +271,8 @@ fn choose_devices(
         return Ok(vec![device.clone()]);
     }
     let there_are = match &devices[..] {
-        [_] => "there is only 0".to_owned(),
-        devices => format!("there are 0 to {}", devices.len() - 1),
+        [_] => "there is only GPU 0".to_owned(),
+        devices => format!("there are GPUs 0 to {}", devices.len() - 1),
     };
     let other_name = find_gpu(name, driver)?;
     let is_it = |device: &&Device| {

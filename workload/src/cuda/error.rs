@@ -24,7 +24,9 @@ impl CudaError {
 
     /// Returns the error for a function that an older driver does not have.
     pub(super) fn from_old_driver(doing: &'static str, needs: &str) -> Self {
-        let text = format!("this needs a driver for CUDA {needs} or newer: update NVIDIA's driver");
+        let text = format!(
+            "this function needs a driver for CUDA {needs} or newer: update NVIDIA's driver"
+        );
         Self {
             doing: doing.into(),
             code: Self::NOT_SUPPORTED,
@@ -66,9 +68,9 @@ pub enum DriverUnavailable {
     },
     /// The library is the stub of a CUDA toolkit, which is only meant for linking.
     #[error(
-        "{path} is the stub of CUDA's toolkit, which is only for linking, and not the driver: \
-         remove the folder `stubs` from LD_LIBRARY_PATH, or set GPUMON_LIBCUDA to the driver's \
-         libcuda.so.1"
+        "{path} is a stub library of the CUDA toolkit, which is only for linking, and not the \
+         driver: remove the folder `stubs` from LD_LIBRARY_PATH, or set GPUMON_LIBCUDA to the \
+         driver's libcuda.so.1"
     )]
     Stub { path: String },
     /// The library lacks functions that the driver has.
@@ -103,7 +105,9 @@ pub enum DriverUnavailable {
     )]
     Mismatch,
     /// Any other error while initializing the driver.
-    #[error("the CUDA driver does not start: {name} ({text}); see `gpumon doctor`")]
+    #[error(
+        "the CUDA driver does not start: {name} ({text}); run `gpumon doctor` to find the cause"
+    )]
     NotStarted {
         /// The name of the error, such as `CUDA_ERROR_SYSTEM_NOT_READY`.
         name: String,

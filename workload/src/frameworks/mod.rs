@@ -93,7 +93,7 @@ impl<'a> Frameworks<'a> {
             let packages = packages.join(", ");
             format!(
                 "{python} has no framework for comparison: install one of {packages}, or choose \
-                 another Python with --python"
+                 another Python interpreter with --python"
             )
         } else {
             format!("Frameworks of {python}: {}", found.join(", "))
@@ -392,7 +392,7 @@ mod tests {
             let [first, second] = run_script(script, Duration::from_secs(1), false);
             assert_eq!(
                 first[0].error.as_deref(),
-                Some("no answer after 1 s"),
+                Some("no response after 1 s"),
                 "{script}: {first:?}"
             );
             assert_eq!(second, [], "{script}");
@@ -429,7 +429,7 @@ mod tests {
                 .error
                 .as_ref()
                 .unwrap()
-                .starts_with("its response cannot be parsed"),
+                .starts_with("the response cannot be parsed"),
             "{first:?}"
         );
     }

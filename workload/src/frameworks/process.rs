@@ -31,16 +31,16 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// The reason why there is no response from a framework.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameworkError {
-    #[error("it could not be started: {0}")]
+    #[error("the process could not be started: {0}")]
     Start(io::Error),
     /// The error message that the framework returned.
     #[error("{0}")]
     Told(String),
     #[error("the process ended: {0}")]
     Ended(String),
-    #[error("no answer after {} s", .0.as_secs())]
+    #[error("no response after {} s", .0.as_secs())]
     Hung(Duration),
-    #[error("its response cannot be parsed: {0}")]
+    #[error("the response cannot be parsed: {0}")]
     Unclear(#[from] serde_json::Error),
     #[error(transparent)]
     LineTooLong(#[from] LineTooLong),

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_without_information_has_one_thread() {
+    fn machine_without_cpu_information_reports_one_thread() {
         let cpu = Cpu::read_from(Path::new("/nowhere"));
         assert_eq!((cpu.threads, cpu.cores, cpu.last_cache_bytes()), (1, 1, 0));
     }

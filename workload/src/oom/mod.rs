@@ -106,7 +106,10 @@ fn open_device<'a>(
 fn show_scenario(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
     context.report_phase(Phase::Preparing);
     if context.device.is_model() {
-        context.report_step("This is a model of GPU memory with the same rules. No GPU is used.");
+        context.report_step(
+            "This scenario runs on a model of GPU memory that follows the same rules as a GPU. No \
+             GPU is used.",
+        );
     }
     context.device.release_driver_memory();
     let before = context.free_memory()?;

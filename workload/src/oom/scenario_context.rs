@@ -192,7 +192,7 @@ impl<'a> ScenarioContext<'a> {
             Ok(held) => {
                 drop(held);
                 Err(DemoError::NotShown(format!(
-                    "{} were allocated on a device that has less",
+                    "{} were allocated on a device that has less memory",
                     format_gib(bytes)
                 )))
             }
@@ -286,7 +286,7 @@ impl<'a> ScenarioContext<'a> {
         let [before, after] = [before_bytes, after_bytes].map(format_gib);
         let figures = format!("{before} free before, {after} after");
         Ok(match after_bytes {
-            same if same == before_bytes => format!("Verified: {figures}, equal to the byte."),
+            same if same == before_bytes => format!("Verified: {figures}, identical to the byte."),
             more if more > before_bytes => {
                 format!("{figures}: other programs freed memory in the meantime.")
             }

@@ -48,7 +48,8 @@ impl MemoryResponse {
         let free_bytes = memory.free_bytes;
         if is_to_fit && bytes > budget.usable_bytes() {
             let refusal = Some(
-                "the request would have left too little memory for others, and was not made"
+                "the request was not sent to the driver, because it would have left too little \
+                 memory for others"
                     .to_owned(),
             );
             return Self {
@@ -142,7 +143,7 @@ impl SecondProcess for SecondChild {
         look: &mut dyn FnMut() -> Result<(), DemoError>,
     ) -> Result<MemoryResponse, DemoError> {
         let failed =
-            |error: &dyn std::fmt::Display| DemoError::Second(format!("does not answer: {error}"));
+            |error: &dyn std::fmt::Display| DemoError::Second(format!("does not respond: {error}"));
         let ask = serde_json::to_string(&MemoryRequest { bytes, is_to_fit })
             .map_err(|error| failed(&error))?;
         if let Some(asks) = &mut self.asks {
@@ -156,7 +157,9 @@ impl SecondProcess for SecondChild {
                 }
                 Err(TryRecvError::Empty) => look()?,
                 Err(TryRecvError::Disconnected) => {
-                    return Err(failed(&"it has ended; see its message above"));
+                    return Err(failed(
+                        &"the process has ended; see its error message above",
+                    ));
                 }
             }
         }

@@ -19,8 +19,9 @@ pub(crate) enum DemoError {
         reserve_bytes: u64,
     },
     #[error(
-        "another program allocated memory in the meantime: only {} were left of the {} that stay \
-         free for others, so all memory was freed again; try again when it has finished",
+        "another program allocated memory in the meantime: only {} remained of the {} that must \
+         stay free for others, so the demo freed all its memory; try again when the other program \
+         has ended",
         format_gib(*.free_bytes), format_gib(*.reserve_bytes)
     )]
     BackedOff { free_bytes: u64, reserve_bytes: u64 },

@@ -65,7 +65,7 @@ fn scenarios_are_explained_and_release_memory() {
             scenario.fixes.len()
         );
         assert!(
-            find_sentences(&said, Topic::Proof)[0].ends_with("equal to the byte."),
+            find_sentences(&said, Topic::Proof)[0].ends_with("identical to the byte."),
             "{said:?}"
         );
         let levels = memory_levels(&said);
@@ -85,7 +85,7 @@ fn scenarios_show_their_effect() {
     for (id, words, most_gib) in [
         (
             "huge",
-            &["Needed 9.0 GiB, free 7.5 GiB, of 8.0 GiB"][..],
+            &["9.0 GiB needed, but only 7.5 GiB of 8.0 GiB free"][..],
             0.51,
         ),
         (
@@ -100,8 +100,8 @@ fn scenarios_show_their_effect() {
         (
             "fragment",
             &[
-                "1.8 GiB of the arena are free, 224 MiB at most",
-                "in a row",
+                "1.8 GiB of the arena are free, but at most 224 MiB are contiguous",
+                "mapped to contiguous addresses",
                 "0 MiB more",
             ],
             4.01,

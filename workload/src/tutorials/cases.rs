@@ -112,14 +112,14 @@ pub const CASES: &[Case] = &[
                   and loses nothing.",
         variants: &[
             Variant::new_shown_on_gpu("80 GB", programs::allocate_zeros),
-            Variant::new_shown_on_gpu("more than there is", programs::request_too_much),
+            Variant::new_shown_on_gpu("more memory than the GPU has", programs::request_too_much),
         ],
     },
     Case {
         id: "f",
         title: "cos(x)^2 + sin(x)^2 of ten million, fp64",
-        teaches: "The bus decides: with the copies, a GPU is about as fast as a CPU; without \
-                  them, it is much faster.",
+        teaches: "The bus determines the speed: with the copies, a GPU is about as fast as a CPU; \
+                  without them, it is much faster.",
         variants: &[
             Variant::new_on_cpu(
                 "one thread",
@@ -174,7 +174,7 @@ pub const CASES: &[Case] = &[
                 .with_framework("JAX", 9204.0),
             Variant::new_on_cuda("tf32, as JAX computes fp32", "matmul", Tf32, 3000, 96)
                 .with_framework("JAX", 357.0),
-            Variant::new_on_cuda("fp32 in full", "matmul", Fp32, 3000, 96),
+            Variant::new_on_cuda("fp32, full precision", "matmul", Fp32, 3000, 96),
             Variant::new_on_cpu("product", "matmul", Fp32, 3000, 96),
         ],
     },
@@ -192,7 +192,7 @@ pub const CASES: &[Case] = &[
             )
             .with_framework("JAX", 290.0),
             Variant::new_on_cuda(
-                "those in one graph",
+                "the same kernels in one graph",
                 "selu-graph",
                 Fp32,
                 MILLION,
@@ -233,15 +233,15 @@ pub const CASES: &[Case] = &[
                   failing or being slow without notice.",
         variants: &[
             Variant::new_shown_on_gpu("list", programs::list_devices),
-            Variant::new_on_cuda("on the one chosen", "vector-add", Fp32, 1000, 1000),
-            Variant::new_shown_on_gpu("one that is not there", programs::fall_back_to_cpu),
+            Variant::new_on_cuda("on the chosen GPU", "vector-add", Fp32, 1000, 1000),
+            Variant::new_shown_on_gpu("a GPU that does not exist", programs::fall_back_to_cpu),
         ],
     },
     Case {
         id: "k2",
         title: "Copying an array to another GPU",
-        teaches: "A copy to where the data already is costs nothing; one to another GPU costs the \
-                  link between them.",
+        teaches: "A copy to the GPU that already has the data costs nothing; a copy to another GPU \
+                  takes the time of the link between them.",
         variants: &[
             Variant::new_on_cuda("to another GPU", "peer", Bytes, 1 << 30, 80_056),
             Variant::new_on_cuda("both ways at once", "peer-both", Bytes, 1 << 30, 80_056),
@@ -264,7 +264,7 @@ pub const CASES: &[Case] = &[
     Case {
         id: "k4",
         title: "1000 products of 100x100, and a log of their traces",
-        teaches: "Looking at each result costs more than computing it: keep the log on the device \
+        teaches: "Reading each result costs more than computing it: keep the log on the device \
                   that does the work.",
         variants: &[
             Variant::new_on_cuda("each trace to the host", "gram-one-by-one", Fp32, 1000, 7)
@@ -282,7 +282,7 @@ pub const CASES: &[Case] = &[
         title: "Products on two GPUs at once, or in sequence on one",
         teaches: "Independent work takes half of the time on two GPUs.",
         variants: &[Variant::new_shown_on_gpu(
-            "two GPUs against one",
+            "two GPUs compared with one",
             programs::run_on_two_gpus,
         )],
     },

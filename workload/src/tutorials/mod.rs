@@ -166,7 +166,7 @@ fn run_variant(
             outcome: Box::new(outcome),
         }),
         Err(RunError::TooFewGpus { needed, found, .. }) => Ok(VariantOutcome::Skipped {
-            reason: format!("it needs {needed} GPUs, but there is {found}"),
+            reason: format!("this variant needs {needed} GPUs (found: {found})"),
         }),
         Err(error) => Err(error),
     }

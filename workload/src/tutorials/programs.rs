@@ -36,7 +36,7 @@ pub(super) fn run_on_two_gpus(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Variant
     let own = gpu.device().index as usize;
     if devices.len() < 2 {
         return Ok(VariantOutcome::Skipped {
-            reason: "it needs 2 GPUs, but there is 1".to_owned(),
+            reason: "this variant needs 2 GPUs (found: 1)".to_owned(),
         });
     }
     let pair = [&devices[own], &devices[(own + 1) % devices.len()]];
@@ -194,7 +194,7 @@ pub(super) fn skip_unneeded_copy(gpu: &Gpu, _: &Cpu, _: bool) -> Result<VariantO
     let ok = is_there && gpu.copy_to_host::<u64>(&memory)? == words;
     Ok(VariantOutcome::Shown {
         ok,
-        text: format!("already on GPU {target}: nothing is copied, in {ns} ns"),
+        text: format!("already on GPU {target}: the call took {ns} ns and copied nothing"),
     })
 }
 
@@ -234,7 +234,7 @@ pub(super) fn allocate_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<VariantO
     let text = if ok {
         format!("{asked:.3} GB fit into {total:.1} GB: allocated, zeroed, read and freed")
     } else {
-        format!("{asked:.3} GB were zeroed, but not all of them are zero")
+        format!("{asked:.3} GB were zeroed, but not all bytes are zero")
     };
     Ok(VariantOutcome::Shown { ok, text })
 }

@@ -200,7 +200,7 @@ fn export_rules(file: &Path) -> Result {
 const ACCEPTED_TIMES: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(30 * 24),
-    "a time from 1 second to 30 days, such as 30m, 2h or 7d, or off",
+    "a time from 1 second to 30 days, such as 30m, 2h or 7d, or the word off",
 );
 
 /// The duration of a silence; `None` ends it.
@@ -312,7 +312,8 @@ fn format_status(status: &AlertStatus, now_ms: u64) -> String {
     }
     if status.rules.is_empty() && status.error.is_none() {
         text += if status.has_file {
-            "no alert rules: the server's alert file has none; add a [[rule]] and reload it\n"
+            "no alert rules: the server's alert file contains none; add a [[rule]] to the file, \
+             then reload the server\n"
         } else {
             "no alert rules; start the server with --alerts FILE\n"
         };
@@ -381,7 +382,7 @@ receiver  slack: webhook (slack); 2 sent, 0 failed, 1 waiting
                 },
                 0
             )
-            .contains("alert file has none")
+            .contains("alert file contains none")
         );
     }
 }

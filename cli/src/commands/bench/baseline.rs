@@ -199,7 +199,8 @@ impl Store {
 
 fn make_file_error(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!(
-        "cannot {what} {}: {error}: name another directory with --data-dir, or move the file away",
+        "cannot {what} {}: {error}: choose another directory with --data-dir, or move the file \
+         away",
         path.display()
     )
 }
@@ -219,7 +220,7 @@ fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'
             .as_ref()
             .is_some_and(|time| time.median_us < MIN_TIME_US) =>
         {
-            Some("not much longer than a kernel launch")
+            Some("too short compared with a kernel launch")
         }
         _ if load.is_some_and(|load| load.others.has_listed_processes()) => {
             Some("other processes used the GPU")

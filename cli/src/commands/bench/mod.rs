@@ -127,7 +127,7 @@ Examples:
   gpumon bench --json > before.json; gpumon bench --compare before.json --fail-below 0.95
       Find regressions, for example after a driver update.
   gpumon bench --save-baseline --device all
-      Store how fast each GPU is, when it is new.
+      Store the speed of each GPU while the GPU is new.
   gpumon bench --baseline --device all --fail-below 0.9
       Find a GPU that has become slower since, or is slower than its siblings.
 
@@ -215,8 +215,8 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
     ran.and(stored)?;
     if results.lacks_comparison() {
         print_message(
-            "--fail-below has nothing to compare with: no result has an earlier result or a \
-             theoretical peak",
+            "--fail-below was not applied: no workload has an earlier result or a theoretical peak \
+             for comparison",
         );
     }
     if results.is_below_threshold() {
@@ -256,7 +256,8 @@ const MAX_AMOUNT: f64 = 9e15;
 
 fn parse_amount(text: &str) -> Result<Amount, String> {
     let expected = || {
-        "not a size: give 1 or more elements, such as 4096, 1e7 or 64Mi, or bytes, such as 256MiB"
+        "expected a number of elements, such as 4096, 1e7 or 64Mi, or a size in bytes, such as \
+         256MiB"
             .to_owned()
     };
     let mut typed = units::Amount::parse(text).ok_or_else(expected)?;

@@ -223,9 +223,9 @@ fn print_mistakes(report: &Report) -> Result {
 const EXAMPLE_HEAD: &str = "\
 # Settings of gpumon: /etc/gpumon/config.toml for every user, ~/.config/gpumon/config.toml for one.
 #
-# Each line that is commented out shows the default, or the kind of value where there is none. \
-Environment variables and
-# options go before what stands here. Check with
+# Each line that is commented out shows the default, or the type of the value if there is no \
+default. Environment variables and
+# options override this file. Check with
 #
 #     gpumon config check
 #     gpumon config show

@@ -27,7 +27,7 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
         .filter(|name| is_nvidia_device_file(name))
         .collect();
     if files.is_empty() {
-        let text = "there is no /dev/nvidia*";
+        let text = "/dev contains no NVIDIA device files";
         return vec![Finding::new_note("device files", text).with_cure(
             match machine.surroundings() {
                 Surroundings::Machine => {
@@ -42,18 +42,18 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
     if closed.is_empty() {
         findings.push(Finding::new_ok(
             "device files",
-            format!("this user may open {}", files.join(", ")),
+            format!("this user can open {}", files.join(", ")),
         ));
     }
     for file in closed {
         let text = match file.obstacle {
             Obstacle::Mode => format!(
-                "this user may not open {}{}",
+                "this user has no permission to open {}{}",
                 file.path,
                 describe_file_mode(machine, &file.path)
             ),
             Obstacle::Cgroup => format!(
-                "the device cgroup of this process does not allow {}",
+                "the device cgroup of this process does not allow access to {}",
                 file.path
             ),
         };
@@ -169,7 +169,7 @@ fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
 pub(super) fn describe_access_fix(machine: &Machine, obstacle: Obstacle) -> String {
     let surroundings = machine.surroundings();
     match obstacle {
-        Obstacle::Mode => "add the user to the file's group, or change its mode".to_owned(),
+        Obstacle::Mode => "add the user to the file's group, or change the file's mode".to_owned(),
         Obstacle::Cgroup if machine.is_slurm_job() => {
             "request the GPU for the job (`--gpus`): with ConstrainDevices, Slurm lets a job open \
              only its own GPUs"
@@ -178,8 +178,8 @@ pub(super) fn describe_access_fix(machine: &Machine, obstacle: Obstacle) -> Stri
         Obstacle::Cgroup if surroundings.container_name().is_some() => {
             surroundings.driver_cure().to_owned()
         }
-        Obstacle::Cgroup => "allow the file in the systemd unit of this process, for example \
-             `DeviceAllow=/dev/nvidia0 rw` and the same for /dev/nvidiactl"
+        Obstacle::Cgroup => "allow the file in the systemd unit of this process, for example with \
+                             `DeviceAllow=/dev/nvidia0 rw` and `DeviceAllow=/dev/nvidiactl rw`"
             .to_owned(),
     }
 }
@@ -206,7 +206,7 @@ fn check_wsl_device(machine: &Machine) -> Finding {
             "/dev/dxg, the device of the Windows driver, is present",
         );
     }
-    let cure = "update the NVIDIA driver of Windows, and WSL (`wsl --update`)";
+    let cure = "update the NVIDIA driver for Windows, and WSL (`wsl --update`)";
     Finding::new_problem(
         "device files",
         "there is no /dev/dxg, the device of the Windows driver",
@@ -272,7 +272,7 @@ mod tests {
         let findings = check_device_files(&Machine::with_root(root.path()));
         assert_eq!(
             findings[0].text,
-            "this user may open nvidia0, nvidia12, nvidiactl"
+            "this user can open nvidia0, nvidia12, nvidiactl"
         );
         assert_eq!(
             list_verdicts(root.path()),

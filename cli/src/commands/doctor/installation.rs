@@ -43,7 +43,7 @@ pub(super) fn check_installation(machine: &Machine, driver: &DriverState) -> Vec
     let others = others.flat_map(|own| {
         let vendor = own.vendor.name();
         let tested = format!(
-            "gpumon was tested with recorded data of {vendor}'s GPUs, but not yet on real hardware"
+            "gpumon was tested with recorded data from {vendor} GPUs, but not yet on real hardware"
         );
         let send = "if a value is wrong, report it with an archive of `gpumon doctor --bundle`";
         [
@@ -209,12 +209,11 @@ fn find_unrelated_package(machine: &Machine, program: &Path) -> Option<Finding> 
                 .map(|version| (folder, version))
         })?;
     let text = format!(
-        "the Python package gpumon {version} in {folder} is a different project, whose files have \
-         the same names as those of this one"
+        "the Python package gpumon {version} in {folder} belongs to a different project, whose \
+         files have the same names as the files of this gpumon"
     );
-    let cure = "run `pip uninstall gpumon jupyterlab-gpumon`, then install the wheel of this \
-                program again, with \
-                `pip install jupyterlab_gpumon-*.whl`";
+    let cure = "run `pip uninstall gpumon jupyterlab-gpumon`, then reinstall this gpumon with `pip \
+                install jupyterlab_gpumon-*.whl`";
     Some(Finding::new_warning("package", text, cure))
 }
 
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn version_mismatch_is_warning() {
+    fn version_mismatch_causes_warning() {
         assert_eq!(parse_version(VERSION_FILE_TEXT), Some("580.159.04"));
         let compare = |kernel, library| compare_versions(kernel, library, Surroundings::Docker);
         assert_eq!(
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn unrelated_package_in_same_environment_is_warning() {
+    fn unrelated_package_in_same_environment_causes_warning() {
         let finding =
             check_environment_with_package("lib/python3.11/site-packages/gpumon-0.0.11.dist-info")
                 .unwrap();

@@ -68,12 +68,12 @@ fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
         paths.join(", ")
     };
     let note = |text: String, cure: String| {
-        let text = format!("{text}; compute programs need it, gpumon does not");
+        let text = format!("{text}; compute programs need these device files, gpumon does not");
         Some(Finding::new_note("device files", text).with_cure(cure))
     };
     if let Some((node, obstacle)) = closed.first() {
         let paths = list(closed.iter().map(|(node, _)| *node).collect());
-        let text = format!("this user may not open {paths}");
+        let text = format!("this user has no permission to open {paths}");
         return note(text, describe_access_fix(machine, *obstacle, node.vendor));
     }
     let missing: Vec<_> = nodes.iter().filter(is_missing).collect();
@@ -87,7 +87,7 @@ fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
     }
     let all = list(nodes.iter().collect());
     (!nodes.is_empty())
-        .then(|| Finding::new_ok("device files", format!("this user may open {all}")))
+        .then(|| Finding::new_ok("device files", format!("this user can open {all}")))
 }
 
 /// Returns advice on how programs get access to a vendor's GPUs.
@@ -108,8 +108,8 @@ fn describe_access_fix(machine: &Machine, obstacle: Obstacle, vendor: Vendor) ->
             "request the GPU for the job (`--gpus`)".to_owned()
         }
         Obstacle::Cgroup => {
-            "allow it in the systemd unit of this process, for example `DeviceAllow=char-drm rw` \
-             and `DeviceAllow=char-kfd rw`"
+            "allow these devices in the systemd unit of this process, for example with \
+             `DeviceAllow=char-drm rw` and `DeviceAllow=char-kfd rw`"
                 .to_owned()
         }
     }
@@ -128,10 +128,11 @@ fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Op
     let mounts = machine.read_text("/proc/self/mountinfo");
     if mounts.is_some_and(|text| hides_processes(&text)) {
         let text = format!(
-            "/proc is mounted with hidepid: processes of other users on GPUs of {names} are not \
-             listed"
+            "/proc is mounted with hidepid: processes of other users on {names} GPUs are not listed"
         );
-        let cure = format!("{root}, or add its user to the group in the mount option `gid`");
+        let cure = format!(
+            "{root}, or add the user of gpumon to the group that the mount option `gid` specifies"
+        );
         return Some(Finding::new_note("processes", text).with_cure(cure));
     }
     let hidden = count_unreadable_processes(&machine.roots().proc);
@@ -142,8 +143,7 @@ fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Op
             ""
         };
         let text = format!(
-            "{hidden} processes belong to other users: their use of GPUs of {names} is \
-             unknown{except}"
+            "{hidden} processes belong to other users: their use of {names} GPUs is unknown{except}"
         );
         Finding::new_note("processes", text).with_cure(root)
     })
@@ -214,7 +214,7 @@ mod tests {
         if !geteuid().is_root() {
             let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
             assert!(
-                finding.text.contains("may not open /dev/kfd"),
+                finding.text.contains("has no permission to open /dev/kfd"),
                 "{finding:?}"
             );
             assert!(finding.cure.unwrap().contains("render,video"));
@@ -247,7 +247,7 @@ mod tests {
         );
         let finding = check_processes(&machine, &nodes, false).unwrap();
         assert!(finding.text.contains("hidepid") && finding.verdict == Verdict::Note);
-        assert!(finding.text.contains("GPUs of AMD are"), "{finding:?}");
+        assert!(finding.text.contains("on AMD GPUs are"), "{finding:?}");
         assert_eq!(check_processes(&machine, &nodes, true), None);
         assert_eq!(check_processes(&machine, &[], false), None);
     }

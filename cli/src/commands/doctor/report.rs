@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn report_lines_fit_and_show_verdicts() {
+    fn report_lines_fit_width_and_show_verdicts() {
         let findings = vec![
             Finding::new_ok("driver", "580.1"),
             Finding::new_problem(

@@ -61,13 +61,13 @@ fn parse_response(answer: io::Result<local::LocalResponse>) -> Result<Value, Str
         Ok(answer) if answer.status == 200 => {
             serde_json::from_str(&answer.body).map_err(|error| describe_parse_error(&error))
         }
-        Ok(answer) => Err(format!("it responds with status {}", answer.status)),
-        Err(error) => Err(format!("it does not respond: {error}")),
+        Ok(answer) => Err(format!("the server responds with status {}", answer.status)),
+        Err(error) => Err(format!("the server does not respond: {error}")),
     }
 }
 
 fn describe_parse_error(error: &serde_json::Error) -> String {
-    format!("its response is not readable: {error}")
+    format!("the server's response cannot be parsed: {error}")
 }
 
 pub(super) fn check_server(response: &Result<ServerResponse, NoServerError>) -> Finding {
@@ -100,7 +100,7 @@ pub(super) fn check_history(response: &Result<ServerResponse, NoServerError>) ->
         Some(problem) => Finding::new_warning(
             check,
             problem,
-            "then wait a minute: the server retries automatically",
+            "after you have fixed the problem, wait a minute: the server retries automatically",
         ),
         None if storage.on_disk => Finding::new_ok(check, format!("on disk, for {days} days")),
         None => Finding::new_note(
@@ -139,11 +139,9 @@ fn assess_server(at: &str, version: &str, collector: &CollectorStatus) -> Findin
             format!("{version} at {at}: {message}"),
             "the server retries automatically; see its log",
         ),
-        CollectorState::Unavailable => Finding::new_warning(
-            check,
-            format!("{version} at {at} has nothing to read"),
-            message,
-        ),
+        CollectorState::Unavailable => {
+            Finding::new_warning(check, format!("{version} at {at} has no readings"), message)
+        }
     }
 }
 
@@ -293,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_without_gpu_is_warning_unless_paused() {
+    fn server_without_gpu_causes_warning_unless_paused() {
         let verdict = |state| {
             let message = Some("why".to_owned());
             assess_server(
@@ -350,7 +348,7 @@ mod tests {
             }))
         };
         assert_eq!(answered(200, "[1]"), Ok([1].into()));
-        assert!(answered(200, "{").unwrap_err().contains("not readable"));
+        assert!(answered(200, "{").unwrap_err().contains("cannot be parsed"));
         assert!(answered(403, "{}").unwrap_err().contains("status 403"));
         assert!(
             parse_response(Err(io::ErrorKind::TimedOut.into()))

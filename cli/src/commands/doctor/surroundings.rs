@@ -104,26 +104,25 @@ pub(super) fn check_kernel_log(machine: &Machine, uses_nvidia: bool) -> Finding 
 fn find_log_cure(surroundings: Surroundings, error: &io::Error, is_root: bool) -> &'static str {
     match surroundings {
         Surroundings::Docker => {
-            "pass the device to the container, and read it as root: \
-             `docker run --device /dev/kmsg --cap-add SYSLOG --user 0`"
+            "pass /dev/kmsg to the container, and run the container as root: `docker run --device \
+             /dev/kmsg --cap-add SYSLOG --user 0`"
         }
         Surroundings::Podman => {
-            "pass the device to the container, and read it as root: \
-             `podman run --device /dev/kmsg --cap-add SYSLOG --user 0`, \
-             started by root"
+            "as root, start the container with /dev/kmsg: `podman run --device /dev/kmsg --cap-add \
+             SYSLOG --user 0`"
         }
         Surroundings::Kubernetes => {
             "mount /dev/kmsg of the node into the pod (hostPath), and run its container as root \
              and privileged"
         }
-        Surroundings::Lxc => "pass the device to the container, which must be privileged",
+        Surroundings::Lxc => "pass /dev/kmsg to the container, which must be privileged",
         Surroundings::Apptainer | Surroundings::Enroot => {
             "mount /dev/kmsg of the host into the container, and set kernel.dmesg_restrict to 0 on \
              the host"
         }
         Surroundings::Wsl => "the Windows driver writes no Xids to the kernel log",
         Surroundings::Machine if error.kind() == ErrorKind::NotFound => {
-            "create it (`mknod /dev/kmsg c 1 11`), or pass it to the container"
+            "create /dev/kmsg (`mknod /dev/kmsg c 1 11`), or pass it to the container"
         }
         Surroundings::Machine if is_root => "give gpumon CAP_SYSLOG, which root lacks here",
         Surroundings::Machine => {

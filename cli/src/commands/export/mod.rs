@@ -173,7 +173,8 @@ fn export_history(
     let asked = select_metrics(columns);
     if asked.is_empty() {
         return Err(usage!(
-            "history contains only readings: name one, such as power.draw_watts"
+            "history contains only readings: select at least one with --metrics, such as \
+             power.draw_watts"
         ));
     }
     let ids: Vec<&str> = asked.iter().map(|metric| &*metric.id).collect();
@@ -195,14 +196,14 @@ fn export_history(
     if rows.has_range.is_none() && rows.knows_time {
         let names = ids.join(", ");
         return Err(anyhow!(
-            "no device on this machine reported {names} in that time: name other readings; \
-             `gpumon export --metrics help` lists them"
+            "no device on this machine reported {names} in the requested time: choose other \
+             readings, which `gpumon export --metrics help` lists"
         )
         .into());
     }
     if rows.has_range.is_none() {
         return Err(anyhow!(
-            "no history is recorded for that time; {}",
+            "no history is recorded for the requested time; {}",
             past.describe_fix()
         )
         .into());

@@ -269,8 +269,7 @@ impl TargetsArgs {
             targets.extend(nodes.map_err(|error| usage!("{}: {error}", file.display()))?);
         } else if targets.is_empty() {
             return Err(usage!(
-                "no hosts were given: name them with --hosts LIST, --hosts-file FILE or \
-                 --slurm-nodes FILE"
+                "no hosts were given: use --hosts LIST, --hosts-file FILE or --slurm-nodes FILE"
             ));
         }
         let mut seen = std::collections::BTreeSet::new();

@@ -109,7 +109,7 @@ fn choose_job(
             .collect();
         names.truncate(MAX_NAMED);
         return Err(format!(
-            "'{id}' matches several jobs: name one of {}",
+            "'{id}' matches several jobs: use one of {}",
             names.join(", ")
         ));
     }
@@ -499,10 +499,10 @@ mod tests {
     }
 
     #[test]
-    fn unknown_or_ambiguous_job_error_lists_jobs() {
+    fn error_for_unknown_or_ambiguous_job_lists_jobs() {
         let several = choose_by_id("train-0").unwrap_err();
         assert!(
-            several.starts_with("'train-0' matches several jobs: name one of")
+            several.starts_with("'train-0' matches several jobs: use one of")
                 && several.contains("cccc-dddd"),
             "{several}"
         );

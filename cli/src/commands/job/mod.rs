@@ -154,7 +154,10 @@ fn format_report(
             text += &columns.format_remark(
                 0,
                 DIM,
-                &format!("{}: {more} more conditions, in --json", format_name(device)),
+                &format!(
+                    "{}: {more} more conditions, shown with --json",
+                    format_name(device)
+                ),
             );
         }
     }
@@ -169,7 +172,10 @@ fn format_report(
         text += &columns.format_remark(
             0,
             DIM,
-            &format!("History covers {share:.0} % of this time; the figures cover only that part."),
+            &format!(
+                "History covers {share:.0} % of the time in which the job held GPUs; the figures \
+                 apply only to that part."
+            ),
         );
     }
     if !job.others.is_empty() {
@@ -326,7 +332,7 @@ fn advise_on_unused(unused: &[&MeasuredDevice], used: usize) -> Option<String> {
     );
     Some(match used {
         0 => format!(
-            "{names} {were} never used: check that the program finds a GPU, or request none."
+            "{names} {were} never used: check that the program finds a GPU, or request no GPU."
         ),
         1 => format!("{names} {were} never used: request one GPU."),
         used => format!("{names} {were} never used: request {used} GPUs."),

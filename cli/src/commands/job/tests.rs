@@ -54,7 +54,7 @@ fn each_inefficiency_has_advice() {
         ),
         (
             vec![make_device(0, 100.0, nothing)],
-            "GPU 0 was never used: check that the program finds a GPU, or request none.",
+            "GPU 0 was never used: check that the program finds a GPU, or request no GPU.",
         ),
         (
             vec![make_device(0, 62.0, with(0, 30.0))],

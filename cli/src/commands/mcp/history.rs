@@ -76,8 +76,8 @@ impl Tool for History {
             .collect();
         format!(
             "Readings of GPUs, MIG devices and the host over a span of time: mean, minimum, \
-             maximum and points. Use it for past readings, for trends, and to compare times. Needs \
-             a running gpumon server. Most used fields: {usual}; others: {}, \
+             maximum and points. Use it for past readings, for trends, and to compare periods. \
+             Needs a running gpumon server. Most used fields: {usual}; others: {}, \
              host.cpu.busy_percent, host.memory.used_bytes. Fields of MIG devices begin with \
              `mig.`. For an unknown ID, the error lists similar ones.",
             others.join(", ")
@@ -101,8 +101,8 @@ impl Tool for History {
         }
         if answer.gpus.is_empty() && answer.mig_devices.is_empty() && answer.host.is_empty() {
             return Err(anyhow!(
-                "no values of {} are recorded for that time: name other fields, or a later time; \
-                 {}",
+                "no values of {} are recorded for the requested time: choose other fields or a \
+                 later time; {}",
                 fields.join(", "),
                 past.describe_fix()
             )
@@ -139,7 +139,8 @@ fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
     if let Some(index) = gpus.iter().find(|index| !known.contains(index)) {
         let known: Vec<_> = known.iter().map(ToString::to_string).collect();
         return Err(anyhow!(
-            "GPU {index} reported none of these fields in that time; GPUs that reported any: {}",
+            "GPU {index} reported none of the requested fields in the requested time; GPUs that \
+             reported at least one of them: {}",
             known.join(", ")
         )
         .into());
@@ -179,7 +180,7 @@ fn fetch_history(
 fn check_fields(fields: &[String]) -> Result {
     if fields.is_empty() || fields.len() > MAX_FIELDS {
         return Err(anyhow!(
-            "fields: give 1 to {MAX_FIELDS} ids, such as {}",
+            "fields: give 1 to {MAX_FIELDS} field IDs, such as {}",
             OVERVIEW[0]
         )
         .into());
@@ -261,9 +262,9 @@ impl Tool for UsageOf {
 
     fn description() -> String {
         "GPU time and energy of users, batch jobs, notebooks, pods, containers and services, with \
-         lower and upper bounds of the energy. For a named job, `job` reports how well it used its \
-         GPUs, with advice. Use it to find out who uses the most, or what something cost; for the \
-         cost of a run, give its start and end. Needs a running gpumon server."
+         lower and upper bounds of the energy. If a job is selected, `job` reports how well the \
+         job used its GPUs, with advice. Use it to find out who uses the most GPU time or energy, \
+         or what a run cost; for a run, give its start and end. Needs a running gpumon server."
             .to_owned()
     }
 

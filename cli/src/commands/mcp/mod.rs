@@ -73,19 +73,19 @@ Examples:
   claude mcp add gpumon -- gpumon mcp
       Register it with Claude Code.
   gpumon --source sim:4 mcp
-      Answer about four simulated GPUs.
+      Answer questions about four simulated GPUs.
 
 Environment:
   GPUMON_CONTROL  default of --control
 
-Exit codes: 0 the assistant has ended, 1 it does not speak the protocol, 2 invalid argument";
+Exit codes: 0 the assistant disconnected, 1 the client does not speak the protocol, 2 invalid argument";
 
 pub(crate) fn run(source: &SourceArgs, args: &McpArgs) -> Result {
     source.source.check()?;
     if io::stdin().is_terminal() {
         print_message(
-            "waiting for an assistant on standard input: register this command with one, for \
-             example with `claude mcp add gpumon -- gpumon mcp`",
+            "waiting for an assistant on standard input: register this command with an assistant, \
+             for example with `claude mcp add gpumon -- gpumon mcp`",
         );
     }
     let handler = Handler::new(Sources::new(source.clone(), args.past.clone()));
@@ -105,7 +105,7 @@ async fn serve(handler: Handler) -> Result {
             service
                 .waiting()
                 .await
-                .context("cannot continue to answer the assistant")?;
+                .context("the connection to the assistant failed")?;
             Ok(())
         }
         // An assistant may start the command only to check that it exists, and then close the
@@ -199,7 +199,7 @@ fn describe_tool<T: Tool>() -> model::Tool {
 fn run_parsed_tool<T: Tool>(sources: &Sources, arguments: JsonObject) -> Result<Value> {
     let tool: T = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         anyhow!(
-            "wrong arguments: {error}; see the input schema of {}",
+            "invalid arguments: {error}; see the input schema of {}",
             T::NAME
         )
     })?;
@@ -207,7 +207,7 @@ fn run_parsed_tool<T: Tool>(sources: &Sources, arguments: JsonObject) -> Result<
     let mut answer = select_keys(api, T::KEYS);
     let object = answer
         .as_object_mut()
-        .context("the answer is not a JSON object")?;
+        .context("the response is not a JSON object")?;
     if let Value::Object(own) = own {
         object.extend(own);
     }
@@ -269,7 +269,7 @@ impl Handler {
         let late = || {
             let waited = ANSWER_TIMEOUT.as_secs();
             format!(
-                "{}: no answer within {waited} s: the driver or the server may hang; run `gpumon \
+                "{}: no response within {waited} s: the driver or the server may hang; run `gpumon \
                  doctor` to find out which",
                 tool.name
             )

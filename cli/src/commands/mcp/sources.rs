@@ -113,8 +113,8 @@ impl Sources {
         }
         Err(anyhow!(
             "history is available only from a server, but `gpumon mcp` was started to read the \
-             driver itself: start it without --source, --nvml-lib and --no-daemon, or with \
-             --control SOCKET of a server"
+             driver directly: start `gpumon mcp` without --source, --nvml-lib and --no-daemon, or \
+             use a server with --control SOCKET"
         )
         .into())
     }

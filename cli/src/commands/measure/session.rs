@@ -183,8 +183,8 @@ impl Session {
         } else {
             send_error(
                 id,
-                "the request contains no command: give begin, end, cost, forget, mark, snapshot, \
-                 stream or history",
+                "the request contains no command: valid commands are begin, end, cost, forget, \
+                 mark, snapshot, stream and history",
             );
         }
     }
@@ -215,7 +215,7 @@ impl Session {
             }
             if !process_exists(root) {
                 meter.add_missing_data(&format!(
-                    "no such process: {root}; name the PID of a running process"
+                    "there is no process {root}; use the PID of a running process"
                 ));
             }
         }
@@ -397,8 +397,8 @@ const MAX_QUOTED_BYTES: usize = 200;
 fn refuse_invalid_request(line: &[u8], error: &serde_json::Error) {
     let quoted = String::from_utf8_lossy(&line[..line.len().min(MAX_QUOTED_BYTES)]);
     let why = format!(
-        "the gpumon program cannot read this request: {error}: {quoted}; reinstall gpumon if the \
-         versions of its Python package and its program differ"
+        "the gpumon executable cannot parse this request: {error}: {quoted}; reinstall gpumon if \
+         the versions of its Python package and its executable differ"
     );
     match parse_id(line) {
         Ok(id) => send_error(id, &why),
@@ -421,7 +421,9 @@ fn request_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
             .and_then(|server| {
                 server
                     .send_request("GET", &format!("/api/v1/{}", history.request_target()))
-                    .map_err(|error| format!("the server does not answer: {error}; restart it"))
+                    .map_err(|error| {
+                        format!("the server does not respond: {error}; restart the server")
+                    })
             });
         let read = asked.and_then(|asked| match asked.status {
             200 => serde_json::from_str::<serde_json::Value>(&asked.body)
@@ -436,7 +438,7 @@ fn request_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
     if spawn("history", work).is_err() {
         send_error(
             id,
-            "no thread could be started to ask the server; end other programs",
+            "cannot start a thread for the request to the server; end other programs",
         );
     }
 }

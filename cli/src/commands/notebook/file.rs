@@ -60,7 +60,7 @@ impl Notebook {
         let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is not a notebook"));
         if file.get_ref().limit() == 0 {
             let why = anyhow!(
-                "{shown} is larger than {} MiB: clear its outputs",
+                "{shown} is larger than {} MiB: clear the outputs of the notebook",
                 MAX_BYTES >> 20
             );
             return Err(Failure::usage(why));
@@ -70,7 +70,7 @@ impl Notebook {
             (false, _) => Ok(notebook),
             (true, 0) => Err(anyhow!(
                 "{shown} contains no costs: 0 of {} code cells used a GPU in a run that gpumon \
-                 measured; run it in JupyterLab with gpumon, or with `papermill --engine \
+                 measured; run the notebook in JupyterLab with gpumon, or with `papermill --engine \
                  gpumon IN.ipynb OUT.ipynb`",
                 notebook.code_cells
             )
@@ -89,12 +89,15 @@ impl Notebook {
             text.consume(3);
         }
         let file: File = serde_json::from_reader(text).map_err(|error| {
-            anyhow!("{error}; name a file that Jupyter has saved, which is JSON with cells")
+            anyhow!(
+                "{error}; choose a notebook that was saved by Jupyter, which is a JSON file with \
+                 cells"
+            )
         })?;
         if file.nbformat < 4 {
             return Err(anyhow!(
-                "its format {} is older than 4: convert it with `jupyter nbconvert --to notebook \
-                 --inplace`",
+                "the notebook format {} is older than 4: convert the file with `jupyter nbconvert \
+                 --to notebook --inplace`",
                 file.nbformat
             ));
         }
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_of_previous_run_is_marked_earlier() {
+    fn cost_of_previous_run_is_marked_as_earlier() {
         #[derive(Deserialize)]
         struct Case {
             name: String,
@@ -331,7 +334,7 @@ mod tests {
     #[test]
     fn invalid_notebook_error_names_the_fix() {
         assert!(
-            find_error("PNG").contains("name a file that Jupyter has saved"),
+            find_error("PNG").contains("choose a notebook that was saved by Jupyter"),
             "{}",
             find_error("PNG")
         );
@@ -342,7 +345,7 @@ mod tests {
         assert!(find_error(r#"{"cells": []}"#).contains("missing field `nbformat`"));
         assert!(
             find_error(r#"{"nbformat": 3, "worksheets": []}"#)
-                .contains("format 3 is older than 4: convert it with `jupyter")
+                .contains("format 3 is older than 4: convert the file with `jupyter")
         );
         assert!(
             Notebook::read(Path::new("/nowhere/a.ipynb"))
@@ -420,18 +423,18 @@ mod tests {
         .unwrap();
         for path in [&*pipe, Path::new("/dev/zero")] {
             let why = Notebook::read(path).unwrap_err().message().unwrap();
-            assert!(why.contains("not a regular file"), "{why}");
+            assert!(why.contains("use a regular file"), "{why}");
         }
         fs::write(&large, " ".repeat(MAX_BYTES as usize + 1)).unwrap();
         let why = Notebook::read(&large).unwrap_err().message().unwrap();
         assert!(
-            why.contains("is larger than 64 MiB: clear its outputs"),
+            why.contains("is larger than 64 MiB: clear the outputs of the notebook"),
             "{why}"
         );
     }
 
     #[test]
-    fn notebook_without_costs_error_explains_measuring() {
+    fn error_for_notebook_without_costs_explains_measuring() {
         let without = find_error(&make_notebook(&make_code_cell(r#""x""#, "{}")));
         assert!(
             without.starts_with("a.ipynb contains no costs: 0 of 1 code cells used a GPU"),

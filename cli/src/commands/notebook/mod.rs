@@ -194,8 +194,8 @@ fn format_report(notebook: &Notebook, terminal: Option<usize>) -> String {
         text += &columns.format_remark(
             0,
             DIM,
-            "earlier run: the cell was changed, cleared or run again after this was measured. Its \
-             cost is not included in the total.",
+            "earlier run: the cell was changed, cleared or run again after this measurement. The \
+             cost of the earlier run is not included in the total.",
         );
     }
     if notebook.cells.iter().any(|cell| cell.cost.shared) {

@@ -116,7 +116,8 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
     let is_stdout = args.file.as_os_str() == "-";
     if is_stdout && io::stdout().is_terminal() {
         return Err(usage!(
-            "a recording is not text: give a file, or redirect it, as in `> FILE`"
+            "a recording is binary and cannot be printed on a terminal: give a file, or redirect \
+             the output with `> FILE`"
         ));
     }
     let path = (!is_stdout).then(|| args.file.clone());

@@ -81,7 +81,7 @@ pub(super) fn format_report(cost: &Cost, terminal: Option<usize>) -> String {
         text += &columns.format_remark(
             0,
             DIM,
-            &format!("{more} more conditions, errors and marks, in --json"),
+            &format!("{more} more conditions, errors and marks, shown with --json"),
         );
     }
     text

@@ -149,7 +149,7 @@ impl AccessArgs {
         if in_metrics && self.show_processes == ProcessDetails::Own {
             return Err(usage!(
                 "--metrics-processes shows all processes to everybody, but --show-processes own \
-                 shows each client only its own: leave one of them out"
+                 shows each client only the client's own processes: remove one of the two options"
             ));
         }
         Ok(match self.show_processes {

@@ -157,7 +157,7 @@ Examples:
   gpumon serve --data-dir ~/.local/state/gpumon
       Keep history across restarts, for up to a year.
   gpumon serve --listen 0.0.0.0:9123 --web-config web.yml --token-file tokens
-      Serve other machines, over TLS, for those who have a token.
+      Serve other machines over TLS, for clients that have a token.
   gpumon serve --public-origin https://gpus.example.org
       Serve behind a reverse proxy that authenticates users.
   gpumon serve --alerts alerts.toml
@@ -251,7 +251,7 @@ async fn serve(
     inherited: InheritedSockets,
 ) -> Result {
     source.source.check()?;
-    let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
+    let program = std::env::current_exe().context("cannot find the gpumon executable")?;
     let runs = RunSettings {
         worker: WorkerCommand {
             program: args.worker.clone().unwrap_or_else(|| program.clone()),
@@ -302,7 +302,7 @@ async fn serve(
     };
     if let Some(door) = &metrics_door {
         tracing::info!(
-            "serving metrics only at {}metrics",
+            "serving only metrics at {}metrics",
             door.display_address(&access)
         );
     }
@@ -445,9 +445,9 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let numeric = text
         .strip_prefix("localhost:")
         .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    numeric
-        .parse()
-        .map_err(|_| "not ADDRESS:PORT with a port up to 65535, such as 127.0.0.1:9123".to_owned())
+    numeric.parse().map_err(|_| {
+        "expected ADDRESS:PORT with a port up to 65535, such as 127.0.0.1:9123".to_owned()
+    })
 }
 
 /// Completes when a hang-up signal should end the server: if its terminal was closed, or if it has

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn live_keys_are_server_keys() {
+    fn keys_reloadable_at_runtime_are_server_keys() {
         let keys = Keys::new();
         for name in LIVE_KEYS {
             assert!(keys.get(Some("serve"), name).is_some(), "{name}");

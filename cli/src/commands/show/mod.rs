@@ -167,7 +167,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &ResolvedArgum
     // commands does not.
     if source.no_daemon && args.server.is_typed() {
         return Err(usage!(
-            "--no-daemon and --control contradict each other: give one of them"
+            "--no-daemon and --control contradict each other: use only one of them"
         ));
     }
     let at = SourceSelection {
@@ -316,7 +316,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
         .filter(|seconds| (0.1..=3600.0).contains(seconds));
     seconds
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
+        .ok_or_else(|| "expected a refresh interval from 0.1 to 3600 seconds".to_owned())
 }
 
 /// Removes all GPUs that are not selected.

@@ -81,7 +81,7 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
         hands_over,
     };
     gpumon_smi::run(&answers, words).unwrap_or_else(|error| {
-        exit::print_message(&format!("cannot write: {error}"));
+        exit::print_message(&format!("cannot write the output: {error}"));
         1
     })
 }

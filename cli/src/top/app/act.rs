@@ -214,7 +214,7 @@ impl App {
         let Some(file) = &self.file else {
             return self.state.show_notice(
                 Level::Act,
-                "settings cannot be saved: set HOME, or name a file with --config",
+                "settings cannot be saved: set HOME, or choose a file with --config",
             );
         };
         match settings.write(file) {
@@ -222,7 +222,7 @@ impl App {
                 .state
                 .show_notice(Level::Note, format!("saved in {}", file.display())),
             Err(error) => {
-                let cure = "name another file with --config";
+                let cure = "use another file with --config";
                 self.state.show_notice(
                     Level::Act,
                     format!("settings not saved in {}: {error}; {cure}", file.display()),
@@ -247,7 +247,7 @@ impl App {
         let Feed::Recording(player) = &mut self.feed else {
             return self.state.show_notice(
                 Level::Warn,
-                "this key works only in a replay: gpumon replay FILE",
+                "this key works only in a replay; start one with `gpumon replay FILE`",
             );
         };
         let updates = match action {

@@ -185,7 +185,7 @@ impl App {
                 if self.told_span_ms != span_ms && is_history_short(past, span_ms) =>
             {
                 let begin = format!("history begins at {}", format_date_and_time(past.oldest_ms));
-                let cure = "; `gpumon serve --data-dir DIR` keeps a year of it";
+                let cure = "; `gpumon serve --data-dir DIR` keeps a year of history";
                 begin + if past.storage.on_disk { "" } else { cure }
             }
             _ => return,

@@ -135,7 +135,7 @@ impl App {
                     sent.kill.name()
                 ));
                 hint = if sent.kill == KillSignal::End {
-                    "it is stuck in the driver"
+                    "stuck in the driver"
                 } else {
                     "K sends SIGKILL"
                 };

@@ -39,7 +39,7 @@ pub(super) fn draw_screen(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)
     let Some(areas) = divide_screen(screen, wishes) else {
         let (width, height) = MIN_SIZE;
         let text = format!(
-            "{width}x{height} needed, this is {}x{}",
+            "{width}x{height} needed, the terminal has {}x{}",
             screen.width, screen.height
         );
         painter.draw_text(screen.x, screen.y, screen.width, &text, theme.plain);

@@ -257,7 +257,7 @@ fn memory_is_drawn_as_line_over_utilization() {
 }
 
 #[test]
-fn memory_chart_needs_selection_without_utilization() {
+fn memory_overlay_requires_total_and_selected_memory() {
     let (mut app, _waiting) = build_app(1);
     let has = |app: &mut crate::top::app::App, title: &str| {
         draw_lines(app, 120, 40).join("\n").contains(title)
@@ -299,7 +299,7 @@ fn charts_of_several_gpus_share_their_axis() {
 }
 
 #[test]
-fn low_chart_has_no_overlay_line() {
+fn short_chart_has_no_overlay_line() {
     let (mut app, _waiting) = build_app(8);
     let mut cells_of_memory = |height| {
         let mut buffer =
@@ -418,7 +418,7 @@ fn too_small_screen_shows_message() {
     let (mut app, _waiting) = build_app(1);
     assert_eq!(
         draw_lines(&mut app, 39, 12)[0].trim_end(),
-        "40x10 needed, this is 39x12"
+        "40x10 needed, the terminal has 39x12"
     );
 }
 
@@ -635,7 +635,7 @@ fn lasting_conditions_are_listed_once() {
 }
 
 #[test]
-fn host_view_has_charts_mig_view_notes_absence() {
+fn views_show_host_charts_and_absence_of_mig() {
     let (mut app, _waiting) = build_app(2);
     app.state.view = View::Host;
     let host = draw_lines(&mut app, 120, 40).join("\n");

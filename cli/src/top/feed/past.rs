@@ -106,8 +106,8 @@ fn read_history(way: &ServerAddress, from_ms: u64, to_ms: u64) -> Result<History
     let answer = answer.map_err(|error: io::Error| error.to_string())?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)
-            .map_err(|error| format!("its answer is invalid: {error}")),
-        404 => Err("it is older than this program: restart it".to_owned()),
+            .map_err(|error| format!("the response is invalid: {error}")),
+        404 => Err("the server is older than this gpumon; restart the server".to_owned()),
         _ => Err(answer.body.trim().to_owned()),
     }
 }

@@ -220,13 +220,13 @@ impl Client {
                         self.send_update(update)?;
                     }
                 }
-                Ok(Message::Close(_)) => return Ok("it has ended".to_owned()),
+                Ok(Message::Close(_)) => return Ok("connection closed".to_owned()),
                 Ok(_) => self.heard = Instant::now(),
                 Err(Error::Io(error))
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
                 {
                     if self.heard.elapsed() > self.silence_timeout() {
-                        return Ok("it does not respond".to_owned());
+                        return Ok("no response".to_owned());
                     }
                 }
                 Err(error) => return Ok(error.to_string()),

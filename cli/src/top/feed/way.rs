@@ -90,7 +90,7 @@ impl ServerAddress {
             .strip_prefix(&format!("{self}: "))
             .unwrap_or(body.trim());
         if reported.is_empty() {
-            format!("it answers with {}", answer.status())
+            format!("response status {}", answer.status())
         } else {
             reported.to_owned()
         }

@@ -42,7 +42,7 @@ pub(super) fn draw_screen(app: &mut FleetApp, buffer: &mut Buffer) {
     let (columns, lines) = MIN_SIZE;
     if screen.width < columns || screen.height < lines {
         let text = format!(
-            "{columns}x{lines} needed, this is {}x{}",
+            "{columns}x{lines} needed, the terminal has {}x{}",
             screen.width, screen.height
         );
         painter.draw_text(screen.x, screen.y, screen.width, &text, theme.plain);

@@ -108,7 +108,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "S",
         Action::PreviousSort,
         (),
-        "sort by the previous order",
+        "select the previous sort order",
         None,
     ),
     bind_key(

@@ -49,7 +49,7 @@ pub(super) fn draw_node(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, 
             (&*troubles, style),
         ],
     );
-    let opening = "Opening its live stream...".to_owned();
+    let opening = "Opening the node's live stream...".to_owned();
     let (text, style) = match &app.node {
         Some(_) => (opening, theme.dim),
         None => (escape_untrusted(&app.refusal), theme.notice),

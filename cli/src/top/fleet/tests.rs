@@ -195,7 +195,11 @@ fn selected_node_shows_numbers_and_can_be_opened() {
         "{}",
         open[6]
     );
-    assert!(open[22].contains("Opening its live stream"), "{}", open[22]);
+    assert!(
+        open[22].contains("Opening the node's live stream"),
+        "{}",
+        open[22]
+    );
     press_key(&mut app, KeyCode::Esc);
     assert!(draw_lines(&mut app, 80, 24)[3].starts_with("node "));
     press_key(&mut app, KeyCode::End);
@@ -308,7 +312,7 @@ fn failed_node_shows_reason_while_fleet_continues() {
     );
     let drawn = draw_lines(&mut app, 80, 24);
     assert!(
-        drawn[3].starts_with("node10") && drawn[22] == "node10: it has ended",
+        drawn[3].starts_with("node10") && drawn[22] == "node10: the server has ended",
         "{drawn:#?}"
     );
     press_key(&mut app, KeyCode::Esc);

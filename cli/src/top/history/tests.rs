@@ -31,7 +31,7 @@ fn make_window(end_ms: u64, span_s: u64, columns: usize) -> Window {
 }
 
 #[test]
-fn data_gap_is_gap_in_line() {
+fn missing_data_leaves_gap_in_line() {
     let mut history = History::default();
     for second in 1..=20 {
         let absent = (5..=8).contains(&second);
@@ -174,7 +174,7 @@ fn means_of_earlier_server_connect_to_first_sample() {
 }
 
 #[test]
-fn later_server_readings_join_rows_of_same_time() {
+fn later_server_readings_are_merged_by_time() {
     let mut history = History::default();
     history.push(&make_sample(2000, Some(2.0)));
     history.push(&make_sample(4000, Some(4.0)));

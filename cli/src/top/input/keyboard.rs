@@ -52,8 +52,8 @@ pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()
 fn open_terminal() -> io::Result<File> {
     let why = |error| {
         format!(
-            "cannot read the keyboard: standard input is not a terminal, and neither is /dev/tty: \
-             {error}"
+            "cannot read the keyboard: standard input is not a terminal, and /dev/tty cannot be \
+             opened: {error}"
         )
     };
     File::open("/dev/tty").map_err(|error| io::Error::new(error.kind(), why(error)))

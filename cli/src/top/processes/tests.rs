@@ -168,7 +168,7 @@ fn selection_follows_process_and_stays_visible() {
 }
 
 #[test]
-fn tree_joins_single_ancestors_in_one_row() {
+fn tree_joins_chain_of_ancestors_in_one_row() {
     let mut model = build_model();
     let ancestors = |pids: &[u32]| {
         let parents = pids

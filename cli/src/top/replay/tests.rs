@@ -145,7 +145,7 @@ fn replay_runs_at_requested_speed() {
 }
 
 #[test]
-fn invalid_recording_is_refused_with_line() {
+fn invalid_recording_is_refused_with_line_number() {
     let path = write_recording("bad", 3);
     let good = fs::read_to_string(&path).unwrap();
     let message = |text: &str| {

@@ -244,7 +244,7 @@ mod tests {
     use crate::config::Keys;
 
     #[test]
-    fn default_settings_write_every_key() {
+    fn written_default_settings_contain_every_key() {
         let keys = Keys::new();
         let mut written = Settings::default().to_entries();
         for key in keys.iter_table(Some(TABLE)) {

@@ -150,7 +150,8 @@ impl Converter {
             "asked" => {
                 self.asked = None;
                 if self.gpus.is_empty() && self.round.is_empty() {
-                    let silent = || "nvidia-smi ended there without a message".to_owned();
+                    let silent =
+                        || "nvidia-smi ended on the host without an error message".to_owned();
                     return Err(self.message.take().unwrap_or_else(silent));
                 }
                 return Ok(self.take_records(now_ms));

@@ -114,8 +114,8 @@ impl GpuState {
                     since_ms
                 };
                 let reason = Absence::Unknown;
-                let meaning = "nvidia-smi cannot read it".to_owned();
-                let advice = "run `nvidia-smi -q` on that machine".to_owned();
+                let meaning = "nvidia-smi cannot read the GPU".to_owned();
+                let advice = "run `nvidia-smi -q` on the host".to_owned();
                 self.build_absent_sample(
                     Health::Failed {
                         since_ms,

@@ -167,7 +167,7 @@ fn output_of_every_driver_is_parsed() {
 }
 
 #[test]
-fn values_match_capture() {
+fn parsed_values_match_captured_output() {
     let (fields, row) = simulate_query(CAPTURES[0].1);
     let records = feed_lines(&mut new_converter(), &[&fields, &row], 20_000);
     let gpu = &find_sample(&records).gpus[0];

@@ -59,7 +59,7 @@ pub(super) fn parse_answer(bytes: &[u8]) -> Result<Answer<'_>, String> {
                 .unwrap_or("it reported an error without a message"),
         ));
     }
-    let data = envelope.data.ok_or("its answer has no data")?;
+    let data = envelope.data.ok_or("its response has no data")?;
     let mut warnings: Vec<String> = envelope
         .warnings
         .unwrap_or_default()
@@ -68,7 +68,7 @@ pub(super) fn parse_answer(bytes: &[u8]) -> Result<Answer<'_>, String> {
         .map(|text| clean_line(text))
         .collect();
     if envelope.is_partial && warnings.is_empty() {
-        warnings.push("the answer is partial".to_owned());
+        warnings.push("some stores did not respond".to_owned());
     }
     Ok(Answer {
         rows: data.result.rows,

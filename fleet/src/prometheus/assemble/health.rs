@@ -139,7 +139,7 @@ impl Health {
                  which"
             )),
             _ if !node.has_gpus && self.has_readings => silent(
-                "this node answers, but reports no GPU; run `gpumon doctor` there to find out why"
+                "this node responds, but reports no GPU; run `gpumon doctor` there to find out why"
                     .to_owned(),
             ),
             _ => (NodeHealth::Up, None),

@@ -29,8 +29,8 @@ pub(super) fn find_reasons(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<Strin
     if gpus.processes.iter().all(Option::is_none) {
         let why = match inputs.resolution {
             Resolution::Node => {
-                "processes are counted for each GPU, and there are too many GPUs to list; open a \
-                 node"
+                "the number of processes is read for each GPU, and the fleet has too many GPUs for \
+                 that; open a node to see its processes"
                     .to_owned()
             }
             Resolution::Gpu if has_own => explain_absence("gpumon_gpu_processes"),
@@ -60,7 +60,7 @@ fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
     };
     if inputs.resolution == Resolution::Node {
         return "Prometheus has no recorded sums of this reading; load deploy/prometheus/fleet.yml \
-                of this version there"
+                of this gpumon version in Prometheus"
             .to_owned();
     }
     if inputs.present.own {
@@ -77,7 +77,8 @@ fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
         ..inputs.present
     });
     format!(
-        "dcgm-exporter does not export {}; add it to the file of its option --collectors",
+        "dcgm-exporter does not export {}; add it to the collectors file of dcgm-exporter (option \
+         --collectors)",
         names.join(" or ")
     )
 }

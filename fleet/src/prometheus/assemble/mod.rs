@@ -184,7 +184,8 @@ fn explain_unopenable_node(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Op
     let has_gpumon = gpus.values().any(|gpu| gpu.gpumon != ExportTime::Never);
     let is_own = gpus.is_empty() || inputs.resolution == Resolution::Node || has_gpumon;
     (!is_own).then(|| {
-        "only dcgm-exporter runs on this node; run `gpumon serve` there to open it".to_owned()
+        "only dcgm-exporter runs on this node; to open the node, run `gpumon serve` on it"
+            .to_owned()
     })
 }
 

@@ -16,7 +16,7 @@ pub(in crate::prometheus) enum QueryError {
     )]
     Unreachable { address: String, cause: String },
     #[error(
-        "Prometheus at {address} did not answer within {} s. It may be overloaded, or a proxy may \
+        "Prometheus at {address} did not respond within {} s. It may be overloaded, or a proxy may \
          drop requests; check its own metrics, or allow more time",
         .limit.as_secs_f64()
     )]
@@ -27,8 +27,7 @@ pub(in crate::prometheus) enum QueryError {
     )]
     Refused { address: String, status: StatusCode },
     #[error(
-        "{address} redirects requests ({status}) to {to}. Use the address at which Prometheus \
-         itself answers"
+        "{address} redirects requests ({status}) to {to}. Specify the address of Prometheus itself"
     )]
     Elsewhere {
         address: String,
@@ -36,8 +35,8 @@ pub(in crate::prometheus) enum QueryError {
         to: String,
     },
     #[error(
-        "there is no Prometheus API at {address} ({status}). Use the address that precedes \
-         /api/v1/query"
+        "there is no Prometheus API at {address} ({status}). Specify the part of the address \
+         before /api/v1/query"
     )]
     NotThere { address: String, status: StatusCode },
     #[error("Prometheus at {address} rejected a query ({status}): {message}")]
@@ -47,13 +46,13 @@ pub(in crate::prometheus) enum QueryError {
         message: String,
     },
     #[error(
-        "the server at {address} is not Prometheus: {cause}. Use the address that precedes \
-         /api/v1/query"
+        "the server at {address} is not Prometheus: {cause}. Specify the part of the address \
+         before /api/v1/query"
     )]
     NotPrometheus { address: String, cause: String },
     #[error(
-        "the response of Prometheus at {address} is larger than {} MiB. Select fewer nodes with a \
-         label, or load the recording rules",
+        "the response from Prometheus at {address} is larger than {} MiB. Select fewer nodes with \
+         a label, or load the recording rules",
         .most >> 20
     )]
     TooLarge { address: String, most: usize },

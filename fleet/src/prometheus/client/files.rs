@@ -58,7 +58,8 @@ pub(super) fn build_tls_config(settings: &Settings) -> Result<ClientConfig, Stri
     );
     fits.map_err(|error| {
         format!(
-            "{} does not match its key: {error}; specify the file of the matching key",
+            "{} does not match its private key: {error}; specify the file that contains the \
+             matching key",
             certificate_file.display()
         )
     })

@@ -262,8 +262,9 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Se
             clean_line(name)
         ))
     };
-    let header = HeaderName::try_from(name)
-        .map_err(|_| unfit("use letters, digits and dashes in its name, such as X-Scope-OrgID"))?;
+    let header = HeaderName::try_from(name).map_err(|_| {
+        unfit("its name must contain only letters, digits and dashes, as in X-Scope-OrgID")
+    })?;
     if CLIENT_HEADERS.contains(&header.as_str()) {
         return Err(unfit(
             "gpumon sets this header itself; put credentials into a file",

@@ -41,8 +41,8 @@ pub(super) fn find_proxy(
         .and_then(|uri| matcher.intercept(&uri));
     match &proxy {
         Some(other) if other.uri().scheme() != Some(&Scheme::HTTP) => Err(SettingsError(format!(
-            "the proxy {} is not an HTTP proxy; use one such as http://proxy.example.org:3128 in \
-             HTTP_PROXY and HTTPS_PROXY, or add the host of Prometheus to NO_PROXY",
+            "the proxy {} is not an HTTP proxy; set HTTP_PROXY and HTTPS_PROXY to an HTTP proxy, \
+             such as http://proxy.example.org:3128, or add the host of Prometheus to NO_PROXY",
             other.uri()
         ))),
         _ => Ok(proxy),

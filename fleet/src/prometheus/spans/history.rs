@@ -118,7 +118,7 @@ impl SpanReader {
             if moments < MAX_STEPS {
                 let cure = self.explain_missing_rules().await?;
                 self.add_problem(format!(
-                    "Only {moments} points are shown for so many GPUs. {cure}"
+                    "Only {moments} points are shown, because the fleet has many GPUs. {cure}"
                 ));
             }
             let steps =

@@ -147,7 +147,7 @@ impl SpanReader {
             }
             (true, true) => {
                 "deploy/prometheus/fleet.yml records this data twice, because two jobs scrape the \
-                 same nodes: keep one of them"
+                 same nodes: keep only one of the jobs"
             }
         })
     }

@@ -119,7 +119,8 @@ impl SpanReader {
         };
         if self.told.families.own && self.told.families.has_dcgm() {
             self.add_problem(
-                "The usage of nodes with only dcgm-exporter is left out; run gpumon there"
+                "The usage of nodes that run only dcgm-exporter is left out; run gpumon on these \
+                 nodes"
                     .to_owned(),
             );
         }
@@ -145,8 +146,8 @@ impl SpanReader {
         let is_recorded = count.is_some_and(|count| count >= (expected * 0.9).floor().max(1.0));
         if let Some(count) = count.filter(|count| is_recorded && *count < expected) {
             self.add_problem(format!(
-                "deploy/prometheus/fleet.yml has recorded {count} of {expected} quarters of an \
-                 hour; the others are left out"
+                "The recording rules in deploy/prometheus/fleet.yml have recorded {count} of \
+                 {expected} quarter hours; the rest of the time is left out"
             ));
         }
         Ok(is_recorded)
@@ -318,10 +319,10 @@ impl SpanReader {
         {
             self.add_problem(describe_nodes(
                 count,
-                "has had more than 500 owners since gpumon started; metrics leave out those with \
-                 the least energy",
-                "have had more than 500 owners since gpumon started; metrics leave out those with \
-                 the least energy",
+                "has had more than 500 owners since gpumon started; its metrics leave out the \
+                 owners with the least energy",
+                "have had more than 500 owners since gpumon started; their metrics leave out the \
+                 owners with the least energy",
             ));
         }
         Ok(found)
@@ -432,8 +433,8 @@ impl SpanReader {
             let [all, known] = [self.range.seconds(), range]
                 .map(|seconds| format_duration(u64::from(seconds) * 1000));
             self.add_problem(format!(
-                "Prometheus has data of most nodes for less than {all}; the usage is that of the \
-                 last {known}"
+                "Prometheus has less than {all} of data from most nodes; the usage shown covers \
+                 only the last {known}"
             ));
         }
         Ok(range)

@@ -20,7 +20,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn failure_is_described_and_earlier_data_kept() {
+async fn failure_is_described_and_earlier_data_is_kept() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     let before = reader.fetch_current_fleet().await;
     let history = reader
@@ -68,7 +68,7 @@ async fn failure_is_described_and_earlier_data_kept() {
             Behavior::Raw(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "busy"),
             "rejected a query (503",
         ),
-        (Behavior::Hung, "did not answer within 2 s"),
+        (Behavior::Hung, "did not respond within 2 s"),
     ] {
         let mut settings = settings_for(&fake);
         if matches!(behavior, Behavior::Hung) {
@@ -99,7 +99,7 @@ async fn failure_is_described_and_earlier_data_kept() {
     );
     assert_eq!((&after.gpus, &after.nodes), (&before.gpus, &before.nodes));
     assert!(
-        after.problems[0].contains("did not answer"),
+        after.problems[0].contains("did not respond"),
         "{:?}",
         after.problems
     );

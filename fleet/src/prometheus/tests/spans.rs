@@ -159,7 +159,7 @@ async fn usage_of_nodes_with_gaps_is_partial() {
     assert_eq!(usage.state, FleetState::Partial);
     let problems = usage.problems.join("\n");
     for words in [
-        "has recorded 95 of 96 quarters of an hour",
+        "have recorded 95 of 96 quarter hours",
         "3 nodes restarted gpumon or were not scraped",
         "2 nodes have had more than 500 owners",
     ] {
@@ -193,7 +193,7 @@ async fn counters_replace_missing_rules_with_note() {
         "2 nodes restarted gpumon; their usage",
         "1 node was not scraped",
         "left out. Load deploy/prometheus/fleet.yml",
-        "less than 24.0 h; the usage is that of the last 12.0 h",
+        "less than 24.0 h of data from most nodes; the usage shown covers only the last 12.0 h",
     ] {
         assert!(problems.contains(words), "{words}: {problems}");
     }
@@ -255,7 +255,7 @@ DCGM_FI_DEV_POWER_USAGE{instance="a:9400",gpu="0",Hostname="n1"} 100
 }
 
 #[tokio::test]
-async fn events_include_xids_lost_gpus_unreachable_nodes() {
+async fn events_include_xids_lost_gpus_and_unreachable_nodes() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     fake.add_answer(
         "gpumon_gpu_xid_errors_total",

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_clock_at_new_load_uses_similar_load() {
+    fn new_load_uses_clock_of_similar_load() {
         let mut baseline = learn_baseline(301);
         let (near, far) = (
             Load {

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jumps_and_unwatched_time_do_not_count() {
+    fn clock_jumps_and_unwatched_time_do_not_count() {
         let mut clock = Clock::default();
         let first = clock.advance(1_000_000, true);
         assert_eq!(clock.advance(1_001_000, true).ms_since(first), 1_000);

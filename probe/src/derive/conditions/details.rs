@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_row_remapping_is_worse_than_pending() {
+    fn failed_row_remapping_is_worse_than_pending_one() {
         let rows = |pending, failed| {
             move |details: &mut GpuDetails| {
                 let rows = RemappedRows {

@@ -164,8 +164,8 @@ mod tests {
             tensor_percent: Some(0.0),
         };
         assert_eq!(condition.kind, expected);
-        let text = "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of \
-                    the tensor cores. They are small, or wait for data.";
+        let text = "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of the \
+                    tensor cores. The kernels are small, or wait for data.";
         assert_eq!(condition.text, text);
     }
 

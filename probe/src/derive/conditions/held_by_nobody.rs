@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_process_in_list_explains_no_memory() {
+    fn ended_process_in_list_does_not_explain_memory() {
         let ended = |pid| Process {
             host_memory_bytes: Reading::Absent(Absence::Ended),
             ..examples::make_process(pid, 6 * GIB)

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_draw_is_learned_after_a_while() {
+    fn idle_power_is_learned_after_a_while() {
         let (busy, idle) = (make_gpu(100.0, 123.0, 1980), make_gpu(0.0, 100.0, 1980));
         assert_eq!(
             compute_bound_after(std::slice::from_ref(&busy)),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn draw_at_low_clock_is_ignored() {
+    fn power_at_low_clock_is_ignored() {
         let (busy, resting) = (make_gpu(100.0, 123.0, 1980), make_gpu(0.0, 80.0, 345));
         assert_eq!(
             compute_bound_after(&[vec![resting.clone(); 9], vec![busy.clone()]].concat()),

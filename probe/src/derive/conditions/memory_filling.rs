@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn unsteady_changes_give_no_forecast() {
+    fn unsteady_changes_do_not_give_forecast() {
         let gib = 1024;
         assert!(forecast_ms((0..=30).map(|second| (10 + second) * gib)).is_some());
         assert_eq!(

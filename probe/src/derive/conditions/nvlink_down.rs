@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_link_of_switched_gpu_should_be_up() {
+    fn link_with_known_remote_is_expected_up() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_details(60, set_links(&[UP, UP, DOWN], Some(NvLinkRemote::Switch)));
         assert_eq!(

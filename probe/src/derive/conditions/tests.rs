@@ -157,7 +157,7 @@ fn conditions_end_when_gpu_sleeps_or_fails() {
 }
 
 #[test]
-fn program_xid_ends_before_other_xids() {
+fn xid_caused_by_program_ends_before_other_xids() {
     let mut timeline = TestTimeline::new();
     timeline.advance_with_sample(1, |_| {});
     timeline.report_xid(31, Some(7));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_and_settings_reasons_are_not_reported() {
+    fn idle_and_settings_throttle_reasons_are_not_reported() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(
             60,

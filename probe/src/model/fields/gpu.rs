@@ -153,7 +153,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "Occup",
         Unit::Percent
     )
-    .help("Resident warps as a share of the possible ones; needs GPM.")
+    .help("Resident warps as a share of the maximum; needs GPM.")
     .prometheus_name("gpumon_gpu_sm_occupancy_ratio")
     .prometheus_mig_name("gpumon_mig_sm_occupancy_ratio")
     .dcgm_names(
@@ -452,7 +452,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus_name("gpumon_gpu_pcie_generation")
         .dcgm_names("DCGM_FI_DEV_PCIE_LINK_GEN", "DCGM_FI_DEV_PCIE_LINK_GEN"),
     gpu!(pcie.width, "PCIe lanes", "Lanes", Unit::Count)
-        .help("Lanes of the PCIe link in use.")
+        .help("Number of PCIe lanes in use.")
         .kind(Kind::State)
         .range(0.0, 32.0)
         .prometheus_name("gpumon_gpu_pcie_lanes")

@@ -70,7 +70,7 @@ pub const SAMPLE_METRICS: &[Metric<GpuSample>] = metrics! { GpuSample;
     Gauge BytesPerSecond "" "Traffic over all NVLinks, in both directions.";
         [] ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND")
             nvlink_traffic;
-    State Count "" "The newest Xid that still lasts; 0 if there is none.";
+    State Count "" "The newest Xid that is still active; 0 if there is none.";
         [] ("DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR") |it| Some(newest_xid(it)), true;
 };
 
@@ -247,9 +247,11 @@ pub const BOARD_METRICS: &[Metric<Board>] = metrics! { Board;
             |it| read_number(&it.max_clocks.memory_mhz);
         [clock: "video"] ("DCGM_FI_DEV_MAX_VIDEO_CLOCK", "DCGM_FI_DEV_VIDEO_MAX_CLOCK_HERTZ")
             |it| read_number(&it.max_clocks.video_mhz);
-    Gauge Count "gpumon_gpu_pcie_max_generation" "Highest PCIe generation of board and slot.";
+    Gauge Count "gpumon_gpu_pcie_max_generation" "Highest PCIe generation that both board and slot \
+                                                  support.";
         [] ("DCGM_FI_DEV_PCIE_MAX_LINK_GEN") |it| read_number(&it.pcie_max_generation);
-    Gauge Count "gpumon_gpu_pcie_max_lanes" "Maximum number of PCIe lanes of board and slot.";
+    Gauge Count "gpumon_gpu_pcie_max_lanes" "Maximum number of PCIe lanes that both board and slot \
+                                             support.";
         [] ("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH") |it| read_number(&it.pcie_max_width);
 };
 

@@ -49,7 +49,7 @@ fn make_gpu() -> GpuSample {
 }
 
 #[test]
-fn catalogue_contains_every_number() {
+fn field_catalogue_contains_every_number_of_sample() {
     let mut sample = make_gpu();
     for field in GPU_FIELDS {
         (field.access.amend)(&mut sample, &|_| None);

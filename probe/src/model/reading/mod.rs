@@ -209,7 +209,7 @@ impl fmt::Display for Absence {
             Self::Hidden => f.write_str("hidden: belongs to another user"),
             Self::Distrusted => f.write_str("not trusted after a fatal hardware error"),
             Self::NeedsGpumon => {
-                f.write_str("not reported by nvidia-smi: install gpumon on that machine")
+                f.write_str("not reported by nvidia-smi: install gpumon on the host")
             }
             Self::DriverError { code } => write!(f, "driver error {code}"),
         }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_plain_dated_or_absent() {
+    fn reading_json_is_plain_dated_or_absent() {
         check_round_trip(&Reading::Now(64.5), "64.5");
         check_round_trip(
             &Reading::Earlier {

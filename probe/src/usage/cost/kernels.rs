@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_is_final_after_records_of_span() {
+    fn cost_is_final_once_records_cover_span() {
         let mut meter = KernelMeter::default();
         for tenth in 0..=50_u64 {
             let at_ms = 1000 + tenth * 100;

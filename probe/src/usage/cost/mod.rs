@@ -229,7 +229,7 @@ impl CostMeter {
     fn list_missing_data(&self, costs: &[GpuCost]) -> Vec<String> {
         let mut lost = self.lost.clone();
         if self.newest_ms < self.span.from_ms && lost.is_empty() {
-            lost.push("it ended before the first reading of the GPUs".to_owned());
+            lost.push("the measurement ended before the first reading of the GPUs".to_owned());
         }
         for (index, meter) in &self.gpus {
             if let Some(absence) = meter.unknown_processes_reason() {

@@ -266,7 +266,7 @@ fn missing_data_is_reported() {
     );
     assert_eq!(
         measure_cost(0.0, 10.0, []).lost,
-        ["it ended before the first reading of the GPUs"]
+        ["the measurement ended before the first reading of the GPUs"]
     );
 }
 

@@ -60,7 +60,10 @@ pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
             .map(|error| DriverFinding {
                 check: "gpu_metrics",
                 severity: Severity::Warning,
-                text: format!("{}: {error}; its readings are absent", card.pci_address()),
+                text: format!(
+                    "{}: {error}; readings from gpu_metrics are absent",
+                    card.pci_address()
+                ),
                 cure: Some(
                     "update gpumon; if that does not help, report the problem with the file from \
                      `gpumon doctor --bundle`"
@@ -90,10 +93,10 @@ pub(in crate::vendor) fn check_topology(sys_root: &Path, cards: &[Card]) -> Opti
         Ok(0) => None,
         Ok(hidden) => Some(finding(
             format!(
-                "{hidden} GPUs of the topology belong to other containers or jobs: their \
+                "{hidden} GPUs in the KFD topology belong to other containers or jobs: their \
                  partitions and ROCm programs are not shown"
             ),
-            "run gpumon outside of the container or job to see all of them",
+            "run gpumon outside of the container or job to see all GPUs",
         )),
     }
 }
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_table_and_missing_sensors_are_found() {
+    fn unknown_table_and_missing_sensors_are_reported() {
         let root = tempfile::tempdir().unwrap();
         let mut table = vec![0; 500];
         table[..4].copy_from_slice(&[0xf4, 1, 1, 77]);

@@ -765,7 +765,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_sensors_mean_reset() {
+    fn refused_sensor_reads_indicate_gpu_reset() {
         let (none, reset) = (Err(Absence::NotSupported), Err(Absence::NoAnswer));
         let metrics = || Err(Absence::NoAnswer);
         assert!(denies_sensor_reads(&metrics(), &reset));

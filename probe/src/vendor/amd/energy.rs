@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn power_is_added_up_without_long_pauses() {
+    fn power_is_integrated_except_over_long_pauses() {
         let (mut meter, start) = (EnergyMeter::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(meter.update(None, None, start), None, "nothing is known");

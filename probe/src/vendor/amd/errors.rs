@@ -85,7 +85,7 @@ static KINDS: [ErrorKind; 19] = [
         &["poison is consumed"],
         Critical,
         "bad data used",
-        "A program used data with an uncorrectable error and is stopped.",
+        "A program used data with an uncorrectable error and was stopped.",
         "Start the program again. If it happens again, have the board replaced.",
     ),
     ErrorKind::new(
@@ -149,7 +149,7 @@ static KINDS: [ErrorKind; 19] = [
         &["ring ", " timeout, signaled seq="],
         Warning,
         "GPU hang",
-        "The GPU stopped working on a program's commands.",
+        "The GPU stopped processing a program's commands.",
         "Start the program again. If other programs hang too, update driver and firmware.",
     )
     .mark_as_caused_by_program(),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn hang_without_address_gets_next_address() {
+    fn hang_without_address_takes_address_of_next_line() {
         let lines = [
             "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=1",
             "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* Process information: process x pid 12",

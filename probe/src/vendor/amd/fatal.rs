@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reset_of_same_gpu_ends_distrust() {
+    fn reset_of_same_gpu_restores_trust() {
         let (own, other) = ("00000000:03:00.0", "00000000:43:00.0");
         let errors = FatalErrors::default();
         let fatal = "uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!";

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn unobserved_sleep_is_found_by_suspended_time() {
+    fn unobserved_sleep_is_detected_from_suspended_time() {
         let root = tempfile::tempdir().unwrap();
         let event = "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n";
         add_card(root.path(), "card0", event);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn product_name_is_in_brackets() {
+    fn product_name_is_taken_from_brackets() {
         let list = tempfile::NamedTempFile::new().unwrap();
         let text = "# list\n1001  Other\n\t744c  Wrong\n1002  Advanced Micro Devices\n\
                     \t73bf  Navi 21 [Radeon RX 6800/6900]\n\t\t1002 0e3a  A board\n\

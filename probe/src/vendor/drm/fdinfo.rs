@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_descriptor_info_is_not_client() {
+    fn incomplete_fdinfo_is_not_counted_as_client() {
         for text in [
             "",
             "pos:\t0\nflags:\t02\n",

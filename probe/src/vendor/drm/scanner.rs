@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_number_of_files_skips_turns() {
+    fn unchanged_number_of_files_delays_rereading_descriptors() {
         let root = tempfile::tempdir().unwrap();
         add_process(root.path(), 11, &[]);
         let folder = root.path().join("11");

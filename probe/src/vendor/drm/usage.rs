@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_growth_over_time() {
+    fn shares_are_counter_growth_over_time() {
         let mut usage = Usage::new(&NAMES);
         let start = Instant::now();
         let first = parse_client(
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_are_shares_of_all_cycles() {
+    fn share_is_busy_cycles_divided_by_all_cycles() {
         let mut usage = Usage::new(&NAMES);
         let start = Instant::now();
         let lines = |own: u32, all: u32| {

@@ -38,7 +38,7 @@ static KINDS: [ErrorKind; 8] = [
         &["GPU HANG: ecode"],
         Warning,
         "GPU hang",
-        "The GPU stopped working on a program's commands.",
+        "The GPU stopped processing a program's commands.",
         "Start the program again. If other programs hang too, update the driver.",
     )
     .mark_as_caused_by_program(),
@@ -46,7 +46,7 @@ static KINDS: [ErrorKind; 8] = [
         &["Timedout job"],
         Warning,
         "GPU hang",
-        "The GPU stopped working on a program's commands.",
+        "The GPU stopped processing a program's commands.",
         "Start the program again. If other programs hang too, update the driver.",
     )
     .mark_as_caused_by_program(),

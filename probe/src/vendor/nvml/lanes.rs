@@ -219,7 +219,7 @@ macro_rules! attribute {
     (
         $calls:ident $query:ident ($($argument:ident),+) $lane:ident $cost:literal for $each:expr
     ) => {
-        #[allow(unused_parens, reason = "it may be one argument or several")]
+        #[allow(unused_parens, reason = "the macro accepts one or several arguments")]
         $calls.extend($each.into_iter().map(|($($argument),+)| {
             Call::new(Q::$query($($argument),+), lane!($lane), $cost)
         }));

@@ -20,9 +20,9 @@ const RESET: &str = "stop the programs on the GPU, then run `gpumon pause` and `
 
 /// The fix for a GPU that a container may no longer access. See the troubleshooting page of the
 /// NVIDIA Container Toolkit.
-const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` on the host takes \
-                              the GPUs away from containers whose runtime uses the systemd cgroup \
-                              driver; to prevent it, pass the GPUs by CDI, or run `nvidia-ctk \
+const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` on the host removes \
+                              the GPUs from containers whose runtime uses the systemd cgroup \
+                              driver; to prevent this, pass the GPUs by CDI, or run `nvidia-ctk \
                               system create-dev-char-symlinks --create-all` on the host at every \
                               boot";
 
@@ -56,14 +56,14 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
         ),
         (Code::DRIVER_NOT_LOADED, false) => (
             "NVIDIA's library is installed, but its kernel driver is not running",
-            "load it with `modprobe nvidia` or reinstall it for this kernel",
+            "load the kernel driver with `modprobe nvidia`, or reinstall it for this kernel",
         ),
         (Code::DRIVER_NOT_LOADED, true) => (
             "NVIDIA's library is installed, but its kernel driver is not running",
-            "load it on the host with `modprobe nvidia`, then restart the container",
+            "load the kernel driver on the host with `modprobe nvidia`, then restart the container",
         ),
         (Code::TIMEOUT, _) => ("the driver did not respond in time", LOGGED),
-        (Code::IRQ_ISSUE, _) => ("the kernel has a problem with its interrupts", LOGGED),
+        (Code::IRQ_ISSUE, _) => ("the kernel has a problem with the GPU's interrupts", LOGGED),
         (Code::CORRUPTED_INFOROM, _) => (
             "the GPU's InfoROM is corrupted",
             "have the board checked by its vendor",

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn unmatched_gpu_count_means_awake() {
+    fn gpu_is_considered_awake_if_totals_differ() {
         let root = make_machine("differs");
         assert!(!is_asleep(&root, 0, 1));
         assert!(!is_asleep(Path::new("/nowhere"), 0, 1));

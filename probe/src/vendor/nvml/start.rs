@@ -40,8 +40,8 @@ pub(super) fn incomplete_library_error(library: &str) -> SourceError {
 fn no_library_error(library: &str, cause: &str) -> SourceError {
     let cure = Surroundings::detect_current().driver_cure();
     SourceError::NoLibrary(format!(
-        "cannot load NVIDIA's management library {library}: {cause}; {cure}, point --nvml-lib at \
-         libnvidia-ml.so.1, or try simulated GPUs with --source sim"
+        "cannot load NVIDIA's management library {library}: {cause}; {cure}, set --nvml-lib to the \
+         path of libnvidia-ml.so.1, or try simulated GPUs with --source sim"
     ))
 }
 
@@ -49,9 +49,9 @@ fn no_library_error(library: &str, cause: &str) -> SourceError {
 /// process usually runs in a container.
 fn driver_hint() -> &'static str {
     if Path::new("/proc/driver/nvidia/version").exists() {
-        " (the kernel driver runs)"
+        " (the kernel driver is loaded)"
     } else {
-        " (no NVIDIA kernel driver runs either)"
+        " (no NVIDIA kernel driver is loaded either)"
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn absurd_count_error(answer: &Value) -> SourceError {
         .number_at(0)
         .map_or_else(|| "no number".to_owned(), |count| count.to_string());
     SourceError::Driver(format!(
-        "the NVIDIA driver reports an impossible number of GPUs ({count}); check it with \
+        "the NVIDIA driver reports an impossible number of GPUs ({count}); check the number with \
          `nvidia-smi -L`, reload the driver or reboot"
     ))
 }

@@ -21,8 +21,8 @@ pub fn describe_xid(code: u32) -> ErrorInfo {
 const UNKNOWN: ErrorInfo = ErrorInfo {
     name: "",
     meaning: "The driver reported an error that NVIDIA does not document.",
-    advice: "Check the driver's message in the kernel log. If it recurs, update the driver or \
-             contact the vendor.",
+    advice: "Check the driver's message in the kernel log. If the error recurs, update the driver \
+             or contact the vendor.",
     severity: Warning,
     by_program: false,
     needs_reset: false,
@@ -72,8 +72,9 @@ const AGAIN: &str =
     "Start the program again; if the error recurs with other programs, contact the vendor.";
 const DISPLAY: &str = "Restart the program that draws on the screen; if the error recurs, update \
                        the driver and check the cable and the screen.";
-const LINK: &str = "Check `nvidia-smi nvlink -e` and the GPUs at the other ends. Follow an Xid 154, \
-                    or reset the GPU if work over NVLink fails.";
+const LINK: &str = "Check `nvidia-smi nvlink -e` and the GPUs at the other ends of the links. If \
+                    Xid 154 was reported, follow its recovery action; otherwise reset the GPU if \
+                    work over NVLink fails.";
 const UPDATE: &str = "If the error recurs, update the driver; if that does not help, contact the \
                       vendor.";
 const RESET: &str = "Stop the programs on the GPU, then reset it; if the error recurs, update \
@@ -102,7 +103,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [1, 2, 3, 6, 7, 11, 25] Program(Warning), "The GPU received invalid commands.",
         "Start the program again; if the error recurs, suspect the program or the driver, then \
          the PCIe link.";
-    [8] Program(Warning), "The GPU stopped working on a program's commands.", AGAIN;
+    [8] Program(Warning), "The GPU stopped processing a program's commands.", AGAIN;
     [13] Program(Warning),
         "A kernel performed an illegal operation, most often an access past the end of an array, \
          and its program was stopped.",
@@ -121,7 +122,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
                            failed.",
         "Nothing needs to be done if the program was stopped on purpose; otherwise check the \
          earlier Xids.";
-        => "work cleared", "the work of a program that ended was removed";
+        => "work cleared", "the driver removed the work of a program that had ended";
     [69] Program(Warning), "A program sent an unknown command to the compute or graphics engine.",
         "Check that the program was built for this GPU and driver, and run it under \
          `compute-sanitizer`.";
@@ -179,8 +180,8 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [92] Fault(Warning), "Corrected memory errors are very frequent.",
         "Run NVIDIA's field diagnostics when convenient; the board may fail soon.";
         => "memory errors", "corrected memory errors are very frequent – run field diagnostics";
-    [93] Fault(Notice), "The board's InfoROM could not be written, because its limit of writes \
-                         was reached.",
+    [93] Fault(Notice), "The board's InfoROM could not be written, because its write limit was \
+                         reached.",
         "Clear the limit with `nvflash --elsessionclear`; if that does not help, contact the \
          vendor.";
     [94] Fault(Critical), "A memory error could not be corrected; it affected only one program, \
@@ -190,8 +191,8 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [95] Broken, "A memory error could not be corrected, and may have affected every program on \
                   the GPU.",
         "Stop all programs on the GPU, because their results may be wrong, and reset it.";
-        => "memory error", "a memory error may have affected every program – stop them and reset \
-                            the GPU";
+        => "memory error", "a memory error may have affected every program – stop all programs and \
+                            reset the GPU";
     [125] Fault(Warning), "The board's InfoROM is damaged.",
         "Contact the vendor; the GPU works, but no longer counts its errors.";
     [140] Broken, "A memory error could not be corrected, and its location could not be taken out \
@@ -200,7 +201,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
                               replaced";
     [156] Broken, "A faulty part of the GPU was found, and will be taken out of use.",
         "Stop the programs on the GPU, then reset it, so that the part is taken out of use.";
-    [157] Fault(Warning), "A faulty part of the GPU was found, but no spare one is left.",
+    [157] Fault(Warning), "A faulty part of the GPU was found, but no spare part is left.",
         "Work can continue, but the error may recur; have the board replaced when convenient.";
     [160] Fault(Notice), "A faulty channel of the GPU will be taken out of use.", "Reset the GPU \
                                                                                    when convenient.";
@@ -220,7 +221,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [32] Fault(Warning), "Commands for the GPU were damaged on their way over PCIe.",
         "Start the program again; if the error recurs, check seating, risers and the slot.";
     [74] Broken, "An NVLink to another GPU or to a switch has failed.",
-        "Also check the GPU at the other end, then reset the GPUs; if the error recurs, check \
+        "Check the GPUs at both ends of the link, then reset them; if the error recurs, check \
          bridges and baseboard.";
         => "NVLink failed", "an NVLink has failed – reset the GPUs that it connects";
     [79] Broken, "The GPU fell off the PCIe bus.",
@@ -236,9 +237,9 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
         => "NVLink error", "the NVLink hardware reported an error";
     [150] Broken, "The controller of the GPU's NVLinks has failed.",
         "Stop the programs on the GPU, then reset it; if the error recurs, contact the vendor.";
-    [155] Fault(Warning), "An NVLink was taken down on purpose by its software.", LINK;
+    [155] Fault(Warning), "The NVLink software deactivated an NVLink on purpose.", LINK;
     [159] Fault(Warning), "A request over the link to the Grace CPU failed.",
-        "Reset the GPU if a program uses managed memory there; otherwise check the Xids of the \
+        "Reset the GPU if a program uses managed memory on it; otherwise check other Xids from the \
          same time.";
     [166, 170] Fault(Warning),
         "An encrypted NVLink was used in a way that confidential computing does not allow.",
@@ -282,8 +283,8 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [158] Broken, "The GPU timed out waiting for one of its own parts.", RESET;
     [162] Fault(Notice), "The hardware that smooths power swings works again.", "Nothing needs to be done.";
     [163] Fault(Notice), "The hardware that smooths power swings has switched itself off.",
-        "Check the cooling; if power swings matter here, reload the driver or reset the GPU when \
-         convenient.";
+        "Check the cooling; if power swings matter for this machine, reload the driver or reset \
+         the GPU when convenient.";
     [164] Fault(Notice), "The hardware that smooths power swings will soon be worn out.",
         "Check whether the machine's power supply can handle power swings; if not, plan to \
          replace the board.";
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn only_errors_with_reset_must_be_critical() {
+    fn only_xids_requiring_reset_must_be_critical() {
         for (_, info) in TABLE {
             assert!(
                 !info.by_program || (info.severity < Severity::Critical && !info.needs_reset),

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_have_answers_without_details() {
+    fn driver_answers_are_available_before_details() {
         let source = start(Scenario::with_gpus(1, 1));
         let answers = source.open(0).unwrap().answers_reader().unwrap()().0;
         for query in [Query::EccMode, Query::DisplayActive, Query::PowerUsage] {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn driver_counts_gpus_at_its_start() {
+    fn driver_counts_gpus_only_at_startup() {
         let source = start_source(
             "gpus = 3\n[[gpu]]\nindex = 0\nfrom_s = 900\n[[gpu]]\nindex = 1\nto_s = 0.3\n",
         );
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parts_have_distinct_errors() {
+    fn missing_gpus_and_failed_driver_have_distinct_errors() {
         assert!(matches!(
             start_source("gpus = 0").device_count(),
             Err(SourceError::NoDevice(_))

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_traffic_adds_up() {
+    fn traffic_of_links_adds_up_to_total() {
         let toml = "[[gpu]]\nindex = 0\nnvlinks = 18\nnvlinks_down = [3]";
         let gpu = GpuIdentity::new(&Scenario::from_toml(toml, "test").unwrap(), 0);
         let shares: Vec<u64> = (0..18)

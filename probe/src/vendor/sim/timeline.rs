@@ -12,29 +12,37 @@ pub struct Timeline {
     start_ms: u64,
     begun: Instant,
     elapsed_when_begun: Duration,
+    /// The time from `begun` to the start, if the start is in the future.
+    delay: Duration,
 }
 
 impl Timeline {
-    /// Starts the timeline now. If the scenario's `start_ms` is in the past, the timeline starts at
-    /// that time instead.
+    /// Starts the timeline now, or at the scenario's `start_ms`. Before a start in the future, the
+    /// elapsed time is zero.
     pub fn start(scenario: &Scenario) -> Self {
         let now = now_ms();
-        let start_ms = scenario.start_ms.unwrap_or(now).min(now);
+        let wanted_ms = scenario.start_ms.unwrap_or(now);
+        let start_ms = wanted_ms.min(now);
         Self {
             start_ms,
             begun: Instant::now(),
             elapsed_when_begun: Duration::from_millis(now - start_ms),
+            delay: Duration::from_millis(wanted_ms - start_ms),
         }
     }
 
     /// Returns the time since the start of the timeline, in milliseconds.
     pub fn elapsed_ms(&self) -> u64 {
-        (self.elapsed_when_begun + self.begun.elapsed()).as_millis() as u64
+        self.elapsed().as_millis() as u64
     }
 
     /// Returns the time since the start of the timeline, in seconds.
     pub fn elapsed_s(&self) -> f64 {
-        (self.elapsed_when_begun + self.begun.elapsed()).as_secs_f64()
+        self.elapsed().as_secs_f64()
+    }
+
+    fn elapsed(&self) -> Duration {
+        (self.elapsed_when_begun + self.begun.elapsed()).saturating_sub(self.delay)
     }
 
     /// Converts a time on the timeline to milliseconds since 1970.
@@ -46,6 +54,8 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     fn make_scenario_starting_at(start_ms: u64) -> Scenario {
@@ -65,7 +75,8 @@ mod tests {
         assert_eq!(old.unix_ms(1.5), hour_ago + 1_500);
         assert_eq!(old.unix_ms(-1.5), hour_ago - 1_500);
 
-        let to_come = Timeline::start(&make_scenario_starting_at(u64::MAX));
-        assert!(to_come.elapsed_ms() < 5_000);
+        let delayed = Timeline::start(&make_scenario_starting_at(u64::MAX));
+        thread::sleep(Duration::from_millis(2));
+        assert_eq!(delayed.elapsed_ms(), 0);
     }
 }

@@ -72,7 +72,7 @@ impl SshConnection {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let missing = || io::Error::other("it has no pipes");
+        let missing = || io::Error::other("the process has no pipes");
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
@@ -130,13 +130,14 @@ impl SshConnection {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let (patience, what) = match reader.progress() {
-                Progress::Connecting => (CONNECT_TIMEOUT, "it has not answered"),
-                Progress::Connected if records == 0 => {
-                    (FIRST_RECORD_TIMEOUT, "it answers, but has sent no readings")
-                }
+                Progress::Connecting => (CONNECT_TIMEOUT, "the host has not responded"),
+                Progress::Connected if records == 0 => (
+                    FIRST_RECORD_TIMEOUT,
+                    "the host responds, but has sent no readings",
+                ),
                 Progress::Connected => (
                     (slowest * SILENT_INTERVALS).max(MIN_SILENCE),
-                    "it answered, but has sent nothing",
+                    "the host responded earlier, but has sent nothing",
                 ),
             };
             let mut refused = None;
@@ -160,8 +161,8 @@ impl SshConnection {
                         }
                     }
                     Some(Err(LinesCodecError::MaxLineLengthExceeded)) => {
-                        let reason = format!("{name}: it sends lines that are longer than any \
-                                              record; check what runs there");
+                        let reason = format!("{name}: the host sends lines that are longer than \
+                                              any gpumon record; check what runs on the host");
                         return Some(ConnectionEnd { reason, reached: true });
                     }
                     Some(Err(LinesCodecError::Io(_))) | None => return None,
@@ -181,7 +182,7 @@ impl SshConnection {
             }
             if let Some(error) = refused {
                 let reason = format!(
-                    "{name}: its gpumon sends data that this gpumon does not understand \
+                    "{name}: gpumon on the host sends data that this gpumon cannot parse \
                      ({error}); install the same version on both machines"
                 );
                 return Some(ConnectionEnd {

@@ -78,7 +78,7 @@ impl HostsFleetBuilder {
             self.unread.insert(name, reason.clone());
         }
         let inventory = known.inventory.as_ref();
-        let nothing = || "Nothing has been received from it yet".to_owned();
+        let nothing = || "No data has been received from the host yet".to_owned();
         let place = self.fleet.add_node(NewNode {
             name: node.host.name.clone(),
             health,
@@ -193,7 +193,7 @@ fn describe_health(
             let waited = units::format_duration(now_ms.saturating_sub(since_ms));
             (
                 NodeHealth::Unreachable,
-                Some(format!("{name}: no answer yet, after {waited}")),
+                Some(format!("{name}: no response after {waited}")),
             )
         }
         ConnectionStatus::Connected => {
@@ -206,7 +206,7 @@ fn describe_health(
                          differ"
                     )
                 }
-                None => format!("{name}: it answers, but has sent no readings yet"),
+                None => format!("{name}: the host responds, but has sent no readings yet"),
             };
             (NodeHealth::NoReadings, Some(reason))
         }
@@ -231,8 +231,8 @@ fn describe_problems(unread: BTreeMap<String, String>, asked: usize) -> Vec<Stri
     let named: Vec<_> = unread.into_keys().take(MAX_NAMED_HOSTS).collect();
     let (named, more) = (named.join(", "), count - MAX_NAMED_HOSTS);
     vec![format!(
-        "{count} of {asked} hosts cannot be read: {named} and {more} more; each shows its reason, \
-         and gpumon retries"
+        "{count} of {asked} hosts cannot be read: {named} and {more} more; each host shows the \
+         reason, and gpumon retries automatically"
     )]
 }
 

@@ -43,8 +43,8 @@ pub(crate) async fn get_targets(
     }
     let hosts = app.fleet.as_ref().and_then(|fleet| fleet.hosts.as_ref()).ok_or_else(|| {
         let message =
-            "this server has no list of hosts: start it with --hosts, or let Prometheus find its \
-             targets itself\n";
+            "this server has no list of hosts: start it with --hosts, or let Prometheus discover \
+             its targets in another way\n";
         (StatusCode::NOT_FOUND, message.to_owned())
     })?;
     let targets = hosts.host_list().hosts().iter().map(|host| Target {

@@ -72,7 +72,7 @@ fn describe_interrupted_hosts(count: usize) -> Option<String> {
     };
     (count > 0).then(|| {
         format!(
-            "{hosts} could not be read for a part of the time; the usage in this time is left out"
+            "{hosts} could not be read for a part of the time; usage during that time is left out"
         )
     })
 }
@@ -81,7 +81,7 @@ fn describe_interrupted_hosts(count: usize) -> Option<String> {
 pub(super) fn describe_unknown_part(from_ms: u64, asked_ms: u64) -> Option<String> {
     (from_ms > asked_ms + 60_000).then(|| {
         "The data covers the time since this server started to read the hosts, at most six hours; \
-         Prometheus keeps more (`gpumon fleet --prometheus URL`)."
+         for longer spans, use Prometheus (`gpumon fleet --prometheus URL`)."
             .to_owned()
     })
 }

@@ -62,7 +62,7 @@ fn parse_and_serialize<T: Serialize + DeserializeOwned>(
     body: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
     if max_parsed_size(body) > MAX_PARSED_BYTES {
-        return Err(serde::de::Error::custom("it has too many parts"));
+        return Err(serde::de::Error::custom("too many JSON elements"));
     }
     serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
 }
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn response_of_many_parts_is_not_parsed() {
+    fn response_with_too_many_parts_is_refused() {
         let list = Route::find("api/v1/runs").unwrap();
         let many = format!(r#"{{"runs":[],"x":[{}0]}}"#, r#"{"a":0},"#.repeat(200_000));
         assert!(
             (list.rewrite)(many.as_bytes())
                 .unwrap_err()
                 .to_string()
-                .contains("too many parts")
+                .contains("too many JSON elements")
         );
         // The values of one reading for 64 GPUs over a month: mean, minimum and maximum of each
         // point.

@@ -39,7 +39,7 @@ pub(super) async fn connect_to_node(
     opened.unwrap_or_else(|_| {
         Err(NodeProblem::Unreachable(
             name,
-            format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()),
+            format!("no response within {} s", CONNECT_TIMEOUT.as_secs()),
         ))
     })
 }

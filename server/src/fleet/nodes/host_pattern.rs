@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcard_covers_no_dot() {
+    fn wildcard_does_not_match_dot() {
         for (pattern, host) in [
             ("node1", "node1"),
             ("*.gpus.example.org", "node1.gpus.example.org"),

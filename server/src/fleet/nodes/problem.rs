@@ -18,7 +18,7 @@ pub(super) enum NodeProblem {
     #[error("'{}' is not a valid host name; give the node another label with --node-label, or \
              correct it in Prometheus", escape_untrusted(.0))]
     NotAName(String),
-    #[error("Prometheus does not report its port; use --node-url without {{port}}")]
+    #[error("Prometheus does not report the node's port; use --node-url without {{port}}")]
     NoPort,
     /// A reason that the fleet's data contains.
     #[error("{0}")]
@@ -42,7 +42,7 @@ pub(super) enum NodeProblem {
     #[error("{0} has an invalid certificate: {1}; renew it on the node")]
     Certificate(String, String),
     #[error(
-        "{0} does not answer with TLS: {1}; set up TLS there (--web-config), or correct --node-url"
+        "{0} does not respond with TLS: {1}; set up TLS there (--web-config), or correct --node-url"
     )]
     NoTls(String, String),
     #[error("{0} sent nothing for {1} s; restart gpumon there")]
@@ -50,16 +50,18 @@ pub(super) enum NodeProblem {
     #[error("{0} is not a gpumon server: {1}; correct --node-url, or start `gpumon serve` there")]
     NotGpumon(String, String),
     #[error(
-        "the response of {0} cannot be parsed: {1}; install the same version of gpumon there and \
-         here"
+        "the response from {0} cannot be parsed: {1}; install the same version of gpumon on both \
+         machines"
     )]
     OtherVersion(String, String),
-    #[error("the response of {0} has more than {1} bytes; request a shorter span or fewer points")]
+    #[error(
+        "the response from {0} has more than {1} bytes; request a shorter span or fewer points"
+    )]
     TooLong(String, usize),
     #[error(
-        "{0} requires a token or a password, but this server sends none to hosts that only \
-         Prometheus names; start it with --node-hosts PATTERN, or with --node-ca-file and the \
-         nodes' own authority"
+        "{0} requires a token or a password, but this server sends no credentials to hosts that \
+         are known only from Prometheus; start this server with --node-hosts PATTERN, or with \
+         --node-ca-file and the nodes' own certificate authority"
     )]
     NotNamed(String),
     #[error("{0}")]
@@ -101,7 +103,7 @@ impl NodeProblem {
                 Self::Certificate(target, error.to_string())
             }
             Some(rustls::Error::InvalidMessage(_)) => {
-                Self::NoTls(target, "it sent something else".to_owned())
+                Self::NoTls(target, "it sent data that is not TLS".to_owned())
             }
             Some(error) => Self::NoTls(target, error.to_string()),
             None => Self::Unreachable(target, strip_error_number(error)),

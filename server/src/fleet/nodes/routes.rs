@@ -288,8 +288,8 @@ impl ViewerRequest<'_> {
             }
             Ok((_, Err(status))) => {
                 let message = format!(
-                    "{}: {target} refuses the stream ({status}); sign in there, or specify a \
-                     token that it accepts with --node-token-file FILE\n",
+                    "{}: {target} refuses the stream ({status}); sign in at the node, or specify a \
+                     token that the node accepts with --node-token-file FILE\n",
                     escape_untrusted(self.node)
                 );
                 (status, message).into_response()

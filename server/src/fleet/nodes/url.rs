@@ -64,7 +64,7 @@ impl FromStr for NodeUrl {
             port: Some(9123),
         };
         url.resolve("node", &sample)
-            .map_err(|_| wrong("not an address"))?;
+            .map_err(|_| wrong("the value is not a valid address"))?;
         Ok(url)
     }
 }
@@ -274,10 +274,13 @@ mod tests {
         for (url, why) in [
             ("https://node1:9123/", "same address"),
             ("https://ana:secret@{host}/", "--node-token-file"),
-            ("ftp://{host}/", "not an address"),
-            ("{host}:9123", "not an address"),
-            ("https://{host}:99999/", "not an address"),
-            ("https://{host}:9123/?token=x", "not an address"),
+            ("ftp://{host}/", "the value is not a valid address"),
+            ("{host}:9123", "the value is not a valid address"),
+            ("https://{host}:99999/", "the value is not a valid address"),
+            (
+                "https://{host}:9123/?token=x",
+                "the value is not a valid address",
+            ),
             ("", "same address"),
         ] {
             let error = url.parse::<NodeUrl>().unwrap_err();

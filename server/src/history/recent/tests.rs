@@ -173,7 +173,7 @@ fn large_counter_keeps_small_increments() {
 }
 
 #[test]
-fn restored_means_are_not_samples() {
+fn restored_means_do_not_count_as_samples() {
     let mut earlier = RecentSamples::default();
     for second in 0..60 {
         earlier.push(&make_sample(1_000_000 + second * 1_000, &[("a", 5.0)]));
@@ -272,7 +272,7 @@ fn clock_set_back_does_not_stop_recording() {
 }
 
 #[test]
-fn repeated_readings_of_hung_gpu_are_gap() {
+fn repeated_readings_of_hung_gpu_leave_gap() {
     let mut store = RecentSamples::default();
     let mut hung = make_sample(10_000, &[("a", 5.0)]);
     hung.gpus[0].at_ms = 1_000;
@@ -288,7 +288,7 @@ fn repeated_readings_of_hung_gpu_are_gap() {
 }
 
 #[test]
-fn average_fills_its_time_but_no_gap() {
+fn average_fills_its_time_but_not_gaps() {
     let store = |gap: Option<u64>| {
         let mut store = RecentSamples::default();
         for second in 1..=10_u64 {

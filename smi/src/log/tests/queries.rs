@@ -77,7 +77,7 @@ fn only_shown_values_are_queried() {
 }
 
 #[test]
-fn block_repeats_no_query() {
+fn block_does_not_repeat_queries() {
     let log = QueryLog::new();
     xml(&make_context(&log, &[0]), false);
     let queries = log.into_queries();
@@ -133,7 +133,7 @@ impl QueryBackend for SlowBackend {
 }
 
 #[test]
-fn slow_queries_run_ahead_one_at_a_time() {
+fn slow_queries_run_in_advance_one_by_one() {
     let slow = SlowBackend {
         script: add_hopper(driver_580(), 0),
         rest_is_asked: Mutex::new(false),

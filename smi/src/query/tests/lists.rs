@@ -179,7 +179,7 @@ fn retired_pages_have_address_time_and_cause() {
 }
 
 #[test]
-fn remapped_rows_have_one_row_for_each_gpu() {
+fn remapped_rows_query_prints_one_row_per_gpu() {
     let driver = two_gpus()
         .with_numbers(0, Q::RemappedRowsV2, &[1, 2, 3, 4, 1, 0])
         .with_numbers(0, Q::RemappedRows, &[1, 3, 1, 0])
@@ -201,7 +201,7 @@ fn remapped_rows_have_one_row_for_each_gpu() {
 }
 
 #[test]
-fn older_library_lacks_only_inactive_rows() {
+fn older_library_lacks_only_fields_of_inactive_rows() {
     let driver = two_gpus()
         .with_answer(
             Subject::from_gpu(0),

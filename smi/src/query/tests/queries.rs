@@ -61,7 +61,7 @@ fn rows_of_one_gpu_share_queries() {
 }
 
 #[test]
-fn computed_fields_make_no_query() {
+fn computed_fields_do_not_cause_queries() {
     let nothing: [&str; 0] = [];
     assert_eq!(
         RecordingBackend::list_queries(QueryKind::Gpu, "timestamp,index,count,display_mode"),

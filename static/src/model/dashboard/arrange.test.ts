@@ -6,7 +6,7 @@ import { keepValidCharts, fromAddress, toAddress, DEFAULT_STATE } from './state'
 const CHARTS = ['power', 'cpu', 'memory', 'ram', 'pcie.width'];
 
 describe('charts of a dashboard', () => {
-  it('charts are default or selected, in order', () => {
+  it('default or selected charts are shown in order', () => {
     expect(chartsOf(DEFAULT_STATE, 8).slice(0, 2)).toEqual([
       'utilization.gpu_percent',
       'activity.sm_percent',

@@ -12,7 +12,7 @@ describe('legend', () => {
     expect(isolateLine(alone, '1', GPUS)).toEqual(['host.cpu']);
   });
 
-  it('line is hidden, but never the last', () => {
+  it('every line except the last can be hidden', () => {
     expect(toggleLine([], '1', GPUS)).toEqual(['1']);
     expect(toggleLine(['1'], '1', GPUS)).toEqual([]);
     expect(toggleLine(['x', '0', '1'], '2', GPUS)).toEqual(['x']);

@@ -7,7 +7,7 @@ import { formatReadingTime, formatRange, formatSpan } from './moment';
 const NOON = new Date(2026, 10, 20, 12, 0, 7).getTime();
 const HOUR = 3_600_000;
 
-it('reading time has date, or span of mean', () => {
+it('reading time shows date or span of mean', () => {
   expect(formatReadingTime(NOON, 0, NOON + HOUR)).toBe('12:00:07');
   expect(formatReadingTime(NOON, 0, NOON + 20 * HOUR)).toBe('Nov 20, 2026 12:00:07');
   expect(formatReadingTime(NOON, 10_000, NOON)).toBe('12:00:00 – 12:00:10');
@@ -28,7 +28,7 @@ it('span label has end date or seconds', () => {
   ]);
 });
 
-it('range label has a common unit once', () => {
+it('range label shows a common unit once', () => {
   const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
   expect(plain(formatRange(UNITS.percent, [71, 100]))).toBe('71 – 100 %');
   expect(plain(formatRange(UNITS.bytesPerSecond, [3e5, 2e9]))).toBe('300 kB/s – 2.00 GB/s');
@@ -36,7 +36,7 @@ it('range label has a common unit once', () => {
   expect(formatRange(UNITS.watts, null)).toBe('');
 });
 
-it('range with spaces between thousands keeps its numbers', () => {
+it('range keeps numbers whose thousands have spaces', () => {
   setLocale('ru');
   const text = formatRange(UNITS.megahertz, [1980, 2980]);
   setLocale('en');

@@ -43,7 +43,7 @@ describe('state of a dashboard', () => {
     expect(resume(zoom)).toEqual(DEFAULT_STATE);
   });
 
-  it('range moves back, and forth until now', () => {
+  it('range moves back, and forward until now', () => {
     const back = moveByShare(DEFAULT_STATE, -0.5, NOW);
     expect(rangeOf(back, NOW)).toEqual([NOW - 180_000, NOW - 60_000]);
     expect(rangeOf(moveByShare(back, 5, NOW), NOW)).toEqual([NOW - 120_000, NOW]);
@@ -157,7 +157,7 @@ it('chart height is limited and in the URL', () => {
   expect(withHeight(state, null)).toEqual(DEFAULT_STATE);
 });
 
-it('first selected GPU is alone, others are added', () => {
+it('first GPU is selected alone, others are added', () => {
   expect(toggleGpu(null, 1, [0, 1, 2])).toEqual([1]);
   expect(toggleGpu([1], 0, [0, 1, 2])).toEqual([0, 1]);
   expect(toggleGpu([0, 1], 2, [0, 1, 2])).toBeNull();

@@ -108,7 +108,7 @@ describe('GPU details', () => {
     expect(readRowText('clocks.sm_mhz', { details: null })).not.toBeNull();
   });
 
-  it('all fans or the fastest are shown', () => {
+  it('all fans or the fastest fan are shown', () => {
     const fans = [
       { speed_percent: 45, rpm: 2100 },
       { speed_percent: 47, rpm: { absent: 'not_supported' } as const },

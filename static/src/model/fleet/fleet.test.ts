@@ -186,7 +186,7 @@ describe('fleet filter', () => {
     expect(rowsOf('temperature>140f')).toEqual(rowsOf('temperature>60c'));
   });
 
-  it('inherited property names are ordinary words', () => {
+  it('inherited property names are ordinary filter words', () => {
     const [one] = fleet.conditions;
     const strange = columnsOf({
       ...fleet,
@@ -455,7 +455,7 @@ it('other owners of matching GPU are not listed', () => {
   expect(found('users', 'busy')).toEqual([['bob', 'ana'], 300]);
 });
 
-it('total includes unknown users without a valid filter', () => {
+it('valid filter excludes unknown users from total', () => {
   const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
   const usage = usageWith({ users: [group('ana', 100), group(null, 50)] });
   const rows = ownerRows(usage, nobody, 'users', '');
@@ -489,7 +489,7 @@ it('user is found by exact name', () => {
   expect(found('user:ana busy')).toEqual([]);
 });
 
-it('user row sums owners, counts shared GPU once', () => {
+it('user row sums owners, counting shared GPU once', () => {
   const owner = (id: string): (typeof fleet.owners)[number] => ({
     user: 'ana',
     kind: 'slurm_job',

@@ -119,7 +119,7 @@ describe('server history', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('zooming requests finer points, shows existing ones meanwhile', async () => {
+  it('zooming shows existing points until finer ones arrive', async () => {
     const { past, asked } = createHistory();
     past.findOrRequestHistory(createNeed(NOW - 24 * HOUR, NOW));
     await settled();

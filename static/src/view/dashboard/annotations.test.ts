@@ -65,7 +65,7 @@ describe('chart annotations', () => {
     expect(labelsOf(ANNOTATIONS.machine.markers)).toEqual(['epoch 3', 'later']);
   });
 
-  it('annotations of a time start with events', () => {
+  it('annotations at a time list events first', () => {
     const notes = (at_ms: number): string[] => labelsOf(notesAt(at_ms, ANNOTATIONS.of(1), SPAN));
     expect(notes(1310)).toEqual(['Xid 79', 'hot', 'capped', '[1]']);
     expect(notes(1650)).toEqual(['capped']);

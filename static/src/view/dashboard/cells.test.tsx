@@ -78,7 +78,7 @@ describe('cell table', () => {
     expect(notebooks.open).toHaveBeenCalledWith('here');
   });
 
-  it('notebooks of same name have their folders', () => {
+  it('notebooks of same name show their folders', () => {
     otherPath = 'b/new.ipynb';
     update([...runs, makeExecution('next', 'other', 5, 1)]);
     const shown = (): string[] =>

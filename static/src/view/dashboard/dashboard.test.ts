@@ -111,7 +111,7 @@ it('chart menu has vendor terms', () => {
 });
 
 describe('dashboard legends', () => {
-  it('click isolates GPU, modifier hides it', () => {
+  it('click isolates GPU, modified click hides it', () => {
     const { element, address } = showDashboard(3);
     const click = (at: number, keys: MouseEventInit = {}): void => {
       legendButtons(element)[at]?.dispatchEvent(
@@ -335,7 +335,7 @@ describe('dashboard history', () => {
     expect(note(element)?.querySelector('code')).toBeNull();
   });
 
-  it('short live range requests no history', () => {
+  it('short live range does not request history', () => {
     const request = vi.fn<Request>();
     showDashboard(1, 'charts=power&span=5', request);
     expect(request).not.toHaveBeenCalled();
@@ -380,7 +380,7 @@ describe('comparison', () => {
     ).toBe(true);
   });
 
-  it('comparison is restored from URL, and ends', async () => {
+  it('comparison is restored from URL and can stop', async () => {
     const { element, address, render } = showDashboard(1, 'charts=power&compare=3600000', spans);
     const menu = toggleMenu(element, 'Compared');
     expect(menu?.querySelector('summary')?.textContent).toBe('1\u00a0h earlier');
@@ -515,7 +515,7 @@ describe('toolbar', () => {
     expect(range?.querySelector('summary')?.textContent).toBe('Custom: 2\u00a0min');
   });
 
-  it('menu opens upward if only there is room', () => {
+  it('menu without room below opens upward', () => {
     const { element } = showDashboard(1);
     const menu = element.querySelector<HTMLElement>('.gpumon-controls .gpumon-menu');
     if (menu !== null) {
@@ -603,7 +603,7 @@ describe('keys', () => {
     expect(element.querySelector('.gpumon-shortcuts')?.closest('details')?.open).toBe(true);
   });
 
-  it('keys for buttons and text are ignored', () => {
+  it('charts ignore keys for buttons and text', () => {
     const { element, address } = showDashboard(2, '', vi.fn<Request>());
     const before = address();
     const [first] = legendButtons(element);

@@ -134,7 +134,7 @@ describe('fleet summary', () => {
 });
 
 describe('fleet filter field', () => {
-  it('filter shows matches and errors, keeps text', async () => {
+  it('filter shows matches and errors and keeps text', async () => {
     await mount('view=gpus');
     await typeText('node-0007');
     expect(rows('gpumon-fleet-gpus')).toHaveLength(8);
@@ -154,7 +154,7 @@ describe('fleet filter field', () => {
     expect(isDisplayed('[data-testid=gpumon-fleet-map]')).toBe(true);
   });
 
-  it('key focuses filter, then map', async () => {
+  it('shortcut key focuses filter, then map', async () => {
     await mount();
     press('[data-testid=gpumon-fleet]', '/');
     expect(document.activeElement).toBe(find('.gpumon-fleet-filter'));

@@ -112,7 +112,7 @@ afterEach(() => {
   setRuns.mockReset();
 });
 
-it('closed dialog requests no run states', async () => {
+it('closed dialog does not request run states', async () => {
   await open();
   expect(setRuns).toHaveBeenLastCalledWith(true);
   expect(element.querySelector('dialog')?.open).toBe(true);
@@ -237,7 +237,7 @@ it('running benchmark shows progress and can be canceled', async () => {
   expect(canStart()).toBe(true);
 });
 
-it('run in a terminal cannot be canceled here', async () => {
+it('dialog cannot cancel a run in a terminal', async () => {
   await open();
   sendState(makeRunState({ own: false }));
   expect(find('.gpumon-run button')).toBeNull();

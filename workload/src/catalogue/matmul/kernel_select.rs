@@ -546,7 +546,7 @@ mod tests {
 
     /// If the order of additions varied between runs, products would not be equal in every bit.
     #[test]
-    fn no_kernel_uses_atomic_additions() {
+    fn kernels_do_not_use_atomic_additions() {
         let sources = [
             include_str!("../../../kernels/parts.cuh"),
             include_str!("../../../kernels/matmul_any.cu"),
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_divide_padding_unless_kernel_checks_bounds() {
+    fn padding_is_multiple_of_tile_without_bounds_check() {
         for capability in [(7, 0), (8, 9), (9, 0)] {
             for dtype in TYPES
                 .into_iter()

@@ -77,7 +77,8 @@ fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(),
     }
     let [free, largest] = [arena.free_bytes(), arena.largest_bytes()].map(format_gib);
     context.report_step(format!(
-        "Every second block is freed: {free} of the arena are free, {largest} at most in a row."
+        "Every second block is freed: {free} of the arena are free, but at most {largest} are \
+         contiguous."
     ));
     context.pause()?;
     if arena.allocate(WANTED_PIECES * piece_bytes).is_some() {
@@ -145,10 +146,8 @@ fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), 
     let wanted = format_gib(WANTED_PIECES * piece_bytes);
     context.report_step(format!(
         "Every second block is freed again, and {WANTED_PIECES} of them are mapped to contiguous \
-             addresses: {wanted} in a row. \
-         Writes across their borders are verified. No data was copied, used blocks are unchanged, \
-              and {} more of the \
-         device are used.",
+         addresses, {wanted} in total. Writes across the block boundaries are verified. No data \
+         was copied, used blocks are unchanged, and the device has {} more in use.",
         format_gib(full_bytes.saturating_sub(now_bytes))
     ));
     context.hold_memory()
@@ -209,9 +208,8 @@ pub(super) static CACHE: Scenario = Scenario {
     shows: "Frees all arrays of a program, yet the device stays as full as before: the memory \
          pool keeps freed memory until \
         it is trimmed.",
-    cause: "Allocations from the driver are slow, so that frameworks cache freed memory for \
-         reuse. nvidia-smi and other \
-        programs see it as used.",
+    cause: "Allocations from the driver are slow, so frameworks cache freed memory for reuse. \
+            nvidia-smi and other programs report this memory as used.",
     fixes: &[
         "PyTorch: torch.cuda.empty_cache() releases the cache; memory_reserved() minus \
              memory_allocated() is its size.",
@@ -276,8 +274,8 @@ const MAX_BUSY_DURATION: Duration = Duration::from_secs(1);
 pub(super) static ASYNC: Scenario = Scenario {
     id: "async",
     title: "asynchronous free",
-    shows: "Frees memory behind running work in a stream. The call returns at once; the memory is \
-         free when the work is done.",
+    shows: "Frees memory in a stream in which earlier work is still running. The call returns at \
+            once; the memory is free when the work is done.",
     cause: "cuMemFreeAsync, and every framework that uses it, frees in stream order. Until the \
          device reaches that point, \
         earlier work may still read the memory.",

@@ -115,7 +115,7 @@ fn request_too_much(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> 
     context.report_step(format!("Refused: {refusal}."));
     let lacking = format_gib(needed_bytes.saturating_sub(memory.free_bytes));
     context.report_step(format!(
-        "Needed {needed}, free {free}, of {total} in total: {lacking} short. The program continues."
+        "{needed} needed, but only {free} of {total} free: {lacking} short. The program continues."
     ));
     context.pause()
 }
@@ -211,8 +211,8 @@ pub(super) static LEAK: Scenario = Scenario {
          traceback keeps references.",
         "CuPy: del array, then cupy.get_default_memory_pool().free_all_blocks().",
     ],
-    lesson: "Steady growth makes the time of the failure predictable: the panel of gpumon shows \
-         this forecast.",
+    lesson: "Steady growth makes the time of the failure predictable: gpumon's panel shows this \
+             forecast.",
     run: leak_memory,
 };
 
@@ -326,7 +326,7 @@ fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError
         }
         None => {
             return Err(DemoError::NotShown(
-                "the second process was given more memory than there was".to_owned(),
+                "the second process received more memory than was free".to_owned(),
             ));
         }
     };
@@ -368,7 +368,7 @@ fn make_wait_callback<'a>(
         looks += 1;
         if looks > MAX_CHECKS {
             return Err(DemoError::Second(format!(
-                "did not answer within {} s",
+                "did not respond within {} s",
                 (CHECK_INTERVAL * MAX_CHECKS).as_secs()
             )));
         }

@@ -113,7 +113,7 @@ impl BundleArgs {
         if path.symlink_metadata().is_ok() {
             let path = path.display();
             return Err(usage!(
-                "{path} exists already: remove it, or name another with --bundle FILE"
+                "{path} already exists: remove it, or choose another file with --bundle FILE"
             ));
         }
         Ok(Some(path))
@@ -146,8 +146,9 @@ impl BundleArgs {
             }
         }
         let name = path.display();
-        write_archive(path, &archive)
-            .with_context(|| format!("cannot write {name}; name another with --bundle FILE"))?;
+        write_archive(path, &archive).with_context(|| {
+            format!("cannot write {name}; choose another file with --bundle FILE")
+        })?;
         writeln!(
             out,
             "\nWrote {name} ({}). Read it before you share it: tar -xzOf {name} | less",
@@ -214,7 +215,7 @@ fn sample_to_json(driver: &DriverState) -> Value {
         DriverState::Refused(error) => json!({ "error": error.to_string() }),
         DriverState::Silent => json!({ "error": "the driver has not responded within 10 s" }),
         DriverState::Answers(answer) => answer.sample.clone().map_or_else(
-            || json!({ "error": "no sample within 4 s" }),
+            || json!({ "error": "no sample arrived within 4 s" }),
             |sample| {
                 json!(
                     Snapshot::from_reading(
@@ -335,7 +336,7 @@ fn read_gpu_messages(machine: &Machine) -> Result<Vec<String>, String> {
     let messages = read_kernel_messages(&machine.resolve_path(KERNEL_LOG));
     let messages = messages.map_err(|error| format!("{KERNEL_LOG} cannot be read: {error}"))?;
     if messages.is_empty() {
-        return Err("the kernel log has no messages of GPU drivers".to_owned());
+        return Err("the kernel log has no messages from GPU drivers".to_owned());
     }
     Ok(messages[messages.len().saturating_sub(MAX_MESSAGES)..].to_vec())
 }

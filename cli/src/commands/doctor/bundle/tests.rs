@@ -103,7 +103,7 @@ fn all_files_have_the_same_placeholders() {
 }
 
 #[test]
-fn newest_kernel_messages_or_error_are_read() {
+fn newest_kernel_messages_are_read_or_error_returned() {
     let root = tempfile::tempdir().unwrap();
     let machine = Machine::with_root(root.path());
     assert!(

@@ -153,7 +153,7 @@ fn describe_failure(fleet: &Fleet) -> String {
 
 fn format_free_nodes(found: &[FreeNode], terminal: Option<usize>) -> String {
     if found.is_empty() {
-        return "No node has that many free GPUs.\n".to_owned();
+        return "No node has the requested number of free GPUs.\n".to_owned();
     }
     let fields: [Field<FreeNode>; 5] = [
         (Column::new_left_aligned("Node", 0), |kind| {

@@ -146,7 +146,7 @@ pub(super) fn format_table_of_users(
         .iter()
         .any(|total| total.gpu_s.is_some_and(|gpu_s| gpu_s > 0.0));
     if users.is_empty() && !is_used {
-        return "None of these GPUs is held by a user.\n".to_owned();
+        return "No user holds any of the selected GPUs.\n".to_owned();
     }
     let fields: [Field<UserSum>; 7] = [
         (Column::new_left_aligned("User", 0), |sum| {
@@ -210,7 +210,7 @@ mod tests {
     };
 
     #[test]
-    fn cut_job_list_keeps_user_sums() {
+    fn truncated_job_list_keeps_user_sums() {
         let usage = json!({
             "from_ms": 0, "to_ms": 86_400_000, "state": "current", "problems": [], "owners_total": 900,
             "owners": [{

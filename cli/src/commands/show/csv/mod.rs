@@ -249,7 +249,7 @@ mod tests {
     use crate::table::examples;
 
     #[test]
-    fn text_that_begins_a_formula_is_escaped() {
+    fn text_that_looks_like_formula_is_escaped() {
         for text in ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1"] {
             assert!(
                 format_row([escape_formula(text.to_owned())].into_iter()).starts_with('\''),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn named_mig_columns_add_rows_and_keys() {
+    fn selecting_mig_columns_adds_rows_and_keys() {
         let of = |names| {
             SelectedColumns::with_keys(RowKind::Devices, &["time", "index"], names).unwrap()
         };

@@ -140,7 +140,7 @@ fn help_lists_every_key() {
 }
 
 #[test]
-fn views_and_gpus_change_by_key_and_mouse() {
+fn keys_and_mouse_switch_views_and_gpus() {
     let (mut app, _waiting) = build_app(4);
     press_key(&mut app, KeyCode::Tab);
     assert_eq!(app.state.view, View::Activity);
@@ -200,7 +200,7 @@ fn processes_are_sorted_filtered_and_found() {
 }
 
 #[test]
-fn selection_starts_at_top_except_with_end_key() {
+fn first_key_determines_where_selection_starts() {
     let (mut app, _waiting) = build_app(4);
     let selected = |app: &App| {
         let rows = app.state.processes.list_rows(&app.model, None);
@@ -375,7 +375,7 @@ fn keys_seek_in_replay() {
 }
 
 #[test]
-fn unknown_filter_column_is_reported_and_correctable() {
+fn reported_unknown_filter_column_can_be_corrected() {
     let (mut app, _waiting) = build_app(2);
     press_keys(&mut app, "f");
     press_keys(&mut app, "usr:x");
@@ -579,7 +579,7 @@ fn setup_applies_at_once_and_saves_on_request() {
         last_line(&mut app)
     );
     assert!(
-        last_line(&mut app).contains("name another file with --config"),
+        last_line(&mut app).contains("use another file with --config"),
         "{}",
         last_line(&mut app)
     );

@@ -50,7 +50,7 @@ fn confirmed_signal_reaches_only_selected_process() {
 }
 
 #[test]
-fn process_of_other_namespace_is_not_reported_ended() {
+fn process_of_other_namespace_is_not_considered_ended() {
     for (origin, started_ms, says) in [
         (Origin::Driver, None, "runs in another PID namespace"),
         (
@@ -90,7 +90,7 @@ fn process_of_other_namespace_is_not_reported_ended() {
 }
 
 #[test]
-fn signal_dialog_shows_kernel_path_gpus_and_memory() {
+fn signal_dialog_shows_notebook_path_gpus_and_memory() {
     let mut child = std::process::Command::new("sleep")
         .arg("600")
         .spawn()
@@ -150,7 +150,7 @@ fn each_signal_key_waits_for_confirmation() {
 }
 
 #[test]
-fn simulated_and_recorded_processes_get_no_signals() {
+fn simulated_and_recorded_processes_are_not_signaled() {
     for (origin, simulated, why) in [
         (Origin::Driver, true, "simulated"),
         (Origin::Recording, false, "recording"),

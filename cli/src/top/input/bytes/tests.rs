@@ -90,7 +90,7 @@ fn split_sequences_are_joined() {
 }
 
 #[test]
-fn three_click_formats_are_parsed() {
+fn three_mouse_click_formats_are_parsed() {
     let click = "Down(Left) 11 6";
     assert_eq!(
         parse_keys(b"\x1b[<0;12;7M\x1b[32;12;7M\x1b[M ,'"),
@@ -133,7 +133,7 @@ fn background_response_can_be_split_anywhere() {
 }
 
 #[test]
-fn interrupted_response_swallows_no_key() {
+fn interrupted_response_does_not_swallow_next_key() {
     assert_eq!(parse_keys(b"\x1b]q"), ["!]", "q"]);
     assert_eq!(parse_keys(b"\x1b]1q"), ["!]", "1", "q"]);
     assert_eq!(parse_keys(b"\x1b]11;?\x07q"), ["q"]);

@@ -165,7 +165,7 @@ fn spinning_kernel_of_any_size_is_suspected() {
 }
 
 #[test]
-fn learned_idle_draw_replaces_power_limit() {
+fn learned_idle_power_replaces_power_limit() {
     // This board's idle draw is a large part of its power limit.
     let small = |watts| {
         move |sample: &mut GpuSample| {
@@ -393,7 +393,7 @@ fn computing_kernel_is_not_suspected_hang() {
 }
 
 #[test]
-fn debugger_prevents_start_of_suspicion_only() {
+fn attached_debugger_prevents_only_new_suspicions() {
     let traced = |sample: &mut GpuSample| {
         set_hang_without_gpm(sample);
         sample.processes = Reading::Now(vec![Process {
@@ -465,7 +465,7 @@ fn gpu_without_required_readings_is_not_suspected() {
 
 /// Checks an hour of every simulated profile, with readings as the sampler would take them.
 #[test]
-fn only_hanging_simulations_are_suspected() {
+fn only_simulated_hang_is_suspected() {
     let text = ["training", "inference", "leak", "held", "idle", "hang"]
         .iter()
         .enumerate()

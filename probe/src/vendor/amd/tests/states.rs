@@ -120,7 +120,7 @@ fn only_visible_partitions_are_listed() {
 }
 
 #[test]
-fn other_users_compute_process_on_apu_is_listed() {
+fn compute_process_of_another_apu_user_is_listed() {
     let tree = Tree::new();
     tree.add_card(0, &products::make_strix_halo(ADDRESS));
     let package = Package {
@@ -147,7 +147,7 @@ fn append_log(file: &Path, message: &str) {
 }
 
 #[test]
-fn sensors_are_distrusted_until_reset() {
+fn sensors_are_not_trusted_until_reset() {
     let machine = TestMachine::new(&make_awake_radeon());
     let kernel_log = tempfile::NamedTempFile::new().unwrap();
     let file = kernel_log.path();

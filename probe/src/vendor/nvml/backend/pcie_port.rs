@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn port_above_gpu_gives_generation() {
+    fn pcie_generation_comes_from_port_above_gpu() {
         let root = std::env::temp_dir().join(format!("gpumon-port-{}", std::process::id()));
         let port = root.join("pci0000:3a/0000:3a:00.0");
         let (devices, own) = (root.join("bus/pci/devices"), port.join("0000:3b:00.0"));

@@ -122,7 +122,10 @@ impl<'a> Target<'a> {
     }
 
     /// Returns an error, because no library exports a function for the part number.
-    #[expect(clippy::unused_self, reason = "it is called like the other methods")]
+    #[expect(
+        clippy::unused_self,
+        reason = "the method is called like the other methods"
+    )]
     fn gpu_part_number(self) -> Answer {
         Err(Code::FUNCTION_NOT_FOUND)
     }

@@ -293,7 +293,7 @@ fn reference_page_lists_calls_of_readings() {
 }
 
 #[test]
-fn absurd_number_of_any_call_does_not_wrap() {
+fn absurd_number_from_any_call_does_not_overflow() {
     let whole = complete_answers();
     let wrapped = [u64::MAX.to_string(), u32::MAX.to_string()];
     for query in answered_queries(&whole) {

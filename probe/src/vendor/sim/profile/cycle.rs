@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_in_one_round() {
+    fn time_is_converted_to_round_and_offset() {
         let cycle = Cycle {
             period_s: 10.0,
             phase_s: 4.0,

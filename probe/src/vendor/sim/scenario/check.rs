@@ -234,7 +234,7 @@ fn check_order(
         Some(to) => Err((
             to.span(),
             format!(
-                "it ends at {} s, but begins at {begin} s; use a later end",
+                "the end at {} s is not after the start at {begin} s; use a later end",
                 to.get_ref().0
             ),
         )),

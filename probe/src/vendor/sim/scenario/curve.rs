@@ -75,8 +75,8 @@ impl<'de, V: Deserialize<'de> + Into<f64>> Visitor<'de> for CurveVisitor<V> {
         while let Some((BoundedNumber(time), value)) = sequence.next_element::<(Seconds, V)>()? {
             if let Some((before, _)) = points.last().filter(|(before, _)| *before > time) {
                 return Err(de::Error::custom(format!(
-                    "the key frame at {time} s comes after the one at {before} s; put them in \
-                     order of time"
+                    "the key frame at {time} s is listed after the key frame at {before} s; sort \
+                     the key frames by time"
                 )));
             }
             points.push((time, value.into()));

@@ -116,8 +116,8 @@ impl<'de> Deserialize<'de> for CallKey {
         let function = Function::parse(name).map_err(de::Error::custom)?.0;
         if SIMULATED_FUNCTIONS.contains(&function) {
             return Err(de::Error::custom(format_args!(
-                "the answer of `{function}` is simulated; remove it here, or make the function \
-                 fail in [returns]"
+                "the simulation determines the result of `{function}`; remove it from this table, \
+                 or make the function fail in [returns]"
             )));
         }
         Ok(Self {

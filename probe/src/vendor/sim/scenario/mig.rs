@@ -88,8 +88,8 @@ impl MigSettings {
         if let Some(other) = sharing().find(|other| other.profile.gpu_instance != *gpu_instance) {
             let known = &other.profile.gpu_instance;
             return Some(format!(
-                "GPU instance {gpu} cannot be both {known} and {gpu_instance}; use the same for \
-                 both"
+                "GPU instance {gpu} cannot be both {known} and {gpu_instance}; use the same \
+                 profile for both"
             ));
         }
         let taken: u32 = sharing()
@@ -99,7 +99,7 @@ impl MigSettings {
         (taken > *slices).then(|| {
             format!(
                 "the compute instances of GPU instance {gpu} have {taken} slices, but it has only \
-                 {slices}; write instances that share it as 1c.{gpu_instance}"
+                 {slices}; give compute instances that share it a profile such as 1c.{gpu_instance}"
             )
         })
     }

@@ -47,7 +47,7 @@ pub struct Scenario {
     #[serde(default)]
     pub(crate) seed: u64,
     /// The start of the timeline, in milliseconds since 1970. If this key is set, a restarted
-    /// process continues the same timeline.
+    /// process continues the same timeline. Before a start in the future, time stands still.
     pub start_ms: Option<u64>,
     #[serde(default)]
     gpu: Vec<GpuSettings>,

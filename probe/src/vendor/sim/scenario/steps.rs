@@ -54,7 +54,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Steps<T> {
         }
         if let Some(pair) = frames.windows(2).find(|pair| pair[0].0 > pair[1].0) {
             return Err(de::Error::custom(format!(
-                "the key frame at {} s comes after the one at {} s; put them in order of time",
+                "the key frame at {} s is listed after the key frame at {} s; sort the key frames \
+                 by time",
                 pair[1].0, pair[0].0
             )));
         }
@@ -98,7 +99,7 @@ mod tests {
             read("[[9, []], [3, []]]")
                 .unwrap_err()
                 .message()
-                .contains("in order of time")
+                .contains("sort the key frames by time")
         );
     }
 }

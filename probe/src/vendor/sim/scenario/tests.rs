@@ -131,7 +131,7 @@ fn out_of_range_value_is_rejected_with_position() {
     assert_rejected(
         "[[gpu]]\nindex = 0\nutilization_percent = [[5, 5], [3, 10]]",
         "3:23",
-        "in order of time",
+        "sort the key frames by time",
     );
     assert_rejected(
         "[[gpu]]\nindex = 0\nutilization_percent = []",
@@ -202,7 +202,7 @@ fn impossible_gpu_settings_are_rejected_with_position() {
     assert_rejected(
         "[[gpu]]\nindex = 0\nrecovery_action = [[9, \"none\"], [3, \"none\"]]",
         "3:19",
-        "in order of time",
+        "sort the key frames by time",
     );
     assert_rejected(
         "[[process]]\ngpu = 0\npid = 4\ncount = 0",
@@ -282,7 +282,7 @@ fn missing_and_extra_fault_keys_are_rejected() {
 }
 
 #[test]
-fn faults_affect_their_gpu_and_time() {
+fn faults_affect_only_their_gpu_and_time() {
     let scenario = read(
         "gpus = 2\n[[fault]]\nkind = \"mismatch\"\nfrom_s = 5\n[[fault]]\nkind = \"garbage\"\ngpu \
          = 1\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 10\nto_s = 20\n[[fault]]\nkind = \
@@ -343,7 +343,8 @@ fn invalid_events_and_mig_devices_are_rejected() {
     mig(
         "[{ profile = \"3g.71gb\", gpu_instance = 1 }, { profile = \"3g.71gb\", gpu_instance = 1, \
          compute_instance = 1 }]",
-        "have 6 slices, but it has only 3; write instances that share it as 1c.3g.71gb",
+        "have 6 slices, but it has only 3; give compute instances that share it a profile such as \
+         1c.3g.71gb",
     );
     mig(
         "[{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \

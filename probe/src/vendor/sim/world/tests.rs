@@ -127,7 +127,7 @@ fn temperature_moves_slowly() {
 }
 
 #[test]
-fn training_is_mostly_busy_and_capped() {
+fn training_is_mostly_busy_and_power_capped() {
     let hour = simulate_hour("training");
     let busy = hour.iter().filter(|state| state.gpu_percent >= 95).count();
     let capped = hour

@@ -18,7 +18,7 @@ describe('heat map layout', () => {
     expect(layoutOf(nodesOf(8, 8), 1060, 520).label).toBeGreaterThan(0);
   });
 
-  it('positions match cells, none between nodes', () => {
+  it('positions match cells, gaps match no cell', () => {
     for (const layout of [layoutOf(many, 1060, 520), layoutOf(nodesOf(8, 3, 16), 400, 500)]) {
       layout.nodes.forEach(({ rows }, tile) => {
         for (let slot = 0; slot < rows.length; slot += 1) {

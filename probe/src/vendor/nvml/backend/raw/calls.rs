@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trimmed_set_keeps_used_words() {
+    fn trailing_zero_words_are_removed() {
         assert_eq!(trim_words(&[0, 0, 0]), [0]);
         assert_eq!(trim_words(&[1, 0, 8, 0]), [1, 0, 8]);
     }

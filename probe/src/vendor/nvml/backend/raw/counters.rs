@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn guard_does_not_look_like_a_counter() {
+    fn guard_field_is_not_read_as_counter() {
         let values = add_guard(&[Field { id: 138, scope: 3 }, Field { id: 162, scope: 0 }]);
         let read: Vec<_> = values
             .iter()
