@@ -37,7 +37,7 @@ Examples:
 
 /// Prints or writes manual pages. `gpumon` is the definition of the whole command line.
 pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> {
-    let all = list_commands(gpumon);
+    let all = list_all_commands(gpumon);
     if let Some(folder) = &args.out {
         return Ok(write_all_pages(&all, folder)?);
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> 
 }
 
 /// Returns gpumon itself, followed by each visible command and its subcommands.
-fn list_commands(gpumon: clap::Command) -> Vec<clap::Command> {
+fn list_all_commands(gpumon: clap::Command) -> Vec<clap::Command> {
     let mut gpumon = gpumon.disable_help_subcommand(true);
     gpumon.build();
     let shown = |command: &clap::Command| -> Vec<clap::Command> {

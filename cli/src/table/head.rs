@@ -16,7 +16,7 @@ use crate::terminal::{
 const GAP: usize = 2;
 
 /// Formats the first line, such as `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host 10:42:07`.
-pub(super) fn format_line(view: &View<'_>, layout: Layout) -> Line {
+pub(super) fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut parts = vec![(STRONG, "gpumon".to_owned())];
     if inventory.platform.is_simulated {

@@ -61,14 +61,14 @@ pub(crate) fn render(
     layout: Layout,
     mut kept: Option<&mut ColumnWidths>,
 ) -> String {
-    let mut lines = vec![head::format_line(view, layout)];
+    let mut lines = vec![head::format_head_line(view, layout)];
     lines.extend(
         view.notice
             .map(|notice| Line::new(NOTICE, make_printable(notice, layout))),
     );
     lines.push(Line::default());
     lines.extend(gpus::format_lines(view, layout, kept.as_deref_mut()));
-    lines.extend(view.with_total.then(|| total::format_line(view)));
+    lines.extend(view.with_total.then(|| total::format_total_line(view)));
     lines.push(Line::default());
     lines.extend(processes::format_lines(view, layout, kept));
     join_lines(lines, layout)
@@ -77,7 +77,7 @@ pub(crate) fn render(
 /// Returns the short view, similar to gpustat's output: one line per GPU with its users, the memory
 /// of their processes, and the additional `parts`.
 pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> String {
-    let total = view.with_total.then(|| total::format_line(view));
+    let total = view.with_total.then(|| total::format_total_line(view));
     join_lines(
         short::format_lines(view, layout, parts)
             .into_iter()

@@ -10,7 +10,7 @@ use crate::terminal::{line::Line, style::STRONG, units::format_energy_with_cost}
 /// Formats the totals, such as `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh
 /// since driver load`. If some GPUs lack a value, the number of GPUs with the value is shown. GPUs
 /// that do not respond are not included.
-pub(super) fn format_line(view: &View<'_>) -> Line {
+pub(super) fn format_total_line(view: &View<'_>) -> Line {
     let all = view.sample.gpus.len();
     let well: Vec<_> = view
         .sample

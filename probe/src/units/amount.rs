@@ -3,6 +3,7 @@
 //! Options, settings, rules, scenarios and filters parse amounts with this module. All errors have
 //! the same structure: the expected values with examples, and a suggestion.
 
+use super::KIB;
 use std::{fmt, time::Duration};
 
 use jiff::{Span, SpanRelativeTo};
@@ -12,8 +13,6 @@ use serde::{
 };
 
 use crate::model::fields::Unit;
-
-const KIB: f64 = 1024.0;
 
 /// A number with a unit.
 #[derive(Debug, Clone, PartialEq)]

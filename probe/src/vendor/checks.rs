@@ -35,7 +35,7 @@ pub struct DeviceNode {
 const FIRST_RENDER_MINOR: u32 = 128;
 
 /// The maximum time to wait for the driver while checking the cards.
-const MAX_WAIT: Duration = Duration::from_secs(3);
+const MAX_CHECK_WAIT: Duration = Duration::from_secs(3);
 
 /// Returns the AMD and Intel cards.
 fn find_cards(roots: &Roots) -> [(Vendor, Vec<Card>); 2] {
@@ -53,7 +53,7 @@ pub fn check_drivers(roots: &Roots) -> Vec<DriverFinding> {
     findings.extend(amd::check_topology(&roots.sys, &amd_cards));
     let mut tasks = make_tasks(amd_cards, amd::check_card);
     tasks.extend(make_tasks(intel_cards, intel::check_card));
-    findings.extend(run_tasks(tasks, MAX_WAIT));
+    findings.extend(run_tasks(tasks, MAX_CHECK_WAIT));
     findings
 }
 

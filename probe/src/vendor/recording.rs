@@ -45,7 +45,7 @@ pub enum FilePart {
 }
 
 /// The maximum total time to wait for the drivers.
-const MAX_WAIT: Duration = Duration::from_secs(10);
+const MAX_COPY_WAIT: Duration = Duration::from_secs(10);
 
 /// Copies the files of all AMD and Intel cards, and the files of processes that have a card open.
 pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
@@ -73,7 +73,7 @@ pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
         let sys = roots.sys.clone();
         Box::new(move |send| record(&Recorder::new(&sys, "sysfs", send), &card))
     }));
-    let mut files = run_tasks(tasks, MAX_WAIT);
+    let mut files = run_tasks(tasks, MAX_COPY_WAIT);
     // Cards behind the same bridge each include the bridge's files, so duplicates are removed.
     let mut known = BTreeSet::new();
     files.retain(|file| known.insert(file.path.clone()));

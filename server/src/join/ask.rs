@@ -1,6 +1,6 @@
 //! Blocking requests to another server.
 
-use std::{io, ops::Range, os::unix::net::UnixStream, path::Path, time::Duration};
+use std::{io, ops::Range, os, path::Path, time::Duration};
 
 use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::MetricSelection};
 use gpumon_probe::usage::Usage;
@@ -54,7 +54,7 @@ pub(super) fn request_recent_history(
 
 /// Sends a GET request, and returns the body of the response.
 pub(crate) fn fetch_body(socket: &Path, target: &str) -> io::Result<String> {
-    let stream = UnixStream::connect(socket)?;
+    let stream = os::unix::net::UnixStream::connect(socket)?;
     let LocalResponse { status, body } =
         send_request(stream, RESPONSE_TIMEOUT, &format!("GET {target}"), "")?;
     if status == 200 {

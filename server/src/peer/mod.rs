@@ -68,7 +68,7 @@ impl Peer {
             .filter(|server| is_local_connection(client, *server) && socket_owner::is_available());
         Self::Port {
             ip: client.ip().to_canonical(),
-            uid: local.and_then(|server| socket_owner::find_uid(client, server)),
+            uid: local.and_then(|server| socket_owner::find_uid_by_sock_diag(client, server)),
         }
     }
 
@@ -89,7 +89,7 @@ impl Peer {
         }
         let _turn = TABLE_SEARCHES.acquire().await;
         let search = move || {
-            tcp_table::find_uid(
+            tcp_table::find_uid_in_tables(
                 socket_owner::to_canonical(client),
                 socket_owner::to_canonical(server),
             )

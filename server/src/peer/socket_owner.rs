@@ -38,7 +38,7 @@ fn finds_test_connection(address: SocketAddr) -> std::io::Result<bool> {
     let listener = TcpListener::bind(address)?;
     let client = TcpStream::connect(listener.local_addr()?)?;
     let (accepted, _) = listener.accept()?;
-    Ok(find_uid(client.local_addr()?, accepted.local_addr()?).is_some())
+    Ok(find_uid_by_sock_diag(client.local_addr()?, accepted.local_addr()?).is_some())
 }
 
 /// Returns `true` if the kernel supports queries of single connections.
@@ -48,7 +48,7 @@ pub(super) fn is_available() -> bool {
 
 /// Returns the user who owns the client's end of a connection, or `None` if the kernel does not
 /// report one, for example because that end is closed.
-pub(super) fn find_uid(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+pub(super) fn find_uid_by_sock_diag(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     let (client, server) = (to_canonical(client), to_canonical(server));
     let exchange = || -> std::io::Result<Vec<u8>> {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
@@ -131,12 +131,12 @@ mod tests {
             let (accepted, client) = listener.accept().unwrap();
             let server = accepted.local_addr().unwrap();
             assert_eq!(
-                find_uid(client, server),
+                find_uid_by_sock_diag(client, server),
                 Some(geteuid().as_raw()),
                 "{connect}"
             );
             assert_eq!(
-                tcp_table::find_uid(to_canonical(client), to_canonical(server)),
+                tcp_table::find_uid_in_tables(to_canonical(client), to_canonical(server)),
                 Some(geteuid().as_raw()),
                 "{connect}"
             );
@@ -144,10 +144,10 @@ mod tests {
             // A process started by another test may have inherited the socket, and keeps it until
             // it executes its program.
             let end = Instant::now() + Duration::from_secs(20);
-            while find_uid(client, server).is_some() && Instant::now() < end {
+            while find_uid_by_sock_diag(client, server).is_some() && Instant::now() < end {
                 thread::sleep(Duration::from_millis(5));
             }
-            assert_eq!(find_uid(client, server), None, "closed, it is nobody's");
+            assert_eq!(find_uid_by_sock_diag(client, server), None, "closed, it is nobody's");
         }
     }
 }

@@ -9,7 +9,7 @@ const MAX_TABLE_BYTES: usize = 8 << 20;
 
 /// Returns the user who owns the client's end of a connection. Both addresses must be in canonical
 /// form.
-pub(super) fn find_uid(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+pub(super) fn find_uid_in_tables(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     if client.is_ipv4()
         && let Some(uid) = find_uid_in_table(
             &bounded::read_text("/proc/net/tcp", MAX_TABLE_BYTES).ok()?,

@@ -5,8 +5,8 @@ use gpumon_probe::vendor::nvml::query::Query;
 use crate::Context;
 
 /// The policy `NVML_PERF_POLICY_POWER`. The constant below is `NVML_PERF_POLICY_THERMAL`.
-const POWER: u32 = 0;
-const THERMAL: u32 = 1;
+const POWER_POLICY: u32 = 0;
+const THERMAL_POLICY: u32 = 1;
 
 /// The driver's counters for the power limit and the thermal limit. `None` means that the driver
 /// has no such counter.
@@ -36,8 +36,8 @@ impl Violations {
             })
         };
         Self {
-            power: counter(POWER),
-            thermal: counter(THERMAL),
+            power: counter(POWER_POLICY),
+            thermal: counter(THERMAL_POLICY),
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
     text::VALUE_COLUMN,
 };
 
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static CLOCK_ITEMS: &[Item] = &[
     group_item("Clocks", TITLE_AS_TAG)
         .show_in_section(Section::CLOCK)
         .with_items(&[

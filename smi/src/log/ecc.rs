@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The items for the encryption mode, the ECC mode, and the error counters.
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static ECC_ITEMS: &[Item] = &[
     group_item("DRAM Encryption Mode", TITLE_AS_TAG).with_items(&[
         number_item(
             "Current",

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The items for the GPU's memory, the BAR1 window, and the protected memory.
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static MEMORY_ITEMS: &[Item] = &[
     group_item("FB Memory Usage", TITLE_AS_TAG)
         .show_in_section(Section::MEMORY)
         .with_items(&[

@@ -13,7 +13,7 @@ use super::{
     sections::Section,
 };
 
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static PERFORMANCE_ITEMS: &[Item] = &[
     number_item("Fan Speed", TITLE_AS_TAG, Q::FanSpeed, 0, format_percent),
     computed_item("Performance State", TITLE_AS_TAG, format_state)
         .show_in_section(Section::PERFORMANCE),

@@ -11,7 +11,7 @@ use crate::release::Release;
 
 /// The items for each scope's power readings, and for the GPU's power samples. `about` contains the
 /// `nvmlPowerScopeType_t`.
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static POWER_ITEMS: &[Item] = &[
     group_item("GPU Power Readings", TITLE_AS_TAG)
         .with_numbers(&[GPU])
         .show_in_section(Section::POWER)

@@ -12,7 +12,7 @@ use super::{
     sections::Section,
 };
 
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static REPAIR_ITEMS: &[Item] = &[
     group_item("Retired Pages", TITLE_AS_TAG)
         .show_in_section(Section::PAGE_RETIREMENT)
         .with_items(&[

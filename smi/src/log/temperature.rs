@@ -12,7 +12,7 @@ use super::{
 use crate::release::Release;
 
 /// The items for temperatures, their limits, and the range of target temperatures.
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static TEMPERATURE_ITEMS: &[Item] = &[
     group_item("Temperature", TITLE_AS_TAG)
         .show_in_section(Section::TEMPERATURE)
         .with_items(&[
@@ -65,7 +65,7 @@ pub(super) static ITEMS: &[Item] = &[
                 format_target,
             )
             .show_since_release(RELABELED),
-            field_item("Memory Current Temp", "memory_temp", MEMORY, format_celsius),
+            field_item("Memory Current Temp", "memory_temp", MEMORY_TEMPERATURE, format_celsius),
             degree_limit_item(
                 "Memory Max Operating Temp",
                 "gpu_temp_max_mem_threshold",
@@ -89,7 +89,7 @@ pub(super) static ITEMS: &[Item] = &[
 const RELABELED: Release = Release(610, 0);
 
 /// The field ID `NVML_FI_DEV_MEMORY_TEMP`.
-const MEMORY: u32 = 82;
+const MEMORY_TEMPERATURE: u32 = 82;
 /// The field ID `NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT`.
 const SHUTDOWN: u32 = 193;
 /// The field ID `NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT`.

@@ -11,7 +11,7 @@ use super::{
 
 /// The items for the compute mode, for utilization including samples, and for encoder and frame
 /// buffer capture sessions.
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static UTILIZATION_ITEMS: &[Item] = &[
     number_item("Compute Mode", TITLE_AS_TAG, Q::ComputeMode, 0, |mode| {
         format_name(
             mode,

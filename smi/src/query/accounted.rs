@@ -9,7 +9,7 @@ use super::field::{fields, row_field, with_title};
 use super::row::{Row, format_nth_number, split_items};
 use super::table::Table;
 
-pub(super) static TABLE: Table = Table {
+pub(super) static ACCOUNTED_PROCESSES: Table = Table {
     subjects: &[
         &[with_title(
             "Accounted Graphics/Compute Processes",
@@ -20,7 +20,7 @@ pub(super) static TABLE: Table = Table {
              --format=csv\n\nThe fields are:",
             &[],
         )],
-        common::SECTIONS,
+        common::COMMON_SECTIONS,
         &[fields(&[
             // Only vGPU guests have such a number, and the driver accounts for their processes
             // separately.

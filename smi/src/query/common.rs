@@ -6,7 +6,7 @@ use super::cell::{Cell, format_text};
 use super::field::{Section, field, fields, row_field};
 use super::row::Row;
 
-pub(super) const SECTIONS: &[Section] = &[fields(&[
+pub(super) const COMMON_SECTIONS: &[Section] = &[fields(&[
     row_field("timestamp", format_timestamp, TIMESTAMP),
     field("gpu_name", Query::Name, format_text, NAME),
     field("gpu_bus_id", Query::BusId, format_text, BUS_ID),

@@ -21,6 +21,7 @@ mod tests;
 
 use self::format::Format;
 pub(crate) use self::format::list_modifiers;
+pub use self::table::FieldHelp;
 use self::table::Table;
 use crate::{Context, Refusal, release::Release};
 
@@ -76,11 +77,11 @@ impl QueryKind {
     fn table(self) -> &'static Table {
         match self {
             Self::Gpu => &gpu::TABLE,
-            Self::ComputeApps => &processes::TABLE,
-            Self::AccountedApps => &accounted::TABLE,
-            Self::RetiredPages => &retired::TABLE,
+            Self::ComputeApps => &processes::COMPUTE_PROCESSES,
+            Self::AccountedApps => &accounted::ACCOUNTED_PROCESSES,
+            Self::RetiredPages => &retired::RETIRED_PAGES,
             Self::RemappedRows => &gpu::REMAPPED_ROWS,
-            Self::SupportedClocks => &supported::TABLE,
+            Self::SupportedClocks => &supported::SUPPORTED_CLOCKS,
         }
     }
 }
@@ -112,14 +113,6 @@ pub(crate) fn parse_request(
 
 pub(crate) fn render_help(query: QueryKind, release: Release) -> String {
     query.table().render_help(query.switch(), release)
-}
-
-/// A field's names and description, as shown in the help.
-pub struct FieldHelp {
-    /// The field's names, starting with the main name.
-    pub names: Vec<&'static str>,
-    /// The description of the field.
-    pub about: &'static str,
 }
 
 /// Returns all fields of a query, regardless of the release, in the order of the help.

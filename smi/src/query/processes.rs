@@ -8,14 +8,14 @@ use super::field::{fields, row_field, with_title};
 use super::row::{Row, format_nth_number, split_items};
 use super::table::Table;
 
-pub(super) static TABLE: Table = Table {
+pub(super) static COMPUTE_PROCESSES: Table = Table {
     subjects: &[
         &[with_title(
             "Active Compute Processes",
             "Processes that have a compute context on the GPU.",
             &[],
         )],
-        common::SECTIONS,
+        common::COMMON_SECTIONS,
         &[fields(&[
             row_field("pid", format_nth_number::<0>, "The process ID."),
             row_field(

@@ -10,9 +10,9 @@ use super::field::{fields, row_field};
 use super::row::{Gpu, Item, Row, split_items};
 use super::table::Table;
 
-pub(super) static TABLE: Table = Table {
+pub(super) static RETIRED_PAGES: Table = Table {
     subjects: &[
-        common::SECTIONS,
+        common::COMMON_SECTIONS,
         &[fields(&[
             row_field(
                 "retired_pages.address",

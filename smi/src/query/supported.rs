@@ -8,7 +8,7 @@ use super::field::{fields, row_field, with_title};
 use super::row::{Gpu, Item, format_nth_number, split_items};
 use super::table::Table;
 
-pub(super) static TABLE: Table = Table {
+pub(super) static SUPPORTED_CLOCKS: Table = Table {
     subjects: &[
         &[with_title(
             "Supported Clocks",
@@ -16,7 +16,7 @@ pub(super) static TABLE: Table = Table {
              the hardware. The option --applications-clocks accepts only these pairs.",
             &[],
         )],
-        common::SECTIONS,
+        common::COMMON_SECTIONS,
         &[fields(&[
             row_field(
                 "memory or mem [MHz]",

@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, fmt::Write as _};
 
-use super::FieldHelp;
 use super::field::{Field, Section};
 use super::row::{Gpu, Item, Row};
 use crate::{Context, Refusal, release::Release};
@@ -15,6 +14,14 @@ pub(super) struct Table {
 }
 
 /// Selected fields are represented by their indices in the table.
+/// A field's names and description, as shown in the help.
+pub struct FieldHelp {
+    /// The field's names, starting with the main name.
+    pub names: Vec<&'static str>,
+    /// The description of the field.
+    pub about: &'static str,
+}
+
 impl Table {
     fn sections(&self) -> impl Iterator<Item = &'static Section> {
         self.subjects.iter().copied().flatten()

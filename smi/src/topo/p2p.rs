@@ -38,7 +38,7 @@ pub(super) fn render_table(
         format!(" GPU{row}\t{}\n", words.concat())
     });
     Ok(format!(
-        " \t\u{1b}[4m{}\u{1b}[0m\n{}{LEGEND}",
+        " \t\u{1b}[4m{}\u{1b}[0m\n{}{CAPABILITY_LEGEND}",
         names.concat(),
         rows.collect::<Vec<_>>().concat()
     ))
@@ -59,7 +59,7 @@ fn format_status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u3
     }
 }
 
-const LEGEND: &str = "
+const CAPABILITY_LEGEND: &str = "
 Legend:
 
   X    = Self

@@ -113,7 +113,7 @@ enum Action {
 pub(crate) fn run(args: &AlertsArgs) -> Result {
     match &args.action {
         Action::Check { file } => check_file(file),
-        Action::Test { file, receiver } => test::run(file, receiver),
+        Action::Test { file, receiver } => test::send_test_alert(file, receiver),
         Action::Export { file, .. } => export_rules(file),
         Action::List { json, server } => print_rules(server, *json),
         Action::Silence { rule, time, server } => silence_rule(server, rule, *time),

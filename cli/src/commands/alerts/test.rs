@@ -12,7 +12,7 @@ use rustix::system::uname;
 
 use crate::exit::{Failure, print_message, usage};
 
-pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
+pub(super) fn send_test_alert(file: &Path, only: &[String]) -> Result<(), Failure> {
     let receivers = super::read_rules(file)?.receivers;
     if receivers.is_empty() {
         let message = "the file has no receiver; add a [[webhook]] or a [[command]]";

@@ -28,7 +28,7 @@ const MIN_REMARKS_WIDTH: usize = 14;
 
 /// The maximum width of a node's name, and the maximum number of cells per line.
 const MAX_NAME_WIDTH: usize = 28;
-const MAX_CELLS: usize = 16;
+pub(super) const MAX_CELLS: usize = 16;
 
 pub(super) fn draw_list(
     painter: &mut Painter<'_>,

@@ -1,6 +1,7 @@
 //! The map of nodes. It shows as many nodes as fit, with one cell per GPU, and details of the
 //! selected node below.
 
+use super::list::MAX_CELLS;
 use ratatui::layout::Rect;
 
 use super::{
@@ -15,9 +16,6 @@ use crate::{
     },
     top::painter::Painter,
 };
-
-/// The maximum number of cells per node. Further GPUs are not shown.
-const MAX_CELLS: usize = 16;
 
 /// The number of lines with details of the selected node.
 const DETAIL_LINES: u16 = 2;

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::super::cell::as_number;
 use super::super::field::{Section, field, with_title};
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
     with_title(
         "utilization",
         "The recent utilization of the GPU, which shows how well programs use it.\nNot available \

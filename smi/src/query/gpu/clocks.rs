@@ -11,7 +11,7 @@ const SM: u32 = 1;
 const MEMORY: u32 = 2;
 const VIDEO: u32 = 3;
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const CLOCK_SECTIONS: &[Section] = &[
     fields(&[
         field(
             "clocks.current.graphics or clocks.gr [MHz]",

@@ -28,7 +28,7 @@ const CONFIGURATIONS: [&str; 8] = [
     "GPU State Invalid",
 ];
 
-pub(super) const SECTIONS: &[Section] = &[fields(&[
+pub(super) const FABRIC_SECTIONS: &[Section] = &[fields(&[
     row_field(
         "fabric.state",
         format_state,

@@ -7,7 +7,7 @@ use super::super::common::{self, NAME, SERIAL, TIMESTAMP, UUID};
 use super::super::field::{Section, field, fields, row_field, with_title};
 use crate::release::Release;
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const IDENTITY_SECTIONS: &[Section] = &[
     fields(&[
         row_field("timestamp", common::format_timestamp, TIMESTAMP),
         row_field(

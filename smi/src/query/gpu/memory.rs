@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 use super::super::cell::{Cell, format_mebibytes, format_word, read_number};
 use super::super::field::{Section, field, fields, with_title};
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const MEMORY_SECTIONS: &[Section] = &[
     with_title(
         "memory",
         "The memory on the board. With ECC enabled, check bits use a few percent of it. The \

@@ -21,28 +21,28 @@ use super::table::Table;
 
 pub(super) static TABLE: Table = Table {
     subjects: &[
-        identity::SECTIONS,
-        pci::SECTIONS,
-        settings::SECTIONS,
-        reasons::SECTIONS,
-        memory::SECTIONS,
-        activity::SECTIONS,
+        identity::IDENTITY_SECTIONS,
+        pci::PCI_SECTIONS,
+        settings::SETTING_SECTIONS,
+        reasons::PERFORMANCE_SECTIONS,
+        memory::MEMORY_SECTIONS,
+        activity::UTILIZATION_SECTIONS,
         ecc::SECTIONS,
         repair::RETIRED_PAGES,
         repair::REMAPPED_ROWS,
         power::SECTIONS,
         smoothing::SECTIONS,
         power::EDPP,
-        clocks::SECTIONS,
-        modes::SECTIONS,
-        fabric::SECTIONS,
-        platform::SECTIONS,
+        clocks::CLOCK_SECTIONS,
+        modes::MODE_SECTIONS,
+        fabric::FABRIC_SECTIONS,
+        platform::PLATFORM_SECTIONS,
     ],
     items: row::list_single_item,
 };
 
 /// The fields of `--query-remapped-rows`.
 pub(super) static REMAPPED_ROWS: Table = Table {
-    subjects: &[common::SECTIONS, repair::REMAPPED_ROWS],
+    subjects: &[common::COMMON_SECTIONS, repair::REMAPPED_ROWS],
     items: row::list_single_item,
 };

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::super::cell::{format_enabled, format_mebibytes};
 use super::super::field::{Section, field, with_title};
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const MODE_SECTIONS: &[Section] = &[
     with_title(
         "mig.mode",
         "Whether the GPU can be partitioned into instances (MIG): Enabled or Disabled. A change \

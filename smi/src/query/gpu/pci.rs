@@ -8,7 +8,7 @@ use super::super::cell::{
 use super::super::common::BUS_ID;
 use super::super::field::{Section, field, fields, with_title};
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const PCI_SECTIONS: &[Section] = &[
     fields(&[
         field("pci.bus_id or gpu_bus_id", Q::BusId, format_text, BUS_ID),
         field(

@@ -9,7 +9,7 @@ use super::super::cell::{Cell, as_number, format_text, format_word, read_number}
 use super::super::field::{Section, field, fields, with_title};
 use crate::release::Release;
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const PLATFORM_SECTIONS: &[Section] = &[
     with_title(
         "platform",
         "The location of the GPU in its rack.",

@@ -22,7 +22,7 @@ macro_rules! reason {
     };
 }
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
     fields(&[
         field(
             "fan.speed [%]",

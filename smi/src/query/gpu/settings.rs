@@ -10,7 +10,7 @@ use super::super::field::{Section, field, fields, row_field, with_title};
 /// The field ID `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const SETTING_SECTIONS: &[Section] = &[
     fields(&[
         row_field(
             "index",

@@ -7,7 +7,7 @@ use crate::vendor::sim::noise::Noise;
 /// The time until a user notices the hang and restarts the job, in seconds.
 const RUN_LENGTH_S: f64 = 86_400.0;
 
-pub(super) fn compute_load(noise: Noise, seconds: f64) -> Load {
+pub(super) fn compute_hang_load(noise: Noise, seconds: f64) -> Load {
     let runs = Cycle {
         period_s: RUN_LENGTH_S,
         phase_s: 0.3 * RUN_LENGTH_S,

@@ -11,7 +11,7 @@ const RAMP_S: f64 = 0.6;
 /// The interval at which a new model version is deployed, in seconds (about eight days).
 const DEPLOY_INTERVAL_S: f64 = 700_000.0;
 
-pub(super) fn compute_load(noise: Noise, seconds: f64) -> Load {
+pub(super) fn compute_inference_load(noise: Noise, seconds: f64) -> Load {
     let deployments = Cycle {
         period_s: DEPLOY_INTERVAL_S,
         phase_s: DEPLOY_INTERVAL_S * (0.1 + 0.5 * noise.derive_stream("deployed").random_unit(0)),

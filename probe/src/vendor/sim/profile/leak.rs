@@ -11,7 +11,7 @@ const DOWN_S: f64 = 8.0;
 /// The share of the memory that the program uses at its start.
 const FIRST_SHARE: f64 = 0.08;
 
-pub(super) fn compute_load(noise: Noise, seconds: f64) -> Load {
+pub(super) fn compute_leak_load(noise: Noise, seconds: f64) -> Load {
     let runs = Cycle {
         period_s: GROWTH_S + DOWN_S,
         phase_s: 100.0 * noise.derive_stream("run phase").random_unit(0),

@@ -1,4 +1,4 @@
-//! The workloads of programs on a simulated GPU, with one file per kind of workload.
+//! The workloads of programs on a simulated GPU, with one function per kind of workload.
 
 mod cycle;
 mod hang;
@@ -54,11 +54,11 @@ pub(super) enum Program {
 impl Profile {
     pub(super) fn compute_load(self, noise: Noise, seconds: f64) -> Load {
         match self {
-            Self::Training => training::compute_load(noise, seconds),
-            Self::Inference => inference::compute_load(noise, seconds),
-            Self::Leak => leak::compute_load(noise, seconds),
-            Self::Held => held::compute_load(noise, seconds),
-            Self::Hang => hang::compute_load(noise, seconds),
+            Self::Training => training::compute_training_load(noise, seconds),
+            Self::Inference => inference::compute_inference_load(noise, seconds),
+            Self::Leak => leak::compute_leak_load(noise, seconds),
+            Self::Held => held::compute_held_load(noise, seconds),
+            Self::Hang => hang::compute_hang_load(noise, seconds),
             Self::Idle => Load::default(),
         }
     }

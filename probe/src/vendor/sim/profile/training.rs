@@ -23,14 +23,14 @@ const DIP_S: f64 = 2.5;
 /// The duration of a training step (forward, backward, and optimizer), in seconds.
 const STEP_S: f64 = 1.2;
 
-pub(super) fn compute_load(noise: Noise, seconds: f64) -> Load {
+pub(super) fn compute_training_load(noise: Noise, seconds: f64) -> Load {
     let runs = Cycle {
         period_s: RUN_S + PAUSE_S,
         phase_s: 600.0 + 900.0 * noise.derive_stream("run phase").random_unit(0),
     };
     let (run, age_s) = runs.find_round(seconds);
     let notebook = (noise.derive_stream("guest").random_unit(0) < 0.4)
-        .then(|| held::make_tenant(noise, seconds, 0.09, 0.02));
+        .then(|| held::make_notebook_tenant(noise, seconds, 0.09, 0.02));
     if age_s >= RUN_S {
         return Load {
             tenants: [notebook, None],
