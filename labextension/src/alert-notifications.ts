@@ -1,5 +1,5 @@
 import type { Feed } from '@gpumon/page/feed';
-import { describeFiringAlert, firingKey } from '@gpumon/page/firing-alert';
+import { describeFiringAlert, firingKey } from '@gpumon/page/alerts';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 

@@ -1,7 +1,6 @@
 /** The exports with which JupyterLab shows the GPU cost of notebooks and their cells. */
 
-export { costOfCell, isWorthShowing } from './model/cell-cost';
-export { requestCost, recordCell } from './model/cell-record';
+export { costOfCell, isWorthShowing, recordCell, requestCost } from './model/cell-cost';
 export {
   EXECUTION_KEY,
   belongsToRun,
@@ -11,8 +10,6 @@ export {
 } from './model/stored-cost';
 export type { CellCost } from './model/cell-cost';
 export type { KernelCost, Sample, StoredCost } from './wire';
-export { CellLine } from './view/cell-line';
-export { Chip } from './view/chip';
+export { CellLine, Chip } from './view/notebook';
 export { DASH, formatMemorySize } from './lib/format';
-export { computeKernelShare } from './model/kernel-share';
-export { isConsolePath, notebookNames } from './model/notebook-names';
+export { computeKernelShare, isConsolePath, notebookNames } from './model/notebooks';

@@ -3,10 +3,9 @@
 export { Feed } from './model/feed';
 export { mountDashboard } from './view/dashboard/index';
 export type { MountedDashboard } from './view/dashboard/index';
-export { mountMonitor } from './view/monitor';
-export type { Monitor } from './view/monitor';
-export type { NotebookHost } from './view/notebook-host';
-export type { MountHandle, MountOptions } from './view/mount';
-export type { ViewOptions } from './view/store-view';
+export { mountMonitor } from './view/overview';
+export type { Monitor } from './view/overview';
+export type { NotebookHost } from './view/notebook';
+export type { MountHandle, MountOptions, ViewOptions } from './view/store-view';
 export type { Diagnosis } from './model/store';
 export type { SocketLike } from './lib/socket';

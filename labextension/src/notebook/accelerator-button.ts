@@ -1,5 +1,5 @@
-import chipStyle from '@gpumon/page/chip.css?inline';
-import { adoptStyle } from '@gpumon/page/style';
+import notebookStyle from '@gpumon/page/notebook.css?inline';
+import { adoptStyle } from '@gpumon/page/dom';
 import { Dialog, Notification, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -24,7 +24,7 @@ export class AcceleratorButton extends Widget {
     private readonly trans: TranslationBundle,
   ) {
     super({ node: document.createElement('span') });
-    adoptStyle(chipStyle);
+    adoptStyle(notebookStyle);
     this.button.type = 'button';
     this.button.className = 'gpumon-toolbar-chip';
     this.button.dataset.testid = 'gpumon-accelerate';

@@ -4,9 +4,9 @@
  */
 
 import { CellLine, type StoredCost } from '@gpumon/page/cells';
-import cellStyle from '@gpumon/page/cell.css?inline';
+import notebookStyle from '@gpumon/page/notebook.css?inline';
 import type { Feed } from '@gpumon/page/feed';
-import { adoptStyle } from '@gpumon/page/style';
+import { adoptStyle } from '@gpumon/page/dom';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { Settings } from '../settings';
@@ -44,7 +44,7 @@ export class CellLines implements IDisposable, CellCostListener {
     private readonly panel: NotebookPanel,
     private readonly options: CellLinesOptions,
   ) {
-    adoptStyle(cellStyle);
+    adoptStyle(notebookStyle);
     this.lines = new CellAttachments(panel);
     void this.followNotebook();
   }

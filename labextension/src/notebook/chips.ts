@@ -1,7 +1,7 @@
 import { Chip } from '@gpumon/page/cells';
-import chipStyle from '@gpumon/page/chip.css?inline';
+import notebookStyle from '@gpumon/page/notebook.css?inline';
 import type { Feed } from '@gpumon/page/feed';
-import { adoptStyle } from '@gpumon/page/style';
+import { adoptStyle } from '@gpumon/page/dom';
 import { Widget } from '@lumino/widgets';
 
 import { PageSubscription } from '../page-subscription';
@@ -20,7 +20,7 @@ export class ChipWidget extends Widget {
     private readonly notebook: () => NotebookPanel | null,
     onClick: () => void,
   ) {
-    adoptStyle(chipStyle);
+    adoptStyle(notebookStyle);
     super({ node: document.createElement('span') });
     this.chip = new Chip(onClick);
     this.node.append(this.chip.element);

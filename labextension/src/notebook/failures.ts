@@ -1,7 +1,7 @@
 import type { Feed } from '@gpumon/page/feed';
 import type { KernelError, OomNote, Sample } from '@gpumon/page/oom';
-import oomStyle from '@gpumon/page/oom.css?inline';
-import { adoptStyle } from '@gpumon/page/style';
+import notebookStyle from '@gpumon/page/notebook.css?inline';
+import { adoptStyle } from '@gpumon/page/dom';
 
 import { PageSubscription } from '../page-subscription';
 import { CellAttachments } from './below-cells';
@@ -76,7 +76,7 @@ export class CellFailures {
     if (error === null || runsAgain || this.isDisposed) {
       return;
     }
-    adoptStyle(oomStyle);
+    adoptStyle(notebookStyle);
     const { notebooks, notes } = this;
     const { pathOf } = notebooks;
     const show = (sample: Sample | null): void => {

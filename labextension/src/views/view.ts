@@ -1,6 +1,6 @@
 /** The code of the views, loaded when the panel or charts are first shown. */
 
-import { adoptStyle } from '@gpumon/page/style';
+import { adoptStyle } from '@gpumon/page/dom';
 import viewStyle from '@gpumon/page/view.css?inline';
 
 export { mountDashboard, mountMonitor } from '@gpumon/page';

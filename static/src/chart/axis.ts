@@ -1,8 +1,10 @@
-/** The range of a chart's value axis. */
+/**
+ * A chart's axes: the range of the value axis, and ticks at round numbers and at round local times.
+ */
 
+import { formatDayOfMonth, formatHourAndMinute, formatTimeOfDay } from '../lib/format';
 import { indexAfter } from '../lib/timeline';
 import type { ChartLine, TimeWindow } from './content';
-import { roundRange, roundUp } from './ticks';
 
 /** The properties of a value axis that do not depend on the values. */
 export interface AxisEnds {
@@ -74,4 +76,132 @@ function findExtent(
     }
   }
   return lowest > highest ? null : [lowest, highest];
+}
+
+const SECOND_MS = 1000;
+export const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+const TIME_STEPS_MS = [
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND_MS),
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE_MS),
+  ...[1, 2, 3, 6, 12].map((n) => n * HOUR_MS),
+  ...[1, 2, 3, 7, 14, 28].map((n) => n * DAY_MS),
+];
+/**
+ * The number of days from January 1, 1970, a Thursday, to the next Monday. Weekly ticks are on
+ * Mondays.
+ */
+const FIRST_MONDAY_DAYS = 4;
+
+/**
+ * Returns at most `most` round numbers from `min` to `max`. They are round in the unit `base`, for
+ * example GiB.
+ */
+export function valueTicks(min: number, max: number, most: number, base = 1): number[] {
+  const least = (max - min) / base / Math.max(1, most);
+  if (!(least > 0) || !Number.isFinite(least)) {
+    return [];
+  }
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = ([1, 2, 5].find((factor) => factor * power >= least) ?? 10) * power * base;
+  const ticks: number[] = [];
+  for (let n = Math.ceil(min / step); n * step <= max; n += 1) {
+    ticks.push(n * step);
+  }
+  return ticks;
+}
+
+/**
+ * Returns round numbers below `low` and above `high`. They are multiples of about a quarter of the
+ * range, so that an axis does not change with every sample.
+ */
+export function roundRange(low: number, high: number, base = 1): [floor: number, ceiling: number] {
+  const least = Math.max(high - low, Math.abs(high) * 1e-3, base * 1e-3);
+  const step = roundUp(least / 4, base);
+  const floor = Math.floor(low / step) * step;
+  return [floor, Math.max(floor + step, Math.ceil(high / step) * step)];
+}
+
+/**
+ * Rounds up to 1, 2, 5 or 10 times a power of ten, so that an axis does not change with every
+ * sample.
+ */
+export function roundUp(value: number, base = 1): number {
+  const power = 10 ** Math.floor(Math.log10(value / base));
+  return ([1, 2, 5].find((factor) => factor * power * base >= value) ?? 10) * power * base;
+}
+
+/** Returns at most `most` round times from `from_ms` to `to_ms`, and the interval between them. */
+export function timeTicks(
+  from_ms: number,
+  to_ms: number,
+  most: number,
+): { step_ms: number; times_ms: number[] } {
+  const least_ms = (to_ms - from_ms) / Math.max(1, most);
+  const step_ms =
+    TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
+  const times_ms =
+    step_ms < HOUR_MS ? evenTimes(from_ms, to_ms, step_ms) : localTimes(from_ms, to_ms, step_ms);
+  return { step_ms, times_ms };
+}
+
+/**
+ * Returns the label of a tick at the interval `step_ms`: a time with or without seconds, or the
+ * date at the start of a day.
+ */
+export function formatTimeTick(at_ms: number, step_ms: number): string {
+  if (step_ms >= DAY_MS || (step_ms >= MINUTE_MS && isMidnight(at_ms))) {
+    return formatDayOfMonth(at_ms);
+  }
+  return step_ms < MINUTE_MS ? formatTimeOfDay(at_ms) : formatHourAndMinute(at_ms);
+}
+
+/** Returns whether a day starts at this time in the user's time zone. */
+export function isMidnight(at_ms: number): boolean {
+  const date = new Date(at_ms);
+  return date.getHours() + date.getMinutes() + date.getSeconds() === 0;
+}
+
+function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
+  // Half hours are round in local time, even if the offset of the time zone is not a whole number
+  // of hours.
+  const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE_MS;
+  const times_ms: number[] = [];
+  for (
+    let at = Math.ceil((from_ms - zone_ms) / step_ms) * step_ms + zone_ms;
+    at <= to_ms;
+    at += step_ms
+  ) {
+    times_ms.push(at);
+  }
+  return times_ms;
+}
+
+/** Returns round hours and days of local time. Days may have 23 or 25 hours. */
+function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
+  const from = new Date(from_ms);
+  const step_days = Math.max(1, step_ms / DAY_MS);
+  const day = Date.UTC(from.getFullYear(), from.getMonth(), from.getDate()) / DAY_MS;
+  const phase = step_days % 7 === 0 ? FIRST_MONDAY_DAYS : 0;
+  const sinceTick = (((day - phase) % step_days) + step_days) % step_days;
+  const hours = Math.min(24, step_ms / HOUR_MS);
+  const times_ms: number[] = [];
+  for (let days = -sinceTick, last = -Infinity; last <= to_ms; days += step_days) {
+    for (let hour = 0; hour < 24; hour += hours) {
+      const at = new Date(
+        from.getFullYear(),
+        from.getMonth(),
+        from.getDate() + days,
+        hour,
+      ).getTime();
+      // An hour that daylight saving time skips has the same time as the next hour, and must not be
+      // added twice.
+      if (at >= from_ms && at <= to_ms && at !== last) {
+        times_ms.push(at);
+      }
+      last = at;
+    }
+  }
+  return times_ms;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { ChartContent, PlotArea } from './content';
-import { frameSignature, isVisibleChange } from './frame-diff';
+import { frameSignature, isVisibleChange } from './chart';
 
 const MINUTE_MS = 60_000;
 

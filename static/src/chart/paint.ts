@@ -1,10 +1,38 @@
-/** The drawing of a chart's content. */
+/** The drawing of a chart's content on a canvas or on an SVG image. */
 
 import { indexAfter, indexAt } from '../lib/timeline';
+import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, formatTimeTick, valueTicks } from './axis';
 import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
 import { addLine } from './line';
-import type { Surface } from './surface';
-import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, formatTimeTick, valueTicks } from './ticks';
+
+/** The target of drawing: a canvas, or an SVG image from `svg.ts`. */
+export type Surface = Pick<
+  CanvasRenderingContext2D,
+  | 'fillStyle'
+  | 'strokeStyle'
+  | 'globalAlpha'
+  | 'lineWidth'
+  | 'lineJoin'
+  | 'lineCap'
+  | 'setLineDash'
+  | 'font'
+  | 'textAlign'
+  | 'textBaseline'
+  | 'measureText'
+  | 'fillText'
+  | 'fillRect'
+  | 'beginPath'
+  | 'moveTo'
+  | 'lineTo'
+  | 'closePath'
+  | 'rect'
+  | 'arc'
+  | 'stroke'
+  | 'clip'
+  | 'save'
+  | 'restore'
+  | 'translate'
+> & { fill: (rule?: CanvasFillRule) => void };
 
 /** The margin for the dot at the newest value. */
 export const EDGE_PX = 4;

@@ -1,6 +1,6 @@
 /** A drawing surface that produces an SVG image. */
 
-import type { Surface } from './surface';
+import type { Surface } from './paint';
 
 const NAMESPACE = 'http://www.w3.org/2000/svg';
 const ANCHORS: Partial<Record<CanvasTextAlign, string>> = { center: 'middle', right: 'end' };

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import * as format from './format';
-import { chooseUnits } from './units';
+import { chooseUnits } from './format';
 
 /**
  * Replaces the no-break spaces between numbers and units, so that the expectations are easier to

@@ -1,10 +1,28 @@
 /**
  * Numbers in the user's language, with a unit and at most three significant digits. Each kind of
- * value uses one unit wherever it is displayed, so that values do not jump. The space before a unit
- * is a no-break space.
+ * value uses one unit wherever it is displayed, so that values do not jump. The user chooses the
+ * units of memory and temperatures. The space before a unit is a no-break space.
  */
 
-import { memoryUnitBytes, units } from './units';
+export interface Units {
+  memory: 'GiB' | 'GB';
+  temperature: '°C' | '°F';
+}
+
+let chosen: Readonly<Units> = { memory: 'GiB', temperature: '°C' };
+
+/** Sets the units. Views that show values must be redrawn. */
+export function chooseUnits(units: Units): void {
+  chosen = units;
+}
+
+export function units(): Readonly<Units> {
+  return chosen;
+}
+
+export function memoryUnitBytes(): number {
+  return chosen.memory === 'GiB' ? 1024 ** 3 : 1e9;
+}
 
 const SPACE = '\u00a0';
 

@@ -2,7 +2,7 @@ import { constants, deflateRawSync } from 'node:zlib';
 
 import { describe, expect, it, vi } from 'vitest';
 
-import { ENCODING, Inflater } from './inflate';
+import { ENCODING, Inflater } from './socket';
 
 /** Compresses a message like the server does: flushed, but with the stream still open. */
 function compressMessage(text: string): ArrayBuffer {

@@ -2,9 +2,15 @@ import { expect, it } from 'vitest';
 
 import { makeInventory } from '../testing/frames';
 import { CATALOGUE } from '../testing/runs';
-import { benchmarkGroups, matchesQuery, type Benchmark } from './benchmarks';
+import {
+  benchmarkGroups,
+  matchesQuery,
+  createJob,
+  runsOn,
+  listTargets,
+  type Benchmark,
+} from './benchmarks';
 import { gpusOf } from './gpu';
-import { createJob, runsOn, listTargets } from './run-job';
 
 const groups = benchmarkGroups(CATALOGUE.entries);
 

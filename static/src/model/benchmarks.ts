@@ -1,12 +1,12 @@
 /**
  * The list of benchmarks: a few presets for common questions, then every other workload of the
- * server.
+ * server. Each is a job that the server can run on a device.
  */
 
 import { plainText } from '../lib/text';
 import { lazyTexts, trans } from '../lib/translation';
 import type { CatalogueEntry, RunKind } from '../wire';
-import { BURN_S } from './run-job';
+import type { GpuState } from './gpu';
 
 export interface Benchmark {
   /** The unique identifier of the entry. */
@@ -134,4 +134,56 @@ function fromEntry({ kind, id, title, does, teaches, on_cpu }: CatalogueEntry): 
     onCpu: on_cpu,
     words: plainText(`${id} ${teaches}`),
   };
+}
+
+export interface RunTarget {
+  /** The unique identifier of the target. */
+  key: string;
+  name: string;
+  where: { backend: 'cuda'; device: string } | { backend: 'cpu' };
+}
+
+/** The time for which the out-of-memory demo holds the memory, in seconds. */
+const HOLD_S = 10;
+const BURN_S = 60;
+
+/**
+ * Returns the devices that can run jobs. GPUs are identified by UUID, because CUDA may number them
+ * in another order than the driver.
+ */
+export function listTargets(gpus: readonly GpuState[]): RunTarget[] {
+  const targets: RunTarget[] = gpus.flatMap(({ index, name, uuid }) =>
+    uuid === null
+      ? []
+      : [
+          {
+            key: uuid,
+            name: trans.__('GPU %1, %2', index, plainText(name)),
+            where: { backend: 'cuda', device: uuid },
+          },
+        ],
+  );
+  return [...targets, { key: 'cpu', name: trans.__('CPU'), where: { backend: 'cpu' } }];
+}
+
+export function runsOn({ onCpu }: Benchmark, { where }: RunTarget): boolean {
+  return onCpu || where.backend === 'cuda';
+}
+
+/** Returns the job in the server's format, or `null` for a kind that only a newer page knows. */
+export function createJob({ kind, ids }: Benchmark, { where }: RunTarget): object | null {
+  switch (kind) {
+    case 'bench':
+      return { kind, ids, where };
+    case 'seeds':
+      return { kind, rows: ids, where };
+    case 'burn':
+      return { kind, where, seconds: BURN_S };
+    case 'oom':
+      return { kind, scenario: ids[0], where, hold_seconds: HOLD_S };
+    case 'selftest':
+      return { kind, where };
+    default:
+      return null;
+  }
 }

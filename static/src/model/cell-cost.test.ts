@@ -2,8 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { GIB, NOW } from '../testing/frames';
 import { makeKernelCost } from '../testing/kernel-cost';
-import { costOfCell, isWorthShowing, type CellCost } from './cell-cost';
-import { requestCost } from './cell-record';
+import { costOfCell, isWorthShowing, requestCost, type CellCost } from './cell-cost';
 import { describeCell } from './describe-cell';
 import { setEnergyPrice } from './energy-price';
 

@@ -9,7 +9,7 @@ import {
   executionsFromHistory,
   type CellExecution,
 } from './cell-log';
-import { recordCell } from './cell-record';
+import { recordCell } from './cell-cost';
 import type { Request } from './request';
 
 function makeRun(key: string, gpu_s: number | null, gpus: number[] = [0]): CellExecution {

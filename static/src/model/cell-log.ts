@@ -4,7 +4,7 @@ import { plainText } from '../lib/text';
 import type { Event } from '../wire';
 import { costFromHistory, type CellCost } from './cell-cost';
 import type { PathOf } from './holders';
-import { notebookNames } from './notebook-names';
+import { notebookNames } from './notebooks';
 
 export interface CellExecution {
   /** The unique identifier of the execution. */

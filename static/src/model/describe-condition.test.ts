@@ -6,8 +6,7 @@ import { pseudoTranslator, findUntranslated } from '../testing/pseudo-locale';
 import { CONDITIONS } from '../testing/full-hello';
 import type { Condition } from '../wire';
 import { XIDS } from '../wire/xids';
-import { describeCondition, summarizeCondition } from './describe-condition';
-import { loadXids } from './xid';
+import { describeCondition, summarizeCondition, loadXids } from './alerts';
 
 beforeAll(loadXids);
 

@@ -7,12 +7,19 @@ import { DASH, formatMemoryAmount, formatTimeOfDay } from '../lib/format';
 import { joinSentences } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Inventory, Sample } from '../wire';
-import { gpusOf, type GpuState } from './gpu';
-import { holderBytes, holderName, notebookKernelId } from './holder-name';
+import { gpusOf, isUnified, type GpuState } from './gpu';
+import {
+  holderBytes,
+  holderName,
+  notebookKernelId,
+  holderRows,
+  textOf,
+  type HolderRow,
+  type PathOf,
+} from './holders';
 import { ColorSlots } from './color-slots';
-import { holderRows, textOf, type HolderRow, type PathOf } from './holders';
-import { computeKernelShare } from './kernel-share';
-import { describeUnified, isUnified, systemBytes, systemName, unifiedAdvice } from './memory';
+import { computeKernelShare } from './notebooks';
+import { describeUnified, systemBytes, systemName, unifiedAdvice } from './memory';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
 

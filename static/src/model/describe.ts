@@ -1,7 +1,7 @@
 /** Texts about the states of GPUs. */
 
 import { formatDuration, formatTimeWithDateUnlessToday } from '../lib/format';
-import { findOwnProperty } from '../lib/own';
+import { findOwnProperty } from '../lib/collections';
 import { trans } from '../lib/translation';
 import type { Absence, Health, Severity, ThrottleReason } from '../wire';
 import { ABSENCES, describeReasons, ORDINARY_REASONS } from '../wire/texts';

@@ -10,7 +10,7 @@ import {
   countProcessEvents,
   addEvent,
 } from './event';
-import { loadXids } from './xid';
+import { loadXids } from './alerts';
 
 beforeAll(loadXids);
 

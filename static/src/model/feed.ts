@@ -3,23 +3,20 @@
 import { ReconnectingSocket, type SocketLike } from '../lib/socket';
 import type { ClientFrame, ServerFrame } from '../wire';
 import { setEnergyPrice } from './energy-price';
+import type { Request } from './request';
 import { Store, type Diagnosis } from './store';
 
-export { setLocale } from '../lib/format';
-export { ENCODING } from '../lib/inflate';
+export { chooseUnits, setLocale } from '../lib/format';
+export { ENCODING } from '../lib/socket';
 export { plainText } from '../lib/text';
 export { setTranslator } from '../lib/translation';
-export { chooseUnits } from '../lib/units';
-export { loadXids } from './xid';
+export { loadXids } from './alerts';
 
 export interface FeedOptions {
   /** Opens a connection to the server's stream. */
   openSocket: () => SocketLike;
-  /**
-   * Sends an HTTP request to the server. `path` is a path such as `api/v1/runs`. If `request` is
-   * missing, no runs can be started.
-   */
-  request?: (path: string, init?: RequestInit) => Promise<Response>;
+  /** Sends HTTP requests to the server. If it is missing, no runs can be started. */
+  request?: Request;
   /**
    * Whether the page only displays the server, so that runs cannot be started and marks cannot be
    * set.

@@ -4,7 +4,7 @@ import { GIB, makeGpu, makeInventory, NOW, makeProcess, makeSample } from '../te
 import type { Process } from '../wire';
 import type { Level } from './describe';
 import { gpusOf } from './gpu';
-import { filterGpus, keepLevelWords, selectsLevel, suggestions, toggleLevel } from './gpu-filter';
+import { filterGpus, keepLevelWords, selectsLevel, suggestions, toggleLevel } from './gpu-list';
 import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
 

@@ -10,7 +10,7 @@ import {
   parseOrder,
   type Order,
   type SortKey,
-} from './gpu-order';
+} from './gpu-list';
 
 /** Returns GPUs with these temperatures. `null` stands for a GPU that cannot be read. */
 function makeGpusWithTemperatures(...celsius: (number | null)[]): GpuState[] {

@@ -33,6 +33,13 @@ export interface GpuState {
   details: GpuDetails | null;
 }
 
+/** A sample of a GPU that shares the machine's memory. */
+type UnifiedSample = GpuSample & { memory_kind: 'unified' };
+
+export function isUnified(gpu: GpuSample | null | undefined): gpu is UnifiedSample {
+  return gpu?.memory_kind === 'unified';
+}
+
 /** Returns the model name of a GPU without its vendor. */
 export function removeVendorName(name: string): string {
   const vendor = Object.values(VENDORS).find((known) => name.startsWith(`${known} `)) ?? '';

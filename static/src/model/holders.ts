@@ -3,14 +3,15 @@
  * processes.
  */
 
+import { groupBy } from '../lib/collections';
 import { DASH } from '../lib/format';
-import { groupBy } from '../lib/grouped';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
 import type { ColorSlots } from './color-slots';
+import { describeAbsence } from './describe';
 import { seriesKey, type GpuState } from './gpu';
-import { isConsolePath, notebookNames } from './notebook-names';
+import { isConsolePath, notebookNames } from './notebooks';
 import {
   instanceKey,
   notebookName,
@@ -19,7 +20,6 @@ import {
   unusedAllocations,
 } from './owner';
 import { absenceOf, readingTime, valueOf } from './reading';
-import { describeAbsence } from './describe';
 
 /**
  * Returns the current path of a kernel's notebook or console, or `null` if the kernel belongs to
@@ -335,4 +335,26 @@ function findIdleTime(gpu: GpuState, processes: readonly Process[]): number | nu
 
 function memorySortKey(memory: Reading<number>): number {
   return valueOf(memory) ?? -1;
+}
+
+/** Returns the kernel of a notebook on this Jupyter server, or `null` for other holders. */
+export function notebookKernelId({ notebook, isOwn }: HolderRow): string | null {
+  return isOwn ? (notebook?.kernel_id ?? null) : null;
+}
+
+/**
+ * Returns a holder's name, with its user unless it is a notebook of this Jupyter server:
+ * `train.ipynb`, `vllm (bob)`.
+ */
+export function holderName(row: HolderRow): string {
+  if (row.isOwn) {
+    return row.name;
+  }
+  const user = textOf(row.processes[0].user);
+  return user.reason === null ? `${row.name} (${plainText(user.text, 32)})` : row.name;
+}
+
+/** Returns the memory of a holder in bytes, or 0 if it is unknown. */
+export function holderBytes(row: HolderRow): number {
+  return valueOf(row.memory_bytes) ?? 0;
 }

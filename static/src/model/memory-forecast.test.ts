@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, makeGpu, makeInventory, NOW, makeProcess, makeSample } from '../testing/frames';
 import type { Condition } from '../wire';
-import { listConditionAlerts } from './condition';
+import { listConditionAlerts } from './alerts';
 import { gpusOf } from './gpu';
 import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
-import { describeForecast, forecastOf, type Forecast } from './memory-forecast';
+import { describeForecast, forecastOf, type Forecast } from './memory';
 
 /**
  * Returns the condition of memory that will be full in `left_s`. `growth` is the growth of each

@@ -6,13 +6,18 @@
 import { formatMemoryAmount } from '../lib/format';
 import { shortenName } from '../lib/text';
 import { trans } from '../lib/translation';
-import { describeCondition } from './describe-condition';
+import { describeCondition } from './alerts';
 import { gpusOf, type GpuState } from './gpu';
-import { holderBytes, holderName, notebookKernelId } from './holder-name';
+import {
+  holderBytes,
+  holderName,
+  notebookKernelId,
+  holderRows,
+  type HolderRow,
+  type PathOf,
+} from './holders';
 import { ColorSlots } from './color-slots';
-import { holderRows, type HolderRow, type PathOf } from './holders';
-import { systemBytes, systemName } from './memory';
-import { describeForecast, forecastOf } from './memory-forecast';
+import { systemBytes, systemName, describeForecast, forecastOf } from './memory';
 import type { Store } from './store';
 
 export interface MemoryWarning {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { expect, it } from 'vitest';
 
-import { isConsolePath, notebookNames } from './notebook-names';
+import { isConsolePath, notebookNames } from './notebooks';
 
 interface Case {
   name: string;

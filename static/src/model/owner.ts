@@ -3,7 +3,7 @@
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Allocation, GpuSample, MigInstance, Pod, Process, Vendor } from '../wire';
-import { notebookNames } from './notebook-names';
+import { notebookNames } from './notebooks';
 import { valueOf } from './reading';
 import { wordsOf } from './vendor-words';
 

@@ -2,9 +2,9 @@
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { FeedOptions } from './feed';
 
-export type Request = NonNullable<FeedOptions['request']>;
+/** Sends an HTTP request to the server. `path` is a path such as `api/v1/runs`. */
+export type Request = (path: string, init?: RequestInit) => Promise<Response>;
 
 /**
  * The header that requests with side effects must have. Pages of other origins cannot send this

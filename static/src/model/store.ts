@@ -1,30 +1,33 @@
-/** The data that the views show, and their updates by frames. */
+/**
+ * The data that the views show, and their updates by frames. They include the server's time, and
+ * the last readings of GPUs that a restarted server cannot read.
+ */
 
-import { ServerClock } from '../lib/clock';
+import type { TimeWindow } from '../chart/content';
 import type { SocketPhase } from '../lib/socket';
 import { Timeline, type Column } from '../lib/timeline';
-import type { TimeWindow } from '../chart/content';
 import type {
+  Gpu,
+  GpuSample,
+  Health,
+  Inventory,
+  Sample,
   CollectorStatus,
   Event,
   FiringAlert,
   GpuDetails,
-  GpuSample,
   Hello,
   History,
-  Inventory,
   Process,
   RunState,
-  Sample,
   ServerFrame,
   Trace,
 } from '../wire';
 import { OVERVIEW } from '../wire/fields';
 import { CellLog } from './cell-log';
+import { ColorSlots } from './color-slots';
 import { keepNewestEvents, addEvent } from './event';
 import { seriesByKey, seriesKey } from './gpu';
-import { restoreUnreadGpus, restoreUnreadSamples } from './known-gpu';
-import { ColorSlots } from './color-slots';
 import { memoryByHolder, holderSeriesKey, holderId } from './holders';
 import {
   ALL_GPU_METRICS,
@@ -35,6 +38,82 @@ import {
   MIG_METRICS,
 } from './metric';
 import { valueOf } from './reading';
+
+/** An estimate of the server's clock, because the clocks of server and client may differ. */
+export class ServerClock {
+  private offset_ms = 0;
+  private pinned_ms: number | null = null;
+
+  constructor(private readonly localNow: () => number = Date.now) {}
+
+  /**
+   * Updates the estimate from a frame that the server sent at `at_ms`. The frame with the shortest
+   * delay gives the best estimate.
+   */
+  observeFrameTime(at_ms: number): void {
+    const seen_ms = at_ms - this.localNow();
+    const jumped = Math.abs(seen_ms - this.offset_ms) > 3000;
+    if (jumped || seen_ms > this.offset_ms) {
+      this.offset_ms = seen_ms;
+    }
+  }
+
+  /**
+   * Stops the clock at the time of a recording, which may be played at any speed. `null` releases
+   * the clock.
+   */
+  pinTime(at_ms: number | null): void {
+    this.pinned_ms = at_ms;
+  }
+
+  now(): number {
+    return this.pinned_ms ?? this.localNow() + this.offset_ms;
+  }
+}
+
+/**
+ * Replaces each GPU that has no UUID by the GPU that had the same index before the restart, unless
+ * that GPU has another index by now.
+ */
+function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inventory {
+  if (before?.hostname !== inventory.hostname) {
+    return inventory;
+  }
+  const listed = new Set(inventory.gpus.map(({ uuid }) => uuid));
+  const known = (gpu: Gpu): Gpu => {
+    const last =
+      gpu.uuid === null ? before.gpus.find(({ index }) => index === gpu.index) : undefined;
+    return last === undefined || listed.has(last.uuid) ? gpu : last;
+  };
+  return { ...inventory, gpus: inventory.gpus.map(known) };
+}
+
+/**
+ * Replaces the sample of each GPU that `restoreUnreadGpus` has replaced by the GPU's last readings
+ * and their times. The health states since when the GPU has not responded.
+ */
+function restoreUnreadSamples(
+  sample: Sample,
+  before: Sample | null,
+  inventory: Inventory | null,
+): Sample {
+  const known = (gpu: GpuSample): GpuSample => {
+    const uuid = inventory?.gpus.find(({ index }) => index === gpu.index)?.uuid ?? null;
+    const last = before?.gpus.find((old) => old.uuid === uuid);
+    return gpu.uuid !== null || uuid === null || last === undefined
+      ? gpu
+      : { ...last, health: keepFailureStart(gpu.health, last.health) };
+  };
+  return sample.gpus.every(({ uuid }) => uuid !== null)
+    ? sample
+    : { ...sample, gpus: sample.gpus.map(known) };
+}
+
+function keepFailureStart(health: Health, before: Health): Health {
+  return health.state !== 'ok' && before.state === health.state
+    ? { ...health, since_ms: before.since_ms }
+    : health;
+}
 
 /**
  * The reason why there is no connection, and how to restore it, as determined by the embedding

@@ -5,9 +5,8 @@ import { plainText } from '../lib/text';
 import { indexAfter, indexAt, type SeriesSource } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
-import { worstLevel, severityLevel } from './condition';
-import { commonName, seriesKey, type GpuState } from './gpu';
-import { isUnified } from './memory';
+import { worstLevel, severityLevel } from './alerts';
+import { commonName, seriesKey, isUnified, type GpuState } from './gpu';
 import { valueOf } from './reading';
 
 /**

@@ -19,8 +19,9 @@ import {
   rateUnit,
   formatSignificant,
   formatWatts,
+  memoryUnitBytes,
+  units,
 } from '../lib/format';
-import { memoryUnitBytes, units } from '../lib/units';
 import type { FieldUnit } from '../wire/fields';
 
 export interface Unit extends AxisEnds {

@@ -1,8 +1,9 @@
-/** The vendors' terms for features that several vendors have. */
+/** The vendors' terms for features that several vendors have, and titles in these terms. */
 
-import { findOwnProperty } from '../lib/own';
+import { findOwnProperty } from '../lib/collections';
 import { lazyTexts, trans } from '../lib/translation';
 import type { MigInstance, Vendor } from '../wire';
+import { isUnified, type GpuState } from './gpu';
 
 interface VendorWords {
   /** The name of the links between GPUs. */
@@ -58,4 +59,29 @@ export function wordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
   return others.length > 0
     ? COMMON()
     : (findOwnProperty(BY_VENDOR(), vendor ?? 'nvidia') ?? COMMON());
+}
+
+/**
+ * Returns the title of a chart or reading. It is `title` unless the vendor of these GPUs uses
+ * another term.
+ */
+export function gpuTitle(id: string, title: string, gpus: readonly GpuState[]): string {
+  const { link, partitions } = wordsOf(...gpus);
+  switch (id) {
+    case 'nvlink':
+      return link;
+    case 'nvlink.rx_bytes_per_second':
+      return trans.__('%1 RX', link);
+    case 'nvlink.tx_bytes_per_second':
+      return trans.__('%1 TX', link);
+    case 'mig':
+      return partitions;
+    case 'memory':
+    case 'memory.used_bytes':
+      return gpus.length > 0 && gpus.every(({ now }) => isUnified(now))
+        ? trans.__('Unified memory')
+        : title;
+    default:
+      return title;
+  }
 }

@@ -1,20 +1,21 @@
-/** The server's page with all GPUs of the machine, their charts, or a fleet. */
+/**
+ * The server's page: all GPUs of the machine, their charts, or a fleet, in a light or dark theme.
+ * It keeps the user's position in the fleet.
+ */
 
 import '../view/view.css';
 import './page.css';
-import './print.css';
 
 import { Feed, mountDashboard, mountMonitor } from '../index';
-import { ENCODING } from '../lib/inflate';
+import { ENCODING } from '../lib/socket';
+import { StoredValue } from '../lib/stored';
 import { trans } from '../lib/translation';
 import type { Request } from '../model/request';
 import type { MountedFleet } from '../view/fleet/index';
-import type { HeadAction } from '../view/head-action';
+import type { HeadAction } from '../view/menu';
 import { loadPart } from '../view/part';
 import { diagnoseConnection, diagnoseNode } from './diagnose';
-import { FleetPosition } from './fleet-place';
 import { SignIn } from './sign-in';
-import { Theme } from './theme';
 
 /**
  * The prefixes of URL fragments such as `#charts?gpu=0&span=5` and
@@ -223,6 +224,142 @@ class ViewAddress {
 /** Focuses the view, so that its keyboard shortcuts work immediately. */
 function focusView(host: HTMLElement): void {
   host.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
+}
+
+const STORED_THEME = new StoredValue('gpumon-theme');
+
+/**
+ * The theme of the page, light or dark. It follows the system's theme until the user selects the
+ * other theme.
+ */
+class Theme {
+  /**
+   * The system's theme at the last `change` event. The media query must not be read at other times,
+   * because Chromium does not report a change that was already read.
+   */
+  private isSystemDark: boolean;
+
+  constructor(private readonly onChange: () => void) {
+    const apply = (): void => this.applyTheme(this.isDark);
+    const system = matchMedia('(prefers-color-scheme: dark)');
+    this.isSystemDark = system.matches;
+    system.addEventListener('change', ({ matches }) => {
+      this.isSystemDark = matches;
+      apply();
+    });
+    // The page is printed in the light theme, because paper is white.
+    window.addEventListener('beforeprint', () => this.applyTheme(false));
+    window.addEventListener('afterprint', apply);
+    apply();
+  }
+
+  headAction(): HeadAction {
+    return {
+      id: 'gpumon-theme',
+      icon: 'page-theme',
+      label: this.isDark ? trans.__('Switch to light theme') : trans.__('Switch to dark theme'),
+      onClick: () => {
+        const isDark = !this.isDark;
+        // If the system's theme is selected again, the page follows the system.
+        STORED_THEME.set(isDark === this.isSystemDark ? null : themeName(isDark));
+        this.applyTheme(isDark);
+      },
+    };
+  }
+
+  private get isDark(): boolean {
+    const stored = STORED_THEME.get();
+    return stored === 'dark' || (stored !== 'light' && this.isSystemDark);
+  }
+
+  private applyTheme(isDark: boolean): void {
+    document.documentElement.dataset.theme = themeName(isDark);
+    this.onChange();
+  }
+}
+
+function themeName(isDark: boolean): string {
+  return isDark ? 'dark' : 'light';
+}
+
+const POSITION_KEY = 'gpumon-fleet-place';
+/** The path of a node's page, which is two levels below the fleet's page. */
+const NODE_PAGE = /\/nodes\/[^/]+\/$/;
+
+interface StoredPosition {
+  /** The path of the fleet's page under which the position was stored. */
+  base: string;
+  /** The fragment of the URL, such as `#fleet?filter=ana`. */
+  address: string;
+  scroll: number;
+}
+
+/**
+ * The user's position in the fleet: its URL fragment and scroll position when a node was opened.
+ * The position is kept until the tab is closed, so that the user can return to it.
+ */
+class FleetPosition {
+  private constructor(private readonly base: URL) {}
+
+  static ofThisPage(): FleetPosition {
+    return new FleetPosition(new URL('./', document.baseURI));
+  }
+
+  /**
+   * On the page of a node, returns the position in the fleet that contains the node. On other
+   * pages, returns `null`.
+   */
+  static aboveNode(): FleetPosition | null {
+    return NODE_PAGE.test(new URL('./', document.baseURI).pathname)
+      ? new FleetPosition(new URL('../../', document.baseURI))
+      : null;
+  }
+
+  savePosition(address: string): void {
+    const left: StoredPosition = { base: this.base.pathname, address, scroll: window.scrollY };
+    try {
+      sessionStorage.setItem(POSITION_KEY, JSON.stringify(left));
+    } catch {
+      // If a private window has no storage, the link leads to the start of the fleet.
+    }
+  }
+
+  /** Returns the stored scroll position of `address` and clears the stored position. */
+  takeScrollPosition(address: string): number | null {
+    const left = this.readStoredPosition();
+    if (left?.address !== address) {
+      return null;
+    }
+    sessionStorage.removeItem(POSITION_KEY);
+    return left.scroll;
+  }
+
+  /** Returns the URL of the fleet to return to, or `null` if there is no fleet. */
+  async findAddress(): Promise<string | null> {
+    const left = this.readStoredPosition();
+    if (left !== null) {
+      return `${this.base.href}${left.address}`;
+    }
+    // Without a stored position, the node's URL was opened directly, or this is no fleet at all
+    // because a proxy uses such a path. The request finds out which.
+    try {
+      const answer = await fetch(new URL('api/v1/fleet', this.base), { method: 'HEAD' });
+      return answer.ok || answer.status === 401 ? `${this.base.href}#fleet` : null;
+    } catch {
+      return null;
+    }
+  }
+
+  private readStoredPosition(): StoredPosition | null {
+    try {
+      const left = JSON.parse(
+        sessionStorage.getItem(POSITION_KEY) ?? 'null',
+      ) as StoredPosition | null;
+      return left?.base === this.base.pathname && left.address.startsWith('#fleet') ? left : null;
+    } catch {
+      return null;
+    }
+  }
 }
 
 const host = document.getElementById('gpumon');

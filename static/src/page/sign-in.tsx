@@ -6,7 +6,7 @@ import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { REQUEST_HEADERS, type Request } from '../model/request';
 import type { Diagnosis } from '../model/store';
-import type { HeadAction } from '../view/head-action';
+import type { HeadAction } from '../view/menu';
 
 const PATH = 'api/v1/session';
 /** The time to wait after too many attempts, if the server does not send one. */

@@ -1,14 +1,36 @@
-/** A list of alerts, and their announcements for screen readers. */
+/** Alerts: a list, icons, a notice of a problem, and announcements for screen readers. */
 
 import type { ComponentChild } from 'preact';
 
 import { lazyTexts, trans } from '../lib/translation';
-import type { Alert } from '../model/condition';
+import type { Alert } from '../model/alerts';
 import { describeHealth } from '../model/describe';
 import type { GpuState } from '../model/gpu';
 import type { ConnectionState, Status } from '../model/status';
 import type { Diagnosis } from '../model/store';
-import { SeverityIcon, severityLabel } from './severity-icon';
+
+const LABELS = lazyTexts((): Partial<Record<string, string>> => ({
+  critical: trans.__('Critical:'),
+  warning: trans.__('Warning:'),
+  notice: trans.__('Notice:'),
+}));
+
+/**
+ * Returns the text that screen readers read instead of the icon. Without a severity, the text is
+ * empty.
+ */
+export function severityLabel(level: string): string {
+  const label = LABELS()[level];
+  return label === undefined ? '' : `${label} `;
+}
+
+/**
+ * The icon of a severity: an octagon, a triangle or a disc, so that levels differ by more than
+ * color. The nearest parent with `data-level` determines its shape and color.
+ */
+export function SeverityIcon(): ComponentChild {
+  return <span class="gpumon-severity-icon" aria-hidden="true" />;
+}
 
 /** Shows one line for each alert, the most severe first. */
 export function AlertList({ alerts }: { alerts: readonly Alert[] }): ComponentChild {
@@ -111,4 +133,30 @@ export class Announcer {
       .filter(({ key }) => before?.has(key) !== true)
       .map(({ text, level }) => `${severityLabel(level)}${inPlace(text)}`);
   }
+}
+
+/** A notice that explains a problem and how to fix it. */
+export function Notice({
+  notice,
+  level,
+}: {
+  notice: Diagnosis | null;
+  level: Status['level'];
+}): ComponentChild {
+  return (
+    <section
+      class="gpumon-notice"
+      data-testid="gpumon-notice"
+      hidden={notice === null}
+      data-level={level}
+    >
+      <h2>{notice?.title}</h2>
+      <p>{notice?.message}</p>
+      {notice?.command !== undefined && (
+        <pre class="gpumon-command" tabIndex={0}>
+          {notice.command}
+        </pre>
+      )}
+    </section>
+  );
 }

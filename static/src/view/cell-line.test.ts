@@ -7,7 +7,7 @@ import { COST, STORED_COST } from '../testing/full-hello';
 import { GIB } from '../testing/frames';
 import { readStoredCost } from '../model/stored-cost';
 import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
-import { CellLine } from './cell-line';
+import { CellLine } from './notebook';
 
 const stored = { ...STORED_COST, duration_s: 13.1 };
 let line: CellLine;

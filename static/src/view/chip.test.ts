@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 import { setTranslator, trans } from '../lib/translation';
 import { GIB, makeGpu, NOW, makeProcess, makeSample } from '../testing/frames';
 import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
-import { Chip } from './chip';
+import { Chip } from './notebook';
 
 const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
 const own = makeProcess(10, {

@@ -1,12 +1,65 @@
-import { createContext, render, type ComponentChild } from 'preact';
-import { useContext } from 'preact/hooks';
+/** A view that renders Preact components, and the parts that its components use. */
 
-import { isOnDark } from '../lib/color';
-import { setAttribute } from '../lib/dom';
-import { observeWidth, ScreenObserver } from '../lib/screen';
-import { Cursor } from './cursor';
-import type { View } from './mount';
+import { createContext, render, type ComponentChild, type RefObject } from 'preact';
+import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+import type { Chart } from '../chart/chart';
+import { isOnDark, setAttribute, observeWidth, ScreenObserver } from '../lib/dom';
+import type { View } from './store-view';
 import { readPalette, type Palette } from './palette';
+
+/** A chart, which converts positions on the screen to times. */
+type TimeAxis = Pick<Chart, 'timeAt'>;
+
+/** The time under the pointer, which all charts share. `null` means now. */
+class Cursor {
+  private at: number | null = null;
+  private place: { clientX: number; chart: TimeAxis } | null = null;
+
+  constructor(private readonly changed: () => void) {}
+
+  /** The time in milliseconds since the Unix epoch. */
+  get at_ms(): number | null {
+    return this.at;
+  }
+
+  /**
+   * Follows the pointer over a chart. Returns a function that must be called when the chart is
+   * removed.
+   */
+  track(host: HTMLElement, chart: TimeAxis): () => void {
+    host.addEventListener('pointermove', ({ clientX }) => {
+      this.place = { clientX, chart };
+      this.updateTime();
+    });
+    const leave = (): void => {
+      this.place = null;
+      this.set(null);
+    };
+    host.addEventListener('pointerleave', leave);
+    return () => {
+      // If the chart is removed while the pointer is over it, the element receives no
+      // `pointerleave` event.
+      if (this.place?.chart === chart) {
+        leave();
+      }
+    };
+  }
+
+  /** Recalculates the time after the chart under the pointer has moved. */
+  updateTime(): void {
+    if (this.place !== null) {
+      this.set(this.place.chart.timeAt(this.place.clientX));
+    }
+  }
+
+  set(at_ms: number | null): void {
+    if (this.at !== at_ms) {
+      this.at = at_ms;
+      this.changed();
+    }
+  }
+}
 
 /** The parts of a view that its components use. */
 export interface ViewParts {
@@ -111,4 +164,47 @@ export abstract class ComponentView implements View {
       setAttribute(this.element, name, value);
     }
   }
+}
+
+/** The interval at which elements off the screen are rendered, for programs that read the page. */
+const OFFSCREEN_INTERVAL_MS = 5000;
+
+/** The time by which the turns of consecutive parts differ. */
+const TURN_MS = 617;
+
+/**
+ * Returns whether an element is on the screen. If the browser has no `IntersectionObserver`, always
+ * returns `true`.
+ */
+export function useOnScreen(element: RefObject<Element | null>): boolean {
+  const { screen, isWhole } = useViewParts();
+  const [onScreen, setOnScreen] = useState(typeof IntersectionObserver === 'undefined');
+  useLayoutEffect(() => {
+    const observed = element.current;
+    if (observed === null) {
+      return undefined;
+    }
+    screen.observe(observed, setOnScreen);
+    return () => screen.unobserve(observed);
+  }, [screen, element]);
+  return onScreen || isWhole;
+}
+
+/**
+ * Returns the result of `render`. While a part is not on the screen, the last result is returned
+ * until the part's next turn, so that Preact skips the part. Each `place` has its own turns, so
+ * that not all parts are rendered in the same frame.
+ */
+export function useThrottledRender(
+  onScreen: boolean,
+  now_ms: number,
+  render: () => ComponentChild,
+  place = 0,
+): ComponentChild {
+  const last = useRef<{ turn: number; content: ComponentChild } | null>(null);
+  const turn = Math.floor((now_ms + place * TURN_MS) / OFFSCREEN_INTERVAL_MS);
+  if (onScreen || last.current?.turn !== turn) {
+    last.current = { turn, content: render() };
+  }
+  return last.current.content;
 }

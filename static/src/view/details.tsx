@@ -7,7 +7,7 @@ import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { formatMemoryNumber, formatMemoryTotal, formatPercent } from '../lib/format';
-import { adoptStyle } from '../lib/style';
+import { adoptStyle } from '../lib/dom';
 import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
 import { detailGroups, type DetailRow } from '../model/details/groups';
@@ -16,7 +16,7 @@ import { migRows, type MigRow } from '../model/mig';
 import { valueOf } from '../model/reading';
 import { wordsOf } from '../model/vendor-words';
 import type { Reading } from '../wire';
-import { SeverityIcon } from './severity-icon';
+import { SeverityIcon } from './alerts';
 import style from './style/details.css?inline';
 import { ReadingValue, type Freshness } from './value';
 

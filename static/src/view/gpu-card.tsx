@@ -9,20 +9,17 @@ import { useRef } from 'preact/hooks';
 import { computeWholeAxis } from '../chart/axis';
 import type { Band, ChartContent, TimeWindow } from '../chart/content';
 import { formatMemoryShare, formatMemorySize } from '../lib/format';
-import { indexAt } from '../lib/timeline';
 import { joinParts, plainText } from '../lib/text';
+import { indexAt } from '../lib/timeline';
 import { trans } from '../lib/translation';
-import { worstLevel, type Alert } from '../model/condition';
-import { seriesKey, type GpuState } from '../model/gpu';
-import { summarizeState } from '../model/gpu-alerts';
-import { gpuTitle } from '../model/gpu-title';
-import type { SortKey } from '../model/gpu-order';
+import { worstLevel, summarizeState, type Alert } from '../model/alerts';
+import { seriesKey, isUnified, type GpuState } from '../model/gpu';
+import { SORT_KEYS, type SortKey } from '../model/gpu-list';
 import type { HolderRow } from '../model/holders';
 import {
   describeAvailable,
   describeReserved,
   describeUnified,
-  isUnified,
   memorySegments,
   memorySentence,
 } from '../model/memory';
@@ -30,16 +27,15 @@ import { isNearLimit, limitLineOf, limitOf, METRICS, type Metric } from '../mode
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
 import { formatValue, type FormattedValue } from '../model/unit';
-import { AlertList } from './alerts';
+import { gpuTitle } from '../model/vendor-words';
+import { AlertList, SeverityIcon } from './alerts';
 import { ChartCanvas } from './chart-canvas';
-import { useViewParts } from './component-view';
-import type { Markers } from './event-markers';
-import type { RowLayout } from './row-layout';
-import { useOnScreen, useThrottledRender } from './on-screen';
+import type { Markers } from './chart-marks';
+import { useViewParts, useOnScreen, useThrottledRender } from './component-view';
 import { colorOf, makePaint, type Palette } from './palette';
 import { Part } from './part';
-import { SeverityIcon } from './severity-icon';
 import { PastValue, ReadingValue, type Freshness } from './value';
+
 /**
  * The minimum share of the memory bar that a holder must have to show its name. `SHORT_LABEL_SHARE`
  * is for short bars.
@@ -373,4 +369,91 @@ function MemoryBar({
       })}
     </div>
   );
+}
+
+/** The widths of the columns of a wide row. */
+const WIDTHS = {
+  index: '26px',
+  name: 'minmax(64px, 110px)',
+  use: '54px',
+  line: 'minmax(50px, 1fr)',
+  bar: 'minmax(40px, 2fr)',
+  mem: '94px',
+  temp: '46px',
+  power: '50px',
+  /** The width of this column is computed from the width of the row. */
+  state: '',
+  toggle: '12px',
+};
+/** The widths of the columns of a narrow row, which has two lines. */
+const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '42px', '50px'];
+const NARROW_HEADS: readonly SortKey[] = ['index', 'use', 'state', 'mem', 'temp', 'power'];
+type ColumnName = keyof typeof WIDTHS;
+
+/** The minimum width of a column of rows in a list with several columns. */
+const COLUMN_PX = 440;
+/**
+ * The minimum widths at which rows show the temperature: in narrow rows, and in columns of rows.
+ * `LINE_PX` is the minimum width for a line.
+ */
+const NARROW_TEMP_PX = 286;
+const COLUMN_TEMP_PX = 500;
+const LINE_PX = 700;
+/** The maximum number of GPUs in a wide list with a single column of rows. */
+const MAX_ONE_COLUMN_ROWS = 16;
+
+interface RowLayout {
+  /** The maximum number of columns in which rows are arranged. */
+  columns: number;
+  isColumns: boolean;
+  has: (place: ColumnName) => boolean;
+  /** The columns of a row that have a header, in order. */
+  heads: readonly SortKey[];
+  /** The custom properties of the list, which define the grid of each row. */
+  style: Record<`--_${string}`, string>;
+}
+
+/**
+ * Returns the layout of `count` rows. If the GPUs have different names, each row shows its name.
+ */
+export function rowLayoutOf(
+  count: number,
+  { width_px, isWide, hasNames }: { width_px: number; isWide: boolean; hasNames: boolean },
+): RowLayout {
+  const isColumns = isWide && count > MAX_ONE_COLUMN_ROWS;
+  const columns = isColumns ? Math.max(1, Math.floor(width_px / COLUMN_PX)) : 1;
+  const row_px = width_px / columns;
+  const hasTemp =
+    row_px >=
+    (!isWide ? NARROW_TEMP_PX : (isColumns ? COLUMN_TEMP_PX : 620) + (hasNames ? 110 : 0));
+  const places = (Object.keys(WIDTHS) as ColumnName[]).filter(
+    (place) =>
+      (place !== 'name' || hasNames) &&
+      (place !== 'temp' || hasTemp) &&
+      (place !== 'line' || (isWide && !isColumns && row_px >= LINE_PX)),
+  );
+  const narrow: ColumnName[][] = [
+    ['index', 'use', 'state', hasTemp ? 'temp' : 'state', 'power'],
+    ['index', 'bar', 'bar', 'mem', 'mem'],
+  ];
+  const named: ColumnName[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
+  // If rows are arranged in several columns, all states have the same width, so that the columns
+  // are aligned.
+  const stateWidth = isColumns ? '122px' : `minmax(40px, ${row_px < LINE_PX ? 132 : 210}px)`;
+  const lines = isWide ? [places] : [...named, ...narrow];
+  const widths = isWide
+    ? places.map((place) => (place === 'state' ? stateWidth : WIDTHS[place]))
+    : NARROW_WIDTHS;
+  const heads = isWide ? SORT_KEYS : NARROW_HEADS;
+  return {
+    columns,
+    isColumns,
+    has: (place) => places.includes(place),
+    heads: heads.filter((place) => places.includes(place)),
+    style: {
+      '--_areas': lines.map((line) => `'${line.join(' ')}'`).join(' '),
+      '--_row': widths.join(' '),
+      '--_columns': String(columns),
+    },
+  };
 }

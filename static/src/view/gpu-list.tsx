@@ -7,10 +7,9 @@ import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { lazyTexts, trans } from '../lib/translation';
-import type { Alert } from '../model/condition';
+import type { Alert } from '../model/alerts';
 import type { GpuState } from '../model/gpu';
-import { suggestions } from '../model/gpu-filter';
-import type { Order, SortKey } from '../model/gpu-order';
+import { suggestions, type Order, type SortKey } from '../model/gpu-list';
 import type { HolderRow, ListRow } from '../model/holders';
 import { GpuCard, type CardContext } from './gpu-card';
 

@@ -4,21 +4,21 @@ import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import { formatDateAndTime, formatDuration, formatTimeWithDateUnlessToday } from '../lib/format';
-import { findOwnProperty } from '../lib/own';
+import { findOwnProperty } from '../lib/collections';
 import { joinParts, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Level } from '../model/describe';
 import type { GpuState } from '../model/gpu';
-import { ALERT_LEVELS, type AlertLevel } from '../model/gpu-filter';
+import { ALERT_LEVELS, type AlertLevel } from '../model/gpu-list';
 import { valueOf } from '../model/reading';
 import type { Request } from '../model/request';
 import { isFresh, type Status } from '../model/status';
 import type { Store } from '../model/store';
 import type { Driver, Platform } from '../wire';
 import { VENDORS } from '../wire/vendors';
-import { HeadActions, type HeadAction } from './head-action';
+import { HeadActions, type HeadAction } from './menu';
 import { Part } from './part';
-import { SeverityIcon } from './severity-icon';
+import { SeverityIcon } from './alerts';
 
 /** The selectable time ranges in minutes. The server keeps enough history for the longest one. */
 const SPANS_MIN = [2, 5] as const;

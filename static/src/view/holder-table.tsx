@@ -11,14 +11,14 @@ import {
   formatPercent,
   formatTimeWithDateUnlessToday,
 } from '../lib/format';
-import { groupBy } from '../lib/grouped';
+import { groupBy } from '../lib/collections';
 import { joinParts, plainText } from '../lib/text';
 import { lazyTexts, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type ListRow } from '../model/holders';
 import { describeOwner } from '../model/owner';
 import { valueOf } from '../model/reading';
-import type { NotebookHost } from './notebook-host';
-import { useOnScreen, useThrottledRender } from './on-screen';
+import type { NotebookHost } from './notebook';
+import { useOnScreen, useThrottledRender } from './component-view';
 import { makePaint } from './palette';
 import { ShowAllButton } from './sections';
 import { ReadingValue, type Freshness } from './value';

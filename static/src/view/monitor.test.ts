@@ -6,8 +6,8 @@ import { Feed } from '../model/feed';
 import { makeDetails } from '../testing/details';
 import { makeHello, makeInventory } from '../testing/frames';
 import type { Driver, Reading, Vendor } from '../wire';
-import type { MountHandle } from './mount';
-import { mountMonitor } from './monitor';
+import type { MountHandle } from './store-view';
+import { mountMonitor } from './overview';
 
 let socket: SocketLike & { sent: string[]; closed: boolean };
 let opened: number;

@@ -3,7 +3,7 @@ import { render } from 'preact';
 import { createElement } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { OomDescription } from '../model/describe-oom';
-import type { NotebookHost } from './notebook-host';
+import type { NotebookHost } from './notebook';
 
 /** The explanation below a cell that ran out of GPU memory. It stays until the cell runs again. */
 export class OomNote {

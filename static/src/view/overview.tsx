@@ -1,42 +1,53 @@
-/** The overview of all GPUs of a machine. */
+/** The overview of all GPUs of a machine, and its mounting on a page. */
 
 import type { ComponentChild } from 'preact';
 
-import { groupBy } from '../lib/grouped';
+import { groupBy } from '../lib/collections';
 import { createElement } from '../lib/dom';
 import { StoredValue } from '../lib/stored';
 import { trans } from '../lib/translation';
-import type { Alert } from '../model/condition';
+import { firingAlerts, gpuAlerts, type Alert } from '../model/alerts';
 import type { Level } from '../model/describe';
-import { firingAlerts } from '../model/firing-alert';
 import { commonName, gpusOf, type GpuState } from '../model/gpu';
-import { gpuAlerts } from '../model/gpu-alerts';
-import { filterGpus, keepLevelWords, selectsLevel, toggleLevel } from '../model/gpu-filter';
-import { formatOrder, GpuSorter, nextOrder, parseOrder } from '../model/gpu-order';
+import {
+  filterGpus,
+  keepLevelWords,
+  selectsLevel,
+  toggleLevel,
+  formatOrder,
+  GpuSorter,
+  nextOrder,
+  parseOrder,
+} from '../model/gpu-list';
 import { holderRows } from '../model/holders';
 import { isFresh } from '../model/status';
 import type { Store } from '../model/store';
 import { isBusy } from '../model/summary';
-import { AlertList, Announcer } from './alerts';
+import { AlertList, Announcer, Notice } from './alerts';
+import { runBands } from './chart-marks';
 import { GpuList, MIN_GPUS_FOR_ROWS } from './gpu-list';
-import type { HeadAction } from './head-action';
+import type { HeadAction } from './menu';
 import { countAlerts, Header } from './header';
 import { HolderTable } from './holder-table';
-import { Notice } from './notice';
-import { rowLayoutOf } from './row-layout';
-import { runBands } from './run-bands';
-import { RunEntry, type Runner } from './run-entry';
+import {
+  mountView,
+  StoreView,
+  type MountHandle,
+  type MountOptions,
+  type ViewContext,
+  type ViewOptions,
+} from './store-view';
+import { rowLayoutOf } from './gpu-card';
+import { RunEntry, TourEntry, type Runner } from './dialog-entries';
 import { EventList, HostStrip } from './sections';
-import { StoreView, type ViewContext, type ViewOptions } from './store-view';
 import type { TourTargets } from './tour';
-import { TourEntry } from './tour-entry';
 
 /** The minimum width at which the processes of one or two GPUs are next to the cards. */
 const SIDE_BY_SIDE_PX = 1120;
 /** The width of the margins and borders of a wide list. */
 const LIST_FRAME_PX = 42;
 
-export interface OverviewOptions extends ViewOptions {
+interface OverviewOptions extends ViewOptions {
   /** Opens the charts of a GPU. If it is missing, cards have no button for charts. */
   onOpenGpu?: (index: number) => void;
   /** Opens the charts of all GPUs. */
@@ -255,4 +266,33 @@ export class Overview extends StoreView {
       benchmarks: this.runner === null ? null : find('.gpumon-head-menu'),
     };
   }
+}
+
+export type MonitorOptions = MountOptions & OverviewOptions;
+
+export interface Monitor extends MountHandle {
+  /** Opens the benchmark dialog if the server can run benchmarks. */
+  showBenchmarks: () => void;
+  /** Starts the tour of the view. */
+  showTour: () => void;
+}
+
+export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monitor {
+  const {
+    store,
+    options: { request, readOnly = false },
+  } = options.feed;
+  const mounted = mountView(host, options, (context, subscription) => {
+    const setRuns = (runs: boolean): void => subscription.update({ runs });
+    return new Overview(
+      store,
+      { ...options, ...context },
+      request === undefined || readOnly ? null : { request, setRuns },
+    );
+  });
+  return {
+    ...mounted,
+    showBenchmarks: () => mounted.view.showBenchmarks(),
+    showTour: () => mounted.view.showTour(),
+  };
 }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { NOW } from '../testing/frames';
 import type { Event } from '../wire';
 import type { Palette } from './palette';
-import { runBands } from './run-bands';
+import { runBands } from './chart-marks';
 
 const palette = { levels: { notice: 'blue' } } as Palette;
 

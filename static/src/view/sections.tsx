@@ -16,7 +16,7 @@ import { eventRows, countProcessEvents } from '../model/event';
 import type { GpuState } from '../model/gpu';
 import { valueOf } from '../model/reading';
 import type { Event, HostSample, RamSample, Reading, Sample } from '../wire';
-import { SeverityIcon, severityLabel } from './severity-icon';
+import { SeverityIcon, severityLabel } from './alerts';
 import { ReadingValue, type Freshness } from './value';
 
 /** The number of displayed events before the list is expanded. */

@@ -16,7 +16,7 @@ const PARTS = {
   'details.css': /^view\/details\.tsx$/,
   'fleet.css': /^view\/fleet\//,
   'runs.css': /^view\/runs\//,
-  'tour.css': /^view\/tour(-entry)?\.tsx?$/,
+  'tour.css': /^view\/(tour|dialog-entries)\.tsx$/,
 };
 const SOURCES = [...sourcesIn('..'), ...sourcesIn('../../../labextension/src')];
 
@@ -53,7 +53,7 @@ function findFilesWithClass(name: string): string[] {
 }
 
 /** The style sheets of elements outside a view: below cells, and in JupyterLab's own bars. */
-const OUTSIDE_SHEETS = ['cell.css', 'chip.css', 'oom.css'];
+const OUTSIDE_SHEETS = ['notebook.css'];
 
 /** Returns the selectors of a style sheet, including those inside at-rules. */
 function selectorsIn(sheet: string): string[] {

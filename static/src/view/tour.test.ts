@@ -5,7 +5,7 @@ import '../testing/dialog';
 import { setTranslator, trans } from '../lib/translation';
 import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 import { openTour, type TourTargets } from './tour';
-import { TourEntry } from './tour-entry';
+import { TourEntry } from './dialog-entries';
 
 const root = document.createElement('div');
 

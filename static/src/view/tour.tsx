@@ -1,8 +1,7 @@
 import { render, type ComponentChild, type TargetedMouseEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { createElement, setStyle } from '../lib/dom';
-import { adoptStyle } from '../lib/style';
+import { createElement, setStyle, adoptStyle } from '../lib/dom';
 import { trans } from '../lib/translation';
 import { Modal } from './modal';
 import style from './style/tour.css?inline';

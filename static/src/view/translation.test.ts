@@ -3,14 +3,13 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 
 import { setTranslator, trans } from '../lib/translation';
 import { describeOom } from '../model/describe-oom';
-import { loadXids } from '../model/xid';
+import { loadXids } from '../model/alerts';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
 import { pseudoTranslator, findUntranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, makeInventory, NOW, makeSample, makeUnifiedGpu } from '../testing/frames';
 import { COST, makeGpusInAllStates, makeFullHello, STORED_COST } from '../testing/full-hello';
-import { CellLine } from './cell-line';
-import { Chip } from './chip';
+import { CellLine, Chip } from './notebook';
 import { Dashboard } from './dashboard/dashboard';
 import './details';
 import { OomNote } from './oom-note';

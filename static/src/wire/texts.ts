@@ -11,7 +11,7 @@ import {
   formatTemperature,
   formatWatts,
 } from '../lib/format';
-import { findOwnProperty } from '../lib/own';
+import { findOwnProperty } from '../lib/collections';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuProcess, ThrottleReason } from '.';

@@ -1,7 +1,7 @@
 /** The spans of conditions on each GPU, from events and the newest sample. */
 
-import { groupBy } from '../../lib/grouped';
-import { memoizeLast } from '../../lib/remembered';
+import { groupBy } from '../../lib/collections';
+import { memoizeLast } from '../../lib/memoize';
 import type {
   Condition,
   ConditionSpan as PastCondition,
@@ -10,9 +10,8 @@ import type {
   ProcessRef,
   Sample,
 } from '../../wire';
-import { severityLevel } from '../condition';
+import { severityLevel, describeCondition } from '../alerts';
 import { describeHealth, type Level } from '../describe';
-import { describeCondition } from '../describe-condition';
 import { valueOf } from '../reading';
 
 export interface ConditionSpan {

@@ -1,6 +1,5 @@
 /** The charts that a dashboard can show, with the metrics that are their lines. */
 
-import { findNearestWord } from '../../lib/nearest';
 import { callInEnglish, lazyTexts, trans } from '../../lib/translation';
 import type { GpuSample, HostSample } from '../../wire';
 import { CHARTS } from '../../wire/fields';
@@ -125,4 +124,33 @@ function chartOf<S>(metric: Metric<S>): ChartKind<S> {
 
 function selectKinds<S>(kinds: readonly ChartKind<S>[], ids: readonly string[]): ChartKind<S>[] {
   return ids.flatMap((id) => kinds.filter((kind) => kind.id === id));
+}
+
+/**
+ * Returns the word with the fewest insertions, deletions and replacements, or `null` if `words` is
+ * empty.
+ */
+export function findNearestWord(word: string, words: readonly string[]): string | null {
+  let best: { word: string; distance: number } | null = null;
+  for (const other of words) {
+    const distance = editDistance(word, other);
+    if (best === null || distance < best.distance) {
+      best = { word: other, distance };
+    }
+  }
+  return best?.word ?? null;
+}
+
+/** Returns the Levenshtein distance, computed one table row at a time. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
 }

@@ -4,7 +4,7 @@ import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
 import { plainText } from '../../lib/text';
 import { holderId, kernelHolderId, processName, programId, type ListRow } from '../holders';
-import { notebookNames } from '../notebook-names';
+import { notebookNames } from '../notebooks';
 import { notebookPath } from '../owner';
 import { absenceOf } from '../reading';
 import type { FormerHolder } from '../store';

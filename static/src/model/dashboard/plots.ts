@@ -17,13 +17,12 @@ import {
   type Color,
   type Metric,
 } from '../metric';
-import { gpuTitle } from '../gpu-title';
+import { gpuTitle } from '../vendor-words';
 import { migRows } from '../mig';
 import { absenceOf, valueOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { chartsOf, isSeparateLayout } from './arrange';
+import { chartsOf, isSeparateLayout, type DashboardState } from './state';
 import { gpuCharts, hostCharts, type ChartKind } from './kinds';
-import type { DashboardState } from './state';
 
 export interface PlotLine {
   /**

@@ -18,6 +18,10 @@ import {
   zoomBy,
   zoomSince,
   zoomByStep,
+  chartsOf,
+  moveChart,
+  moveChartByStep,
+  keepValidCharts,
 } from './state';
 
 const NOW = 1_763_635_200_000;
@@ -162,4 +166,59 @@ it('first GPU is selected alone, others are added', () => {
   expect(toggleGpu([1], 0, [0, 1, 2])).toEqual([0, 1]);
   expect(toggleGpu([0, 1], 2, [0, 1, 2])).toBeNull();
   expect(toggleGpu([1], 1, [0, 1, 2])).toBeNull();
+});
+
+const CHARTS = ['power', 'cpu', 'memory', 'ram', 'pcie.width'];
+
+describe('charts of a dashboard', () => {
+  it('default or selected charts are shown in order', () => {
+    expect(chartsOf(DEFAULT_STATE, 8).slice(0, 2)).toEqual([
+      'utilization.gpu_percent',
+      'activity.sm_percent',
+    ]);
+    expect(chartsOf(DEFAULT_STATE, 1).slice(0, 2)).toEqual(['activity', 'memory']);
+    const chosen = { ...DEFAULT_STATE, charts: ['cpu', 'power', 'power.draw_watts'] };
+    expect(chartsOf(chosen, 8)).toEqual(['cpu', 'power.draw_watts', 'power.instant_watts']);
+    expect(chartsOf(chosen, 1)).toEqual(chosen.charts);
+  });
+
+  it('GPU and machine charts are moved separately', () => {
+    expect(moveChart(CHARTS, 'pcie.width', 'power', false)).toEqual([
+      'pcie.width',
+      'power',
+      'cpu',
+      'memory',
+      'ram',
+    ]);
+    expect(moveChart(CHARTS, 'power', 'memory', true)).toEqual([
+      'cpu',
+      'memory',
+      'power',
+      'ram',
+      'pcie.width',
+    ]);
+    expect(moveChart(CHARTS, 'power', 'ram', true)).toBe(CHARTS);
+    expect(moveChartByStep(CHARTS, 'cpu', 1)).toEqual([
+      'power',
+      'memory',
+      'ram',
+      'cpu',
+      'pcie.width',
+    ]);
+    expect(moveChartByStep(CHARTS, 'pcie.width', -1)).toEqual([
+      'power',
+      'cpu',
+      'pcie.width',
+      'memory',
+      'ram',
+    ]);
+    expect(moveChartByStep(CHARTS, 'power', -1)).toBe(CHARTS);
+  });
+
+  it('charts of any field are in the URL', () => {
+    const address = 'charts=pcie.width,power,host.cpu.load_1m';
+    expect(fromAddress(address).charts).toEqual(['pcie.width', 'power', 'host.cpu.load_1m']);
+    expect(toAddress(fromAddress(address))).toBe(address);
+    expect(keepValidCharts(['nonsense'])).toBeNull();
+  });
 });

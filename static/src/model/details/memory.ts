@@ -16,7 +16,8 @@ import type {
   RetiredPages,
   SpareRows,
 } from '../../wire';
-import { describeAvailable, isUnified, systemBytes } from '../memory';
+import { isUnified } from '../gpu';
+import { describeAvailable, systemBytes } from '../memory';
 import { valueOf } from '../reading';
 import type { Level } from '../describe';
 import {

@@ -1,14 +1,13 @@
 /** Texts about the states of a fleet. */
 
 import { formatDuration } from '../../lib/format';
-import { findOwnProperty } from '../../lib/own';
+import { findOwnProperty } from '../../lib/collections';
 import { joinParts, plainText } from '../../lib/text';
 import { lazyTexts, trans } from '../../lib/translation';
 import type { FleetOwner, GpuState, OwnerKind } from '../../wire';
 import { LABELS } from '../../wire/condition-labels';
 import type { Level } from '../describe';
-import { describeXid, errorTitle } from '../describe-condition';
-import { xidOf } from '../xid';
+import { describeXid, errorTitle, xidOf } from '../alerts';
 import { rowName, type Columns } from './columns';
 
 /** The maximum length of displayed owner names. */

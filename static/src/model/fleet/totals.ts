@@ -1,10 +1,18 @@
-/** A fleet or a part of it in a few numbers. */
+/** A fleet or a part of it in a few numbers, and units for such sums. */
 
-import { DASH } from '../../lib/format';
+import {
+  DASH,
+  formatAxisTicks,
+  formatCount,
+  energyUnit,
+  formatSignificant,
+  memoryUnitBytes,
+  units,
+} from '../../lib/format';
 import { trans } from '../../lib/translation';
+import type { Unit } from '../unit';
 import { FIELDS, isCritical, type Columns, type Readings, type Sums } from './columns';
 import { formatLowerBound, LOOKS, valueText, type NumericMetric } from './metric';
-import { memoryUnit, powerUnit } from './units';
 
 export interface Totals extends Sums {
   /** The number of users who use or hold one of the GPUs. */
@@ -117,4 +125,58 @@ export function concernsOf(columns: Columns): Concern[] {
     }
   }
   return [...concerns.values()].sort((a, b) => b.severity - a.severity || b.count - a.count);
+}
+
+type Scale = readonly [size: number, name: string];
+
+const SPACE = '\u00a0';
+
+/**
+ * The values from which the next larger unit is used. `MANY_BYTES` is larger, because thousands of
+ * GiB are still easy to read.
+ */
+const MANY_BYTES = 9999.5;
+const MANY = 999.5;
+
+/** Returns the unit for sums of memory up to `most_bytes`. */
+export function memoryUnit(most_bytes: number): Unit {
+  const step = units().memory === 'GiB' ? 1024 : 1000;
+  const names = units().memory === 'GiB' ? ['GiB', 'TiB', 'PiB'] : ['GB', 'TB', 'PB'];
+  const scales = names.map((name, i): Scale => [memoryUnitBytes() * step ** i, name]);
+  return unitFor(most_bytes, scales, MANY_BYTES);
+}
+
+export function powerUnit(most_watts: number): Unit {
+  // Power up to that of a large node is shown in watts.
+  const scales: readonly Scale[] = [
+    [1, 'W'],
+    [1e3, 'kW'],
+    [1e6, 'MW'],
+  ];
+  return unitFor(most_watts, most_watts < 9999.5 ? scales.slice(0, 1) : scales.slice(1));
+}
+
+/** Returns the unit of an energy. Energy over days is shown in watt-hours. */
+export function energyUnitOf(most_joules: number): Unit {
+  return unitFor(most_joules, [
+    [3.6e6, 'kWh'],
+    [3.6e9, 'MWh'],
+    [3.6e12, 'GWh'],
+  ]);
+}
+
+function unitFor(most: number, scales: readonly Scale[], many = MANY): Unit {
+  const fits = scales.find(([size]) => most / size < many);
+  const [size, name] = fits ?? scales.at(-1) ?? energyUnit(1);
+  const number = (value: number): string =>
+    size === 1 ? formatCount(value) : formatSignificant(value / size);
+  return {
+    number,
+    text: (value) => `${number(value)}${SPACE}${name}`,
+    ticks: (values) => formatAxisTicks(values, size, name),
+    floor: 0,
+    ceiling: size,
+    base: size,
+    bounded: false,
+  };
 }

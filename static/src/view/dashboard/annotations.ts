@@ -1,15 +1,15 @@
 /** Annotations of charts and of the lane above them: cells, runs, conditions, events and marks. */
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
-import { groupBy } from '../../lib/grouped';
+import { groupBy } from '../../lib/collections';
 import { trans } from '../../lib/translation';
 import { executionLabel, executionName, type CellExecution } from '../../model/cell-log';
-import { levelRank, sortBySeverity } from '../../model/condition';
+import { levelRank, sortBySeverity } from '../../model/alerts';
 import type { ConditionSpan } from '../../model/dashboard/condition-spans';
 import type { Holder } from '../../model/dashboard/plots';
 import type { Level } from '../../model/describe';
 import { kernelHolderId } from '../../model/holders';
-import type { Markers } from '../event-markers';
+import type { Markers } from '../chart-marks';
 import { colorOf, type Palette } from '../palette';
 
 /** The bands and markers of a chart, and the conditions that its tooltip lists. */

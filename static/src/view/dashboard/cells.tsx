@@ -10,7 +10,7 @@ import {
   type CellOrder,
 } from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
-import type { NotebookHost } from '../notebook-host';
+import type { NotebookHost } from '../notebook';
 
 const COLUMNS = lazyTexts((): readonly [CellOrder, string][] => [
   ['elapsed', trans.__('Time')],

@@ -4,25 +4,13 @@ import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import { createElement } from '../../lib/dom';
-import { groupBy } from '../../lib/grouped';
-import { memoizeLast } from '../../lib/remembered';
+import { groupBy } from '../../lib/collections';
+import { memoizeLast } from '../../lib/memoize';
 import { trans } from '../../lib/translation';
 import { createNotebookNamer, executionsFromHistory } from '../../model/cell-log';
-import { chartsOf, isSeparateLayout } from '../../model/dashboard/arrange';
-import { conditionSpans } from '../../model/dashboard/condition-spans';
-import { MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
-import { metricsWithoutChart } from '../../model/dashboard/kinds';
-import { formatSpan } from '../../model/dashboard/moment';
-import { PastHolders } from '../../model/dashboard/past-holders';
 import {
-  DRAWN_METRICS,
-  HOST,
-  metricsOf,
-  sectionsOf,
-  keepStacksWithValues,
-  type Section,
-} from '../../model/dashboard/plots';
-import {
+  chartsOf,
+  isSeparateLayout,
   isPaused,
   moveByShare,
   rangeOf,
@@ -34,20 +22,33 @@ import {
   zoomByStep,
   type DashboardState,
 } from '../../model/dashboard/state';
+import { conditionSpans } from '../../model/dashboard/condition-spans';
+import { MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
+import { metricsWithoutChart } from '../../model/dashboard/kinds';
+import { formatSpan } from '../../model/dashboard/readout';
+import { PastHolders } from '../../model/dashboard/past-holders';
+import {
+  DRAWN_METRICS,
+  HOST,
+  metricsOf,
+  sectionsOf,
+  keepStacksWithValues,
+  type Section,
+} from '../../model/dashboard/plots';
 import type { Level } from '../../model/describe';
 import type { Subscription } from '../../model/feed';
 import { gpusOf, type GpuState } from '../../model/gpu';
-import { gpuAlerts } from '../../model/gpu-alerts';
+import { gpuAlerts } from '../../model/alerts';
 import { holderRows } from '../../model/holders';
-import type { AvailableHistory } from '../../model/history/past';
+import type { AvailableHistory } from '../../model/history';
 import type { Request } from '../../model/request';
 import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
 import type { SummaryContext } from '../../model/summary';
 import { countAlerts, Header } from '../header';
-import { Notice } from '../notice';
-import { useOnScreen, useThrottledRender } from '../on-screen';
-import { runBands } from '../run-bands';
+import { Notice } from '../alerts';
+import { useOnScreen, useThrottledRender } from '../component-view';
+import { runBands } from '../chart-marks';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
 import { annotationsOf, cellBands, type AnnotationSet } from './annotations';
 import { CellTable } from './cells';

@@ -1,8 +1,7 @@
 /** A dashboard on a page, with the data of a connection to a gpumon server. */
 
 import { fromAddress, toAddress } from '../../model/dashboard/state';
-import { mountView, type MountHandle, type MountOptions } from '../mount';
-import type { ViewOptions } from '../store-view';
+import { mountView, type MountHandle, type MountOptions, type ViewOptions } from '../store-view';
 import { Dashboard } from './dashboard';
 
 export interface DashboardMountOptions extends MountOptions, ViewOptions {

@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 
 import { trans } from '../../lib/translation';
-import { isolateLine, toggleLine } from '../../model/dashboard/legend';
+import { isolateLine, toggleLine } from '../../model/dashboard/readout';
 import type { PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import { makeStripes } from '../palette';

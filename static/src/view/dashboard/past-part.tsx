@@ -3,15 +3,15 @@
 import type { ComponentChild } from 'preact';
 
 import { DASH, formatDuration, formatTimeWithDateUnlessToday } from '../../lib/format';
-import { memoizeLast } from '../../lib/remembered';
+import { memoizeLast } from '../../lib/memoize';
 import { joinParts, plainText } from '../../lib/text';
 import type { SeriesSource } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { changeText, FIGURES, computeFigures, shiftSeries } from '../../model/dashboard/comparison';
-import { formatSpan } from '../../model/dashboard/moment';
+import { formatSpan } from '../../model/dashboard/readout';
 import { rangeOf, STREAMED_MS, type DashboardState } from '../../model/dashboard/state';
 import { seriesKey, type GpuState } from '../../model/gpu';
-import { HistoryCache, type AvailableHistory, type PastOptions } from '../../model/history/past';
+import { HistoryCache, type AvailableHistory, type PastOptions } from '../../model/history';
 import type { HistorySpan } from '../../wire';
 
 /** The missing share of the displayed span up to which no note is shown. */

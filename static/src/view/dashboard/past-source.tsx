@@ -2,7 +2,7 @@ import type { ComponentChild } from 'preact';
 
 import { isUnbroken, type SeriesSource } from '../../lib/timeline';
 import { isPaused, rangeOf, STREAMED_MS } from '../../model/dashboard/state';
-import type { AvailableHistory } from '../../model/history/past';
+import type { AvailableHistory } from '../../model/history';
 import type { Request } from '../../model/request';
 import type { Store } from '../../model/store';
 import { FailedPart, loadPart } from '../part';

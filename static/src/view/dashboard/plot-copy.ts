@@ -1,19 +1,79 @@
 /**
- * Copies of a chart as an image or a table for the clipboard. The code is loaded when a chart's
- * menu opens.
+ * Copies of a chart as an image or a table for the clipboard, or as a file if the page may not use
+ * the clipboard, for example over plain HTTP. The code is loaded when a chart's menu opens.
  */
 
 import type { Chart } from '../../chart/chart';
-import type { Surface } from '../../chart/surface';
+import type { Surface } from '../../chart/paint';
 import { SvgSurface } from '../../chart/svg';
+import { formatCsv, quoteCell, downloadBlob } from '../../lib/file-export';
 import { joinParts } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { csvOf } from '../../model/dashboard/csv';
-import { formatSpan } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
-import { copyPicture, copyText } from '../clipboard';
+import { formatSpan } from '../../model/dashboard/readout';
 import type { Palette } from '../palette';
 import { lineColor, readValues, withValue, type PlotContext } from './plot-content';
+
+export interface CsvColumn {
+  name: string;
+  times_ms: ArrayLike<number>;
+  values: ArrayLike<number>;
+}
+
+/**
+ * Returns CSV with a row for each time from `from_ms` to `to_ms` at which a column has a value.
+ * Times are in UTC.
+ */
+export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: number): string {
+  const rows = new Map<number, (number | null)[]>();
+  columns.forEach(({ times_ms, values }, column) => {
+    for (let i = 0; i < times_ms.length; i += 1) {
+      const at_ms = Math.round(times_ms[i] ?? NaN);
+      const value = values[i] ?? NaN;
+      if (at_ms >= from_ms && at_ms <= to_ms && !Number.isNaN(value)) {
+        const row = rows.get(at_ms) ?? Array<number | null>(columns.length).fill(null);
+        row[column] = value;
+        rows.set(at_ms, row);
+      }
+    }
+  });
+  const head = ['time', ...columns.map(({ name }) => quoteCell(name))];
+  const body = [...rows]
+    .sort(([a], [b]) => a - b)
+    .map(([at_ms, row]) => [new Date(at_ms).toISOString(), ...row]);
+  return formatCsv([head, ...body]);
+}
+
+/**
+ * Copies a text, or saves it as the file `file` with the media type `type`. Returns a message about
+ * the result.
+ */
+async function copyText(text: string, file: string, type: string): Promise<string> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return copiedMessage();
+  } catch {
+    return saveAsFile(new Blob([text], { type }), file);
+  }
+}
+
+async function copyPicture(picture: Promise<Blob>, file: string): Promise<string> {
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]);
+    return copiedMessage();
+  } catch {
+    return saveAsFile(await picture, file);
+  }
+}
+
+function copiedMessage(): string {
+  return trans.__('Copied to the clipboard');
+}
+
+function saveAsFile(blob: Blob, file: string): string {
+  downloadBlob(blob, file);
+  return trans.__('Saved as %1, because this page cannot use the clipboard', file);
+}
 
 export type CopyFormat = 'png' | 'svg' | 'csv';
 

@@ -3,11 +3,9 @@ import { useRef, useState } from 'preact/hooks';
 
 import type { Chart } from '../../chart/chart';
 import { trans } from '../../lib/translation';
-import { moveChart, moveChartByStep } from '../../model/dashboard/arrange';
-import { LineCrowd, MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
-import { ExtremeLines } from '../../model/dashboard/legend';
-import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import {
+  moveChart,
+  moveChartByStep,
   keepValidCharts,
   HEIGHTS_PX,
   moveBy,
@@ -18,11 +16,12 @@ import {
   zoomBy,
   type DashboardState,
 } from '../../model/dashboard/state';
-import { nearestLine } from '../../model/dashboard/tooltip-values';
+import { LineCrowd, MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
+import { ExtremeLines, nearestLine } from '../../model/dashboard/readout';
+import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { ChartCanvas } from '../chart-canvas';
-import { useViewParts } from '../component-view';
+import { useViewParts, useOnScreen, useThrottledRender } from '../component-view';
 import { Menu } from '../menu';
-import { useOnScreen, useThrottledRender } from '../on-screen';
 import { loadPart } from '../part';
 import type { Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';

@@ -4,9 +4,8 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatDuration, formatTimeWithDateUnlessToday, formatTimeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { isSeparateLayout } from '../../model/dashboard/arrange';
-import { chartGroups } from '../../model/dashboard/kinds';
 import {
+  isSeparateLayout,
   keepValidCharts,
   toggleGpu,
   isPaused,
@@ -17,8 +16,9 @@ import {
   zoomTo,
   type DashboardState,
 } from '../../model/dashboard/state';
+import { chartGroups } from '../../model/dashboard/kinds';
 import type { GpuState } from '../../model/gpu';
-import { gpuTitle } from '../../model/gpu-title';
+import { gpuTitle } from '../../model/vendor-words';
 import { readJsonResponse, REQUEST_HEADERS, type Request } from '../../model/request';
 import { Menu } from '../menu';
 import type { ChangeState } from './plot-content';

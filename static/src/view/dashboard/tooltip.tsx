@@ -2,9 +2,8 @@ import type { ComponentChild } from 'preact';
 
 import type { Chart } from '../../chart/chart';
 import { trans } from '../../lib/translation';
-import { formatReadingTime, formatRange } from '../../model/dashboard/moment';
+import { formatReadingTime, formatRange, tooltipValues } from '../../model/dashboard/readout';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
-import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import { notesAt, type Annotations } from './annotations';
 import { LegendName, Swatch } from './legend';
 import { earlierValue, pastRange, withValue, type PlotContext } from './plot-content';

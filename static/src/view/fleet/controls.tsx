@@ -2,7 +2,7 @@ import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { formatCount, formatDuration } from '../../lib/format';
-import { observeWidth } from '../../lib/screen';
+import { observeWidth } from '../../lib/dom';
 import { lazyTexts, trans } from '../../lib/translation';
 import { filterWords } from '../../model/fleet/filter';
 import { METRICS, metricLabel } from '../../model/fleet/metric';

@@ -1,9 +1,8 @@
 import type { ComponentChild } from 'preact';
 
-import { createElement } from '../../lib/dom';
+import { createElement, adoptStyle } from '../../lib/dom';
 import { formatCount, formatDuration } from '../../lib/format';
-import { memoizeLast } from '../../lib/remembered';
-import { adoptStyle } from '../../lib/style';
+import { memoizeLast } from '../../lib/memoize';
 import { trans } from '../../lib/translation';
 import { NO_FLEET, rowName, type Columns } from '../../model/fleet/columns';
 import { describeRow } from '../../model/fleet/describe';
@@ -13,7 +12,7 @@ import { nodeOrder } from '../../model/fleet/order';
 import type { FleetReader, RequestedData } from '../../model/fleet/reader';
 import { RANGES, type FleetState, type RowId } from '../../model/fleet/state';
 import { ComponentView } from '../component-view';
-import type { HeadAction } from '../head-action';
+import type { HeadAction } from '../menu';
 import style from '../style/fleet.css?inline';
 import { Controls } from './controls';
 import { Detail } from './detail';

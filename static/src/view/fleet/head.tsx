@@ -23,11 +23,10 @@ import {
 import { hasWord } from '../../model/fleet/filter';
 import { formatLowerBound, valueText } from '../../model/fleet/metric';
 import { isUpdating, problemsOf, type FleetAnswers } from '../../model/fleet/reader';
-import { isPartial } from '../../model/fleet/totals';
-import { energyUnitOf, powerUnit } from '../../model/fleet/units';
+import { isPartial, energyUnitOf, powerUnit } from '../../model/fleet/totals';
 import type { Fleet, FleetState, GpuState } from '../../wire';
-import { HeadActions, type HeadAction } from '../head-action';
-import { SeverityIcon } from '../severity-icon';
+import { HeadActions, type HeadAction } from '../menu';
+import { SeverityIcon } from '../alerts';
 import { useFadedEdges } from './controls';
 import type { Scene } from './scene';
 import { State } from './table';

@@ -1,11 +1,11 @@
 /** The fleet view on a page or in a widget. */
 
 import { FrameLoop } from '../../lib/frame-loop';
-import { loadXids } from '../../model/xid';
+import { loadXids } from '../../model/alerts';
 import { FleetReader } from '../../model/fleet/reader';
 import { formatFleetState, parseFleetState } from '../../model/fleet/state';
 import type { Request } from '../../model/request';
-import type { HeadAction } from '../head-action';
+import type { HeadAction } from '../menu';
 import { FleetView } from './fleet-view';
 import type { NodeOpener } from './scene';
 

@@ -25,8 +25,16 @@ import { nextSort } from '../../model/fleet/state';
 import { totalText } from '../../model/fleet/totals';
 import type { GpuState } from '../../wire';
 import { ShortenedName, type Scene } from './scene';
-import { meterCell, modelCell, nodeCell, stateCell, Table, textCell } from './table';
-import type { Cell, Column } from './table';
+import {
+  meterCell,
+  modelCell,
+  nodeCell,
+  stateCell,
+  Table,
+  textCell,
+  type Cell,
+  type Column,
+} from './table';
 
 /** A column whose rows are given by index. `sum` is the cell for the sum of all rows. */
 type SummedColumn = Column<number, SortKey> & { sum: Cell | string };

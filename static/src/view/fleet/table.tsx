@@ -5,7 +5,7 @@ import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
 import { removeVendorName } from '../../model/gpu';
-import { SeverityIcon, severityLabel } from '../severity-icon';
+import { SeverityIcon, severityLabel } from '../alerts';
 import { describeClosedNode, ShortenedName, NodeLink, type Scene } from './scene';
 
 /** The heights of rows with one and with two lines, in pixels. */

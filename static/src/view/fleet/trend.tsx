@@ -3,8 +3,8 @@ import { useMemo } from 'preact/hooks';
 
 import { computeWholeAxis } from '../../chart/axis';
 import type { ChartContent } from '../../chart/content';
-import { units } from '../../lib/units';
-import { memoryUnit, powerUnit } from '../../model/fleet/units';
+import { units } from '../../lib/format';
+import { memoryUnit, powerUnit } from '../../model/fleet/totals';
 import type { Color } from '../../model/metric';
 import { PERCENT, UNITS, type Unit } from '../../model/unit';
 import type { FleetHistory } from '../../wire';

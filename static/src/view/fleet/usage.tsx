@@ -26,7 +26,7 @@ import {
 } from '../../model/fleet/owners';
 import type { Answer } from '../../model/fleet/reader';
 import { nextSort } from '../../model/fleet/state';
-import { energyUnitOf } from '../../model/fleet/units';
+import { energyUnitOf } from '../../model/fleet/totals';
 import type { FleetUsage } from '../../wire';
 import { ShortenedName, type Scene } from './scene';
 import { Listing, meterCell, Table, textCell, type Cell, type Column } from './table';

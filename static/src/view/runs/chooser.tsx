@@ -4,9 +4,15 @@ import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { formatDuration } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { benchmarkGroups, matchesQuery, type Benchmark } from '../../model/benchmarks';
+import {
+  benchmarkGroups,
+  matchesQuery,
+  createJob,
+  runsOn,
+  listTargets,
+  type Benchmark,
+} from '../../model/benchmarks';
 import type { GpuState } from '../../model/gpu';
-import { createJob, runsOn, listTargets } from '../../model/run-job';
 import type { Catalogue } from '../../wire';
 
 export interface ChooserProps {

@@ -8,7 +8,7 @@ import { Store } from '../../model/store';
 import { makeHello, NOW } from '../../testing/frames';
 import { CATALOGUE, ITEMS, makeRunResult, makeRunState, makeRequestMock } from '../../testing/runs';
 import type { RunState } from '../../wire';
-import { RunEntry } from '../run-entry';
+import { RunEntry } from '../dialog-entries';
 
 let store: Store;
 let isOpen = false;

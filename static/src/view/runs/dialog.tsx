@@ -1,19 +1,17 @@
 import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { downloadBlob } from '../../lib/download';
+import { downloadBlob } from '../../lib/file-export';
 import { formatTimeWithDateUnlessToday } from '../../lib/format';
-import { adoptStyle } from '../../lib/style';
+import { adoptStyle } from '../../lib/dom';
 import { joinParts } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { deviceNames, RUN_STATUS, titleOf } from '../../model/describe-run';
 import { readJsonResponse, REQUEST_HEADERS } from '../../model/request';
-import { compareRuns } from '../../model/run-comparison';
-import { toCsv, toJson } from '../../model/run-export';
-import { RunHistory } from '../../model/run-history';
+import { compareRuns, toCsv, toJson, RunHistory } from '../../model/run-results';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import { Modal } from '../modal';
-import type { RunEntryProps } from '../run-entry';
+import type { RunEntryProps } from '../dialog-entries';
 import style from '../style/runs.css?inline';
 import { Chooser } from './chooser';
 import { ComparisonTable } from './result-table';

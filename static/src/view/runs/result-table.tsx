@@ -11,11 +11,11 @@ import {
   rateText,
   type Column,
   type ResultCell,
-} from '../../model/describe-result';
+} from '../../model/describe-run';
 import { valueOf } from '../../model/reading';
-import type { ComparedRow } from '../../model/run-comparison';
+import type { ComparedRow } from '../../model/run-results';
 import type { RunResult } from '../../wire';
-import { SeverityIcon } from '../severity-icon';
+import { SeverityIcon } from '../alerts';
 
 /** The results of a run, compared with the theoretical peak and the last result on this server. */
 export function ResultTable({

@@ -5,7 +5,7 @@ import { formatDuration, formatTimeWithDateUnlessToday, formatTimeOfDay } from '
 import { joinParts, plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
-import { gpuTitle } from '../../model/gpu-title';
+import { gpuTitle } from '../../model/vendor-words';
 import { limitOf, METRICS } from '../../model/metric';
 import {
   describeStep,
@@ -18,10 +18,10 @@ import {
   remainingTime,
   titleOf,
 } from '../../model/describe-run';
-import type { RunHistory } from '../../model/run-history';
+import type { RunHistory } from '../../model/run-results';
 import { formatValue } from '../../model/unit';
 import type { RunItem, RunState } from '../../wire';
-import { SeverityIcon } from '../severity-icon';
+import { SeverityIcon } from '../alerts';
 import { ReadingValue, type Freshness } from '../value';
 import { ResultTable } from './result-table';
 

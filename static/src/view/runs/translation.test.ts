@@ -9,7 +9,7 @@ import { Store } from '../../model/store';
 import { pseudoTranslator, findUntranslated, textsOf } from '../../testing/pseudo-locale';
 import { makeHello, NOW } from '../../testing/frames';
 import { CATALOGUE, ITEMS, makeRunState, makeRequestMock } from '../../testing/runs';
-import { RunEntry } from '../run-entry';
+import { RunEntry } from '../dialog-entries';
 
 /** Texts that the server sends, and names. They are the same in every language. */
 const DATA = [

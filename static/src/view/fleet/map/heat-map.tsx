@@ -2,7 +2,7 @@ import type { ComponentChild, CSSProperties } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { DASH } from '../../../lib/format';
-import { observeWidth } from '../../../lib/screen';
+import { observeWidth } from '../../../lib/dom';
 import { trans } from '../../../lib/translation';
 import { CRITICAL_SEVERITY } from '../../../model/fleet/columns';
 import { stateText } from '../../../model/fleet/describe';
@@ -19,11 +19,14 @@ import {
   cornerOf,
   layoutOf,
   findNeighbor,
+  lookOf,
+  paintMap,
+  makeColorRamp,
+  stateColors,
   type CellPosition,
   type Direction,
   type Layout,
-} from './layout';
-import { lookOf, paintMap, makeColorRamp, stateColors } from './paint';
+} from './draw';
 
 const DIRECTIONS: Partial<Record<string, Direction>> = {
   ArrowLeft: 'left',

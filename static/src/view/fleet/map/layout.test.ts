@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { cellAt, cornerOf, layoutOf, findNeighbor, type MapNode } from './layout';
+import { cellAt, cornerOf, layoutOf, findNeighbor, type MapNode } from './draw';
 
 const nodesOf = (...gpus: number[]): MapNode[] =>
   gpus.map((rows, node) => ({ node, rows: Array<number>(rows).fill(0) }));

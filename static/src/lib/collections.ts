@@ -1,0 +1,28 @@
+/** Helpers for collections: grouping, and safe access to the properties of a table. */
+
+/** Groups values by key in their order, like the newer `Map.groupBy`. */
+export function groupBy<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<Key, T[]> {
+  const groups = new Map<Key, T[]>();
+  for (const one of all) {
+    const key = keyOf(one);
+    const group = groups.get(key);
+    if (group === undefined) {
+      groups.set(key, [one]);
+    } else {
+      group.push(one);
+    }
+  }
+  return groups;
+}
+
+/**
+ * Returns the property `name` of `table` if the table itself has it, and otherwise `undefined`. The
+ * name comes from other users, so it may be the name of an inherited property such as
+ * `constructor`.
+ */
+export function findOwnProperty<T>(
+  table: Readonly<Partial<Record<string, T>>>,
+  name: string,
+): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
+}

@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+
+import { findNearestWord } from './kinds';
+
+it('nearest word needs the fewest changes', () => {
+  const words = ['power', 'pcie', 'temperature', 'sm active'];
+  for (const [word, meant] of [
+    ['powr', 'power'],
+    ['temprature', 'temperature'],
+    ['SM-active'.toLowerCase(), 'sm active'],
+    ['pci', 'pcie'],
+    ['', 'pcie'],
+  ] as const) {
+    expect(findNearestWord(word, words)).toBe(meant);
+  }
+  expect(findNearestWord('power', [])).toBeNull();
+});

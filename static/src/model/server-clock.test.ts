@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+
+import { ServerClock } from './store';
+
+it('clock follows the least delayed frame', () => {
+  let local_ms = 1_000_000;
+  const clock = new ServerClock(() => local_ms);
+  clock.observeFrameTime(5_000_000);
+  expect(clock.now()).toBe(5_000_000);
+  local_ms += 1000;
+  // This frame was delayed 400 ms more than the first frame, so the clock ignores it.
+  clock.observeFrameTime(5_000_600);
+  expect(clock.now()).toBe(5_001_000);
+  local_ms += 1000;
+  clock.observeFrameTime(5_002_100);
+  expect(clock.now()).toBe(5_002_100);
+});
+
+it('clock follows server clock that is set back', () => {
+  let local_ms = 1_000_000;
+  const clock = new ServerClock(() => local_ms);
+  clock.observeFrameTime(1_000_000);
+  local_ms += 60_000;
+  clock.observeFrameTime(1_010_000);
+  expect(clock.now()).toBe(1_010_000);
+});
