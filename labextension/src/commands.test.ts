@@ -4,7 +4,7 @@ import type { ICommandPalette } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { expect, it, vi } from 'vitest';
 
-vi.mock('./icon', () => ({ gpuIcon: 'gpumon:gpu' }));
+vi.mock('./views/panel', () => ({ gpuIcon: 'gpumon:gpu' }));
 
 import { addCommands, CommandIDs } from './commands';
 import type { Connection } from './server/connection';

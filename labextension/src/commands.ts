@@ -3,9 +3,8 @@ import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { ILauncher } from '@jupyterlab/launcher';
 import { nullTranslator, type ITranslator, type TranslationBundle } from '@jupyterlab/translation';
 
-import { gpuIcon } from './icon';
 import type { Connection } from './server/connection';
-import type { GpuPanel } from './views/panel';
+import { gpuIcon, type GpuPanel } from './views/panel';
 import type { Tabs } from './views/tabs';
 
 export const CommandIDs = {

@@ -14,7 +14,7 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { addCommands, CommandIDs } from './commands';
-import type { NotebookFeaturesOptions } from './notebook/in-notebooks';
+import type { NotebookFeaturesOptions } from './notebook/notebook-features';
 import type { NotebookPanel } from './notebook/notebook-panel';
 import { Connection } from './server/connection';
 import { followSettings, type Settings } from './settings';
@@ -134,20 +134,20 @@ function followNotebooks(options: NotebookFeaturesOptions): (settings: Settings)
   let chosen: Settings | null = null;
   let isOpened = false;
   const loaded = memoizePromise(async () => {
-    const { NotebookFeatures } = await import('./notebook/in-notebooks');
-    const inNotebooks = new NotebookFeatures(options);
+    const { NotebookFeatures } = await import('./notebook/notebook-features');
+    const features = new NotebookFeatures(options);
     if (chosen !== null) {
-      inNotebooks.apply(chosen);
+      features.apply(chosen);
     }
-    return inNotebooks;
+    return features;
   });
   // oxlint-disable-next-line texts/translated
   options.app.docRegistry.addWidgetExtension('Notebook', {
     createNew: (widget) => {
       isOpened = true;
-      void loaded().then((inNotebooks) => {
+      void loaded().then((features) => {
         if (!widget.isDisposed) {
-          inNotebooks.add(widget as unknown as NotebookPanel);
+          features.add(widget as unknown as NotebookPanel);
         }
       });
     },
@@ -155,7 +155,7 @@ function followNotebooks(options: NotebookFeaturesOptions): (settings: Settings)
   return (settings) => {
     chosen = settings;
     if (isOpened) {
-      void loaded().then((inNotebooks) => inNotebooks.apply(settings));
+      void loaded().then((features) => features.apply(settings));
     }
   };
 }

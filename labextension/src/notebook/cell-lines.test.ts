@@ -3,7 +3,9 @@ import { runOf, type CellCost, type StoredCost } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
-import { CellLines } from './cell-lines';
+vi.mock('@jupyterlab/apputils', () => ({ showErrorMessage: vi.fn() }));
+
+import { CellLines } from './cell-costs';
 import type { NotebookPanel } from './notebook-panel';
 import { removeStoredCosts } from './stored-costs';
 

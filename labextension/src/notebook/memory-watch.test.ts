@@ -46,7 +46,7 @@ vi.mock('@gpumon/page/memory-warning', () => ({
   },
 }));
 
-import { MemoryWatch } from './memory-watch';
+import { MemoryWatch } from './memory-chunk';
 import type { LabNotebooks } from './notebooks';
 
 let warnings: MemoryWarning[];

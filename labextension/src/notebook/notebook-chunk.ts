@@ -4,7 +4,6 @@
  */
 
 export { AcceleratorButton } from './accelerator-button';
-export { CellLines } from './cell-lines';
-export { ChipWidget } from './chips';
-export { addCostCommands } from './cost-commands';
-export { GpuMemoryList } from './gpu-memory-list';
+export { CellLines } from './cell-costs';
+export { ChipWidget, GpuMemoryList } from './gpu-use';
+export { addCostCommands } from './stored-costs';

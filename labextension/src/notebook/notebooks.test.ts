@@ -8,7 +8,7 @@ vi.mock('@jupyterlab/apputils', () => ({
 }));
 vi.mock('@jupyterlab/services', () => ({ KernelAPI: {} }));
 vi.mock('@jupyterlab/ui-components', () => ({ consoleIcon: 'console', notebookIcon: 'notebook' }));
-vi.mock('@lumino/widgets', () => ({ Menu: vi.fn() }));
+vi.mock('@lumino/widgets', () => ({ Menu: vi.fn(), Widget: vi.fn() }));
 
 import type { Feed } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
@@ -17,7 +17,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 
 import { makeGpu, NOW, makeProcess, makeSample } from '../../../static/src/testing/frames';
 import type { Connection } from '../server/connection';
-import { GpuMemoryList } from './gpu-memory-list';
+import { GpuMemoryList } from './gpu-use';
 import { LabNotebooks } from './notebooks';
 
 const CONSOLE = 'first/console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c';

@@ -1,8 +1,8 @@
 import type { IDisposable } from '@lumino/disposable';
 import { beforeEach, expect, it, vi } from 'vitest';
 
+import { NotebookFeature } from './notebook-features';
 import type { NotebookPanel } from './notebook-panel';
-import { NotebookFeature } from './per-notebook';
 
 class TestFeature implements IDisposable {
   isDisposed = false;

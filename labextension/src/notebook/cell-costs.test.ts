@@ -1,11 +1,13 @@
 // @vitest-environment jsdom
 import type { KernelCost } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+
+vi.mock('@jupyterlab/apputils', () => ({ showErrorMessage: vi.fn() }));
 
 import { makeKernelCost } from '../../../static/src/testing/kernel-cost';
 import { NOW } from '../../../static/src/testing/frames';
-import { CellCosts, type CellCostListener } from './cells';
+import { CellCosts, type CellCostListener } from './cell-costs';
 import type { NotebookPanel } from './notebook-panel';
 
 type Slot = (...args: unknown[]) => void;

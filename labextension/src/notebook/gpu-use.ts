@@ -1,20 +1,62 @@
+/**
+ * The GPU use of kernels in JupyterLab's own interface: chips in the toolbars and the status bar,
+ * and a section in the list of running items.
+ */
+
 import {
-  DASH,
-  isConsolePath,
-  formatMemorySize,
-  notebookNames,
+  Chip,
   computeKernelShare,
+  DASH,
+  formatMemorySize,
+  isConsolePath,
+  notebookNames,
 } from '@gpumon/page/cells';
+import notebookStyle from '@gpumon/page/notebook.css?inline';
 import type { Feed, Subscription } from '@gpumon/page/feed';
+import { adoptStyle } from '@gpumon/page/dom';
 import type { IRunningSessions } from '@jupyterlab/running';
 import { consoleIcon, notebookIcon } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
 
-import type { NotebookFeaturesOptions } from './in-notebooks';
+import { PageSubscription } from '../page-subscription';
+import type { NotebookFeaturesOptions } from './notebook-features';
+import type { NotebookPanel } from './notebook-panel';
 import { describeHolding, newestSample } from './notebooks';
 
 /** The list's section in the sidebar of JupyterLab and Notebook 7. */
 const SECTION_SELECTOR = '.jp-RunningSessions';
+
+/**
+ * A chip that shows a notebook's GPU use: in a toolbar, that of the toolbar's notebook; in the
+ * status bar, that of the active notebook.
+ */
+export class ChipWidget extends Widget {
+  private readonly chip: Chip;
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly notebook: () => NotebookPanel | null,
+    onClick: () => void,
+  ) {
+    adoptStyle(notebookStyle);
+    super({ node: document.createElement('span') });
+    this.chip = new Chip(onClick);
+    this.node.append(this.chip.element);
+    const subscription = new PageSubscription(feed, (frame) => {
+      // An update without a frame means that the connection was lost, so the GPU use is unknown.
+      if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
+        this.refresh();
+      }
+    });
+    this.disposed.connect(() => subscription.dispose());
+  }
+
+  readonly refresh = (): void => {
+    const kernel = this.notebook()?.sessionContext.session?.kernel;
+    this.chip.update(newestSample(this.feed), kernel?.id ?? null);
+  };
+}
 
 type Texts = 'label' | 'labelTitle';
 type Item = Omit<IRunningSessions.IRunningItem, Texts> & Record<Texts, () => string>;
