@@ -1,13 +1,14 @@
 """The build backend of the wheel (PEP 517). It builds the page, the JupyterLab extension, the
-completions and the manual pages, and then calls maturin.
+completions and the manual pages, and then calls maturin. On an unsupported system, it exits before
+any dependency is downloaded or built.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import gpumon_frontend
 import gpumon_index
-import gpumon_libc
 import gpumon_share
 import maturin
 from maturin import get_requires_for_build_sdist
@@ -28,6 +29,22 @@ __all__ = [
 os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}")
 
 
+def check_libc() -> None:
+    """Exit unless this system is Linux with glibc."""
+    try:
+        found = os.confstr("CS_GNU_LIBC_VERSION")
+    # Python or the C library does not know `CS_GNU_LIBC_VERSION`.
+    except (AttributeError, ValueError, OSError):
+        found = None
+    if found is None:
+        sys.exit(
+            "gpumon: this system has no glibc, and gpumon needs it, because NVIDIA's driver "
+            "libraries do. Use a "
+            "distribution with glibc (Debian, Ubuntu, RHEL, ...) instead of one with musl "
+            "(Alpine), also in containers"
+        )
+
+
 def _run_before(*steps):
     """Return a decorator that runs `steps` before the hook."""
 
@@ -43,18 +60,14 @@ def _run_before(*steps):
 
 
 # An installer calls these two hooks first.
-get_requires_for_build_wheel = _run_before(gpumon_libc.check_libc)(
-    maturin.get_requires_for_build_wheel
-)
-get_requires_for_build_editable = _run_before(gpumon_libc.check_libc)(
-    maturin.get_requires_for_build_editable
-)
+get_requires_for_build_wheel = _run_before(check_libc)(maturin.get_requires_for_build_wheel)
+get_requires_for_build_editable = _run_before(check_libc)(maturin.get_requires_for_build_editable)
 
 # maturin's hooks below read the README and the built files of the page and the extension.
 _after_frontend = _run_before(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
 # The page is embedded into the program, and the program writes its completions and manual pages.
 _after_program = _run_before(
-    gpumon_libc.check_libc,
+    check_libc,
     gpumon_index.write_readme,
     gpumon_frontend.build_if_needed,
     gpumon_share.build,

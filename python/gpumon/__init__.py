@@ -18,7 +18,13 @@ needed, and registers it with Jupyter (``gpumon.jupyter``).
 
 from __future__ import annotations
 
-from gpumon._errors import GpumonError, MeasurementError, ProgramError, RequestError
+from gpumon._errors import (
+    GpumonError,
+    GpumonWarning,
+    MeasurementError,
+    ProgramError,
+    RequestError,
+)
 from gpumon._find import (
     DISTRIBUTION,
     GpumonNotFound,
@@ -34,13 +40,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from gpumon._api import mark, measure
     from gpumon._cost import CellRun, Condition, Cost, Energy, GpuCost, Spread, StoredCost
     from gpumon._history import GpuHistory, History, Series, history
+    from gpumon._measure import mark, measure
     from gpumon._measurement import Measurement
     from gpumon._snapshot import Gpu, Process, Snapshot
     from gpumon._stream import Stream, snapshot, stream
-    from gpumon._warnings import GpumonWarning
 
     __version__: str
 
@@ -77,13 +82,12 @@ __all__ = [
 #: Every Jupyter server imports this package at startup, so these modules are only imported when
 #: they are used.
 _MODULES = {
-    "_api": ["mark", "measure"],
     "_cost": ["CellRun", "Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
     "_history": ["GpuHistory", "History", "Series", "history"],
+    "_measure": ["mark", "measure"],
     "_measurement": ["Measurement"],
     "_snapshot": ["Gpu", "Process", "Snapshot"],
     "_stream": ["Stream", "snapshot", "stream"],
-    "_warnings": ["GpumonWarning"],
 }
 
 if not TYPE_CHECKING:
@@ -116,8 +120,6 @@ if not TYPE_CHECKING:
 _other_version = find_other_version()
 if _other_version is not None:
     import warnings
-
-    from gpumon._warnings import GpumonWarning
 
     warnings.warn(describe_other_package(_other_version), GpumonWarning, stacklevel=2)
 

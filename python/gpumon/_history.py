@@ -161,8 +161,8 @@ class History:
         Raises:
             ImportError: pandas is not installed.
         """
-        from gpumon._frames import make_pandas_frame
-        from gpumon._table import history_rows
+        from gpumon._libraries import make_pandas_frame
+        from gpumon._results import history_rows
 
         return make_pandas_frame(history_rows(self))
 
@@ -173,8 +173,8 @@ class History:
         Raises:
             ImportError: polars is not installed.
         """
-        from gpumon._frames import make_polars_frame
-        from gpumon._table import history_rows
+        from gpumon._libraries import make_polars_frame
+        from gpumon._results import history_rows
 
         return make_polars_frame(history_rows(self))
 
@@ -184,7 +184,7 @@ class History:
         Raises:
             ImportError: matplotlib is not installed.
         """
-        from gpumon._plots import plot_history
+        from gpumon._libraries import plot_history
 
         return plot_history(self)
 

@@ -8,8 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
-from gpumon._errors import ProgramError
-from gpumon._warnings import warn_once
+from gpumon._errors import ProgramError, warn_once
 
 if TYPE_CHECKING:
     from gpumon._process import Process

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     import polars
 
     from gpumon._cost import Cost, Energy, GpuCost, StoredCost
-    from gpumon._decorator import _P, _R, Measured
-    from gpumon._helper import Helper
-    from gpumon._run import Run
+    from gpumon._helper import Helper, Run
+    from gpumon._measure import _P, _R, Measured
 
 #: The highest PID on Linux.
 MAX_PID = 1 << 22
@@ -116,7 +115,7 @@ class Measurement:
 
     def __call__(self, function: Callable[_P, _R]) -> Measured[Callable[_P, _R], _P, _R]:
         """Measure each call of a function; see `measure`."""
-        from gpumon._decorator import measure_calls
+        from gpumon._measure import measure_calls
 
         if not callable(function):
             raise TypeError(
@@ -220,8 +219,8 @@ class Measurement:
         Raises:
             ImportError: pandas is not installed.
         """
-        from gpumon._frames import make_pandas_frame
-        from gpumon._table import COST_COLUMNS, cost_rows
+        from gpumon._libraries import make_pandas_frame
+        from gpumon._results import COST_COLUMNS, cost_rows
 
         return make_pandas_frame(cost_rows(self.to_dict()), COST_COLUMNS)
 
@@ -231,8 +230,8 @@ class Measurement:
         Raises:
             ImportError: polars is not installed.
         """
-        from gpumon._frames import make_polars_frame
-        from gpumon._table import COST_COLUMNS, cost_rows
+        from gpumon._libraries import make_polars_frame
+        from gpumon._results import COST_COLUMNS, cost_rows
 
         return make_polars_frame(cost_rows(self.to_dict()), COST_COLUMNS)
 
@@ -242,12 +241,12 @@ class Measurement:
         Raises:
             ImportError: matplotlib is not installed.
         """
-        from gpumon._plots import plot_cost
+        from gpumon._libraries import plot_cost
 
         return plot_cost(self.to_dict())
 
     def __str__(self) -> str:
-        from gpumon._table import cost_line
+        from gpumon._results import cost_line
         from gpumon._text import escape_unencodable
 
         return escape_unencodable(cost_line(self.to_dict()))
@@ -261,7 +260,7 @@ class Measurement:
         return escape_unencodable(f"<{self._label()}: {state}{self}>")
 
     def _repr_html_(self) -> str:
-        from gpumon._html import cost_html
+        from gpumon._results import cost_html
 
         return cost_html(self.to_dict())
 

@@ -217,8 +217,8 @@ class Snapshot:
         Raises:
             ImportError: pandas is not installed.
         """
-        from gpumon._frames import make_pandas_frame
-        from gpumon._table import snapshot_rows
+        from gpumon._libraries import make_pandas_frame
+        from gpumon._results import snapshot_rows
 
         return make_pandas_frame(snapshot_rows(self))
 
@@ -229,13 +229,13 @@ class Snapshot:
         Raises:
             ImportError: polars is not installed.
         """
-        from gpumon._frames import make_polars_frame
-        from gpumon._table import snapshot_rows
+        from gpumon._libraries import make_polars_frame
+        from gpumon._results import snapshot_rows
 
         return make_polars_frame(snapshot_rows(self))
 
     def __str__(self) -> str:
-        from gpumon._table import snapshot_text
+        from gpumon._results import snapshot_text
 
         return snapshot_text(self)
 
@@ -248,7 +248,7 @@ class Snapshot:
         )
 
     def _repr_html_(self) -> str:
-        from gpumon._html import snapshot_html
+        from gpumon._results import snapshot_html
 
         return snapshot_html(self)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from unittest import mock
 
 import gpumon
+import gpumon._errors as errors
 import gpumon._helper as helper
-import gpumon._warnings as warning
 
 #: The maximum time to wait on a busy machine, in seconds.
 PATIENCE_S = 60
@@ -46,7 +46,7 @@ class SimulatedGpuTest(unittest.TestCase):
         for patch in (
             mock.patch.dict(os.environ, self.variables),
             mock.patch.object(helper, "_current", helper.Helper()),
-            mock.patch.object(warning, "_said", False),
+            mock.patch.object(errors, "_said", False),
         ):
             patch.start()
             self.addCleanup(patch.stop)

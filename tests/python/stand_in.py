@@ -10,8 +10,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+import gpumon._errors as errors
 import gpumon._helper as helper
-import gpumon._warnings as warning
 
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "stand_in_program.py")
@@ -38,7 +38,7 @@ class StandInTest(unittest.TestCase):
             patch = mock.patch.object(helper, what, by)
             patch.start()
             self.addCleanup(patch.stop)
-        said = mock.patch.object(warning, "_said", False)
+        said = mock.patch.object(errors, "_said", False)
         said.start()
         self.addCleanup(said.stop)
         self.addCleanup(helper._current.close)

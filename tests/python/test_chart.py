@@ -3,8 +3,14 @@
 import re
 import unittest
 
-from gpumon._ipython.chart import COLORS, chart_svg, cost_and_chart_html
-from gpumon._ipython.samples import MOST, Sample, Samples
+from gpumon._ipython.chart import (
+    COLORS,
+    MOST_SAMPLES,
+    Sample,
+    Samples,
+    chart_svg,
+    cost_and_chart_html,
+)
 from gpumon._text import GIB
 
 #: The backgrounds of notebooks: white, and the dark themes of JupyterLab and VS Code.
@@ -66,7 +72,7 @@ class Chart(unittest.TestCase):
         for at in range(20_000):
             samples.add(make_sample(at))
         for taken in samples.by_gpu().values():
-            self.assertTrue(MOST / 2 - 1 <= len(taken) <= MOST, len(taken))
+            self.assertTrue(MOST_SAMPLES / 2 - 1 <= len(taken) <= MOST_SAMPLES, len(taken))
             self.assertLess(taken[0].at_ms, 300)
             self.assertGreater(taken[-1].at_ms, 19_700)
             steps = {b.at_ms - a.at_ms for a, b in zip(taken, taken[1:])}

@@ -6,8 +6,8 @@ import json
 import unittest
 from pathlib import Path
 
+from gpumon._results import snapshot_notes
 from gpumon._snapshot import Snapshot
-from gpumon._table import snapshot_notes
 from gpumon._text import escape_controls
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "invisible-characters.json").read_text())

@@ -162,7 +162,7 @@ def check_cell_magic():
     except ImportError:
         print("  skip  %%gpu: needs IPython", flush=True)
         return True
-    import gpumon._ipython.magics as magics
+    import gpumon._ipython as magics
 
     shell = InteractiveShell.instance()
     measured = []

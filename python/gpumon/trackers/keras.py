@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from gpumon.trackers._tracker import Tracker
+from gpumon.trackers import Tracker
 
 
 class GpuCostCallback(keras.callbacks.Callback, Tracker):

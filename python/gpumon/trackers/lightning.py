@@ -8,7 +8,7 @@ import importlib
 import sys
 from typing import Any
 
-from gpumon.trackers._tracker import Tracker
+from gpumon.trackers import Tracker
 
 #: The two names of the library. A program uses only one of them.
 NAMES = ("lightning.pytorch", "pytorch_lightning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mlflow
 
-from gpumon.trackers._tracker import Tracker
+from gpumon.trackers import Tracker
 
 
 class MlflowTracker(Tracker):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpumon.trackers._tracker import Tracker
+from gpumon.trackers import Tracker
 
 
 class Writer(Protocol):

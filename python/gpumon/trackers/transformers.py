@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import Trainer, TrainerCallback
 
-from gpumon.trackers._tracker import Tracker
+from gpumon.trackers import Tracker
 
 
 class GpuCostCallback(TrainerCallback, Tracker):

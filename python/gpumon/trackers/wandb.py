@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import wandb
 
-from gpumon.trackers._metrics import EPOCH
-from gpumon.trackers._tracker import Tracker
+from gpumon.trackers import EPOCH, Tracker
 
 #: The x axis of the metrics. W&B's own step can only increase, but epochs are logged some time
 #: after their end.

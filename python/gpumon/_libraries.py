@@ -1,18 +1,61 @@
-"""Matplotlib figures of results."""
+"""Results as objects of optional libraries: data frames of pandas and polars, and figures of
+Matplotlib.
+"""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from gpumon._frames import import_library
 from gpumon._text import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import matplotlib.figure
+    import pandas
+    import polars
 
     from gpumon._history import History
+
+
+def import_library(module: str, what: str) -> Any:
+    """Import a library.
+
+    Raises:
+        ImportError: the library is not installed. The message names the command that installs it.
+    """
+    library = module.partition(".")[0]
+    try:
+        importlib.import_module(library)
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+        raise ImportError(
+            f"{what} needs {library}, which is not installed: run `pip install {library}`"
+        ) from error
+
+
+def make_pandas_frame(
+    rows: list[dict[str, Any]], columns: Sequence[str] | None = None
+) -> pandas.DataFrame:
+    """Return the rows as a `pandas.DataFrame`. Pass the columns if there may be no rows."""
+    frame: pandas.DataFrame = import_library("pandas", "to_pandas()").DataFrame(
+        rows, columns=columns
+    )
+    return frame
+
+
+def make_polars_frame(
+    rows: list[dict[str, Any]], columns: Sequence[str] | None = None
+) -> polars.DataFrame:
+    """Return the rows as a `polars.DataFrame`. Pass the columns if there may be no rows."""
+    # The first rows may contain only absent readings, so all rows are needed to infer the types.
+    frame: polars.DataFrame = import_library("polars", "to_polars()").DataFrame(
+        rows, schema=columns, infer_schema_length=None
+    )
+    return frame
 
 
 def plot_cost(cost: Mapping[str, Any]) -> matplotlib.figure.Figure:
