@@ -216,44 +216,44 @@ $(EXTENSION): $(MANIFESTS) $(FRONTEND) pyproject.toml | $(MODULES)
 	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
 
 $(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt | uv
-	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $^
+	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/uv.py environment $(JUPYTER) $^
 	@touch $@
 
 $(DIST_TOOLS)/.made: tools/dist-requirements.txt | uv
-	@$(STEP) "release build tools" $(PYTHON) tools/venv.py $(DIST_TOOLS) $<
+	@$(STEP) "release build tools" $(PYTHON) tools/uv.py environment $(DIST_TOOLS) $<
 	@touch $@
 
 $(PEER)/.made: tests/bench/front-end/requirements.txt | uv
-	@$(STEP) "NVDashboard in $(PEER)" $(PYTHON) tools/venv.py $(PEER) $<
+	@$(STEP) "NVDashboard in $(PEER)" $(PYTHON) tools/uv.py environment $(PEER) $<
 	@touch $@
 
 $(API)/.made: tests/api/requirements.txt | uv
-	@$(STEP) "schemathesis in $(API)" $(PYTHON) tools/venv.py $(API) $<
+	@$(STEP) "schemathesis in $(API)" $(PYTHON) tools/uv.py environment $(API) $<
 	@touch $@
 
 $(TRACKERS)/.made: tests/trackers/requirements.txt | uv
-	@$(STEP) "experiment trackers in $(TRACKERS) (takes minutes)" $(PYTHON) tools/venv.py $(TRACKERS) $<
+	@$(STEP) "experiment trackers in $(TRACKERS) (takes minutes)" $(PYTHON) tools/uv.py environment $(TRACKERS) $<
 	@touch $@
 
 $(CONDA)/.made: tests/packages/requirements.txt | uv
-	@$(STEP) "rattler-build in $(CONDA)" $(PYTHON) tools/venv.py $(CONDA) $<
+	@$(STEP) "rattler-build in $(CONDA)" $(PYTHON) tools/uv.py environment $(CONDA) $<
 	@touch $@
 
 $(LAB40)/.made: tests/browser/requirements-lab40.txt | uv
-	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(LAB40_PYTHON) tools/venv.py $(LAB40) $<
+	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(LAB40_PYTHON) tools/uv.py environment $(LAB40) $<
 	@touch $@
 
 $(HUB)/.made: tests/browser/requirements-hub.txt | uv
-	@$(STEP) "JupyterHub in $(HUB)" $(PYTHON) tools/venv.py $(HUB) $<
+	@$(STEP) "JupyterHub in $(HUB)" $(PYTHON) tools/uv.py environment $(HUB) $<
 	@touch $@
 
 $(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made program
 	@rm -f $(@D)/*.whl
 	@$(STEP) "wheel" env GPUMON_PROFILE=$(PROFILE) \
-		$(PYTHON) tools/uv.py build --wheel --python $(JUPYTER) --out-dir $(@D)
+		$(PYTHON) tools/uv.py build-wheel $(JUPYTER) $(@D)
 	@touch $@
 
 %/$(INSTALLED): $(WHEEL) %/.made
 	@rm -f $*/.installed-*
-	@$(STEP) "wheel into $*" $(PYTHON) tools/install_wheel.py $* $(dir $(WHEEL))
+	@$(STEP) "wheel into $*" $(PYTHON) tools/uv.py install-wheel $* $(dir $(WHEEL))
 	@touch $@
