@@ -145,7 +145,13 @@ describe('JupyterHub', () => {
     await page.keyboard.press('Escape');
   });
 
-  it('only its user sees kernel name until culling', async ({ hub, scenario, stranger, ana, ben }) => {
+  it('only its user sees kernel name until culling', async ({
+    hub,
+    scenario,
+    stranger,
+    ana,
+    ben,
+  }) => {
     const { page } = ana;
     hub.write('ana', 'train.ipynb', notebookOf([WAITING_CODE]));
     await page.goto(`${hub.userUrl('ana')}lab/tree/train.ipynb`);

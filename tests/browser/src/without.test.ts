@@ -117,7 +117,12 @@ describe('panel with a missing prerequisite', () => {
     await says('gpumon failed to start', 'gpumon serve');
   });
 
-  it('message for missing part suggests reloading the page', async ({ simulated, page, view, open }) => {
+  it('message for missing part suggests reloading the page', async ({
+    simulated,
+    page,
+    view,
+    open,
+  }) => {
     const isGone = (url: URL): boolean =>
       /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
     await page.route(isGone, (route) => route.fulfill({ status: 404 }));
