@@ -9,10 +9,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod describe;
 pub mod evaluate;
 pub mod notify;
-mod placeholder;
 pub mod prometheus;
 pub mod rules;
-mod status;
+pub mod wording;

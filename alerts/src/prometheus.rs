@@ -13,8 +13,8 @@ use gpumon_probe::model::{
 };
 
 use crate::{
-    describe,
     rules::{AlertRules, Rate, Rule, Threshold, Watch, WatchedField, field_of},
+    wording,
 };
 
 /// The metrics that exported rules use in addition to the metrics of fields.
@@ -102,7 +102,7 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
         line(8, "keep_firing_for", &format_duration(check.clear_for_ms));
     }
     line(8, "labels", "");
-    line(10, "severity", describe::severity_word(*severity));
+    line(10, "severity", wording::severity_word(*severity));
     line(8, "annotations", "");
     let place = if check.watch.is_about_host() {
         ""
@@ -114,7 +114,7 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
         "summary",
         &quote_yaml(&format!(
             "{place}{}",
-            escape_template(&describe::describe_check(check))
+            escape_template(&wording::describe_check(check))
         )),
     );
     if let Some(message) = message {

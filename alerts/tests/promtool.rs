@@ -372,7 +372,7 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
             )
             .unwrap();
             let place = if is_of_host { "" } else { "GPU 0: " };
-            let reported = gpumon_alerts::describe::describe_check(&rules.rules[0].check);
+            let reported = gpumon_alerts::wording::describe_check(&rules.rules[0].check);
             let message = rules.rules[0]
                 .message
                 .as_ref()

@@ -8,7 +8,7 @@ use std::{
 use gpumon_probe::{untrusted::escape_untrusted, vendor::SourceError};
 use gpumon_server::listen::ListenError;
 
-use crate::{config::Refusal, grammar};
+use crate::{command_definition, config::Refusal};
 
 /// The reason why a command failed, and the exit code for scripts.
 ///
@@ -62,7 +62,7 @@ pub(crate) fn exit_with_refusal(refusal: Refusal) -> ExitCode {
 /// Returns the help generated from the documented definitions. In the definitions prepared by
 /// [`crate::config`], switches look like options with values.
 fn use_documented_help(error: clap::Error) -> clap::Error {
-    let documented = grammar::build_command()
+    let documented = command_definition::build_command()
         .try_get_matches()
         .err()
         .filter(|plain| !(error.use_stderr() || plain.use_stderr()));

@@ -23,9 +23,9 @@ use serde::Deserialize;
 
 use crate::{
     background::spawn,
-    children, collector,
+    child_processes,
     exit::{Failure, Result},
-    local::{Frames, ServerArgs},
+    local_server::{Frames, ServerArgs},
     options::SourceArgs,
 };
 
@@ -146,7 +146,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             Origin::Collector(requests) => {
                 // If the collector has ended, the thread that reads its records reports the
                 // failure.
-                let _ = collector::set_interval(requests, interval);
+                let _ = child_processes::set_interval(requests, interval);
                 return;
             }
             Origin::Nowhere => return,
@@ -216,8 +216,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
 
     /// Starts a collector and forwards its records.
     fn start_collector(&mut self, interval: Duration) -> Result {
-        let mut command = collector::build_command(&self.source, interval)?;
-        let mut child = children::start(command.stderr(Stdio::piped()))
+        let mut command = child_processes::build_command(&self.source, interval)?;
+        let mut child = child_processes::start(command.stderr(Stdio::piped()))
             .context("cannot start `gpumon collect`")?;
         let (requests, records, said) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -227,7 +227,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             .name("said".to_owned())
             .spawn(move || read_last_line(said))?;
         spawn("records", move || {
-            for line in collector::read_lines(records) {
+            for line in child_processes::read_lines(records) {
                 let is_wanted = traces || read_type(&line).is_ok_and(|kind| kind != "trace");
                 if is_wanted && send_text(&inputs, line).is_err() {
                     return;
@@ -255,7 +255,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
 
 /// Returns the last line of the collector's standard error, without the prefix `gpumon: `.
 fn read_last_line(said: Option<impl Read>) -> String {
-    let last = collector::read_lines(said)
+    let last = child_processes::read_lines(said)
         .filter(|line| !line.trim().is_empty())
         .last()
         .unwrap_or_default();

@@ -4,41 +4,34 @@
 
 mod args;
 mod background;
-mod children;
-mod collector;
+mod child_processes;
+mod command_definition;
 mod commands;
 mod config;
 mod data_dir;
 mod describe;
 mod device_id;
-mod driver;
 mod exit;
 mod feed;
 mod fleet;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod gpu_lines;
-mod grammar;
 mod json_text;
-mod local;
-mod man;
-mod moment;
+mod local_server;
 mod options;
 mod overview;
-mod past;
-mod process_tree;
-mod recorded;
+mod past_readings;
 #[cfg(test)]
 mod reference;
-mod run;
-mod shown_gpus;
-mod shown_processes;
 mod snapshot;
 mod table;
 mod terminal;
+mod time_spans;
 mod top;
-mod visible;
+mod visible_devices;
 mod wait;
+mod workload_run;
 
 use std::{
     env,
@@ -74,7 +67,7 @@ fn abort_on_panic() {
 /// Parses the command line and runs its command.
 pub fn main() -> ExitCode {
     abort_on_panic();
-    grammar::set_command(|| Args::command().override_help(overview::format_overview()));
+    command_definition::set_command(|| Args::command().override_help(overview::format_overview()));
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
@@ -98,7 +91,7 @@ pub fn main() -> ExitCode {
     }
     disable_colors_on_dumb_terminals();
     let all: Vec<OsString> = env::args_os().collect();
-    let resolved = match config::resolve_command_line(&grammar::build_command(), &all) {
+    let resolved = match config::resolve_command_line(&command_definition::build_command(), &all) {
         Ok(resolved) => resolved,
         Err(refusal) => return exit::exit_with_refusal(refusal),
     };

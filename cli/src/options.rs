@@ -1,6 +1,7 @@
 //! Arguments that several commands share.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -16,7 +17,7 @@ use clap::{Args as _, FromArgMatches as _, builder::RangedI64ValueParser};
 use gpumon_probe::{
     allocation::SLURM_GPU_FOLDER,
     derive::ConditionSettings,
-    model::Record,
+    model::{Gpu, Process, ProcessKind, Record},
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
     units::AcceptedAmounts,
@@ -24,7 +25,11 @@ use gpumon_probe::{
 };
 use gpumon_server::frame::INTERVAL_LIMITS_MS;
 
-use crate::config::{self, Refusal};
+use crate::{
+    config::{self, Refusal},
+    device_id::{self, GpuLookupError},
+    visible_devices::VisibilityVariables,
+};
 
 /// Returns the parser for a sampling interval in milliseconds.
 pub(crate) fn build_interval_parser() -> RangedI64ValueParser<u32> {
@@ -361,6 +366,161 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     ACCEPTED_TIMES.parse(text)
 }
 
+// Options that select the GPUs in a view: `-i` and `--only-visible`.
+
+/// Options that limit a view to some GPUs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShownGpusArgs {
+    /// Show only these GPUs: indexes (3), indexes among the GPUs of a vendor (amd:0), UUIDs or PCI
+    /// bus IDs, comma-separated
+    #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
+    ids: Vec<String>,
+
+    /// Show only the GPUs that `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`,
+    /// `HIP_VISIBLE_DEVICES` or `ZE_AFFINITY_MASK` allow; without these variables, all
+    #[arg(long)]
+    only_visible: bool,
+}
+
+impl ShownGpusArgs {
+    /// Returns the first of these options that the user typed.
+    pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
+        if self.ids.is_empty() {
+            self.only_visible.then_some("--only-visible")
+        } else {
+            Some("-i")
+        }
+    }
+}
+
+/// The GPUs to which a view is limited; by default, all GPUs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ShownGpus {
+    names: Vec<String>,
+    visible: Option<VisibilityVariables>,
+}
+
+impl From<&ShownGpusArgs> for ShownGpus {
+    fn from(args: &ShownGpusArgs) -> Self {
+        Self {
+            names: args.ids.clone(),
+            visible: args
+                .only_visible
+                .then(VisibilityVariables::from_environment)
+                .flatten(),
+        }
+    }
+}
+
+impl ShownGpus {
+    /// Returns the indices of the selected GPUs, or `None` if all GPUs are shown.
+    ///
+    /// # Errors
+    /// Returns an error if a name matches no GPU, or if a number in a variable may match more than
+    /// one GPU.
+    pub(crate) fn find_indices(
+        &self,
+        gpus: &[Gpu],
+    ) -> Result<Option<BTreeSet<u32>>, GpuLookupError> {
+        let named = if self.names.is_empty() {
+            None
+        } else {
+            let find = |name: &String| device_id::find_device(name.trim(), gpus);
+            let found = self.names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+            Some(found.into_iter().flatten().map(|id| id.gpu).collect())
+        };
+        let Some(visible) = &self.visible else {
+            return Ok(named);
+        };
+        let allowed = visible
+            .list_allowed_devices(gpus)
+            .map_err(GpuLookupError::new_ambiguous)?
+            .into_iter()
+            .map(|id| id.gpu);
+        let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
+        let shown: BTreeSet<u32> = allowed.filter(is_named).collect();
+        // A GPU that has not yet reported its UUID may match one of the names later.
+        let may_be_unread = gpus.iter().any(|gpu| gpu.uuid.is_none());
+        if shown.is_empty() && !may_be_unread {
+            return Err(GpuLookupError::new(if named.is_some() {
+                format!("none of the GPUs selected with -i is visible: {visible}")
+            } else {
+                format!("no GPU is visible: {visible}")
+            }));
+        }
+        Ok(Some(shown))
+    }
+
+    /// Returns `true` if some GPUs may be hidden.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.names.is_empty() || self.visible.is_some()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_names(names: &[&str]) -> Self {
+        Self {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            visible: None,
+        }
+    }
+}
+
+// Options that select the processes in a view: `--pid`, `--compute` and `--graphics`.
+
+/// Options that limit a list of processes.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ShownProcesses {
+    /// List only the processes with these PIDs, comma-separated
+    #[arg(long = "pid", value_name = "PIDS", value_delimiter = ',', value_parser = parse_pid)]
+    pids: Vec<u32>,
+
+    /// List only processes that compute, of type C or C+G
+    #[arg(long)]
+    compute: bool,
+
+    /// List only processes that draw, of type G or C+G; with --compute, list processes that do
+    /// either
+    #[arg(long)]
+    graphics: bool,
+
+    /// The only user whose processes are listed. Commands with such an option set this field.
+    #[arg(skip)]
+    pub(crate) user: Option<String>,
+}
+
+impl ShownProcesses {
+    /// Returns the first of these options that the user typed.
+    pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
+        let all = [
+            ("--pid", !self.pids.is_empty()),
+            ("--compute", self.compute),
+            ("--graphics", self.graphics),
+        ];
+        all.into_iter()
+            .find_map(|(name, is_typed)| is_typed.then_some(name))
+    }
+
+    /// Returns `true` if some processes may be hidden.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.user.is_some() || self.find_typed_option().is_some()
+    }
+
+    pub(crate) fn is_shown(&self, process: &Process) -> bool {
+        let is_users = |user: &String| process.user.value() == Some(user);
+        let computes = process.kind != ProcessKind::Graphics;
+        let draws = process.kind != ProcessKind::Compute;
+        let is_any_kind = !self.compute && !self.graphics;
+        self.user.as_ref().is_none_or(is_users)
+            && (self.pids.is_empty() || self.pids.contains(&process.pid))
+            && (is_any_kind || self.compute && computes || self.graphics && draws)
+    }
+}
+
+fn parse_pid(text: &str) -> Result<u32, String> {
+    let pid = text.trim().parse().ok().filter(|pid| *pid > 0);
+    pid.ok_or_else(|| "expected PIDs, separated by commas".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,5 +564,49 @@ mod tests {
         };
         assert!(refused(&["--config=none", "--source"]).contains("--source"));
         assert!(refused(&["--config=none", "--source=sim:0"]).contains("64"));
+    }
+}
+
+#[cfg(test)]
+mod shown_processes_tests {
+    use super::*;
+    use crate::table::examples;
+
+    #[test]
+    fn processes_are_filtered_by_pid_kind_and_user() {
+        let kinds = [
+            ProcessKind::Compute,
+            ProcessKind::Graphics,
+            ProcessKind::ComputeAndGraphics,
+        ];
+        let processes = kinds.map(|kind| Process {
+            kind,
+            ..examples::example_process(7, "ana", 1.0, "python")
+        });
+        let listed = |compute, graphics, pids: &[u32], user: Option<&str>| {
+            let shown = ShownProcesses {
+                pids: pids.to_vec(),
+                compute,
+                graphics,
+                user: user.map(str::to_owned),
+            };
+            [0, 1, 2].map(|at: usize| shown.is_shown(&processes[at]))
+        };
+        assert_eq!(listed(false, false, &[], None), [true; 3]);
+        assert_eq!(listed(true, false, &[7], None), [true, false, true]);
+        assert_eq!(listed(false, true, &[7], Some("ana")), [false, true, true]);
+        assert_eq!(listed(true, true, &[7, 8], None), [true; 3]);
+        assert_eq!(listed(false, false, &[8], None), [false; 3]);
+        assert_eq!(listed(false, false, &[], Some("bob")), [false; 3]);
+    }
+
+    #[test]
+    fn pid_is_positive_number() {
+        assert_eq!(parse_pid(" 7"), Ok(7));
+        assert!(
+            ["", "0", "-1", "x"]
+                .iter()
+                .all(|text| parse_pid(text).is_err())
+        );
     }
 }

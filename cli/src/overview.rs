@@ -3,7 +3,7 @@
 use clap::builder::StyledStr;
 
 use crate::terminal::{
-    style::{DIM, STRONG, paint},
+    line::{DIM, STRONG, paint},
     text::align_left,
 };
 
@@ -137,7 +137,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::{args::Args, terminal::style::strip_styles};
+    use crate::{args::Args, terminal::line::strip_styles};
 
     #[test]
     fn overview_fits_one_screen_and_has_every_command() {

@@ -6,19 +6,16 @@
 //! fleet, and [`Summary`] aggregates rows. [`discovery`] lists scrape targets for Prometheus.
 //! [`credentials`] reads a client's credentials and trusted certificates from files.
 
-mod builder;
 pub mod credentials;
 pub mod discovery;
 pub mod hosts;
 pub mod model;
-mod natural;
 pub mod prometheus;
-mod reader;
-mod rows;
+mod source;
 mod summary;
 
-pub use builder::{FleetBuilder, NewGpu, NewNode};
-pub use natural::compare_names;
-pub use reader::{FleetError, FleetFuture, FleetReader, NodeAddress, Range, SharedFleet};
-pub use rows::Rows;
+pub use hosts::list::compare_names;
+pub use source::{FleetBuilder, NewGpu, NewNode};
+pub use source::{FleetError, FleetFuture, FleetReader, NodeAddress, Range, SharedFleet};
+pub use summary::Rows;
 pub use summary::Summary;

@@ -14,8 +14,7 @@ use gpumon_probe::{
 use crate::{
     grid::field_stat,
     jobs::{JobSpan, Jobs},
-    span::ConditionSpan,
-    wanted::{DeviceKind, Metric},
+    span::{ConditionSpan, DeviceKind, Metric},
 };
 
 /// The length of a bucket in milliseconds.

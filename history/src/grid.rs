@@ -9,8 +9,9 @@ use gpumon_probe::{
 
 use crate::{
     bucket::Device,
-    span::{DeviceSpan, HistorySpan, Series},
-    wanted::{DeviceKind, Metric, MetricSelection, round_to_four_digits},
+    span::{
+        DeviceKind, DeviceSpan, HistorySpan, Metric, MetricSelection, Series, round_to_four_digits,
+    },
 };
 
 /// Returns the statistics of a field of this kind; `None` if nothing was added.

@@ -7,8 +7,7 @@ use crate::{
     bucket::Device,
     database::MAX_EVENTS,
     grid::Grid,
-    span::{ConditionSpan, HistorySpan},
-    wanted::MetricSelection,
+    span::{ConditionSpan, HistorySpan, MetricSelection},
 };
 
 /// Merges the metrics in `wanted` from two spans. If `theirs` covers all times of `ours`, its

@@ -13,8 +13,7 @@ use thiserror::Error;
 
 use crate::{
     block::{BlockHead, HEAD_BYTES, ParsedHead},
-    error::printable_path,
-    recording::numbered_path,
+    recording::{numbered_path, printable_path},
 };
 
 /// Limits for the size, duration and number of files.

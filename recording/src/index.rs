@@ -15,8 +15,7 @@ use gpumon_probe::{model::Record, untrusted::escape_untrusted};
 use crate::{
     RecordKind, RecordingError, UnreadablePart,
     block::{self, BlockHead, FORMAT_VERSION, HEAD_BYTES, MAX_COMPRESSION_RATIO, ParsedHead},
-    error::printable_path,
-    line::parse_kind_and_time,
+    recording::{parse_kind_and_time, printable_path},
 };
 
 /// The maximum length of a line. Collectors never write longer lines.

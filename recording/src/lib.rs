@@ -14,19 +14,16 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
-mod error;
 mod files;
 mod index;
-mod line;
 mod player;
 mod recording;
 #[cfg(test)]
 mod tests;
-mod writer;
 
-pub use error::RecordingError;
+pub use block::{Writer, pack_record};
 pub use files::{Files, FilesError, RotationLimits};
-pub use line::{Line, RecordKind, parse_kind_and_time};
 pub use player::{PlayedItem, Player, SPEEDS};
+pub use recording::RecordingError;
+pub use recording::{Line, RecordKind, parse_kind_and_time};
 pub use recording::{Lines, Recording, UnreadablePart};
-pub use writer::{Writer, pack_record};

@@ -7,19 +7,17 @@ use tokio::sync::watch;
 use crate::{
     alerts::Alerts,
     auth::{AccessPolicy, RatePerClient},
-    control::PauseControl,
-    encoder::Encoder,
     fleet::FleetSettings,
     hub::Hub,
-    live::LiveSettings,
+    live_settings::LiveSettings,
     metrics::SharedPages,
     replay::Replay,
-    respond::ResponseEncoder,
+    responses::{Encoder, ResponseEncoder},
     runs::Runs,
-    sampling_interval::SamplingInterval,
+    sampling::{SamplingInterval, ViewerCounter},
     stream::StreamEncoder,
+    supervisor::PauseControl,
     view::ShowProcesses,
-    watching::ViewerCounter,
 };
 
 /// The memory quota of each encoder for responses that are waiting to be sent, in KiB.

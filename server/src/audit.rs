@@ -2,9 +2,12 @@
 //! each change that is refused.
 
 use std::{
-    mem,
+    fmt, mem,
     net::IpAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -15,7 +18,6 @@ use crate::{
     auth::{Client, Rate, RatePerClient, format_peer},
     lock,
     peer::Peer,
-    refused_credentials::{Credential, RefusedCredentials},
 };
 
 /// The maximum number of characters in the description of an action.
@@ -74,5 +76,49 @@ impl RefusalLog {
             "audit: a wrong {credential} from {}{through} was rejected{more}",
             format_peer(client)
         );
+    }
+}
+
+// Counts of wrong tokens and passwords.
+
+/// The kinds of credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Credential {
+    Token,
+    Password,
+}
+
+impl fmt::Display for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Token => "token",
+            Self::Password => "password",
+        })
+    }
+}
+
+/// The numbers of wrong tokens and passwords since the server's start.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedCredentials {
+    tokens: AtomicU64,
+    passwords: AtomicU64,
+}
+
+impl RefusedCredentials {
+    pub(crate) fn count(&self, credential: Credential) {
+        self.counter_for(credential).fetch_add(1, Relaxed);
+    }
+
+    /// Returns the number of refusals for each kind of credential.
+    pub(crate) fn counts_by_kind(&self) -> [(Credential, u64); 2] {
+        [Credential::Token, Credential::Password]
+            .map(|kind| (kind, self.counter_for(kind).load(Relaxed)))
+    }
+
+    fn counter_for(&self, credential: Credential) -> &AtomicU64 {
+        match credential {
+            Credential::Token => &self.tokens,
+            Credential::Password => &self.passwords,
+        }
     }
 }

@@ -19,14 +19,14 @@ use crate::{
     app::{AppState, Encoders},
     auth::{AccessPolicy, RatePerClient},
     connections::{self, Arrival, ConnectionTable},
-    control::PauseControl,
     guard::Access,
     hub::Hub,
-    live::LiveSettings,
+    live_settings::LiveSettings,
     peer::Peer,
     routes,
     runs::{RunSettings, Runs},
-    sampling_interval::SamplingInterval,
+    sampling::SamplingInterval,
+    supervisor::PauseControl,
     view::ShowProcesses,
 };
 
@@ -95,7 +95,7 @@ impl Server {
             alerts: Arc::new(Alerts::new(
                 Arc::clone(&hub),
                 &AlertSettings::default(),
-                crate::watching::ViewerCounter::new(),
+                crate::sampling::ViewerCounter::new(),
             )),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
@@ -104,7 +104,7 @@ impl Server {
             reads_gpus: true,
             event_limit: Arc::new(RatePerClient::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
-            watching: crate::watching::ViewerCounter::new(),
+            watching: crate::sampling::ViewerCounter::new(),
             control: Arc::new(PauseControl::new()),
             encoders: Arc::new(Encoders::new()),
             live: LiveSettings {

@@ -16,7 +16,8 @@ use percent_encoding::percent_decode_str;
 use tokio::sync::watch;
 
 use crate::{
-    auth::AccessPolicy, connections::Arrival, live::LiveSettings, public_origin::PublicOrigin,
+    auth::AccessPolicy, connections::Arrival, live_settings::LiveSettings,
+    public_origin::PublicOrigin,
 };
 
 #[derive(Debug, Clone, Copy)]

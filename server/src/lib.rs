@@ -32,34 +32,26 @@
 //!
 //! This process never loads NVML, so a driver that hangs or crashes does not affect it.
 
-pub mod activation;
 pub mod alerts;
-mod answers;
 mod app;
 mod audit;
 pub mod auth;
-mod behind_proxy;
 mod cells;
 mod collector;
 mod connections;
 mod content_type;
-mod control;
-pub mod costs;
-pub mod driver_answers;
-mod encoder;
 pub mod fleet;
-mod found_gpus;
 pub mod frame;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
+mod gpu_search;
 mod guard;
 mod history;
 mod hub;
-mod jobs;
 pub mod join;
 pub mod kubernetes;
 pub mod listen;
-mod live;
+mod live_settings;
 pub mod local;
 mod lock;
 mod marks;
@@ -72,24 +64,18 @@ mod pause;
 mod peer;
 pub mod public_origin;
 mod query;
-mod rate_limiter;
-mod refused_credentials;
 mod replay;
-mod respond;
+mod responses;
 mod routes;
 pub mod runs;
-mod sampling_interval;
-pub mod service;
-mod shared;
+mod sampling;
+pub mod service_manager;
 mod snapshot;
-mod snapshot_parts;
 mod stream;
-mod stuck_collectors;
 pub mod supervisor;
-mod usage;
+pub mod usage;
 pub mod view;
-mod watched;
-mod watching;
+mod watched_file;
 mod web_config;
 
 use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
@@ -99,12 +85,10 @@ use gpumon_probe::model::EnergyPrice;
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
-pub use self::live::LiveSettings;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
     auth::{AccessPolicy, RatePerClient},
-    control::PauseControl,
     fleet::FleetSettings,
     frame::CollectorState,
     hub::Hub,
@@ -113,11 +97,12 @@ use self::{
     memory::MemoryTrimmer,
     replay::Replay,
     runs::{RunSettings, Runs},
-    sampling_interval::SamplingInterval,
     supervisor::{CollectorCommand, CollectorInstructions},
     view::ShowProcesses,
-    watching::ViewerCounter,
 };
+pub use live_settings::LiveSettings;
+use sampling::{SamplingInterval, ViewerCounter};
+use supervisor::PauseControl;
 
 /// The sampling interval of most recordings. It also applies to clients that request no other
 /// interval.
@@ -264,7 +249,7 @@ pub async fn run(
         tokio::spawn(kubernetes::watch_allocations(socket, allocations_sender));
     }
     evaluation.spawn(alerts::run_alerts(Arc::clone(&alerts), data_folder));
-    let following = live::apply_changes(
+    let following = live_settings::apply_changes(
         live.clone(),
         Arc::clone(&sampling_interval),
         Arc::clone(&hub),
@@ -292,7 +277,7 @@ pub async fn run(
     for listener in listeners {
         let router = routes::build_router(app.clone(), &listener);
         let router = if listener.is_shared() {
-            router.layer(middleware::from_fn(shared::refuse_changes))
+            router.layer(middleware::from_fn(local::refuse_changes))
         } else {
             router
         };
@@ -310,19 +295,19 @@ pub async fn run(
             stopped.clone(),
         ));
     }
-    service::notify_ready();
+    service_manager::notify_ready();
     let result = tokio::select! {
         result = wait_until_closed(&mut servers) => result,
         () = async {
             shutdown.await;
-            service::notify_stopping();
+            service_manager::notify_stopping();
             let _ = stop.send(true);
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
         () = trim_regularly(&app, &connections) => Ok(()),
         () = app.hub.end_buckets() => Ok(()),
         () = following => Ok(()),
-        () = service::report_status(&app.hub, &connections) => Ok(()),
+        () = service_manager::report_status(&app.hub, &connections) => Ok(()),
         () = metrics::keep_pages_ready(&app) => Ok(()),
         () = Arc::clone(&policy).watch_files() => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),

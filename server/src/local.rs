@@ -12,6 +12,12 @@ use std::{
     time::Duration,
 };
 
+use axum::{
+    extract::Request,
+    http::{Method, StatusCode},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
 use rustix::process::geteuid;
 
 use crate::listen::{ListenError, Listener};
@@ -151,6 +157,19 @@ fn parse_response(answer: &str) -> Option<LocalResponse> {
         status,
         body: body.to_owned(),
     })
+}
+
+// The restriction for the socket that all users of the machine share: clients can only read.
+
+/// Refuses all requests that change something, even from clients that may make changes through
+/// another socket.
+pub(crate) async fn refuse_changes(request: Request, next: Next) -> Response {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return next.run(request).await;
+    }
+    let message = "this socket is shared by all users and read-only: use the server's control \
+                   socket, as root\n";
+    (StatusCode::FORBIDDEN, message).into_response()
 }
 
 #[cfg(test)]

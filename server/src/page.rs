@@ -18,9 +18,8 @@ use flate2::read::GzDecoder;
 use crate::{
     app::AppState,
     content_type::content_type,
-    encoder::compress_gzip,
     peer::Peer,
-    respond::{Resource, accepts_gzip, encoded_response, respond_with_resource},
+    responses::{Resource, accepts_gzip, compress_gzip, encoded_response, respond_with_resource},
     view::View,
 };
 

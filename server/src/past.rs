@@ -8,17 +8,14 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     response::Response,
 };
-use gpumon_history::{
-    plan::{HistoryQuery, POINT_LIMITS, SpanRequest},
-    wanted::MetricSelection,
-};
+use gpumon_history::span::{HistoryQuery, MetricSelection, POINT_LIMITS, SpanRequest};
 
 use crate::{
     app::AppState,
     auth::Client,
     history::RETENTION_MS,
     query,
-    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
+    responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 

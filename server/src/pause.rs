@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::{app::AppState, audit, auth::Client, control::PauseControl, frame::CollectorStatus};
+use crate::{app::AppState, audit, auth::Client, frame::CollectorStatus, supervisor::PauseControl};
 
 /// The time limit for pausing or resuming. A collector has a second to exit, and the supervisor may
 /// still be handling the end of a previous collector.

@@ -14,12 +14,13 @@ use gpumon_probe::model::{GpuSample, Health, Sample, join_advice, now_ms};
 use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
-    alerts, answers,
+    alerts,
     app::AppState,
     auth::{self, AccessPolicy},
-    behind_proxy, cells, costs, fleet,
+    cells,
+    connections::arrival,
+    fleet,
     guard::{self, Access, Guard},
-    jobs,
     listen::{Listener, PortPurpose},
     marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
@@ -54,7 +55,7 @@ pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
     // The check is a layer of these methods only, so that a request with another method still
     // receives a response that lists the allowed methods.
     let may_change = middleware::from_fn(peer::require_change_permission);
-    let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::nested::route_to_host);
+    let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::routes::route_to_host);
     Router::new()
         .route(
             "/api/v1/pause",
@@ -74,10 +75,10 @@ pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
         .merge(fleet::nodes::routes::build_router().layer(hosts.clone()))
         .route("/", get(page::get_index))
         .route("/{*path}", get(page::get_file))
-        .route("/api/v1/answers", get(answers::get_answers))
-        .route("/api/v1/cost", get(costs::get_cost))
+        .route("/api/v1/answers", get(snapshot::get_answers))
+        .route("/api/v1/cost", get(usage::get_cost))
         .route("/api/v1/history", get(past::get_history))
-        .route("/api/v1/jobs", get(jobs::get_jobs))
+        .route("/api/v1/jobs", get(usage::get_jobs))
         .route("/api/v1/openapi.json", get(openapi::get_openapi))
         .route("/api/v1/snapshot", get(snapshot::get_snapshot))
         .route("/api/v1/usage", get(usage::get_usage))
@@ -120,7 +121,7 @@ pub(crate) fn add_protection(routes: Router<AppState>, state: AppState, access: 
         ))
         .layer(middleware::from_fn_with_state(
             state.live.clone(),
-            behind_proxy::replace_proxy_by_client,
+            arrival::replace_proxy_by_client,
         ));
     // These layers enclose the others, so that refusals have the headers too.
     DEFAULT_HEADERS

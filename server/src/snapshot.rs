@@ -6,17 +6,18 @@ use axum::{
     Extension,
     extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, StatusCode},
-    response::Response,
+    response::{IntoResponse, Response},
 };
-use gpumon_history::wanted::MetricSelection;
+use gpumon_history::span::MetricSelection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
     app::AppState,
     auth::Client,
-    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
-    snapshot_parts::SnapshotParts,
+    hub::now::SnapshotParts,
+    join::client,
+    responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 
@@ -97,9 +98,42 @@ impl SnapshotQuery {
     }
 }
 
+// The endpoint `GET /api/v1/answers`, which returns what the driver returned to the collector.
+
+/// Returns the driver's answers at the newest sample from the hub, without calling the driver.
+pub(crate) async fn get_answers(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+) -> Response {
+    let view = View::for_client(&client, app.show_processes).await;
+    if !view.shows_other_users() {
+        let message = "the driver's responses contain the processes of all users, but this server \
+                       shows each client only the client's own processes\n";
+        return (StatusCode::FORBIDDEN, message).into_response();
+    }
+    app.watching.record_request();
+    app.hub.update_answers().await;
+    respond_with_resource(
+        &app,
+        &headers,
+        client.peer_key(),
+        view,
+        Resource::Answers,
+        JSON_TYPE,
+        move |hub| {
+            let theirs = hub
+                .joined_socket()
+                .and_then(|socket| client::fetch_body(&socket, "/api/v1/answers").ok());
+            theirs.map_or_else(|| to_json(&hub.answers()), String::into_bytes)
+        },
+    )
+    .await
+}
+
 #[cfg(test)]
 mod tests {
-    use gpumon_history::wanted::DeviceKind;
+    use gpumon_history::span::DeviceKind;
     use gpumon_probe::model::fields::{GPU_FIELDS, charted_fields};
 
     use super::*;

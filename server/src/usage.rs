@@ -1,21 +1,24 @@
 //! The endpoint `GET /api/v1/usage`: usage by owner since the server's start, or in a time span.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use axum::{
-    Extension,
+    Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
     response::Response,
 };
+use gpumon_probe::model::{Cost, StoredCost};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use ts_rs::TS;
 
 use crate::{
     app::AppState,
     auth::Client,
     query,
-    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
+    responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 
@@ -69,6 +72,96 @@ impl UsageQuery {
         }
         query::parse_span(self.from_ms.unwrap_or(0), self.to_ms, now_ms).map(Some)
     }
+}
+
+// The endpoint `GET /api/v1/cost`: the cost of a notebook's kernel in a span. JupyterLab shows the
+// cost below a cell.
+
+/// The maximum wait for the driver's records of the end of a span. They usually arrive within two
+/// seconds, but a GPU that does not respond sends none.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// The query of `GET /api/v1/cost`: a kernel and a span.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CostQuery {
+    /// The ID of the kernel in Jupyter.
+    kernel_id: String,
+    /// The start of the span in milliseconds since 1970.
+    from_ms: u64,
+    /// The end of the span in milliseconds since 1970. The response waits up to 5 s for the
+    /// driver's records of the span. By default, the cost until now is returned.
+    to_ms: Option<u64>,
+}
+
+/// The cost of a notebook's kernel in a span.
+#[derive(Debug, Serialize, TS, JsonSchema)]
+pub struct KernelCost {
+    /// The cost as reported by `gpumon run`, but without activity, links, conditions, driver errors
+    /// and marks.
+    pub cost: Cost,
+    /// The same cost in the form stored in notebooks, without the run; `null` if no GPU was held.
+    pub stored: Option<StoredCost>,
+}
+
+/// Returns the kernel's cost from memory. A kernel that the client may not see has the same
+/// response as a kernel without GPUs.
+pub(crate) async fn get_cost(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Result<Json<KernelCost>, (StatusCode, String)> {
+    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
+    let hint = "; use kernel_id, from_ms and, for a span that has ended, to_ms";
+    let query: CostQuery =
+        query::parse_query(&uri).map_err(|error| bad(error.body_text() + hint))?;
+    let span = query::parse_span(query.from_ms, query.to_ms, app.hub.now_ms()).map_err(bad)?;
+    let view = View::for_client(&client, app.show_processes).await;
+    if query.to_ms.is_some() {
+        let _ = timeout(MAX_WAIT, app.hub.wait_for_costs(span.end)).await;
+    }
+    let cost = app.hub.kernel_cost(&query.kernel_id, &span, &view);
+    let stored = StoredCost::from_cost(&cost);
+    Ok(Json(KernelCost { cost, stored }))
+}
+
+// The endpoint `GET /api/v1/jobs`: jobs, their GPUs, and the times of use.
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobsQuery {
+    /// The ID or name of a job; by default, all jobs are returned.
+    id: Option<String>,
+}
+
+/// Returns jobs from memory and disk, without calling the driver.
+pub(crate) async fn get_jobs(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    query: Result<Query<JobsQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, (StatusCode, String)> {
+    let Query(JobsQuery { id }) = query.map_err(|error| {
+        (
+            StatusCode::BAD_REQUEST,
+            format!("{}; use id, or no parameter\n", error.body_text()),
+        )
+    })?;
+    let view = View::for_client(&client, app.show_processes).await;
+    let of_view = view.clone();
+    let subject = Resource::Jobs { id: id.clone() };
+    let write =
+        move |hub: &crate::hub::Hub| to_json(&of_view.filter_jobs(hub.read_jobs(id.as_deref())));
+    Ok(respond_with_resource(
+        &app,
+        &headers,
+        client.peer_key(),
+        view,
+        subject,
+        JSON_TYPE,
+        write,
+    )
+    .await)
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 use std::{iter::Peekable, path::PathBuf, time::Duration};
 
 use super::{
-    Refusal, log,
+    Refusal, dmon, log, nvlink,
     options::{self, Flag, OptionDef},
+    pmon,
     query::{self, QueryKind},
-    switches::Arity,
+    subcommand::{Arity, Subcommand},
+    topo,
 };
 
 /// A parsed command line.
@@ -286,4 +288,119 @@ fn choose_log_or_summary(typed: &TypedOptions<'_>) -> Result<Command, Refusal> {
             .map(log::parse_sections)
             .transpose()?,
     ))
+}
+
+// nvidia-smi's subcommands: those that gpumon supports, and the names of those that only NVIDIA's
+// own tool supports.
+
+pub(super) static SUBCOMMANDS: [Subcommand; 4] = [
+    Subcommand::new(&dmon::SYNTAX, dmon::run),
+    Subcommand::new(&pmon::SYNTAX, pmon::run),
+    Subcommand::new(&topo::SYNTAX, topo::run),
+    Subcommand::new(&nvlink::SYNTAX, nvlink::run),
+];
+
+/// The nvidia-smi 580 subcommands that gpumon does not support.
+const HANDED_OVER_SUBCOMMANDS: [&str; 19] = [
+    "base-clocks",
+    "boost-slider",
+    "c2c",
+    "clocks",
+    "compute-policy",
+    "conf-compute",
+    "daemon",
+    "drain",
+    "encodersessions",
+    "fbcsessions",
+    "gpm",
+    "mig",
+    "pci",
+    "power-hint",
+    "power-profiles",
+    "power-smoothing",
+    "prm",
+    "replay",
+    "vgpu",
+];
+
+pub(crate) fn find_subcommand(name: &str) -> Option<&'static Subcommand> {
+    SUBCOMMANDS
+        .iter()
+        .find(|subcommand| subcommand.form.name == name)
+}
+
+/// Returns `true` if NVIDIA's own nvidia-smi must run the subcommand `name`.
+pub(crate) fn is_handed_over(name: &str) -> bool {
+    HANDED_OVER_SUBCOMMANDS.contains(&name)
+}
+
+// Detection of nvidia-smi options and subcommands in the arguments of `gpumon`.
+
+/// Returns `true` if the arguments of `gpumon` are meant for nvidia-smi: if the first word is `smi`
+/// or an nvidia-smi subcommand that gpumon does not have, or if there is an option that only
+/// nvidia-smi has. `is_own` returns whether a word is a gpumon command; options after such a
+/// command belong to gpumon.
+pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
+    let is_nvidias = |word: &String| match options::find_option(word) {
+        Some(option) => !has_meaning_in_gpumon(option.flag),
+        // `--columns` is an option of gpumon, where it selects columns.
+        None => options::is_option(word) && !word.starts_with("--columns"),
+    };
+    let is_subcommand = |name: &str| find_subcommand(name).is_some() || is_handed_over(name);
+    words
+        .first()
+        .is_some_and(|word| word == "smi" || (is_subcommand(word) && !is_own(word)))
+        || words
+            .iter()
+            .take_while(|word| word.starts_with('-') || !is_own(word))
+            .any(is_nvidias)
+}
+
+/// Returns `true` if an option also has a meaning in plain `gpumon`.
+pub(super) fn has_meaning_in_gpumon(flag: Flag) -> bool {
+    matches!(flag, Flag::Help | Flag::Version | Flag::Id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_meant_for_nvidia_smi(line: &str) -> bool {
+        let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        is_passthrough(&words, |word| {
+            ["collect", "serve", "wait", "doctor"].contains(&word)
+        })
+    }
+
+    #[test]
+    fn options_are_attributed_to_the_right_tool() {
+        for line in [
+            "-L",
+            "-q -i 0",
+            "-i 0 -q -d MEMORY",
+            "--query-gpu=name --format=csv",
+            "-l 1",
+            "-col 2",
+            "-pm 1",
+            "dmon -c 1",
+            "mig -lgi",
+            "topo -m",
+        ] {
+            assert!(is_meant_for_nvidia_smi(line), "{line}");
+        }
+        for line in [
+            "",
+            "--json",
+            "--csv --columns index,memory",
+            "--columns=index",
+            "-i 0",
+            "--help",
+            "collect --count 1",
+            "serve --port 1",
+            "wait --free 20GiB -- nvidia-smi -L",
+            "doctor",
+        ] {
+            assert!(!is_meant_for_nvidia_smi(line), "{line}");
+        }
+    }
 }

@@ -8,13 +8,13 @@
 
 #![forbid(unsafe_code)]
 
-mod cache;
 pub mod cli_spec;
 mod command_line;
 mod context;
 mod dmon;
 mod driver;
-mod form;
+mod error_messages;
+mod gpu_selection;
 mod list;
 mod log;
 mod monitor;
@@ -22,26 +22,15 @@ mod nvidia_smi;
 mod nvlink;
 mod options;
 mod output;
-mod passthrough;
 mod pmon;
 mod query;
-mod refusal;
 mod release;
-mod return_code;
-mod running;
-mod scroll;
-mod select;
+mod running_processes;
 mod subcommand;
-mod subcommands;
 mod summary;
-mod switches;
 #[cfg(test)]
 mod tests;
-mod ticker;
-mod time_limit;
-mod timestamp;
 mod topo;
-mod unavailable;
 
 use std::{ffi::OsString, io};
 
@@ -55,20 +44,20 @@ use self::{
     context::Context,
     driver::Driver,
     output::Output,
-    refusal::Refusal,
     release::Release,
     subcommand::SubcommandError,
-    subcommands::{find_subcommand, is_handed_over},
-    ticker::Ticker,
 };
+use command_line::{find_subcommand, is_handed_over};
+use error_messages::Refusal;
 pub use gpumon_probe::vendor::nvml::RecordedAnswers;
+use output::Ticker;
 
 pub use self::{
     driver::{AnswerSource, Server},
-    passthrough::is_passthrough,
     release::{NEWEST_KNOWN, OLDEST_KNOWN},
-    switches::Arity,
 };
+pub use command_line::is_passthrough;
+pub use subcommand::Arity;
 
 /// Runs nvidia-smi's command line and returns its exit code. If a command requires NVIDIA's own
 /// nvidia-smi and that tool is installed, the tool replaces this process.
@@ -112,7 +101,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Subcomma
         } else {
             Driver::open_directly(source)
         };
-        let driver = driver.map_err(|error| unavailable::make_driver_refusal(&error))?;
+        let driver = driver.map_err(|error| error_messages::make_driver_refusal(&error))?;
         return own.run(behind, &driver, &mut io::stdout());
     }
     let typed = command_line::parse(words)?;
@@ -145,7 +134,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Subcomma
         round
             .driver
             .refresh()
-            .map_err(|error| unavailable::make_driver_refusal(&error))?;
+            .map_err(|error| error_messages::make_driver_refusal(&error))?;
     }
 }
 
@@ -179,8 +168,8 @@ struct Round<'a> {
 impl<'a> Round<'a> {
     fn begin(source: &AnswerSource<'a>, typed: &CommandLine) -> Result<Self, Refusal> {
         let driver =
-            Driver::open(source).map_err(|error| unavailable::make_driver_refusal(&error))?;
-        let count = select::read_device_count(&driver);
+            Driver::open(source).map_err(|error| error_messages::make_driver_refusal(&error))?;
+        let count = gpu_selection::read_device_count(&driver);
         if count == 0 {
             return Err(Refusal::new_no_devices());
         }
@@ -213,7 +202,7 @@ impl<'a> Round<'a> {
         for gpu in gpus {
             match lost.next().copied().flatten() {
                 Some(code) => {
-                    warnings += &unavailable::format_lost_gpu_warning(gpu, self.count, code);
+                    warnings += &error_messages::format_lost_gpu_warning(gpu, self.count, code);
                     self.warned = Some(if code == Code::GPU_IS_LOST { 15 } else { 255 });
                 }
                 None => self.gpus.push(gpu),
@@ -249,11 +238,11 @@ fn render(command: &Command, context: &Context<'_>) -> String {
 /// Returns the selected GPUs. A single list may contain several GPUs, but only one list is allowed.
 fn select_gpus(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
     match ids {
-        [] => select::find_listed_gpus(driver, None),
-        [only] => select::find_listed_gpus(driver, Some(only)),
+        [] => gpu_selection::find_listed_gpus(driver, None),
+        [only] => gpu_selection::find_listed_gpus(driver, Some(only)),
         several => {
             for id in several {
-                select::find_listed_gpus(driver, Some(id))?;
+                gpu_selection::find_listed_gpus(driver, Some(id))?;
             }
             Err(Refusal::new(
                 255,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject, SystemQuery};
 
-use super::{Context, release::VERSIONS_RENAMED, return_code, select::is_divided};
+use super::{Context, error_messages, gpu_selection::is_divided, release::VERSIONS_RENAMED};
 
 /// Returns the output for `-L`, which lists the GPUs and their MIG devices.
 pub(crate) fn render_list(context: &Context<'_>) -> String {
@@ -75,6 +75,6 @@ pub(crate) fn render_version(context: &Context<'_>) -> String {
 fn format_text(answer: &Answer) -> String {
     match answer {
         Ok(value) => value.text().unwrap_or("N/A").to_owned(),
-        Err(code) => return_code::format_plain(*code).to_owned(),
+        Err(code) => error_messages::format_plain(*code).to_owned(),
     }
 }

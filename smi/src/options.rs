@@ -1,6 +1,6 @@
 //! nvidia-smi's options: their short and long forms, and whether they take a value.
 
-use super::{Refusal, query::QueryKind, switches::Arity};
+use super::{Refusal, query::QueryKind, subcommand::Arity};
 
 /// The meaning of an option, regardless of whether the short or the long form is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,16 @@
 //! The destination to which each round's text is written.
 
 use std::{
-    io::{self, Write},
+    io::{self, BufWriter, Write},
     path::Path,
+    process,
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant},
 };
 
 use gpumon_probe::safe_file;
+use signal_hook::{consts::SIGINT, iterator::Signals};
 
 use super::Refusal;
 
@@ -39,5 +44,146 @@ impl Output {
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         self.0.write_all(text.as_bytes())?;
         self.0.flush()
+    }
+}
+
+// Scrolling output in which the heading is repeated.
+
+/// An output for rounds of rows. The heading is written before the first row and again after every
+/// `every` rows.
+pub(crate) struct ScrollingOutput<'a> {
+    output: Box<dyn Write + 'a>,
+    heading: String,
+    every: usize,
+    rows: Option<usize>,
+}
+
+impl<'a> ScrollingOutput<'a> {
+    /// Creates an output that writes to `output`, or to a new file if `file` is set.
+    pub(crate) fn new(
+        output: &'a mut dyn Write,
+        file: Option<&str>,
+        heading: String,
+        every: usize,
+    ) -> io::Result<Self> {
+        let output: Box<dyn Write + 'a> = match file {
+            Some(path) => Box::new(BufWriter::new(safe_file::create_empty(Path::new(path))?)),
+            None => Box::new(output),
+        };
+        Ok(Self {
+            output,
+            heading,
+            every,
+            rows: None,
+        })
+    }
+
+    /// Writes all rows of a round together, so that a reader always sees complete rounds.
+    pub(crate) fn write_round(&mut self, rows: &[String]) -> io::Result<()> {
+        let mut text = String::new();
+        if self.rows.is_none_or(|rows| rows >= self.every) {
+            text.push_str(&self.heading);
+            self.rows = Some(0);
+        }
+        for row in rows {
+            text.push_str(row);
+            text.push('\n');
+        }
+        self.rows = self.rows.map(|before| before + rows.len());
+        self.output.write_all(text.as_bytes())?;
+        self.output.flush()
+    }
+}
+
+// A ticker for loops that run until the user presses Ctrl-C.
+
+/// The maximum time that a round may continue after SIGINT. It ensures that a hanging driver call
+/// cannot keep the process alive.
+const GRACE_PERIOD: Duration = Duration::from_millis(500);
+
+/// A ticker that waits for the next round, or until SIGINT arrives.
+pub(crate) struct Ticker {
+    interval: Duration,
+    next: Instant,
+    interrupted: Receiver<()>,
+}
+
+impl Ticker {
+    /// Starts the first round. From this call on, SIGINT ends the loop between two rounds. If a
+    /// round does not end in time, SIGINT ends the process with exit code 0, as in nvidia-smi.
+    pub(crate) fn start(interval: Duration) -> io::Result<Self> {
+        // The signal handler is registered before the thread starts, so that no signal is missed.
+        let mut signals = Signals::new([SIGINT])?;
+        let (sender, interrupted) = mpsc::channel();
+        thread::Builder::new()
+            .name("interrupt".to_owned())
+            .spawn(move || {
+                if signals.forever().next().is_some() && sender.send(()).is_ok() {
+                    thread::sleep(GRACE_PERIOD);
+                    // If the loop has already ended, sending fails.
+                    if sender.send(()).is_ok() {
+                        process::exit(0);
+                    }
+                }
+            })?;
+        Ok(Self {
+            interval,
+            next: Instant::now() + interval,
+            interrupted,
+        })
+    }
+
+    /// Waits for the next round. Returns `false` if SIGINT has arrived. Rounds start at fixed
+    /// intervals, regardless of how long they take. If a round takes too long, the rounds that it
+    /// overlaps are skipped.
+    pub(crate) fn wait_for_next(&mut self) -> bool {
+        let now = Instant::now();
+        while self.next < now {
+            self.next += self.interval;
+        }
+        let goes_on =
+            self.interrupted.recv_timeout(self.next - now) == Err(RecvTimeoutError::Timeout);
+        self.next += self.interval;
+        goes_on
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heading_repeats_after_44_rows() {
+        let mut output = Vec::new();
+        let mut scroll = ScrollingOutput::new(&mut output, None, "#\n".to_owned(), 44).unwrap();
+        for _ in 0..23 {
+            scroll
+                .write_round(&["a".to_owned(), "b".to_owned()])
+                .unwrap();
+        }
+        drop(scroll);
+        let text = String::from_utf8(output).unwrap();
+        let headings: Vec<_> = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| *line == "#")
+            .map(|(number, _)| number)
+            .collect();
+        assert_eq!(headings, [0, 45]);
+    }
+}
+
+#[cfg(test)]
+mod ticker_tests {
+    use super::*;
+
+    #[test]
+    fn rounds_continue_until_sigint() {
+        let mut ticker = Ticker::start(Duration::from_millis(1)).unwrap();
+        assert!(ticker.wait_for_next());
+        ticker.next = Instant::now() + Duration::from_mins(10);
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT)
+            .unwrap();
+        assert!(!ticker.wait_for_next());
     }
 }

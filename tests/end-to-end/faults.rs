@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::{model::now_ms, surroundings::Surroundings, vendor::nvml::return_code::explain};
+use gpumon_probe::{model::now_ms, surroundings::Surroundings, vendor::nvml::error::explain};
 use serde_json::Value;
 
 use crate::support::{

@@ -131,7 +131,8 @@ class Tools(ClientTest):
                 "--nvml-lib", "/nowhere/libnvidia-ml.so.1", "mcp", GPUMON_CONTROL=control
             ) as asked:
                 for tool in ("gpu_status", "gpu_processes", "gpu_events"):
-                    self.assertIn("set --nvml-lib to the path of", await call_failing_tool(asked, tool))
+                    said = await call_failing_tool(asked, tool)
+                    self.assertIn("set --nvml-lib to the path of", said)
             async with make_client("mcp", "--control", control) as asked:
                 for tool in TOOLS:
                     self.assertIn("gpumon serve", await call_failing_tool(asked, tool), tool)

@@ -7,16 +7,17 @@ use gpumon_probe::model::{Absence, Reading, now_ms};
 use crate::{
     error::RunError,
     gpu::Gpu,
-    info::{Cpu, compute_peak, memory_bandwidth},
-    measure::{MeasureLimits, MeasureProgress, measure_runs},
+    info::{
+        Cpu, compute_peak, memory_bandwidth,
+        peaks::{RatedPeak, compute_roofline},
+    },
+    measure::{MeasureLimits, MeasureProgress, measure_runs, summarize_times},
     memory_budget::MemoryBudget,
+    numbers::SEED_TEXT,
     protocol::{
         Amount, Backend, Cost, DeviceName, Dtype, Engine, Environment, LimitingResource,
         MeasureEnd, Phase, RunOutcome, Throughput, Verification,
     },
-    random::SEED_TEXT,
-    roofline::{RatedPeak, compute_roofline},
-    statistics::summarize_times,
     workload::{Prepared, PreparedResult, Size, Workload},
 };
 

@@ -3,10 +3,9 @@
 use std::ops::{Add, Mul};
 
 use crate::{
+    numbers::{self, Real},
     parallel::{self, CHUNK_ELEMENTS},
     protocol::Verification,
-    random,
-    real::Real,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +94,7 @@ fn check_each_element<T: Sync>(
 
 /// Returns a function that compares words with the random words of this seed.
 pub(crate) fn make_random_check(seed: u64) -> impl Fn(&[u64], u64) -> Verification + Copy {
-    move |got, first| compare_words(got, first, |index| random::generate_bits(seed, index))
+    move |got, first| compare_words(got, first, |index| numbers::generate_bits(seed, index))
 }
 
 /// A floating-point number with about 106 bits of precision.

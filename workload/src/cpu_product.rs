@@ -7,7 +7,7 @@ use std::{marker::PhantomData, ops::Range};
 
 use gemm_common::Parallelism;
 
-use crate::{check::DoubleDouble, parallel, real::Real};
+use crate::{check::DoubleDouble, numbers::Real, parallel};
 
 /// A function of the gemm crates that multiplies matrices. Its arguments are the sizes m, n and k;
 /// the result, A and B, each with its column and row stride; two factors; and which matrices are
@@ -214,7 +214,7 @@ impl<'a, T: CpuProduct> Product<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{SEED_A, SEED_B};
+    use crate::numbers::{SEED_A, SEED_B};
 
     #[test]
     fn small_products_use_fewer_tiles_than_threads() {

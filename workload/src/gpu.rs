@@ -11,8 +11,8 @@ use crate::{
     info::Cpu,
     kernels,
     memory_budget::MemoryBudget,
+    numbers::Real,
     protocol::{DeviceName, Verification},
-    real::Real,
     workload::{TimedRun, WORD_BYTES},
 };
 

@@ -35,17 +35,13 @@ mod cpu_product;
 mod cuda;
 mod error;
 mod frameworks;
-mod functions;
 mod gpu;
 mod kernels;
 mod measure;
 mod memory_budget;
+mod numbers;
 mod parallel;
-mod random;
-mod real;
-mod roofline;
 mod selftest;
-mod statistics;
 mod workload;
 
 pub use gpumon_workload_protocol as protocol;

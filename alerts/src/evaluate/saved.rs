@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Evaluator, WatchedRule,
-    place::{AlertTarget, TargetState},
+    target::{AlertTarget, TargetState},
 };
-use crate::describe;
+use crate::wording;
 
 /// The maximum number of saved alerts. Firing alerts beyond this limit are sent again after a
 /// restart.
@@ -90,7 +90,7 @@ impl Evaluator {
                 let (alert, told) = state.notified_alert()?;
                 Some(SavedAlert {
                     watch: watch
-                        .get_or_insert_with(|| describe::describe_check(&watched.rule.check))
+                        .get_or_insert_with(|| wording::describe_check(&watched.rule.check))
                         .clone(),
                     place: place.clone(),
                     fires: state.is_firing(),
@@ -120,7 +120,7 @@ impl Evaluator {
             let state = TargetState::from_saved(&alert, fires, told_ms);
             let is_of = |watched: &&mut WatchedRule| {
                 watched.rule.name == alert.alert.rule
-                    && describe::describe_check(&watched.rule.check) == watch
+                    && wording::describe_check(&watched.rule.check) == watch
             };
             match self.rules.iter_mut().find(is_of) {
                 Some(watched) => {

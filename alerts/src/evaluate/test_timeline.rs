@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::{EvaluationInput, Evaluator};
-use crate::{rules::AlertRules, status::AlertStatus};
+use crate::{rules::AlertRules, wording::AlertStatus};
 
 /// The start of every timeline: midnight in UTC, which is the time zone of the tests.
 pub(super) const START_MS: u64 = 1_764_547_200_000;

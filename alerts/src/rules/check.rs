@@ -15,14 +15,9 @@ use toml::Spanned;
 
 use super::{
     AlertRules, DeliveryMethod, QuietTime, Rate, Receiver, Rule, RuleCheck, Threshold, Watch,
-    WatchedField,
-    address::WebhookAddress,
-    field_of,
-    file::{AlertFile, CommandTable, RuleTable, WebhookTable},
-    quiet,
-    time::RuleDuration,
+    WatchedField, field_of,
+    file::{self, AlertFile, CommandTable, RuleDuration, RuleTable, WebhookAddress, WebhookTable},
 };
-use crate::placeholder;
 
 /// A byte range of the alert file, and a description of the problem there.
 type Problem = (Range<usize>, String);
@@ -119,7 +114,7 @@ fn build_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Problem> 
                 format!(
                     "`{}` is not a valid silence; use {}",
                     text.get_ref(),
-                    quiet::EXPECTED_FORMATS
+                    file::EXPECTED_FORMATS
                 ),
             )
         };
@@ -515,8 +510,8 @@ fn build_command(command: CommandTable) -> Result<Receiver, Problem> {
         return Err((command.command.span(), message.to_owned()));
     }
     for word in words {
-        if let Some(unknown) = placeholder::find_unknown_placeholder(word.get_ref()) {
-            let cure = suggest_word(unknown, &placeholder::PLACEHOLDER_NAMES);
+        if let Some(unknown) = file::find_unknown_placeholder(word.get_ref()) {
+            let cure = suggest_word(unknown, &file::PLACEHOLDER_NAMES);
             return Err((
                 word.span(),
                 format!("unknown placeholder `{{{unknown}}}`; {cure}"),
@@ -530,23 +525,21 @@ fn build_command(command: CommandTable) -> Result<Receiver, Problem> {
         }
     }
     let program = &words[0];
-    if placeholder::has_placeholder(program.get_ref()) {
+    if file::has_placeholder(program.get_ref()) {
         let message = "the program cannot be a placeholder; write its name, and use placeholders \
                        only in its arguments";
         return Err((program.span(), message.to_owned()));
     }
     let with_text = words
         .iter()
-        .find(|word| placeholder::has_text_placeholder(word.get_ref()));
-    if let Some(word) =
-        with_text.filter(|_| !placeholder::only_displays_arguments(program.get_ref()))
-    {
+        .find(|word| file::has_text_placeholder(word.get_ref()));
+    if let Some(word) = with_text.filter(|_| !file::only_displays_arguments(program.get_ref())) {
         let message = format!(
             "`{{text}}` contains names of processes, which any user can choose, and `{}` might \
              execute its arguments; use \"$GPUMON_ALERT_TEXT\" in a script instead. Only {} can \
              have `{{text}}` as an argument",
             program.get_ref(),
-            placeholder::DISPLAY_PROGRAMS.join(", ")
+            file::DISPLAY_PROGRAMS.join(", ")
         );
         return Err((word.span(), message));
     }

@@ -3,11 +3,8 @@
 //! [`file`] defines the TOML structure, and [`check`] validates it; [`time`], [`quiet`] and
 //! [`address`] parse single values.
 
-mod address;
 mod check;
-mod file;
-mod quiet;
-mod time;
+pub(crate) mod file;
 
 use std::{path::Path, time::Duration};
 
@@ -22,9 +19,9 @@ use gpumon_probe::{
 use serde::Deserialize;
 use thiserror::Error;
 
-pub use address::WebhookAddress;
+pub use file::QuietTime;
+pub use file::WebhookAddress;
 pub use file::WebhookFormat;
-pub use quiet::QuietTime;
 
 /// The rules and receivers of an alert file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -208,7 +205,7 @@ impl AlertRules {
                 .map_err(|(span, message)| TomlError::new_at_span(&span, text, origin, message))
         });
         read.map_err(|error| TomlError {
-            message: address::redact_urls(&error.message),
+            message: file::redact_urls(&error.message),
             ..error
         })
     }

@@ -8,7 +8,7 @@ use super::bench::{Layout, Results, TableKind};
 use crate::{
     exit::Failure,
     options::{SourceArgs, parse_time},
-    run::{self, RunTargetArgs, parse_share},
+    workload_run::{self, RunTargetArgs, parse_share},
 };
 
 /// Stress GPUs or the CPU at full load, and count computation errors
@@ -76,7 +76,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
         is_beside: false,
         has_integers,
     };
-    run::run_and_print(
+    workload_run::run_and_print(
         source,
         &job,
         args.place.time_limit,

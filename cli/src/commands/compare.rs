@@ -23,14 +23,13 @@ use super::{
 };
 use crate::{
     exit::{Failure, Result, print_message, usage},
-    moment::{TimeReference, TypedTimeSpan, format_time},
-    past::PastArgs,
-    recorded::for_each_sample,
+    past_readings::{PastArgs, for_each_sample},
     terminal::{
         columns::{Column, Columns},
+        line::{STRONG, paint},
         output::print_report,
-        style::{STRONG, paint},
     },
+    time_spans::{TimeReference, TypedTimeSpan, format_time},
 };
 
 /// Compare two recordings, or two spans of the running server's history
@@ -367,7 +366,7 @@ fn measure_history(text: &str, span: TypedTimeSpan, past: &PastArgs) -> Result<S
     // If history does not reach back to the start of the span, a message warns that the two sides
     // are less comparable.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
-        let from = crate::moment::format_time(span.from_ms, &TimeReference::from_now(0).zone);
+        let from = crate::time_spans::format_time(span.from_ms, &TimeReference::from_now(0).zone);
         print_message(&format!("{text}: no history is recorded before {from}"));
     }
     Ok(measure_span(text, &span))

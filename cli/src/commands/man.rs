@@ -1,16 +1,24 @@
 //! `gpumon man`: generates manual pages from the same definitions as the help.
 
 use std::{
-    fs,
+    env, fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, anyhow};
-use clap_mangen::{Man, roff::Roff};
+use clap_mangen::{
+    Man,
+    roff::{Inline, Roff, bold, italic, roman},
+};
 use gpumon_probe::safe_file;
+use gpumon_smi::{
+    Arity,
+    cli_spec::{self, CommandSpec, OptionSpec, ValueHint, list_commands},
+};
+use jiff::Timestamp;
 
-use crate::{exit::Failure, man, suggest::find_nearest, terminal::output::print_raw};
+use crate::{exit::Failure, suggest::find_nearest, terminal::output::print_raw};
 
 /// Print the manual pages of gpumon
 ///
@@ -104,7 +112,7 @@ fn render_page(command: &clap::Command) -> io::Result<String> {
     let page = Man::new(to_page_command(command));
     let mut title = Roff::new();
     let (date, source) = (
-        man::find_page_date(),
+        find_page_date(),
         format!("gpumon {}", env!("CARGO_PKG_VERSION")),
     );
     title.control(
@@ -131,15 +139,15 @@ fn render_page(command: &clap::Command) -> io::Result<String> {
     }
     let mut rest = Roff::new();
     if command.get_name() == "smi" {
-        man::add_smi_sections(&mut rest);
+        add_smi_sections(&mut rest);
     }
     let notes = command
         .get_after_long_help()
         .or_else(|| command.get_after_help());
     if let Some(notes) = notes {
-        man::add_notes(&mut rest, &notes.to_string());
+        add_notes(&mut rest, &notes.to_string());
     }
-    man::add_see_also(&mut rest, page_name(command));
+    add_see_also(&mut rest, page_name(command));
     rest.to_writer(&mut text)?;
     // An empty line already separates the paragraphs. Formatters warn about line breaks next to an
     // empty line.
@@ -160,5 +168,152 @@ fn to_page_command(command: &clap::Command) -> clap::Command {
     match long.as_deref().and_then(|long| long.split_once("\n\n")) {
         Some((_, description)) => command.clone().long_about(description.to_owned()),
         None => command,
+    }
+}
+
+// Sections that follow the options in a manual page.
+
+/// Adds the notes from the end of a command's help, without reflowing them.
+pub(crate) fn add_notes(page: &mut Roff, text: &str) {
+    page.control("SH", ["NOTES"]);
+    page.control("nf", []);
+    for line in text.lines() {
+        page.text([roman(line)]);
+    }
+    page.control("fi", []);
+}
+
+/// Adds the section with related manual pages.
+pub(crate) fn add_see_also(page: &mut Roff, own: &str) {
+    page.control("SH", ["SEE ALSO"]);
+    let pages = ["gpumon", "nvidia-smi"]
+        .into_iter()
+        .filter(|page| *page != own);
+    let mut words: Vec<Inline> = Vec::new();
+    for page in pages {
+        words.extend([
+            bold(page),
+            roman(if page == "nvidia-smi" { "(1)" } else { "(1), " }),
+        ]);
+    }
+    page.text(words);
+}
+
+/// Returns the date for manual pages, such as `2026-01-31`. The date comes from `SOURCE_DATE_EPOCH`
+/// for reproducible builds, otherwise from the program file.
+pub(crate) fn find_page_date() -> String {
+    let named = env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds.parse().ok()?).ok());
+    let modified = || env::current_exe().ok()?.metadata().ok()?.modified().ok();
+    let built = named
+        .or_else(|| Timestamp::try_from(modified()?).ok())
+        .unwrap_or_default();
+    built.strftime("%Y-%m-%d").to_string()
+}
+
+fn add_paragraph(page: &mut Roff, text: &str) {
+    if !text.trim().is_empty() {
+        page.text([roman(text.trim())]);
+    }
+}
+
+// The sections of the manual page of `gpumon smi`: the options of nvidia-smi and of each of its
+// commands.
+
+/// Adds sections for nvidia-smi's options, for each of its commands, and for the fields of each
+/// query.
+pub(crate) fn add_smi_sections(page: &mut Roff) {
+    let commands = list_commands();
+    for command in &commands {
+        if command.name == "smi" {
+            page.control("SH", ["ARGUMENTS OF NVIDIA-SMI"]);
+        } else {
+            page.control(
+                "SH",
+                [format!("GPUMON SMI {}", command.name.to_uppercase()).as_str()],
+            );
+            add_paragraph(page, &format!("{}.", command.about));
+        }
+        command
+            .options
+            .iter()
+            .for_each(|option| add_option(page, option));
+    }
+    add_query_fields(page, &commands[0]);
+}
+
+/// Adds an option with its description and values. The fields of queries are in a separate section.
+fn add_option(page: &mut Roff, option: &OptionSpec) {
+    page.control("TP", []);
+    let mut term: Vec<Inline> = Vec::new();
+    for (place, spelling) in option.spellings.iter().enumerate() {
+        term.extend((place > 0).then(|| roman(", ")));
+        term.push(bold(*spelling));
+    }
+    match option.arity {
+        Arity::None => {}
+        Arity::Required => term.extend([roman(" "), italic("VALUE")]),
+        Arity::Optional => term.extend([roman(" ["), italic("VALUE"), roman("]")]),
+    }
+    page.text(term);
+    add_paragraph(page, &format!("{}.", option.about));
+    let has_section = !cli_spec::list_fields(&option.spellings).is_empty();
+    match &option.values {
+        ValueHint::One(words) => add_paragraph(page, &format!("One of: {}.", words.join(", "))),
+        ValueHint::Commas(words) if !has_section => {
+            add_paragraph(page, &format!("They are: {}.", words.join(", ")));
+        }
+        ValueHint::Letters(letters) => {
+            add_paragraph(page, &format!("Any of the letters {}.", letters.join(", ")));
+        }
+        ValueHint::Any | ValueHint::File | ValueHint::Commas(_) => {}
+    }
+}
+
+fn add_query_fields(page: &mut Roff, itself: &CommandSpec) {
+    for option in &itself.options {
+        let fields = cli_spec::list_fields(&option.spellings);
+        let (false, Some(switch)) = (fields.is_empty(), option.spellings.first()) else {
+            continue;
+        };
+        page.control("SH", [format!("FIELDS OF {switch}").as_str()]);
+        for field in fields {
+            page.control("TP", []);
+            page.text([bold(field.names.join(", "))]);
+            field
+                .about
+                .lines()
+                .for_each(|line| add_paragraph(page, line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_has_options_values_commands_and_fields() {
+        let mut page = Roff::new();
+        add_smi_sections(&mut page);
+        let text = page.render();
+        for reported in [
+            ".SH \"ARGUMENTS OF NVIDIA-SMI\"",
+            "\\fB\\-q\\fR, \\fB\\-\\-query\\fR\n",
+            "\\fB\\-d\\fR, \\fB\\-\\-display\\fR \\fIVALUE\\fR",
+            "They are: MEMORY, UTILIZATION, ECC,",
+            ".SH \"GPUMON SMI DMON\"",
+            "Any of the letters p, u, c, v, m, e, t.",
+            "One of: r, w, n, a, p.",
+            ".SH \"FIELDS OF --query-gpu\"",
+            "\\fBclocks.current.graphics, clocks.gr\\fR",
+        ] {
+            assert!(text.contains(reported), "{reported} is not in\n{text}");
+        }
+        assert!(
+            !text.contains("\\fB\\-\\-power\\-limit"),
+            "what is refused is not told"
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use gpumon_probe::model::CostMark;
 use serde_json::{Value, json};
 
-use crate::{background::spawn, exit::Result, local::ServerArgs};
+use crate::{background::spawn, exit::Result, local_server::ServerArgs};
 
 /// Mark this moment on the charts of a running server
 ///

@@ -43,7 +43,7 @@ use crate::{
     args::Args,
     config::ResolvedArguments,
     exit::{Failure, usage},
-    terminal::price::set_energy_price,
+    terminal::units::set_energy_price,
 };
 
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 
-use crate::{exit::Result, local::ServerArgs, options::parse_time, terminal::output::print_raw};
+use crate::{
+    exit::Result, local_server::ServerArgs, options::parse_time, terminal::output::print_raw,
+};
 
 /// Release the GPUs until `gpumon resume`, for a GPU reset or a MIG change
 ///

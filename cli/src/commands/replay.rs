@@ -18,9 +18,9 @@ use super::{
 use crate::{
     config::ResolvedArguments,
     exit::{Failure, Result, print_message, usage},
-    fleet::served::default_settings,
-    moment::{TimeReference, TypedTime, format_time},
+    fleet::options::default_settings,
     options::SourceArgs,
+    time_spans::{TimeReference, TypedTime, format_time},
     top,
 };
 

@@ -11,12 +11,12 @@ use crate::{
     describe,
     exit::Failure,
     options::{SourceArgs, parse_time},
-    run::{self, ReportFormatter},
     terminal::{
         columns::{Column, Columns, terminal_columns},
-        style::{ALARM, DIM, HEALTHY, STRONG, paint},
+        line::{ALARM, DIM, HEALTHY, STRONG, paint},
         units::ABSENT,
     },
+    workload_run::{self, ReportFormatter},
 };
 
 /// Verify gpumon's readings against known GPU loads
@@ -76,7 +76,7 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
         place,
         quick: args.quick,
     });
-    run::run_and_print(
+    workload_run::run_and_print(
         source,
         &job,
         args.time_limit,

@@ -10,10 +10,8 @@ use crate::{
     config::{self, ResolvedArguments},
     exit::Failure,
     fleet::options::{UnprefixedFleetArgs, make_missing_fleet_error},
-    local::{Server, ServerArgs},
-    options::{SourceArgs, build_interval_parser},
-    shown_gpus::ShownGpusArgs,
-    shown_processes::ShownProcesses,
+    local_server::{Server, ServerArgs},
+    options::{ShownGpusArgs, ShownProcesses, SourceArgs, build_interval_parser},
     top::{self, Request, Selection, settings::Settings},
 };
 

@@ -16,11 +16,11 @@ use crate::{
     describe,
     exit::Failure,
     options::SourceArgs,
-    run::{self, FrameworkArgs, ReportFormatter, RunTargetArgs},
     terminal::{
         columns::{Column, Columns, terminal_columns},
-        style::{ALARM, DIM, HEALTHY, NOTICE, PLAIN, STRONG, paint},
+        line::{ALARM, DIM, HEALTHY, NOTICE, PLAIN, STRONG, paint},
     },
+    workload_run::{self, FrameworkArgs, ReportFormatter, RunTargetArgs},
 };
 
 /// Run tutorial benchmarks in several variants, and compare them with frameworks
@@ -78,7 +78,7 @@ pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failu
         place: args.place.to_target(),
         quick: args.quick,
     });
-    run::run_and_print(
+    workload_run::run_and_print(
         source,
         &job,
         args.place.time_limit,
@@ -273,7 +273,7 @@ fn format_comparison(report: &TutorialReport) -> Option<(bool, String)> {
 mod tests {
     use crate::{
         commands::bench::sample_outcome as outcome,
-        terminal::{snapshot::compare_report, style::strip_styles},
+        terminal::{line::strip_styles, snapshot::compare_report},
     };
 
     use super::*;

@@ -15,13 +15,13 @@ use jiff::tz::TimeZone;
 use crate::{
     describe::NotebookNames,
     exit::{Result, usage},
-    moment::{TimeReference, TypedTime, TypedTimeSpan, format_time},
-    past::PastArgs,
+    past_readings::PastArgs,
     terminal::{
         columns::{Column, Columns, format_number, terminal_columns},
         output::{print, print_raw},
         units::{ABSENT, format_energy, format_energy_with_cost},
     },
+    time_spans::{TimeReference, TypedTime, TypedTimeSpan, format_time},
 };
 
 /// Print energy and GPU time by owner, since the server's start or in a span of time

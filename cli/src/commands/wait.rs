@@ -6,7 +6,7 @@ use gpumon_probe::units::AcceptedAmounts;
 
 use crate::{
     exit::{Failure, usage},
-    local::ServerArgs,
+    local_server::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
         self, ACCEPTED_HOLD_TIMES, Conditions, DeviceSelection, Format, Locks, Patience, Progress,

@@ -15,11 +15,11 @@ use clap::{
 };
 
 use super::{
-    SettingsFile, UnreadableFile, find_files,
+    SettingsFile, UnreadableFile,
+    file::{Entry, Mistake, ParsedFile, parse},
+    find_files,
     keys::{Keys, list_conflicts},
-    merge_entries,
-    parse::{Entry, Mistake, ParsedFile, parse},
-    store_general_settings,
+    merge_entries, store_general_settings,
 };
 
 /// A command line to which the values of settings files have been added.

@@ -9,10 +9,8 @@
 //! Later sources override earlier ones: the system's file, the user's file, variables, flags.
 
 mod command_line;
-mod edit;
+mod file;
 mod keys;
-mod parse;
-mod value;
 
 use std::{
     ffi::OsString,
@@ -24,18 +22,17 @@ use std::{
 use gpumon_probe::private_file::{PrivateFile, PrivateFileError, Secrecy};
 use thiserror::Error;
 
-use self::parse::Entry;
 use crate::data_dir::find_folder;
+use file::Entry;
 
-#[cfg(test)]
-pub(crate) use self::parse::Mistake;
 pub(crate) use self::{
     command_line::{Refusal, ResolvedArguments, resolve_command_line},
-    edit::write_table,
     keys::{EffectiveSetting, Key, Keys, Origin, TABLES, resolve_settings},
-    parse::{ParsedFile, parse},
-    value::ValueType,
 };
+#[cfg(test)]
+pub(crate) use file::Mistake;
+pub(crate) use file::{ParsedFile, parse, write_table};
+pub(crate) use keys::ValueType;
 
 /// The settings from files that apply to all commands: pairs of an option's name and its value.
 static GENERAL_SETTINGS: OnceLock<Vec<(String, OsString)>> = OnceLock::new();

@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, io, path::Path};
 use clap::CommandFactory as _;
 use gpumon_probe::toml_error::TomlError;
 
-use super::{edit::edit_text, merge_entries, *};
+use super::{file::edit_text, merge_entries, *};
 use crate::args::Args;
 
 fn make_file(path: &str, text: &str) -> SettingsFile {
@@ -38,7 +38,7 @@ fn merge_files(files: &[&str]) -> Vec<String> {
         .iter()
         .map(|text| parse(&make_file("/etc/gpumon/config.toml", text), &keys).entries);
     let shown =
-        |entry: &parse::Entry| format!("{} = {}", entry.key.full_name(), entry.texts.join("|"));
+        |entry: &file::Entry| format!("{} = {}", entry.key.full_name(), entry.texts.join("|"));
     merge_entries(parsed).iter().map(shown).collect()
 }
 

@@ -5,7 +5,7 @@ use gpumon_probe::{
     units::format_duration,
 };
 
-use super::phrase::Level;
+use super::Level;
 
 pub(crate) fn describe_event(event: &Event) -> (Level, String) {
     fn pair_with_level(level: Level, text: impl Into<String>) -> (Level, String) {

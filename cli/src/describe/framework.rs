@@ -6,7 +6,7 @@ use gpumon_workload::protocol::FrameworkRun;
 
 use crate::terminal::{
     columns::format_number,
-    style::{DIM, NOTICE},
+    line::{DIM, NOTICE},
 };
 
 /// Formats a framework's name and version, such as `CuPy 14.0`.

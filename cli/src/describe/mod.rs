@@ -2,46 +2,36 @@
 //!
 //! Each statement is a [`Phrase`] with a short form for lines full of numbers, and a long form.
 
-mod allocation;
-mod busy;
-mod condition;
-mod device_name;
-mod engines;
 mod event;
 mod framework;
-mod health;
-mod load;
-mod memory;
-mod mig;
-mod notebook_names;
-mod phrase;
-mod power;
-mod totals;
+mod names;
+mod readings;
 
 use gpumon_probe::{
     derive::is_memory_nearly_full,
-    model::{GpuSample, Health},
-    units::format_byte_size,
+    model::{
+        Absence, Allocation, Condition, ConditionKind, Gpu, GpuSample, Health, MigInstance,
+        REASONS, Reading, Severity, ThrottleCause, ThrottleReason, join_advice,
+    },
+    units::{format_byte_size, format_duration},
+    vendor::describe_error,
 };
 
+use crate::terminal::units::format_clock;
+
 pub(crate) use self::{
-    allocation::list_unused_allocations,
-    busy::{
-        BUSY_WIDTH, BUSY_WIDTH_WITH_SM, format_part_utilization, format_utilization,
-        shows_sm_activity,
-    },
-    device_name::{MAX_NAME_WIDTH, capitalize, fit_name, format_name_without_vendor, label_device},
-    engines::{format_codec_utilization, format_pcie_link},
     event::describe_event,
     framework::{compare_with_framework, format_factor, format_framework_label},
-    health::find_unreadable_state,
-    load::{LoadLevel, LoadLevels, Thresholds},
-    memory::{format_total_memory, format_used_memory, format_used_of_total, used_memory_fraction},
-    mig::{find_mig_device, format_mig_label},
-    notebook_names::{NotebookNames, find_notebook_path},
-    phrase::{Level, Phrase},
-    power::format_power_draw,
-    totals::{Total, add_up_gpus},
+};
+pub(crate) use names::{
+    MAX_NAME_WIDTH, NotebookNames, capitalize, find_mig_device, find_notebook_path, fit_name,
+    format_mig_label, format_name_without_vendor, label_device,
+};
+pub(crate) use readings::{
+    BUSY_WIDTH, BUSY_WIDTH_WITH_SM, LoadLevel, LoadLevels, Thresholds, Total, add_up_gpus,
+    format_codec_utilization, format_part_utilization, format_pcie_link, format_power_draw,
+    format_total_memory, format_used_memory, format_used_of_total, format_utilization,
+    shows_sm_activity, used_memory_fraction,
 };
 
 /// Returns the note about the number of processes that a sample omits.
@@ -68,23 +58,23 @@ pub(crate) struct Context {
 
 /// Returns all phrases about a GPU, the most important first.
 pub(crate) fn list_gpu_phrases(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
-    let mut phrases: Vec<Phrase> = health::find_health_phrase(gpu, context.now_ms)
+    let mut phrases: Vec<Phrase> = find_health_phrase(gpu, context.now_ms)
         .into_iter()
         .collect();
     phrases.extend(
         gpu.conditions
             .iter()
-            .flat_map(|condition| condition::list_condition_phrases(condition, gpu)),
+            .flat_map(|condition| list_condition_phrases(condition, gpu)),
     );
     if gpu.health == Health::Ok {
         let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
         // A single sample has no conditions, so problems are derived from its readings.
         if context.is_one_shot {
-            phrases.extend(condition::list_reason_phrases(reasons));
+            phrases.extend(list_reason_phrases(reasons));
             phrases.extend(find_nearly_full_phrase(gpu));
         }
-        phrases.extend(condition::find_setting_phrase(reasons));
-        phrases.extend(memory::find_unified_memory_phrase(gpu));
+        phrases.extend(find_setting_phrase(reasons));
+        phrases.extend(readings::find_unified_memory_phrase(gpu));
     }
     phrases.sort_by_key(|phrase| phrase.level);
     phrases
@@ -95,9 +85,322 @@ fn find_nearly_full_phrase(gpu: &GpuSample) -> Option<Phrase> {
         *gpu.memory.free_bytes.value()?,
         *gpu.memory.total_bytes.value()?,
     );
-    is_memory_nearly_full(free, total)
-        .then(|| condition::make_nearly_full_phrase(Level::Warn, free, total))
+    is_memory_nearly_full(free, total).then(|| make_nearly_full_phrase(Level::Warn, free, total))
+}
+
+// Statements about a GPU, with their importance.
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Phrase {
+    /// The short form of the phrase, at most [`Phrase::MAX_SHORT_WIDTH`] columns wide.
+    pub(crate) short: String,
+    /// The long form of the phrase, which includes a remedy if there is one.
+    pub(crate) long: String,
+    pub(crate) level: Level,
+}
+
+impl Phrase {
+    /// The width in columns that views reserve for a GPU's first phrase.
+    pub(crate) const MAX_SHORT_WIDTH: usize = 24;
+
+    fn new(level: Level, short: impl Into<String>, long: impl Into<String>) -> Self {
+        Self {
+            short: short.into(),
+            long: long.into(),
+            level,
+        }
+    }
+}
+
+/// The importance of a phrase. The most important level comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// A problem that needs action.
+    Act,
+    /// A problem that deserves attention.
+    Warn,
+    /// Useful information.
+    Note,
+    /// A normal state, shown only for information.
+    Quiet,
+}
+
+impl From<Severity> for Level {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Notice => Self::Note,
+            Severity::Warning => Self::Warn,
+            Severity::Critical => Self::Act,
+        }
+    }
+}
+
+// Phrases for GPUs without readings.
+
+/// The minimum age of a state, in milliseconds, from which its duration is shown.
+const JUST_NOW_MS: u64 = 5_000;
+
+fn find_health_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
+    let history = |since_ms: u64, text: &dyn Fn() -> String| {
+        if now_ms.saturating_sub(since_ms) < JUST_NOW_MS {
+            String::new()
+        } else {
+            text()
+        }
+    };
+    let lasting = |since_ms: u64| {
+        history(since_ms, &|| {
+            format!(" for {}", format_duration(now_ms - since_ms))
+        })
+    };
+    let since = |since_ms: u64| {
+        history(since_ms, &|| {
+            format!(" since {}", format_clock(since_ms, now_ms))
+        })
+    };
+    Some(match &gpu.health {
+        Health::Ok if gpu.power.draw_watts == Reading::Absent(Absence::NoAnswer) => Phrase::new(
+            Level::Warn,
+            "not read yet",
+            "not read yet: waiting for the driver",
+        ),
+        Health::Ok => return None,
+        Health::Asleep { since_ms } => Phrase::new(
+            Level::Quiet,
+            format!("asleep{}", lasting(*since_ms)),
+            format!("asleep{} to save power", since(*since_ms)),
+        ),
+        Health::Hung { since_ms } => Phrase::new(
+            Level::Act,
+            Some(lasting(*since_ms))
+                .filter(|lasting| !lasting.is_empty())
+                .map_or_else(
+                    || "not responding".to_owned(),
+                    |lasting| format!("hung{lasting}"),
+                ),
+            format!(
+                "not responding{} (driver hang){}",
+                since(*since_ms),
+                if gpu.uuid.is_some() {
+                    ", showing the last values"
+                } else {
+                    ": see gpumon doctor"
+                }
+            ),
+        ),
+        Health::Lost { since_ms } => Phrase::new(
+            Level::Act,
+            format!("GPU lost{}", lasting(*since_ms)),
+            format!("GPU lost{}: see gpumon doctor", since(*since_ms)),
+        ),
+        Health::Failed {
+            since_ms,
+            reason,
+            meaning,
+            advice,
+        } => {
+            let explained = join_advice(meaning, advice);
+            let why = if explained.is_empty() {
+                format!("{reason}; see gpumon doctor")
+            } else {
+                explained
+            };
+            Phrase::new(
+                Level::Act,
+                "cannot be read",
+                format!("cannot be read{}: {why}", since(*since_ms)),
+            )
+        }
+    })
+}
+
+/// Returns when a GPU's state without readings started, and the phrase for the state. Returns
+/// `None` if the GPU has readings.
+pub(crate) fn find_unreadable_state(gpu: &GpuSample) -> Option<(u64, Phrase)> {
+    let (Health::Asleep { since_ms }
+    | Health::Hung { since_ms }
+    | Health::Lost { since_ms }
+    | Health::Failed { since_ms, .. }) = gpu.health
+    else {
+        return None;
+    };
+    Some((since_ms, find_health_phrase(gpu, since_ms)?))
+}
+
+// Short phrases for conditions. The text of a condition itself is longer, for views with room for
+// sentences.
+
+/// Returns the phrases of a condition: one per throttle reason for reduced clocks, otherwise a
+/// single phrase.
+fn list_condition_phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
+    let level = Level::from(condition.severity);
+    vec![match &condition.kind {
+        ConditionKind::Throttled { reasons, .. } => return list_reason_phrases(reasons),
+        ConditionKind::Xid { code, count, .. } => make_xid_phrase(level, *code, *count),
+        ConditionKind::MemoryNearlyFull {
+            free_bytes,
+            total_bytes,
+        } => {
+            // The free memory in the sample may be newer than in the condition.
+            let free_bytes = *gpu.memory.free_bytes.value().unwrap_or(free_bytes);
+            make_nearly_full_phrase(level, free_bytes, *total_bytes)
+        }
+        kind => Phrase::new(level, kind.short_text(), kind.long_text()),
+    }]
+}
+
+fn make_nearly_full_phrase(level: Level, free_bytes: u64, total_bytes: u64) -> Phrase {
+    let kind = ConditionKind::MemoryNearlyFull {
+        free_bytes,
+        total_bytes,
+    };
+    Phrase::new(level, kind.short_text(), kind.long_text())
+}
+
+/// Returns a phrase for each throttle reason with a severity. Reasons that other reasons explain
+/// are left out.
+fn list_reason_phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
+    let own = reasons
+        .iter()
+        .filter(|reason| !reason.is_explained_by(reasons));
+    own.filter_map(|reason| {
+        let info = reason.info();
+        let level = Level::from(info.severity?);
+        Some(Phrase::new(level, info.short, info.long))
+    })
+    .collect()
+}
+
+/// Returns a phrase if a setting deliberately reduces the clocks.
+fn find_setting_phrase(reasons: &[ThrottleReason]) -> Option<Phrase> {
+    let setting = REASONS
+        .iter()
+        .find(|info| info.cause == ThrottleCause::Setting && reasons.contains(&info.reason))?;
+    Some(Phrase::new(Level::Quiet, setting.short, setting.short))
+}
+
+fn make_xid_phrase(level: Level, code: u32, count: u32) -> Phrase {
+    let times = match count {
+        0 | 1 => String::new(),
+        _ => format!(" ({count} times)"),
+    };
+    let info = describe_error(code);
+    let title = info.title(code);
+    // An error without a name also needs its description.
+    let short = if info.name.is_empty() {
+        format!("{title}: {}", info.short_text())
+    } else {
+        title.clone()
+    };
+    Phrase::new(
+        level,
+        short,
+        format!("{title}: {}{times}", info.long_text()),
+    )
+}
+
+// Description of GPUs that schedulers have allocated.
+
+/// Returns the labels of allocated GPUs and MIG devices that have no processes, each with the names
+/// of its jobs or pods.
+pub(crate) fn list_unused_allocations(
+    gpu: &GpuSample,
+    known: Option<&Gpu>,
+) -> Vec<(String, String)> {
+    let is_whole = gpu.processes_omitted == 0 && gpu.unlisted_memory_bytes.is_none();
+    let Some(processes) = gpu.processes.value().filter(|_| is_whole) else {
+        return Vec::new();
+    };
+    let is_free = |part: Option<MigInstance>| {
+        !processes
+            .iter()
+            .any(|process| part.is_none() || process.mig == part)
+    };
+    let parts = gpu.mig_devices.value().into_iter().flatten().map(|part| {
+        let device = known.and_then(|known| names::find_mig_device(known, part.instance));
+        let name = device.map_or_else(
+            || gpu.index.to_string(),
+            |device| names::format_mig_label(gpu.index, device),
+        );
+        (name, Some(part.instance), &part.allocated_to)
+    });
+    let all = [(gpu.index.to_string(), None, &gpu.allocated_to)]
+        .into_iter()
+        .chain(parts);
+    let unused = all.filter(|(_, part, holders)| is_free(*part) && !holders.is_empty());
+    unused
+        .map(|(name, _, holders)| (name, join_holder_names(holders)))
+        .collect()
+}
+
+/// Joins the names of the jobs and pods, without duplicates.
+fn join_holder_names(holders: &[Allocation]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for holder in holders {
+        let user = match holder {
+            Allocation::Slurm {
+                user: Some(user), ..
+            } => format!(" ({user})"),
+            _ => String::new(),
+        };
+        let name = holder.label() + &user;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
 }
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod condition_tests {
+    use super::*;
+
+    #[test]
+    fn every_xid_has_short_phrase() {
+        for code in 1..=999 {
+            let phrase = make_xid_phrase(Level::Act, code, 3);
+            assert!(
+                phrase.short.chars().count() <= Phrase::MAX_SHORT_WIDTH,
+                "{}",
+                phrase.short
+            );
+            assert!(
+                phrase.long.starts_with(&format!("Xid {code}: "))
+                    && phrase.long.ends_with(" (3 times)")
+            );
+        }
+    }
+
+    #[test]
+    fn fell_off_bus_xid_includes_remedy() {
+        let phrase = make_xid_phrase(Level::Act, 79, 1);
+        assert_eq!(phrase.short, "Xid 79: fell off the bus");
+        assert_eq!(
+            phrase.long,
+            "Xid 79: GPU has fallen off the bus – reboot the machine"
+        );
+    }
+
+    #[test]
+    fn xids_without_special_text_use_catalog() {
+        assert_eq!(
+            make_xid_phrase(Level::Act, 46, 1).short,
+            "Xid 46: needs a reset"
+        );
+        assert_eq!(
+            make_xid_phrase(Level::Act, 46, 1).long,
+            "Xid 46: the GPU stopped working"
+        );
+        assert_eq!(
+            make_xid_phrase(Level::Warn, 69, 1).short,
+            "Xid 69: program failed"
+        );
+        assert_eq!(
+            make_xid_phrase(Level::Warn, 999, 1).short,
+            "Xid 999: see events"
+        );
+    }
+}

@@ -48,7 +48,7 @@ fn make_suspected_hang(differing: Vec<GpuProcess>) -> ConditionKind {
 
 /// Returns every kind of condition, each with long numbers.
 fn list_all_conditions() -> Vec<ConditionKind> {
-    use ThrottleReason::*;
+    use gpumon_probe::model::ThrottleReason::*;
     let reasons = vec![
         SwPowerCap,
         HwSlowdown,

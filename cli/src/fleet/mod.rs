@@ -7,17 +7,11 @@
 //!   in `static/src/model/fleet/`. [`free`] finds free GPUs.
 //! - [`text`] formats readings. [`served`] contains the settings of a fleet server.
 
-pub(crate) mod columns;
-pub(crate) mod comparison;
 pub(crate) mod filter;
 #[cfg(test)]
 mod filter_tests;
-pub(crate) mod free;
-pub(crate) mod hosts;
 pub(crate) mod nodes;
 pub(crate) mod options;
-pub(crate) mod renamed;
-pub(crate) mod served;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod text;

@@ -2,15 +2,12 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    cells::{CellsKind, GpuCells},
-    further::FurtherReading,
-};
+use super::cells::{CellsKind, FurtherReading, GpuCells};
 use crate::{
     describe::{self, Phrase},
     terminal::{
         columns::{Part, choose_parts},
-        glyphs::Glyphs,
+        screen::Glyphs,
         units::ABSENT,
     },
 };

@@ -4,8 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     arrangement::{Arrangement, CellWidths, GAP, Slot, joined_width},
-    cells::{CellsKind, GpuCells},
-    further::FurtherReading,
+    cells::{CellsKind, FurtherReading, GpuCells},
 };
 use crate::{
     describe::{self, Level, LoadLevel, Phrase},
@@ -317,7 +316,7 @@ fn join_pieces(pieces: Vec<Piece>) -> Line {
 #[cfg(test)]
 mod tests {
     use super::{super::LineOptions, *};
-    use crate::terminal::glyphs::Glyphs;
+    use crate::terminal::screen::Glyphs;
 
     #[test]
     fn lines_are_not_wider_than_terminal() {

@@ -5,7 +5,6 @@
 mod arrangement;
 mod cells;
 mod draw;
-mod further;
 
 pub(crate) use self::{
     arrangement::{Arrangement, CellWidths, LineOptions},

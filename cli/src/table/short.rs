@@ -6,12 +6,11 @@ use clap::ValueEnum;
 use gpumon_probe::model::{GpuSample, Health, Process, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
-use super::{View, gpus::build_phrase_context};
+use super::{View, build_phrase_context};
 
 use crate::terminal::{
     Layout,
-    line::{Line, make_printable, pad_end, pad_start},
-    style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
+    line::{ALARM, DIM, Line, PLAIN, SIMULATED, STRONG, make_printable, pad_end, pad_start},
     units::{ABSENT, format_clock},
 };
 use crate::{
@@ -19,7 +18,7 @@ use crate::{
         Level, MAX_NAME_WIDTH, fit_name, format_omitted_processes, format_unlisted_processes,
     },
     gpu_lines::describe_gpu,
-    shown_processes::ShownProcesses,
+    options::ShownProcesses,
 };
 
 /// Parts that can be added to a line of the short view.

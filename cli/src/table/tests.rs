@@ -12,8 +12,8 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     describe::LoadLevel,
     terminal::{
-        glyphs::Glyphs,
-        style::{self, strip_styles},
+        line::{self, strip_styles},
+        screen::Glyphs,
     },
 };
 
@@ -498,7 +498,7 @@ fn conditions_appear_once_with_and_without_server() {
 
 #[test]
 fn only_urgent_words_are_red() {
-    let red = style::ALARM.render().to_string();
+    let red = line::ALARM.render().to_string();
     // Bars that show a heavy load are also red, so they are excluded.
     let is_red = |scene: &Scene| {
         scene
@@ -902,8 +902,8 @@ fn load_is_shown_by_color_and_weight() {
     });
     let painted = scene.render_table(PIPE);
     assert!(
-        painted.contains(&style::paint(
-            style::choose_load_style(LoadLevel::Heavy),
+        painted.contains(&line::paint(
+            line::choose_load_style(LoadLevel::Heavy),
             "95 %"
         )),
         "{painted:?}"
@@ -912,8 +912,8 @@ fn load_is_shown_by_color_and_weight() {
     view.thresholds.utilization = [96, 97];
     let painted = render(&view, PIPE, None);
     assert!(
-        painted.contains(&style::paint(
-            style::choose_load_style(LoadLevel::Light),
+        painted.contains(&line::paint(
+            line::choose_load_style(LoadLevel::Light),
             "95 %"
         )),
         "{painted:?}"

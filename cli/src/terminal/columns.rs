@@ -8,9 +8,8 @@ use gpumon_probe::untrusted::escape_untrusted;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    line::Line,
+    line::{DIM, Line, paint, strip_styles},
     screen,
-    style::{DIM, paint, strip_styles},
     text::{cut, wrap},
     units::ABSENT,
 };

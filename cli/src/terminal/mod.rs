@@ -1,20 +1,15 @@
 //! Terminal output: styles, lines, tables, charts, and supported characters.
 
-pub(crate) mod chart;
 pub(crate) mod columns;
-pub(crate) mod glyphs;
 pub(crate) mod line;
 pub(crate) mod output;
-pub(crate) mod price;
 pub(crate) mod screen;
 #[cfg(test)]
 pub(crate) mod snapshot;
-pub(crate) mod status_line;
-pub(crate) mod style;
 pub(crate) mod text;
 pub(crate) mod units;
 
-use self::glyphs::Glyphs;
+use screen::Glyphs;
 
 /// The space and the character set available for output.
 #[derive(Debug, Clone, Copy)]

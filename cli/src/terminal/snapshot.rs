@@ -1,6 +1,6 @@
 //! Comparison of text output with snapshots in tests. `INSTA_UPDATE=always` rewrites the snapshots.
 
-use super::style::strip_styles;
+use super::line::strip_styles;
 
 /// Compares a report with its snapshot. The snapshot contains the report as printed to a file and
 /// to terminals with 120 and 60 columns.

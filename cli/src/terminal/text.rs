@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Layout, glyphs::Glyphs, line, screen::is_utf8_locale};
+use super::{
+    Layout, line,
+    screen::{Glyphs, is_utf8_locale},
+};
 
 /// A layout without limits, used if the caller cuts the text itself.
 pub(crate) const UNLIMITED_LAYOUT: Layout = Layout {

@@ -1,15 +1,17 @@
 //! Formats numbers in a readable way: three significant digits, and one unit per quantity.
 
-pub(crate) use gpumon_probe::units::format_three_digits;
+use std::sync::OnceLock;
+
 use gpumon_probe::{
     local_time::time_zone,
-    model::Reading,
+    model::{EnergyPrice, Reading},
     units::{format_duration, format_scaled},
 };
 use jiff::tz::TimeZone;
 
-use super::price::append_cost;
-use crate::moment::to_zoned;
+use crate::time_spans::to_zoned;
+
+pub(crate) use gpumon_probe::units::format_three_digits;
 
 const GIB: f64 = (1u64 << 30) as f64;
 const WH_JOULES: f64 = 3_600.0;
@@ -96,6 +98,34 @@ pub(crate) fn format_clock(at_ms: u64, now_ms: u64) -> String {
         "%b %d %H:%M"
     })
     .to_string()
+}
+
+// Formats energy costs in this process's output if the price is known.
+
+static PRICE: OnceLock<EnergyPrice> = OnceLock::new();
+
+/// Sets the energy price, which adds costs to all amounts of energy that this process prints.
+pub(crate) fn set_energy_price(price: EnergyPrice) {
+    let _ = PRICE.set(price);
+}
+
+/// Returns the energy price, if known.
+pub(crate) fn energy_price() -> Option<&'static EnergyPrice> {
+    PRICE.get()
+}
+
+/// Formats the cost of an amount of energy. Returns `None` if the price is unknown.
+pub(crate) fn format_cost(joules: f64) -> Option<String> {
+    energy_price().map(|price| price.format_cost(joules))
+}
+
+/// Appends the cost to a formatted amount of energy if the price is known, as in `1.39 kWh (0.42
+/// EUR)`.
+pub(crate) fn append_cost(amount: String, joules: f64) -> String {
+    match format_cost(joules) {
+        Some(cost) => format!("{amount} ({cost})"),
+        None => amount,
+    }
 }
 
 #[cfg(test)]

@@ -17,13 +17,13 @@ use super::{
     app::App,
     draw::draw_screen,
     feed::Feed,
+    layout::View,
     model::{Model, Origin},
     settings::Settings,
     state::State,
     theme::ThemeName,
-    view::View,
 };
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 
 /// Plays a recording from its start with one step per view, then jumps to its end and back to its
 /// start. Draws the screen after each step.

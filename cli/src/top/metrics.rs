@@ -11,7 +11,7 @@ use gpumon_probe::{
 };
 
 use super::{text::format_rate, theme::Meaning};
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 
 pub(super) static METRICS: LazyLock<Vec<&Field>> =
     LazyLock::new(|| charted_fields(GPU_FIELDS).collect());

@@ -18,7 +18,6 @@
 //! in the driver.
 
 mod app;
-mod background;
 mod binding;
 mod dialog;
 mod draw;
@@ -29,11 +28,10 @@ pub(crate) mod fuzzing;
 mod history;
 mod input;
 mod inspect;
-mod job;
 mod keys;
 mod kill;
 mod layout;
-mod live;
+mod main_loop;
 mod metrics;
 mod model;
 mod once;
@@ -42,16 +40,13 @@ mod panel;
 mod plot;
 mod processes;
 mod prompt;
-mod replay;
 mod screen;
-mod selection;
 pub(crate) mod settings;
 mod state;
 #[cfg(test)]
 mod testing;
 pub(crate) mod text;
 pub(crate) mod theme;
-mod view;
 
 use std::{
     env,
@@ -63,27 +58,26 @@ use std::{
 use gpumon_recording::Player;
 use ratatui::buffer::Buffer;
 
-pub(crate) use self::selection::Selection;
 use self::{
     app::App,
-    background::Background,
     draw::draw_screen,
     feed::{Feed, PastReader, ServerAddress},
     input::Input,
-    live::{LiveScreen, NextStep},
     model::{Model, Origin},
     settings::Settings,
     state::State,
     theme::ThemeName,
 };
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::{
     describe::Level,
     exit::{Failure, print_message},
-    local::Server,
-    options::SourceArgs,
-    shown_processes::ShownProcesses,
+    local_server::Server,
+    options::{ShownProcesses, SourceArgs},
 };
+use main_loop::{LiveScreen, NextStep};
+pub(crate) use model::Selection;
+use theme::Background;
 
 /// The maximum number of queued inputs. If the terminal accepts no output, the threads that send
 /// inputs wait, so that memory use is limited.
@@ -203,7 +197,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     if request.once {
         return Ok(once::print_frame(&mut app)?);
     }
-    live::run_screen(app, mouse, inputs, &waiting)
+    main_loop::run_screen(app, mouse, inputs, &waiting)
 }
 
 fn choose_theme(request: &Request) -> ThemeName {

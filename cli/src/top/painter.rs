@@ -6,12 +6,12 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     dialog::Page,
     keys::Action,
+    layout::View,
     processes::{Column, ProcessKey},
     text::{cut, fit_pieces},
     theme::Theme,
-    view::View,
 };
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::terminal::text::to_ascii;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,16 +3,15 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    background::Background,
+    layout::{ScreenSplit, View},
     processes::ProcessView,
     settings::{RANGES_S, Settings},
     text::make_printable,
-    theme::{Theme, ThemeName},
-    view::{ScreenSplit, View},
+    theme::{Background, Theme, ThemeName},
 };
 use crate::describe::{Level, Thresholds};
 use crate::gpu_lines::CellWidths;
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 
 const NOTICE_DURATION: Duration = Duration::from_secs(6);
 

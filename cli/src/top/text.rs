@@ -10,7 +10,7 @@ pub(super) use crate::terminal::{
     text::{UNLIMITED_LAYOUT, align_left, align_right, cut, fit_pieces, make_printable, wrap},
     units::ABSENT,
 };
-use crate::{moment::to_zoned, table::process_label::ProcessLabel};
+use crate::{table::processes::ProcessLabel, time_spans::to_zoned};
 
 /// Describes a process by its program or notebook and by its job, pod or container.
 pub(super) fn describe_process(process: &Process, notebook: Option<&str>) -> Option<String> {

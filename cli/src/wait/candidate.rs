@@ -10,7 +10,7 @@ use gpumon_probe::model::{
 use crate::{
     device_id::{self, DeviceId},
     exit::{Failure, usage},
-    visible::{VisibilityVariables, VisibleName},
+    visible_devices::{VisibilityVariables, VisibleName},
 };
 
 #[derive(Debug, Clone)]

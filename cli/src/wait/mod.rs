@@ -10,18 +10,16 @@
 
 mod candidate;
 mod condition;
-mod hand_over;
 mod lock;
-mod progress;
 mod reader;
 mod search;
 
 pub(crate) use self::{
     candidate::DeviceSelection,
     condition::{Conditions, WantedMemory},
-    hand_over::{Format, check_command, make_start_failure, print_devices, run_command},
     lock::{ACCEPTED_HOLD_TIMES, Locks},
-    progress::Progress,
     reader::Reader,
     search::{Patience, Search, find_devices},
 };
+pub(crate) use lock::{Format, check_command, make_start_failure, print_devices, run_command};
+pub(crate) use search::Progress;

@@ -18,9 +18,9 @@ use serde::Deserialize;
 
 use super::candidate::DeviceReadings;
 use crate::{
-    collector,
+    child_processes,
     exit::{Failure, Result},
-    local::ServerArgs,
+    local_server::ServerArgs,
     options::SourceArgs,
 };
 
@@ -202,7 +202,7 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self> {
-        let mut command = collector::build_command(source, interval)?;
+        let mut command = child_processes::build_command(source, interval)?;
         let mut child = command
             .arg("--hide-commands")
             .spawn()
@@ -210,7 +210,7 @@ impl Collector {
         let (sender, records) = mpsc::channel();
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         thread::spawn(move || {
-            for line in collector::read_lines(output) {
+            for line in child_processes::read_lines(output) {
                 // Lines that are not records are skipped.
                 if let Ok(record) = Record::decode(&line)
                     && sender.send(record).is_err()
@@ -234,7 +234,7 @@ impl Collector {
         {
             self.interval = interval;
             // If the collector has ended, the next read detects that.
-            let _ = collector::set_interval(requests, interval);
+            let _ = child_processes::set_interval(requests, interval);
         }
     }
 

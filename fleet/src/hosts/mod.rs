@@ -5,15 +5,230 @@
 //! records stay unchanged, and [`smi`] converts nvidia-smi's CSV. [`complaint`] converts ssh's
 //! error messages into sentences.
 
-pub mod complaint;
-pub mod far_side;
-mod list;
-mod names;
-mod reader;
+pub(crate) mod list;
 pub mod smi;
-mod ssh;
+pub mod ssh;
 
-pub use list::{Host, HostList, HostListError, MOST_HOSTS};
-pub use names::{NamesError, expand_names};
-pub use reader::{MAX_LINE_BYTES, Progress, Reader};
+use std::time::Duration;
+
+use smi::Converter;
+
+pub use list::{Host, HostList, HostListError, MOST_HOSTS, NamesError, expand_names};
 pub use ssh::Ssh;
+
+// Line-by-line conversion of a host's output into records.
+
+/// The maximum length of a line, in bytes. A gpumon record contains at most a megabyte of processes
+/// and a few kilobytes per GPU.
+pub const MAX_LINE_BYTES: usize = 8 << 20;
+
+/// The maximum size of the output before the first record, in bytes. A user's shell may print text
+/// at startup, which is skipped.
+const MAX_PREAMBLE_BYTES: usize = 64 << 10;
+
+/// The maximum output of a host per time window, in bytes. Even a host with many GPUs and processes
+/// stays below it at ten samples per second.
+const MAX_WINDOW_BYTES: usize = 128 << 20;
+const WINDOW_MS: u64 = 10_000;
+
+/// A parser for one host's output.
+pub struct Reader {
+    host: String,
+    interval: Duration,
+    state: State,
+    window: (u64, usize),
+}
+
+enum State {
+    /// The remote command has not yet reported which program runs.
+    Connecting { bytes: usize },
+    /// The remote command runs gpumon.
+    Records,
+    /// The remote command runs nvidia-smi.
+    Csv(Box<Converter>),
+}
+
+/// The state of a connection to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The remote command has not sent anything yet.
+    Connecting,
+    /// The remote command is running.
+    Connected,
+}
+
+impl Reader {
+    /// Creates a reader for `host`, which sends samples every `interval`.
+    pub fn new(host: &str, interval: Duration) -> Self {
+        Self {
+            host: host.to_owned(),
+            interval,
+            state: State::Connecting { bytes: 0 },
+            window: (0, 0),
+        }
+    }
+
+    pub fn progress(&self) -> Progress {
+        match self.state {
+            State::Connecting { .. } => Progress::Connecting,
+            State::Records | State::Csv(_) => Progress::Connected,
+        }
+    }
+
+    /// Processes one line of a host's output and emits the resulting records. gpumon's records are
+    /// passed on unchanged and must be decoded by the receiver; nvidia-smi's rows are converted.
+    ///
+    /// # Errors
+    /// Returns the reason why the host cannot be read, with a remedy.
+    pub fn handle_line(
+        &mut self,
+        line: &str,
+        now_ms: u64,
+        mut emit: impl FnMut(&str),
+    ) -> Result<(), String> {
+        self.count_bytes(line.len(), now_ms)?;
+        let host = &self.host;
+        match &mut self.state {
+            State::Connecting { bytes } => {
+                *bytes += line.len() + 1;
+                if line.starts_with("#records ") {
+                    self.state = State::Records;
+                } else if let Some(name) = line.strip_prefix("#csv ") {
+                    self.state = State::Csv(Box::new(Converter::new(name, self.interval)));
+                } else if let Some(version) = line.strip_prefix("#missing") {
+                    return Err(ssh::describe_missing_programs(host, version));
+                } else if line.contains(ssh::NOLOGIN) {
+                    return Err(ssh::describe_failure(host, line));
+                } else if *bytes > MAX_PREAMBLE_BYTES {
+                    return Err(format!(
+                        "{host}: the host sent output that is not from gpumon; make sure that the \
+                         login shell prints nothing when there is no terminal"
+                    ));
+                }
+            }
+            State::Records => emit(line),
+            State::Csv(converter) => {
+                let records = converter
+                    .handle_line(line, now_ms)
+                    .map_err(|message| format!("{host}: {message}"))?;
+                emit_records(&records, emit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits the records that become due as time passes. Callers must call this function several
+    /// times per second.
+    pub fn tick(&mut self, now_ms: u64, emit: impl FnMut(&str)) {
+        if let State::Csv(converter) = &mut self.state {
+            emit_records(&converter.tick(now_ms), emit);
+        }
+    }
+
+    /// Returns `true` if the remote command accepts requests, one per line. gpumon does; nvidia-smi
+    /// does not.
+    pub fn accepts_requests(&self) -> bool {
+        matches!(self.state, State::Records)
+    }
+
+    /// Returns `true` if [`Self::tick`] can emit records in the current state.
+    pub fn needs_ticks(&self) -> bool {
+        matches!(self.state, State::Csv(_))
+    }
+
+    /// Counts the received bytes and returns an error if there are too many, because endless output
+    /// would overload this machine.
+    fn count_bytes(&mut self, bytes: usize, now_ms: u64) -> Result<(), String> {
+        let (since_ms, counted) = &mut self.window;
+        if now_ms.saturating_sub(*since_ms) > WINDOW_MS {
+            (*since_ms, *counted) = (now_ms, 0);
+        }
+        *counted += bytes;
+        if *counted > MAX_WINDOW_BYTES {
+            return Err(format!(
+                "{}: the host sent more data than gpumon accepts; check what runs on the host",
+                self.host
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn emit_records(records: &[gpumon_probe::model::Record], mut emit: impl FnMut(&str)) {
+    for record in records {
+        // Serializing a record as JSON cannot fail.
+        if let Ok(line) = serde_json::to_string(record) {
+            emit(&line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_lines(reader: &mut Reader, lines: &[&str]) -> Result<Vec<String>, String> {
+        let mut emitted = Vec::new();
+        for line in lines {
+            reader.handle_line(line, 1_000, |line| emitted.push(line.to_owned()))?;
+        }
+        Ok(emitted)
+    }
+
+    fn new_reader() -> Reader {
+        Reader::new("n1", Duration::from_secs(2))
+    }
+
+    #[test]
+    fn records_after_shell_output_stay_unchanged() {
+        let mut reader = new_reader();
+        assert_eq!(
+            read_lines(&mut reader, &["Welcome!", "{\"type\":\"x\"}"]).unwrap(),
+            [""; 0]
+        );
+        assert_eq!(reader.progress(), Progress::Connecting);
+        assert_eq!(
+            read_lines(
+                &mut reader,
+                &["#records gpumon 0.2.0", "{\"type\":\"x\"}", "#"]
+            )
+            .unwrap(),
+            ["{\"type\":\"x\"}", "#"]
+        );
+        assert_eq!(reader.progress(), Progress::Connected);
+    }
+
+    #[test]
+    fn endless_output_is_refused_with_remedy() {
+        let line = "x".repeat(1000);
+        let babble: Vec<_> = vec![line.as_str(); 70];
+        let error = read_lines(&mut new_reader(), &babble).unwrap_err();
+        assert!(
+            error.starts_with(
+                "n1: the host sent output that is not from gpumon; make sure that the login shell"
+            ),
+            "{error}"
+        );
+        let mut connected = new_reader();
+        read_lines(&mut connected, &["#records gpumon 0.2.0"]).unwrap();
+        let line = "x".repeat(1 << 20);
+        let error = read_lines(&mut connected, &vec![line.as_str(); 129]).unwrap_err();
+        assert!(error.contains("more data than gpumon accepts"), "{error}");
+        let mut slow = new_reader();
+        read_lines(&mut slow, &["#records gpumon 0.2.0"]).unwrap();
+        for second in 0..200 {
+            slow.handle_line(&line, second * 1000, |_| ()).unwrap();
+        }
+    }
+
+    #[test]
+    fn missing_program_ends_connection() {
+        let error = read_lines(&mut new_reader(), &["#missing gpumon 0.1.0"]).unwrap_err();
+        assert!(
+            error.contains(
+                "gpumon 0.1.0 is installed, which is not the version of gpumon on this machine"
+            ),
+            "{error}"
+        );
+    }
+}

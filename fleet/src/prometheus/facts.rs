@@ -7,10 +7,9 @@ use std::{
 
 use super::{
     answer::{Answer, Labels, Row},
+    labels::{Interner, Target, read_gpu_index, read_owner, read_pod},
     metrics::{self, Family},
-    owners::{read_owner, read_pod},
-    questions::{HELD_IDLE_STEP_S, NODE_RULES, QueryName},
-    target::{Interner, Target, read_gpu_index},
+    query_table::{HELD_IDLE_STEP_S, NODE_RULES, QueryName},
 };
 use crate::model::{FleetOwner, is_plausible};
 

@@ -11,13 +11,13 @@ use tokio::sync::Mutex;
 
 use super::{
     answer::Row,
-    ask::{ParsedAnswer, Source, Steps, now_ms},
     assemble::{AssembledFleet, FactsByQuery, Inputs, Nodes, assemble_fleet},
     cached::FreshValue,
     client::QueryError,
     facts::{self, MAX_JOBS, QueryFacts},
     metrics::{self, Families, Family},
-    questions::{
+    query::{ParsedAnswer, Source, Steps, now_ms},
+    query_table::{
         CENSUS_INTERVAL, CENSUS_READINGS, GPU_UP_METRIC, QUERIES, Query, QueryName, Scope,
         build_census_query, build_recorded_census_query,
     },

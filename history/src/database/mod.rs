@@ -11,10 +11,9 @@
 
 mod read;
 mod retention;
-mod roll_up;
 mod salvage;
 mod schema;
-mod usage;
+pub mod usage;
 mod write;
 
 use std::{
@@ -34,10 +33,10 @@ pub use self::read::{MAX_EVENTS, StoredSpan};
 pub use self::schema::render_reference;
 pub(crate) use self::{
     retention::{Allowance, Limits},
-    roll_up::RollUpProgress,
     salvage::Salvage,
     write::StoredDevices,
 };
+pub(crate) use retention::RollUpProgress;
 
 /// The name of the database file in its directory.
 pub const FILE_NAME: &str = "history.db";

@@ -7,7 +7,7 @@ use rusqlite::params;
 
 use super::{
     Database, DatabaseError, REACH_MS, TIERS,
-    roll_up::ALL_TIMES,
+    retention::ALL_TIMES,
     schema::{IS_PROCESS_EVENT, Subject, column_names, parse_job_kind, read_columns},
     write::{parse_json, read_stat},
 };
@@ -15,9 +15,7 @@ use crate::{
     bucket::Device,
     grid::Grid,
     jobs::{JobSpan, MAX_JOBS},
-    plan::{Plan, SpanRequest, Tier},
-    span::{ConditionSpan, HistorySpan, Storage},
-    wanted::{DeviceKind, Metric},
+    span::{ConditionSpan, DeviceKind, HistorySpan, Metric, Plan, SpanRequest, Storage, Tier},
 };
 
 /// The maximum number of events, and of conditions, in a span.

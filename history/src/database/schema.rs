@@ -6,7 +6,7 @@ use gpumon_probe::model::{JobKind, fields::Kind};
 use rusqlite::Connection;
 
 use super::{DAY_MS, DatabaseError, TIERS};
-use crate::wanted::{DeviceKind, Metric};
+use crate::span::{DeviceKind, Metric};
 
 /// The application ID of gpumon's databases in the file header: "gpmn".
 pub(super) const APPLICATION_ID: i64 = 0x6770_6d6e;

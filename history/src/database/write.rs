@@ -11,14 +11,13 @@ use serde_json::Value;
 
 use super::{
     Database, DatabaseError,
-    roll_up::ALL_TIMES,
+    retention::ALL_TIMES,
     schema::{Subject, job_kind_word},
 };
 use crate::{
     bucket::{Bucket, Device, DeviceBucket, join_stats},
     jobs::JobSpan,
-    span::ConditionSpan,
-    wanted::DeviceKind,
+    span::{ConditionSpan, DeviceKind},
 };
 
 /// The devices that have a row in the database. A device's row is written again only if the device

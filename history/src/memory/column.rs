@@ -169,7 +169,7 @@ pub(super) fn read_signed(bytes: &mut &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wanted::round_to_four_digits;
+    use crate::span::round_to_four_digits;
 
     fn pack_and_check(column: &[Option<Stat>]) -> usize {
         let mut bytes = Vec::new();

@@ -20,8 +20,7 @@ use crate::{
     bucket::{BUCKET_MS, Bucket, Device, DeviceBucket},
     grid::Grid,
     jobs::JobSpan,
-    span::ConditionSpan,
-    wanted::{DeviceKind, MetricSelection},
+    span::{ConditionSpan, DeviceKind, MetricSelection},
 };
 
 /// The time for which buckets are kept, in milliseconds.

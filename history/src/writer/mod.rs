@@ -3,31 +3,31 @@
 //! A slow or full disk can lose history but never delays readings: unwritten data stays in memory
 //! for hours. After an error, writing is retried every minute.
 
-mod aside;
 mod folder;
-mod inbox;
-mod take_over;
 mod write_loop;
 
 use std::{
+    collections::VecDeque,
     io,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
-        mpsc::sync_channel,
+        mpsc::{SyncSender, sync_channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use gpumon_probe::model::Event;
+use gpumon_probe::model::{Event, EventKind};
 
-use self::{inbox::Inbox, write_loop::WriterThread};
+use self::write_loop::WriterThread;
 use crate::{
-    bucket::Bucket,
+    bucket::{BUCKET_MS, Bucket},
     database::{self, Database, DatabaseError},
     grid::Grid,
+    memory::MemoryTier,
+    span::ConditionSpan,
 };
 
 /// The time limit for the last write when the program ends.
@@ -171,4 +171,222 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.inbox.end(None);
     }
+}
+
+// The writer thread's queue. Adding to the queue never waits for the disk, even if the disk hangs.
+
+/// The maximum number of events in the queue while the disk does not work. Process events are
+/// dropped first.
+const MAX_EVENTS: usize = 4000;
+
+/// The longest time that events wait before they are written.
+const MAX_EVENT_WAIT: Duration = Duration::from_secs(10);
+
+/// The data that waits to be written. Buckets are compressed and limited as in [`MemoryTier`].
+#[derive(Debug, Default)]
+struct Pending {
+    /// The oldest buckets, which are the next to be written in one transaction.
+    part: Vec<Bucket>,
+    buckets: MemoryTier,
+    events: VecDeque<Event>,
+}
+
+/// The data that the thread takes from the queue.
+#[derive(Debug, Default)]
+struct Delivery {
+    pending: Pending,
+    /// The inode of a database file in which a reader has found damage.
+    damaged: Option<u64>,
+    /// Whether the thread ends after this delivery.
+    is_last: bool,
+    /// The channel that is notified when everything is written.
+    done: Option<SyncSender<()>>,
+    /// The time at which the data is written.
+    write_at: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    delivery: Mutex<Delivery>,
+    changed: Condvar,
+}
+
+impl Pending {
+    fn add_event(&mut self, event: Event) {
+        self.events.push_back(event);
+        if self.events.len() > MAX_EVENTS {
+            let of_process = |event: &Event| {
+                matches!(
+                    event.what,
+                    EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_)
+                )
+            };
+            self.events
+                .remove(self.events.iter().position(of_process).unwrap_or(0));
+        }
+    }
+
+    /// Returns the oldest waiting buckets, which are the next to be written. Returns an empty list
+    /// if no buckets are waiting.
+    fn next_part(&mut self) -> &mut Vec<Bucket> {
+        if self.part.is_empty() {
+            self.part = self.buckets.take_oldest();
+        }
+        &mut self.part
+    }
+
+    /// Returns the buckets that [`Self::next_part`] last returned.
+    fn part(&self) -> &[Bucket] {
+        &self.part
+    }
+
+    /// Removes the current part and the events after they have been written.
+    fn forget_part(&mut self) {
+        self.part.clear();
+        self.events.clear();
+    }
+
+    /// Returns the start of the oldest waiting bucket.
+    fn oldest_ms(&self) -> Option<u64> {
+        self.part
+            .first()
+            .map(|bucket| bucket.at_ms)
+            .or_else(|| Some(self.buckets.time_range_ms()?.0))
+    }
+
+    /// Removes the buckets for which `is_kept` returns `false`.
+    fn retain(&mut self, mut is_kept: impl FnMut(&Bucket) -> bool) {
+        let mut kept = MemoryTier::default();
+        loop {
+            let part = std::mem::take(self.next_part());
+            if part.is_empty() {
+                break;
+            }
+            part.into_iter()
+                .filter(&mut is_kept)
+                .for_each(|bucket| kept.push(bucket));
+        }
+        self.buckets = kept;
+    }
+
+    /// Appends the newer buckets and events.
+    fn append(&mut self, mut newer: Self) {
+        newer.retain(|bucket| {
+            self.buckets.push(bucket.clone());
+            false
+        });
+        newer
+            .events
+            .into_iter()
+            .for_each(|event| self.add_event(event));
+    }
+}
+
+impl Inbox {
+    fn add_bucket(&self, bucket: Bucket) {
+        self.add_to_delivery(Duration::ZERO, |delivery| {
+            delivery.pending.buckets.push(bucket);
+        });
+    }
+
+    fn add_event(&self, event: Event) {
+        self.add_to_delivery(MAX_EVENT_WAIT, |delivery| delivery.pending.add_event(event));
+    }
+
+    /// Reports that the database file with this inode is damaged.
+    fn report_damage(&self, inode: u64) {
+        self.add_to_delivery(Duration::ZERO, |delivery| delivery.damaged = Some(inode));
+    }
+
+    /// Ends the thread after everything has been written, and then notifies `done`.
+    fn end(&self, done: Option<SyncSender<()>>) {
+        self.add_to_delivery(Duration::ZERO, |delivery| {
+            (delivery.is_last, delivery.done) = (true, done);
+        });
+    }
+
+    /// Waits until data is due to be written, but no longer than `most`.
+    fn wait_for_data(&self, most: Duration) -> Delivery {
+        let latest = Instant::now() + most;
+        let mut delivery = self.lock();
+        loop {
+            let rest = delivery
+                .write_at
+                .unwrap_or(latest)
+                .min(latest)
+                .saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return std::mem::take(&mut *delivery);
+            }
+            delivery = self
+                .changed
+                .wait_timeout(delivery, rest)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    fn add_to_delivery(&self, wait: Duration, add: impl FnOnce(&mut Delivery)) {
+        let mut delivery = self.lock();
+        let write_at = Instant::now() + wait;
+        delivery.write_at = Some(
+            delivery
+                .write_at
+                .map_or(write_at, |known| known.min(write_at)),
+        );
+        add(&mut delivery);
+        self.changed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Delivery> {
+        self.delivery.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// Handling of unwritten data when this process becomes the writer after another process that has
+// read the same GPUs.
+
+/// Removes waiting buckets and events for times that already have a row on disk. Comparing with the
+/// newest row alone is not enough, because the other process's clock may have been wrong. Ongoing
+/// conditions, and this process's own marks, cells and runs, are kept.
+fn remove_stored_entries(
+    pending: &mut Pending,
+    database: &Database,
+) -> Result<(), rusqlite::Error> {
+    let mut open: Vec<ConditionSpan> = Vec::new();
+    let mut failed = Ok(());
+    let mut is_known = |at_ms: u64| match database.has_bucket(at_ms / BUCKET_MS * BUCKET_MS) {
+        Ok(is_known) => is_known,
+        Err(error) => {
+            failed = Err(error);
+            false
+        }
+    };
+    pending.retain(|bucket| {
+        let is_new = !is_known(bucket.at_ms);
+        for condition in bucket.conditions.iter().filter(|_| !is_new) {
+            open.retain(|known| !known.is_same_condition(condition));
+            open.extend(condition.to_ms.is_none().then(|| condition.clone()));
+        }
+        is_new
+    });
+    database.run_in_transaction(|database| {
+        open.iter()
+            .try_for_each(|condition| database.add_condition(condition))
+    })?;
+    let mut kept = Vec::new();
+    for event in pending.events.drain(..) {
+        let is_own = match &event.what {
+            EventKind::Mark(_) | EventKind::Cell(_) => true,
+            EventKind::RunBegan(run) | EventKind::RunStep(run) | EventKind::RunEnded(run) => {
+                !database.has_run(&run.run)?
+            }
+            _ => false,
+        };
+        if is_own || !is_known(event.at_ms) {
+            kept.push(event);
+        }
+    }
+    pending.events.extend(kept);
+    failed
 }

@@ -13,11 +13,9 @@ use std::{
 use gpumon_probe::model::now_ms;
 
 use super::{
-    RestoredHistory, WriterSettings, WriterStatus,
-    aside::{delete_damaged_files, move_aside, wal_bytes},
-    folder::{LockRefusal, lock_folder},
-    inbox::{Inbox, Pending},
-    take_over::remove_stored_entries,
+    Inbox, Pending, RestoredHistory, WriterSettings, WriterStatus,
+    folder::{LockRefusal, delete_damaged_files, lock_folder, move_aside, wal_bytes},
+    remove_stored_entries,
 };
 use crate::{
     bucket::BUCKET_MS,
@@ -27,7 +25,7 @@ use crate::{
     },
     grid::Grid,
     memory::REACH_MS,
-    wanted::MetricSelection,
+    span::MetricSelection,
 };
 
 const RETRY_INTERVAL: Duration = Duration::from_mins(1);

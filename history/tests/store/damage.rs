@@ -7,8 +7,7 @@ use gpumon_history::{
     database::{Database, DatabaseError, FILE_NAME},
     grid::Grid,
     jobs::JobSpan,
-    plan::SpanRequest,
-    wanted::MetricSelection,
+    span::{MetricSelection, SpanRequest},
 };
 use gpumon_probe::{
     model::{Cell, Event, EventKind, JobKind, Run, RunKind, RunStatus},

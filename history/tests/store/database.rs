@@ -12,9 +12,7 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device},
     database::{Database, FILE_NAME},
     jobs::JobSpan,
-    plan::SpanRequest,
-    span::ConditionSpan,
-    wanted::MetricSelection,
+    span::{ConditionSpan, MetricSelection, SpanRequest},
     writer::{RestoredHistory, Writer, WriterSettings},
 };
 use gpumon_probe::{

@@ -11,8 +11,7 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket},
     database::{Database, FILE_NAME},
     memory::REACH_MS,
-    plan::SpanRequest,
-    wanted::MetricSelection,
+    span::{MetricSelection, SpanRequest},
 };
 use gpumon_probe::model::{Event, EventKind, Mark};
 use rusqlite::Connection;

@@ -13,8 +13,7 @@ use std::{
 use gpumon_history::{
     bucket::BUCKET_MS,
     database::{Database, TIERS},
-    plan::SpanRequest,
-    wanted::MetricSelection,
+    span::{MetricSelection, SpanRequest},
     writer::{Writer, WriterSettings},
 };
 

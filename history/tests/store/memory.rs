@@ -6,7 +6,7 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device},
     grid::Grid,
     memory::{MemoryTier, REACH_MS},
-    wanted::MetricSelection,
+    span::MetricSelection,
 };
 
 /// Returns a bucket like those of a real GPU: a third of the fields always vary, and the others,

@@ -2,7 +2,7 @@
 
 use gpumon_history::{
     bucket::{Bucket, Device, DeviceBucket},
-    wanted::round_to_four_digits,
+    span::round_to_four_digits,
 };
 use gpumon_probe::{
     model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Unit},

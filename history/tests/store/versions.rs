@@ -11,8 +11,7 @@ use std::{
 use gpumon_history::{
     bucket::BUCKET_MS,
     database::{Database, FILE_NAME},
-    plan::SpanRequest,
-    wanted::MetricSelection,
+    span::{MetricSelection, SpanRequest},
     writer::{Writer, WriterSettings},
 };
 use gpumon_probe::{

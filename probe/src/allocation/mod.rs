@@ -4,24 +4,24 @@
 //! An allocation is known even before anything runs on the GPU. It also identifies the job or pod
 //! of processes whose cgroups and environment contain no job, or only a pod's UID.
 
-mod gpustat;
-mod naming;
-#[cfg(test)]
-mod tests;
-
 use std::{
-    collections::BTreeMap,
-    path::PathBuf,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs::{self, File},
+    io::{self, ErrorKind},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    thread::sleep,
     time::Duration,
 };
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::naming::ProcessNaming;
 use crate::{
-    model::{Allocation, GpuSample},
-    owner::clean_name,
+    bounded,
+    model::{Allocation, BatchJob, GpuSample, MigInstance, Owner, Process, Reading},
+    owner::{clean_name, is_sluid, user_name},
     thread,
 };
 
@@ -73,7 +73,7 @@ impl Allocations {
     pub(crate) fn follow_slurm(self: &std::sync::Arc<Self>, folder: PathBuf) {
         self.lock().is_reading = true;
         let all = std::sync::Arc::clone(self);
-        let follow = move || gpustat::follow_files(&folder, |devices| all.set_slurm(devices));
+        let follow = move || follow_files(&folder, |devices| all.set_slurm(devices));
         if thread::spawn("allocations", follow).is_err() {
             self.set_slurm(Vec::new());
         }
@@ -157,3 +157,233 @@ fn clean_allocation(to: Allocation) -> Allocation {
         },
     }
 }
+
+// Reads the files that Slurm's prolog writes for each GPU or MIG device of a job, and that its
+// epilog removes.
+//
+// The format is that of Princeton's jobstats: `/run/gpustat/<UUID>` contains `<job id> <uid>`.
+// Only files owned by root or by this process's user are trusted, and only regular files are
+// opened.
+
+/// The interval between two reads of the files.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The maximum number of bytes read from a file, twice the length of the longest job ID and user
+/// ID.
+const MAX_FILE_BYTES: usize = 64;
+
+const WRITABLE_BY_ALL: u32 = 0o002;
+
+/// Reads the files forever, and calls `set` after each change.
+fn follow_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
+    let own_uid = rustix::process::geteuid().as_raw();
+    let (mut names, mut reported) = (HashMap::new(), None);
+    loop {
+        let jobs = read_jobs(folder, own_uid);
+        if reported.as_ref() != Some(&jobs) {
+            // The jobs are first reported without user names, because looking up the names may take
+            // long or never return.
+            set(to_devices(&jobs, &names));
+            names.retain(|uid, _| jobs.iter().any(|job| job.uid == Some(*uid)));
+            for uid in jobs.iter().filter_map(|job| job.uid) {
+                names.entry(uid).or_insert_with(|| user_name(uid));
+            }
+            set(to_devices(&jobs, &names));
+            reported = Some(jobs);
+        }
+        sleep(POLL_INTERVAL);
+    }
+}
+
+/// The content of a device's file.
+#[derive(Debug, PartialEq, Eq)]
+struct DeviceJob {
+    device: String,
+    job_id: String,
+    uid: Option<u32>,
+}
+
+fn to_devices(jobs: &[DeviceJob], names: &HashMap<u32, String>) -> Vec<AllocatedDevice> {
+    let device = |job: &DeviceJob| {
+        let user = job.uid.and_then(|uid| names.get(&uid).cloned());
+        AllocatedDevice {
+            device: job.device.clone(),
+            to: Allocation::Slurm {
+                job_id: job.job_id.clone(),
+                user,
+            },
+        }
+    };
+    jobs.iter().map(device).collect()
+}
+
+/// Reads the files of a folder, and returns the jobs by device. Returns no jobs if the folder is
+/// missing.
+fn read_jobs(folder: &Path, own_uid: u32) -> Vec<DeviceJob> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    // The folder also has files named after a GPU's ordinal, which is relative to the job.
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names = names.filter(|name| name.starts_with("GPU-") || name.starts_with("MIG-"));
+    let jobs = names.take(MAX_DEVICES).filter_map(|device| {
+        let text = read_trusted_file(&folder.join(&device), own_uid).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        let job_id = words
+            .next()
+            .filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()))?
+            .to_owned();
+        Some(DeviceJob {
+            device,
+            job_id,
+            uid: words.next().and_then(|uid| uid.parse().ok()),
+        })
+    });
+    let mut jobs: Vec<_> = jobs.collect();
+    jobs.sort_by(|one, other| one.device.cmp(&other.device));
+    jobs
+}
+
+fn read_trusted_file(path: &Path, own_uid: u32) -> io::Result<String> {
+    // These flags prevent waiting for the writer of a pipe, and following a symbolic link.
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(CWD, path, flags, Mode::empty())?);
+    let status = file.metadata()?;
+    let is_trusted = [0, own_uid].contains(&status.uid()) && status.mode() & WRITABLE_BY_ALL == 0;
+    if !status.is_file() || !is_trusted {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    String::from_utf8(bounded::read_from(file, MAX_FILE_BYTES)?)
+        .map_err(|_| ErrorKind::InvalidData.into())
+}
+
+// Job and pod names for processes, derived from the allocation of their device.
+
+/// The names for the processes of one GPU, by MIG instance.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessNaming(BTreeMap<Option<MigInstance>, Device>);
+
+#[derive(Debug, Default)]
+struct Device {
+    holders: Vec<Allocation>,
+    /// The pods and containers of the device's processes, according to their cgroups.
+    pods: BTreeSet<String>,
+    containers: BTreeSet<String>,
+}
+
+impl ProcessNaming {
+    pub(crate) fn new(sample: &GpuSample) -> Self {
+        let mig = sample.mig_devices.value().into_iter().flatten();
+        let parts = mig.map(|mig| (Some(mig.instance), &mig.allocated_to));
+        let held = parts
+            .chain([(None, &sample.allocated_to)])
+            .filter(|(_, holders)| !holders.is_empty());
+        let device = |holders: &Vec<Allocation>| Device {
+            holders: holders.clone(),
+            ..Device::default()
+        };
+        Self(
+            held.map(|(instance, holders)| (instance, device(holders)))
+                .collect(),
+        )
+    }
+
+    /// Returns `true` if nothing is allocated, so that no process gets a name.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Records the pod and container of a process. Must be called for all processes of the GPU
+    /// before [`Self::name_process`].
+    pub(crate) fn record_owner(&mut self, mig: Option<MigInstance>, owner: &Owner) {
+        let Some(device) = self.0.get_mut(&mig) else {
+            return;
+        };
+        if let Some(pod) = owner
+            .pod
+            .as_ref()
+            .filter(|pod| !device.pods.contains(&pod.uid))
+        {
+            device.pods.insert(pod.uid.clone());
+        }
+        if let Some(container) = owner
+            .container
+            .as_ref()
+            .filter(|one| !device.containers.contains(&one.id))
+        {
+            device.containers.insert(container.id.clone());
+        }
+    }
+
+    /// Fills in the job or pod of a process if only its device's allocation has this information.
+    pub(crate) fn name_process(&self, process: &mut Process) {
+        let Some(device) = self.0.get(&process.mig) else {
+            return;
+        };
+        let user = process.user.value().cloned();
+        let Reading::Now(owner) = &mut process.owner else {
+            return;
+        };
+        device.name_pod(owner);
+        device.name_job(owner, user.as_deref());
+    }
+}
+
+impl Device {
+    /// Fills in the pod's name if the device has only one pod. Several pods cannot be
+    /// distinguished, because the kubelet does not report their UIDs.
+    fn name_pod(&self, owner: &mut Owner) {
+        let Some(pod) = owner.pod.as_mut().filter(|_| self.pods.len() == 1) else {
+            return;
+        };
+        let reported = self.holders.iter().filter_map(|holder| match holder {
+            Allocation::Kubernetes {
+                namespace,
+                pod,
+                container,
+            } => Some((namespace, pod, container)),
+            Allocation::Slurm { .. } => None,
+        });
+        let reported: Vec<_> = reported.collect();
+        let Some((namespace, name, container)) = reported.first() else {
+            return;
+        };
+        if reported
+            .iter()
+            .any(|(its_namespace, its_name, _)| (its_namespace, its_name) != (namespace, name))
+        {
+            return;
+        }
+        (pod.namespace, pod.name) = (Some((*namespace).clone()), Some((*name).clone()));
+        if let (1, 1, Some(own)) = (reported.len(), self.containers.len(), &mut owner.container) {
+            own.name = Some((*container).clone());
+        }
+    }
+
+    /// Fills in the job that the device is allocated to if the process has no job, or only a job
+    /// with a SLUID. Processes of other users, such as monitors and displays, are skipped.
+    fn name_job(&self, owner: &mut Owner, user: Option<&str>) {
+        let jobs = self.holders.iter().filter_map(|holder| match holder {
+            Allocation::Slurm { job_id, user } => Some((job_id, user.as_deref())),
+            Allocation::Kubernetes { .. } => None,
+        });
+        let [(job_id, its_user)] = jobs.collect::<Vec<_>>()[..] else {
+            return;
+        };
+        let step = match &owner.slurm {
+            Some(job) if !is_sluid(&job.job_id) => return,
+            Some(job) => job.step.clone(),
+            // The process may have a job that has not been read yet.
+            None if owner.partial || owner.batch_job().is_some() => return,
+            None if its_user.is_none() || user != its_user => return,
+            None => None,
+        };
+        owner.slurm = Some(BatchJob {
+            job_id: job_id.clone(),
+            step,
+            private: false,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use super::{gpustat::DeviceJob, *};
+use super::*;
 use crate::{
     derive::examples,
     model::{
@@ -335,7 +335,7 @@ fn only_trusted_regular_files_are_read() {
         uid,
     };
     let own = rustix::process::geteuid().as_raw();
-    let read = gpustat::read_jobs(&folder, own);
+    let read = super::read_jobs(&folder, own);
     let long = job("GPU-long", &"9".repeat(64), None);
     let known = [
         job("GPU-a", "88124", None),
@@ -347,7 +347,7 @@ fn only_trusted_regular_files_are_read() {
     if own == 0 {
         std::os::unix::fs::chown(folder.join("GPU-b"), Some(65_533), None).unwrap();
         assert_eq!(
-            gpustat::read_jobs(&folder, own).len(),
+            super::read_jobs(&folder, own).len(),
             known.len() - 1,
             "what a stranger wrote"
         );

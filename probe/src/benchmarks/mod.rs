@@ -5,21 +5,21 @@
 //! [`measurement`] defines a result, [`file`] reads and writes the file, and [`watched`] is the
 //! collector's view of the file.
 
-mod file;
-mod measurement;
-mod watched;
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    io,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-#[cfg(test)]
-mod tests;
-
-use std::collections::BTreeMap;
-
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-pub use self::{
-    file::{FILE_NAME, change, read},
-    measurement::{Interval, Measurement},
-    watched::BelowBaselines,
+use crate::{
+    file_stamp::FileStamp,
+    safe_file::{self, AcceptedOwner, Folder, invalid_data},
+    untrusted::escape_untrusted,
 };
 
 /// The ratio below which a result is below its baseline.
@@ -212,3 +212,217 @@ fn replace_result(results: &mut Vec<Measurement>, result: Measurement) {
     let surplus = results.len().saturating_sub(MAX_RESULTS);
     results.drain(..surplus);
 }
+
+// Benchmark results and their comparison.
+
+/// The maximum length of a name in bytes. Names are part of condition texts.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The verified result of one benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    pub workload: String,
+    /// The element type of the workload.
+    pub dtype: String,
+    /// The problem size, in a unit that depends on the workload.
+    pub n: u64,
+    /// The time of the measurement, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The measured duration of one run.
+    pub time: Interval,
+    /// The version of gpumon.
+    pub gpumon: String,
+    /// The newest CUDA version that the driver supported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_watts: Option<f64>,
+    /// The mean clock of the multiprocessors, in MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_mhz: Option<f64>,
+}
+
+/// A median in microseconds, with its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    pub median_us: f64,
+    /// The start of the interval.
+    pub low_us: f64,
+    /// The end of the interval.
+    pub high_us: f64,
+}
+
+impl Interval {
+    /// Returns the speed relative to `old`: 1 is equally fast, and larger is faster. Returns `None`
+    /// if the ratio is not finite.
+    pub fn speed_ratio(&self, old: &Self) -> Option<f64> {
+        Some(old.median_us / self.median_us).filter(|ratio| ratio.is_finite())
+    }
+
+    /// Returns `true` if this interval is slower than `old` and does not overlap `old`.
+    pub fn is_slower(&self, old: &Self) -> bool {
+        self.low_us > old.high_us
+    }
+}
+
+impl Measurement {
+    /// Returns `true` if both results are for the same workload, type and size.
+    pub fn is_same_work(&self, other: &Self) -> bool {
+        (&self.workload, &self.dtype, self.n) == (&other.workload, &other.dtype, other.n)
+    }
+
+    /// Returns `true` if the values are plausible.
+    fn is_plausible(&self) -> bool {
+        let is_name = |name: &str| {
+            name.len() <= MAX_NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        let Interval {
+            median_us,
+            low_us,
+            high_us,
+        } = self.time;
+        is_name(&self.workload)
+            && is_name(&self.dtype)
+            && 0.0 < low_us
+            && low_us <= median_us
+            && median_us <= high_us
+            && high_us.is_finite()
+    }
+}
+
+// Reading and writing of the benchmark file, which is always replaced as a whole, by one process
+// at a time.
+
+/// The name of the benchmark file in a data directory.
+pub const FILE_NAME: &str = "benchmarks.json";
+
+/// The version of the file format. Files with other versions are not read.
+const VERSION: u32 = 1;
+
+/// The maximum size of the file in bytes. One GPU with results for all workloads and types takes 60
+/// kB.
+const MAX_BYTES: usize = 16 << 20;
+
+#[derive(Serialize)]
+struct WrittenFile<'a> {
+    version: u32,
+    gpus: &'a Benchmarks,
+}
+
+#[derive(Deserialize)]
+struct FileVersion {
+    version: u32,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    gpus: Benchmarks,
+}
+
+/// Reads a file. If the file does not exist, returns no results.
+///
+/// # Errors
+/// Returns an error if the file cannot be read, is damaged or too large, or has another version.
+pub fn read(path: &Path) -> io::Result<Benchmarks> {
+    parse(safe_file::read(path, MAX_BYTES)?)
+}
+
+fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
+    let Some(bytes) = bytes else {
+        return Ok(Benchmarks::default());
+    };
+    // The version is parsed first, because other versions may have another format.
+    let FileVersion { version } = serde_json::from_slice(&bytes)?;
+    if version != VERSION {
+        return Err(invalid_data(format!(
+            "the file has format version {version}, but this gpumon supports version {VERSION}"
+        )));
+    }
+    let Content { gpus } = serde_json::from_slice(&bytes)?;
+    if gpus.gpus.len() > MAX_GPUS {
+        return Err(invalid_data(format!(
+            "the file has more than {MAX_GPUS} GPUs"
+        )));
+    }
+    let mut results = gpus
+        .gpus
+        .values()
+        .flat_map(|gpu| gpu.baseline.iter().chain(&gpu.latest));
+    if let Some(result) = results.find(|result| !result.is_plausible()) {
+        let workload = escape_untrusted(&result.workload);
+        return Err(invalid_data(format!(
+            "the file contains an impossible result for {workload:.80}"
+        )));
+    }
+    Ok(gpus)
+}
+
+/// Changes the content of a file atomically, while other processes wait. A missing file and its
+/// folders are created.
+///
+/// # Errors
+/// Returns an error if the file cannot be read or written. In that case, the file is not changed.
+pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
+    let name = path
+        .file_name()
+        .and_then(OsStr::to_str)
+        .ok_or_else(|| invalid_data("the path does not name a file"))?;
+    let folder = path
+        .parent()
+        .ok_or_else(|| invalid_data("the path has no directory"))?;
+    let folder = Folder::create(folder, AcceptedOwner::AnyForRoot)?;
+    // A failed lock is ignored, because some network file systems do not support locks, and
+    // concurrent runs are rare.
+    let _ = flock(folder.handle(), FlockOperation::LockExclusive);
+    let mut gpus = parse(folder.read(name, MAX_BYTES)?)?;
+    change(&mut gpus);
+    let bytes = serde_json::to_vec(&WrittenFile {
+        version: VERSION,
+        gpus: &gpus,
+    })?;
+    if bytes.len() > MAX_BYTES {
+        return Err(invalid_data(format!(
+            "the file would be larger than {MAX_BYTES} bytes"
+        )));
+    }
+    folder.replace(name, &bytes)
+}
+
+// The collector's view of the benchmark file, which other processes write.
+
+/// The GPUs that have a latest result below their baseline. Reading this value never waits for the
+/// disk.
+#[derive(Debug, Default)]
+pub struct BelowBaselines {
+    latest: Mutex<Arc<BTreeMap<String, BelowBaseline>>>,
+}
+
+impl BelowBaselines {
+    /// Returns the GPUs that are below their baselines, by UUID.
+    pub(crate) fn gpus_by_uuid(&self) -> Arc<BTreeMap<String, BelowBaseline>> {
+        Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the file if its stamp differs from `seen`, which is `None` for a missing file. This
+    /// may wait for the disk.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be used, once for each version of the file. In that
+    /// case, no GPU counts as below its baseline.
+    pub fn update(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
+        let now = FileStamp::read(path);
+        if std::mem::replace(seen, now) == now {
+            return Ok(());
+        }
+        let read = read(path);
+        let below = read
+            .as_ref()
+            .map(Benchmarks::find_all_below_baseline)
+            .unwrap_or_default();
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(below);
+        read.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests;

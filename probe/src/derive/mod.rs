@@ -14,9 +14,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod conditions;
-mod ecc;
-mod error_filter;
-mod processes;
+mod events;
 mod rates;
 pub mod sanity_check;
 
@@ -26,9 +24,9 @@ pub use conditions::{
     Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation,
     could_hang, detection_time_ms, is_memory_nearly_full, unlisted_bytes,
 };
-pub use ecc::EccTracker;
-pub use error_filter::ErrorFilter;
-pub use processes::ProcessTracker;
+pub use events::EccTracker;
+pub use events::ErrorFilter;
+pub use events::ProcessTracker;
 pub use rates::HostRates;
 
 #[cfg(test)]

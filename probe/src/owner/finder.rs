@@ -4,15 +4,19 @@
 use std::{
     collections::BTreeSet,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use super::{
-    CommandLines, ProcessName, process_reader::ProcessReader, table::ProcessFields,
-    workers::SharedState,
+    CommandLines, ProcessName,
+    process_reader::{self, ProcessReader},
+    table::{ProcessFields, Table},
 };
-use crate::model::{Owner, Process};
+use crate::{
+    model::{Owner, Process},
+    thread,
+};
 
 /// A reader of process details that the driver does not report.
 #[derive(Clone)]
@@ -135,5 +139,244 @@ impl Drop for Resolver {
     fn drop(&mut self) {
         let listed: Vec<u32> = self.listed.iter().copied().collect();
         self.shared.lock().table.remove_listings(&listed);
+    }
+}
+
+// The threads that read processes: one for the first stage, which cannot block, and several for
+// the second stage, which can.
+//
+// A second stage that takes longer than [`HUNG_AFTER`] counts as hung. Its thread cannot be
+// stopped, so it is abandoned and replaced. Other processes of the same user are not read until
+// the hung stage returns, because they would probably hang too, and one user can have any number
+// of them. Processes of other users are read as usual.
+
+/// The time after which a second stage counts as hung. A stage normally takes 0.2 ms, or longer on
+/// a busy machine or a network file system.
+const HUNG_AFTER: Duration = Duration::from_millis(500);
+
+/// The maximum number of threads for the second stage. Each thread serves a different user.
+const MAX_WORKERS: usize = 4;
+
+/// The maximum number of abandoned threads. If more threads hang, they are not replaced.
+const MAX_ABANDONED: usize = 16;
+
+/// The number of first stages to run before second stages are started.
+const BATCH_SIZE: usize = 32;
+
+/// The time after which an idle thread ends.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The state shared by the GPU threads and the threads that read processes.
+pub(super) struct SharedState {
+    reader: ProcessReader,
+    state: Mutex<State>,
+    /// Signals that there are processes to read.
+    work: Condvar,
+    /// Signals that a process has been read.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) table: Table,
+    has_basics_thread: bool,
+    /// The number of threads for the second stage, without abandoned threads.
+    workers: usize,
+    /// The number of second-stage threads that are waiting for work.
+    idle: usize,
+    running: Vec<RunningTask>,
+    next_id: u64,
+}
+
+struct RunningTask {
+    id: u64,
+    uid: Option<u32>,
+    since: Instant,
+    abandoned: bool,
+}
+
+impl RunningTask {
+    fn is_hung(&self) -> bool {
+        self.since.elapsed() > HUNG_AFTER
+    }
+}
+
+impl State {
+    /// Returns `true` if no more details of the process are expected soon: both stages are
+    /// complete, or a second stage of the same user hangs.
+    pub(super) fn is_settled(&self, pid: u32) -> bool {
+        let uid = self.table.process_uid(pid);
+        let is_held_up = || {
+            self.running
+                .iter()
+                .any(|running| running.uid == uid && running.is_hung())
+        };
+        self.table.is_complete(pid) || (self.table.has_basics(pid) && is_held_up())
+    }
+
+    #[cfg(test)]
+    pub(super) fn thread_count(&self) -> usize {
+        let abandoned = self
+            .running
+            .iter()
+            .filter(|running| running.abandoned)
+            .count();
+        usize::from(self.has_basics_thread) + self.workers + abandoned
+    }
+
+    fn is_busy(&self, uid: Option<u32>) -> bool {
+        self.running.iter().any(|running| running.uid == uid)
+    }
+
+    fn abandon_hung(&mut self) {
+        let mut abandoned = self
+            .running
+            .iter()
+            .filter(|running| running.abandoned)
+            .count();
+        for running in self
+            .running
+            .iter_mut()
+            .filter(|running| !running.abandoned && running.is_hung())
+        {
+            if abandoned < MAX_ABANDONED {
+                running.abandoned = true;
+                abandoned += 1;
+                self.workers -= 1;
+            }
+        }
+    }
+}
+
+impl SharedState {
+    pub(super) fn new(reader: ProcessReader) -> Arc<Self> {
+        Arc::new(Self {
+            reader,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            changed: Condvar::new(),
+        })
+    }
+
+    pub(super) fn is_in_child_pid_namespace(&self) -> bool {
+        self.reader.is_in_child_pid_namespace()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change, but only briefly, because a thread that hangs does not signal.
+    pub(super) fn wait_for_change<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        most: Duration,
+    ) -> MutexGuard<'a, State> {
+        let waited = self
+            .changed
+            .wait_timeout(state, most.min(Duration::from_millis(10)));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Starts threads for all queued stages. If the machine cannot start a thread, stages remain
+    /// queued.
+    pub(super) fn ensure_threads(self: &Arc<Self>, state: &mut State) {
+        state.abandon_hung();
+        if state.table.has_basics_due() && !state.has_basics_thread {
+            let shared = Arc::clone(self);
+            state.has_basics_thread =
+                thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
+        }
+        let has_task = state.table.has_task(|uid| state.is_busy(uid));
+        // Threads must not be woken without work. Each woken thread wakes the waiting callers,
+        // which call this function again.
+        if !has_task && !state.table.has_basics_due() {
+            return;
+        }
+        if has_task && state.idle == 0 && state.workers < MAX_WORKERS {
+            let shared = Arc::clone(self);
+            state.workers +=
+                usize::from(thread::spawn("owner-details", move || shared.run_details()).is_ok());
+        }
+        self.work.notify_all();
+    }
+
+    /// Waits for work. Returns `false` if none arrived within [`IDLE_TIMEOUT`].
+    fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        self.changed.notify_all();
+        let (state, waited) = self
+            .work
+            .wait_timeout(state, IDLE_TIMEOUT)
+            .unwrap_or_else(PoisonError::into_inner);
+        (state, !waited.timed_out())
+    }
+
+    fn run_basics(self: Arc<Self>) {
+        let mut state = self.lock();
+        loop {
+            let mut read = 0;
+            while let Some(pid) = state.table.next_basics() {
+                drop(state);
+                let basics = self.reader.read_basics(pid);
+                state = self.lock();
+                state.table.set_basics(pid, basics);
+                read += 1;
+                if read % BATCH_SIZE == 0 {
+                    self.ensure_threads(&mut state);
+                }
+            }
+            self.ensure_threads(&mut state);
+            let goes_on;
+            (state, goes_on) = self.wait_for_work(state);
+            if !goes_on && !state.table.has_basics_due() {
+                state.has_basics_thread = false;
+                return;
+            }
+        }
+    }
+
+    fn run_details(self: Arc<Self>) {
+        let mut state = self.lock();
+        loop {
+            let busy: Vec<_> = state.running.iter().map(|running| running.uid).collect();
+            let Some(mut task) = state.table.next_task(|uid| busy.contains(&uid)) else {
+                state.idle += 1;
+                let goes_on;
+                (state, goes_on) = self.wait_for_work(state);
+                state.idle -= 1;
+                if !goes_on {
+                    state.workers -= 1;
+                    return;
+                }
+                continue;
+            };
+            let id = state.next_id;
+            state.next_id += 1;
+            state.running.push(RunningTask {
+                id,
+                uid: task.uid(),
+                since: Instant::now(),
+                abandoned: false,
+            });
+            drop(state);
+            if let Some(uid) = task.unnamed {
+                let name = process_reader::user_name(uid);
+                self.lock().table.name_user(uid, name);
+            }
+            let details = self
+                .reader
+                .read_details(task.pid, &task.basics, task.before.take());
+            state = self.lock();
+            state.table.set_details(&task, details);
+            let was_abandoned = state
+                .running
+                .extract_if(.., |running| running.id == id)
+                .any(|running| running.abandoned);
+            if was_abandoned {
+                // An abandoned thread ends here, because another thread has replaced it.
+                self.ensure_threads(&mut state);
+                return;
+            }
+        }
     }
 }

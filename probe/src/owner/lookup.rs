@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use super::{
     as_user::User,
     cgroup::{self, is_sluid},
-    clean, connection_file, jupyter,
+    jupyter,
     proc_fs::ProcFs,
 };
 use crate::{
@@ -101,7 +101,7 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         }
         owner.parents.push(Ancestor {
             pid: parent,
-            name: clean::clean_name(&name),
+            name: super::clean_name(&name),
         });
         // A worker belongs to the notebook of the kernel that started it. A forked process has the
         // command line of its kernel, so its own notebook may be replaced.
@@ -246,12 +246,12 @@ fn read_file_of_process(
     if is_root && !user.is_some_and(|user| proc_fs.has_only_user(pid, user)) {
         return Err(ErrorKind::PermissionDenied.into());
     }
-    connection_file::read(&root, path, user.filter(|user| is_root && user.uid != 0))
+    jupyter::read(&root, path, user.filter(|user| is_root && user.uid != 0))
 }
 
 /// Cleans all names, because names in cgroups and variables can be arbitrary.
 fn clean_names(owner: &mut Owner) {
-    let id = |text: &mut String| *text = clean::clean_id(text);
+    let id = |text: &mut String| *text = super::clean_id(text);
     for BatchJob {
         job_id,
         step,
@@ -268,7 +268,7 @@ fn clean_names(owner: &mut Owner) {
         id(container);
     }
     if let Some(unit) = &mut owner.unit {
-        *unit = clean::clean_name(unit);
+        *unit = super::clean_name(unit);
     }
 }
 

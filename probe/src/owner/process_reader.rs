@@ -8,7 +8,6 @@ use std::{
 use super::{
     CommandLines,
     as_user::User,
-    clean,
     lookup::{self, OwnerQuery},
     proc_fs::{self, ProcFs, Status},
 };
@@ -112,7 +111,7 @@ impl ProcessReader {
             traced: Reading::from(traced.ok_or(Absence::Unknown)),
             hidden: self.commands == CommandLines::Own
                 && user.map(|user| user.uid) != Some(self.own_uid),
-            name: clean::clean_name(&self.proc_fs.read_name(pid, None).ok_or_else(missing)?),
+            name: super::clean_name(&self.proc_fs.read_name(pid, None).ok_or_else(missing)?),
             owner: lookup::read_cgroup_owner(&self.proc_fs, pid),
         })
     }
@@ -142,7 +141,7 @@ impl ProcessReader {
             script.and_then(|(program, arguments)| proc_fs::script_name(program, arguments));
         let command = arguments
             .as_ref()
-            .map(|arguments| clean::clean_line(&proc_fs::command_line(arguments)));
+            .map(|arguments| super::clean_line(&proc_fs::command_line(arguments)));
         let (owner, owner_read) = match before {
             Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => {
                 (before.owner, before.owner_read)
@@ -164,10 +163,10 @@ impl ProcessReader {
                 (lookup::read_owner(&self.proc_fs, &query), Instant::now())
             }
         };
-        let clean_name = |name: String| clean::clean_name(&name);
+        let clean_name = |name: String| super::clean_name(&name);
         let name = match script {
             Some(script) => ProcessName {
-                name: Reading::Now(clean::clean_name(&script)),
+                name: Reading::Now(super::clean_name(&script)),
                 program: program.map(clean_name),
             },
             None => ProcessName {
@@ -194,7 +193,7 @@ pub fn user_name(uid: u32) -> String {
     let user = uzers::get_user_by_uid(uid);
     user.map_or_else(
         || uid.to_string(),
-        |user| clean::clean_name(&user.name().to_string_lossy()),
+        |user| super::clean_name(&user.name().to_string_lossy()),
     )
 }
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    deadline::MAX_STARVED_TIME,
-    message::{Outcome, Readings},
+    schedule::MAX_STARVED_TIME,
+    threads::{Outcome, Readings},
 };
 use crate::{
     benchmarks::BelowBaseline,
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_whose_thread_has_no_cpu_is_hung_after_two_seconds() {
+    fn starved_gpu_is_hung_after_two_seconds() {
         let mut state = new_state();
         report_readings(&mut state);
         state.mark_pending();

@@ -9,10 +9,9 @@ use std::{
 };
 
 use super::{
-    Options, SharedInterval,
-    attention::{Steps, WatchFlag},
-    message::{Message, Outcome, Query, Readings},
-    process_list,
+    Options, SharedInterval, process_list,
+    schedule::{Steps, WatchFlag},
+    threads::{Message, Outcome, Query, Readings},
 };
 use crate::{
     allocation::{Allocations, ProcessNaming},

@@ -4,20 +4,14 @@
 //! A worker that does not respond in time delays nothing: the sample contains the GPU's latest
 //! readings, and reports the GPU as hung after one interval.
 
-mod attention;
-mod clock_watch;
-mod deadline;
+mod gpu_indices;
 mod gpu_state;
 mod gpu_worker;
-mod host_worker;
-mod learned;
-mod message;
-mod placed;
+mod learned_baselines;
 pub(crate) mod process_list;
 mod sampling;
-mod shared_interval;
+mod schedule;
 mod threads;
-mod ticker;
 mod workers;
 
 use std::{
@@ -27,12 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::attention::WatchFlag;
-pub use self::deadline::{ONE_SHOT_OPENING_TIME, OPENING_TIME};
-pub use self::learned::LearnedBaselines;
-pub use self::placed::identify_gpus;
-pub use self::shared_interval::SharedInterval;
-use self::{sampling::Sampling, ticker::Ticker};
+use self::sampling::Sampling;
 use crate::{
     allocation::Allocations,
     benchmarks::BelowBaselines,
@@ -41,6 +30,12 @@ use crate::{
     owner::CommandLines,
     vendor::{LatestAnswers, ReadDepth, Source, SourceError},
 };
+pub use gpu_indices::identify_gpus;
+pub use learned_baselines::LearnedBaselines;
+pub use schedule::SharedInterval;
+use schedule::Ticker;
+pub use schedule::WatchFlag;
+pub use schedule::{ONE_SHOT_OPENING_TIME, OPENING_TIME};
 
 /// The options of the sampler.
 #[derive(Debug, Clone)]

@@ -7,12 +7,10 @@ use std::{
 };
 
 use super::{
-    LearnedBaselines, Options,
-    clock_watch::ClockWatch,
+    LearnedBaselines, Options, gpu_indices,
     gpu_state::GpuState,
-    message::{Message, Query},
-    placed,
-    threads::{follow_driver, follow_log, start_link_search},
+    schedule::ClockWatch,
+    threads::{Message, Query, follow_driver, follow_log, start_link_search},
     workers::Workers,
 };
 use crate::{
@@ -73,7 +71,7 @@ impl Sampling {
         options: &Options,
         patience: Duration,
     ) -> Result<Self, SourceError> {
-        let source = &placed::assign_known_indices(source, options)?;
+        let source = &gpu_indices::assign_known_indices(source, options)?;
         let count = source.device_count()?;
         // The platform is read only once, because this thread must not wait for the driver later
         // on.

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    Joules,
-    accounts::{Ledger, OwnerKey},
-};
+use super::{Joules, Ledger, OwnerKey};
 use crate::model::{GpuSample, Health, Process, Reading};
 
 /// The number of intervals, to which `MAX_GAP_MS` is added, that may pass between two samples.

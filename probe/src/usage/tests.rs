@@ -1,7 +1,4 @@
-use super::{
-    accounts::{MAX_OWNERS, SPARE_OWNERS},
-    *,
-};
+use super::*;
 use crate::{
     derive::examples,
     model::{Absence, BatchJob, GpuSample, Health, JobKind, Owner, Process, Reading},

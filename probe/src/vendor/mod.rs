@@ -4,43 +4,49 @@
 //! read on its own thread, so that a slow or hung GPU does not delay the others.
 
 pub mod amd;
-mod answers;
-mod checks;
 mod choice;
+mod diagnostics;
 mod driver_error;
 mod drm;
-mod error;
-mod explain;
 pub mod fuzzing;
 pub mod intel;
 mod kernel_log;
 mod machine;
-mod machine_memory;
 pub mod nvml;
-mod recording;
-mod roots;
 pub mod sim;
-mod tasks;
 
-pub use answers::{AnswersReader, DriverAnswers, GpuAnswers, LatestAnswers, VendorAnswers};
-pub use checks::{DeviceNode, DriverFinding, check_driver_log, check_drivers, device_nodes};
-pub use choice::{BadSource, SourceChoice};
-pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
-pub use error::{DeviceError, SourceError};
-pub use explain::{
-    Explanation, KERNEL_DRIVERS, check_kernel_log, container_device_options, describe_error,
-    error_codes, explain_absence, log_advice, read_kernel_messages, reset_advice,
-    version_mismatch_advice,
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
-pub use recording::{FileContent, FilePart, SystemFile, record_files};
-pub use roots::Roots;
 
+use nvml::query::CachedAnswers;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    bounded,
+    model::{
+        Absence, Absent as _, Gpu, GpuDetails, GpuLink, GpuSample, Health, MemoryKind,
+        MemorySample, Platform, Process, Reading, Trace,
+    },
+};
+
+pub use choice::{BadSource, SourceChoice};
+pub use diagnostics::{
+    DeviceNode, DriverFinding, Explanation, FileContent, FilePart, KERNEL_DRIVERS, SystemFile,
+    check_driver_log, check_drivers, check_kernel_log, container_device_options, describe_error,
+    device_nodes, error_codes, explain_absence, log_advice, read_kernel_messages, record_files,
+    reset_advice, version_mismatch_advice,
+};
+pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub(crate) use machine::MachineSource;
-use machine_memory::MachineMemory;
-
-use std::path::Path;
-
-use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// A real or simulated driver, which provides access to GPUs.
 pub trait Source: Send + Sync {
@@ -182,4 +188,225 @@ pub enum Notice {
     PowerSource,
     /// The GPU's partitions changed.
     Partitions,
+}
+
+// Errors that prevent a source or device from being used. Each vendor's module writes its own
+// error messages.
+
+/// The reason why a GPU cannot be opened or read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DeviceError {
+    /// The GPU has fallen off the bus.
+    #[error("GPU lost")]
+    Lost,
+    /// The system has powered the GPU down.
+    #[error("GPU asleep")]
+    Asleep,
+    /// The driver was unloaded or replaced after this process loaded its library. Only a new
+    /// process can load the library again.
+    #[error("{cause}")]
+    DriverReplaced {
+        /// The driver's return code.
+        code: u32,
+        /// The reason why the driver cannot be opened at present.
+        cause: SourceError,
+    },
+    /// The driver refuses to open the GPU, or every call about the GPU fails.
+    #[error("{meaning}; {advice}")]
+    Failed {
+        /// The reason that absent readings get.
+        reason: Absence,
+        /// The meaning of the driver's return code, as a clause.
+        meaning: String,
+        /// The recommended action, as a clause.
+        advice: String,
+    },
+}
+
+/// The reason why a source cannot be opened. Each message states what is missing and how to fix it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SourceError {
+    /// The driver's library is missing or cannot be loaded.
+    #[error("{0}")]
+    NoLibrary(String),
+    /// The driver's library is installed, but the kernel driver is not.
+    #[error("{0}")]
+    NoDriver(String),
+    /// The library and the driver are installed, but there is no GPU.
+    #[error("{0}")]
+    NoDevice(String),
+    /// The versions of the library and the kernel driver differ, for example after an upgrade.
+    #[error("{0}")]
+    VersionMismatch(String),
+    /// The current user may not open the device files.
+    #[error("{0}")]
+    NoPermission(String),
+    /// Any other driver error.
+    #[error("{0}")]
+    Driver(String),
+    /// The system refused to start the threads that read the GPUs.
+    #[error(
+        "cannot start a thread for each GPU: {cause}; raise the limit (`ulimit -u`, or the \
+         container's pids limit)"
+    )]
+    NoThread {
+        /// The system's error message.
+        cause: String,
+    },
+    /// The simulation's scenario is invalid.
+    #[error("{0}")]
+    BadScenario(String),
+}
+
+// The locations in which drivers are searched for.
+
+/// The root folders and the library name that are used to find drivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots {
+    /// The NVML library's file name, if it is not the default.
+    pub nvml_lib: Option<OsString>,
+    /// The path of `/sys`, which is replaced in tests.
+    pub sys: PathBuf,
+    /// The path of `/proc`, which is replaced in tests and in containers that mount the host's
+    /// `/proc` elsewhere.
+    pub proc: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self {
+            nvml_lib: None,
+            sys: "/sys".into(),
+            proc: "/proc".into(),
+        }
+    }
+}
+
+// The machine's memory, which GPUs without their own memory use.
+
+/// The machine's memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MachineMemory {
+    total_bytes: u64,
+    /// The memory that programs can still allocate, including caches that the kernel can free.
+    available_bytes: u64,
+}
+
+impl MachineMemory {
+    /// Reads `MemTotal` and `MemAvailable` from `meminfo` in `proc_root`, which is `/proc` except
+    /// in tests.
+    fn read(proc_root: &Path) -> Option<Self> {
+        let text = bounded::read_text(proc_root.join("meminfo"), bounded::STAT_LIMIT).ok()?;
+        let bytes = |key: &str| {
+            let mut lines = text.lines();
+            let value = lines.find_map(|line| line.strip_prefix(key))?;
+            let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            kibibytes.checked_mul(1024)
+        };
+        Some(Self {
+            total_bytes: bytes("MemTotal:")?,
+            available_bytes: bytes("MemAvailable:")?,
+        })
+    }
+}
+
+impl GpuSample {
+    /// Replaces the GPU's memory readings with the machine's memory. The processes must be read
+    /// first. Memory that other programs use counts as neither used nor free.
+    fn set_memory_from_machine(&mut self, machine: Option<MachineMemory>) {
+        let machine = Reading::from(machine.ok_or(Absence::Unknown));
+        self.memory_kind = MemoryKind::Unified;
+        self.memory = MemorySample {
+            total_bytes: machine.clone().map(|own| own.total_bytes),
+            free_bytes: machine.map(|own| own.available_bytes),
+            used_bytes: self.sum_process_memory(),
+            ..MemorySample::new_absent(&Absence::NotSupported)
+        };
+    }
+
+    /// Returns the sum of the processes' known memory, in bytes.
+    fn sum_process_memory(&self) -> Reading<u64> {
+        let bytes = |process: &Process| process.memory_bytes.value().copied();
+        let sum = |all: Vec<Process>| all.iter().filter_map(bytes).fold(0, u64::saturating_add);
+        self.processes.clone().map(sum)
+    }
+}
+
+// The driver's raw responses, in the format that the vendor's own tools use.
+//
+// Only the vendor's module interprets the responses. All other code passes them on unchanged.
+
+/// A driver's raw responses about one GPU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct VendorAnswers(CachedAnswers);
+
+impl From<CachedAnswers> for VendorAnswers {
+    fn from(answers: CachedAnswers) -> Self {
+        Self(answers)
+    }
+}
+
+/// A function that returns the latest responses about one GPU. The function can run on any thread,
+/// because it reads from memory and does not call the driver, which may hang.
+pub type AnswersReader = Box<dyn Fn() -> VendorAnswers + Send>;
+
+/// The latest responses about all sampled GPUs.
+#[derive(Default)]
+pub struct LatestAnswers {
+    readers: Mutex<BTreeMap<u32, AnswersReader>>,
+    renumbered: AtomicBool,
+}
+
+impl LatestAnswers {
+    /// Registers the reader for a GPU that has been opened.
+    pub(crate) fn set_reader(&self, index: u32, reader: AnswersReader) {
+        self.lock_readers().insert(index, reader);
+    }
+
+    /// Records that gpumon's GPU indices no longer match those of the driver.
+    pub(crate) fn mark_renumbered(&self) {
+        self.renumbered.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the responses about every GPU that has been opened.
+    pub fn collect_answers(&self) -> DriverAnswers {
+        let readers = self.lock_readers();
+        let renumbered = self.renumbered.load(Ordering::Relaxed);
+        DriverAnswers {
+            renumbered,
+            gpus: readers
+                .iter()
+                .map(|(index, read)| (*index, read()))
+                .collect(),
+        }
+    }
+
+    fn lock_readers(&self) -> MutexGuard<'_, BTreeMap<u32, AnswersReader>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for LatestAnswers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.lock_readers().keys()).finish()
+    }
+}
+
+/// The driver responses that a collector has received, as a single record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriverAnswers {
+    /// Whether gpumon's GPU indices differ from the driver's current indices.
+    #[serde(default)]
+    pub renumbered: bool,
+    /// The index and the responses of each GPU.
+    pub gpus: Vec<(u32, VendorAnswers)>,
+}
+
+/// The driver's responses about one GPU, and the GPU's health.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuAnswers {
+    pub index: u32,
+    pub health: Health,
+    pub answers: VendorAnswers,
 }

@@ -35,7 +35,7 @@ use tokio::{
 use self::saved_alerts_file::SavedAlertsFile;
 use crate::{
     hub::Hub,
-    watching::{ViewerCounter, ViewerGuard},
+    sampling::{ViewerCounter, ViewerGuard},
 };
 
 pub(crate) use self::routes::build_router;

@@ -17,18 +17,18 @@ use tokio::{
 };
 
 use super::{
-    digest::Digest,
-    identity::{Identity, Proof},
-    limits::{Guesser, Requester},
+    client::{Identity, Proof, Scope},
+    credentials::Digest,
     passwords::PasswordChecker,
-    rate::{Rate, RatePerClient},
-    scope::Scope,
+    rate::{Guesser, Rate, RatePerClient, Requester},
     sessions::Sessions,
     tokens::{Token, Tokens},
 };
 use crate::{
-    audit::RefusalLog, peer::PeerKey, refused_credentials::RefusedCredentials,
-    watched::WatchedFile, web_config::WebConfig,
+    audit::{RefusalLog, RefusedCredentials},
+    peer::PeerKey,
+    watched_file::WatchedFile,
+    web_config::WebConfig,
 };
 
 /// The interval at which files are checked for changes.

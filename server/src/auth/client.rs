@@ -2,15 +2,20 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     net::IpAddr,
+    str::FromStr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use gpumon_probe::owner::user_name;
+use axum::http::Method;
+use gpumon_probe::owner::{clean_line, user_name};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::Instant};
 
-use super::{identity::Identity, scope::Scope};
+use super::credentials::Digest;
 use crate::peer::{Peer, PeerKey};
 
 /// The time for which a user's name is cached.
@@ -110,6 +115,152 @@ pub(super) fn client_key(peer: Peer) -> PeerKey {
     }
 }
 
+// The authenticated identity of a client.
+
+/// The maximum number of a name's characters that are written to the log.
+const MAX_NAME_CHARS: usize = 64;
+
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub(crate) name: Arc<str>,
+    pub(crate) scope: Scope,
+    pub(crate) proof: Proof,
+}
+
+/// The credentials that proved an identity. They can be revoked at any time.
+#[derive(Clone)]
+pub(crate) enum Proof {
+    Token(Digest),
+    /// A user's password. `hash` is the digest of the bcrypt hash in the web configuration.
+    Password {
+        user: Arc<str>,
+        hash: Digest,
+    },
+    /// A client certificate. `authority` is the digest of the settings for client certificates
+    /// under which it was verified.
+    Certificate {
+        authority: Digest,
+    },
+    /// A session that was started with other credentials.
+    Session {
+        id: Digest,
+        by: Box<Self>,
+    },
+}
+
+impl Proof {
+    /// Returns the credentials that a session was started with, or `self` if this is not a session.
+    pub(crate) fn original_proof(&self) -> &Self {
+        match self {
+            Self::Session { by, .. } => by.original_proof(),
+            other => other,
+        }
+    }
+}
+
+impl Identity {
+    /// Returns a digest for counting requests. A session has the digest of the credentials that it
+    /// was started with.
+    pub(super) fn digest(&self) -> Digest {
+        match self.proof.original_proof() {
+            Proof::Token(digest) => *digest,
+            Proof::Password { user, .. } => Digest::new(&[b"requests of user", user.as_bytes()]),
+            Proof::Certificate { .. } | Proof::Session { .. } => {
+                Digest::new(&[b"requests of certificate", self.name.as_bytes()])
+            }
+        }
+    }
+
+    /// Returns the name of the system user, or `None` for tokens and certificates, which only have
+    /// labels.
+    pub(crate) fn user(&self) -> Option<&Arc<str>> {
+        match self.proof.original_proof() {
+            Proof::Password { user, .. } => Some(user),
+            _ => None,
+        }
+    }
+}
+
+/// Writes the kind and name for the log, such as `token grafana` or `user ana`.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.proof.original_proof() {
+            Proof::Token(_) => "token",
+            Proof::Password { .. } => "user",
+            Proof::Certificate { .. } | Proof::Session { .. } => "certificate",
+        };
+        let name: String = clean_line(&self.name)
+            .chars()
+            .take(MAX_NAME_CHARS)
+            .collect();
+        write!(f, "{kind} {name}")
+    }
+}
+
+// The scopes of access.
+
+/// A scope of access. Each scope includes those before it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Scope {
+    /// The metrics, and whether the server is ready.
+    Metrics,
+    /// All readings and states that the server shows.
+    Read,
+    /// Starting and canceling runs, setting marks, and controlling a replay.
+    Run,
+}
+
+/// The path of the sign-in endpoint.
+pub(crate) const SESSION_PATH: &str = "/api/v1/session";
+
+const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
+
+impl Scope {
+    /// Returns the scope that a request needs. `None` means everybody: the page without its data,
+    /// the sign-in, and whether the server is alive. Unknown paths below `/api/` need at least
+    /// [`Scope::Read`].
+    pub(crate) fn required_scope(method: &Method, path: &str) -> Option<Self> {
+        let is_reading = method == Method::GET || method == Method::HEAD;
+        match path {
+            "/healthz" | SESSION_PATH => None,
+            "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => {
+                Some(Self::Metrics)
+            }
+            // Requests to a node need only the read scope here: viewers sign in at the node, which
+            // checks any changes.
+            _ if path.starts_with("/nodes/") => Some(Self::Read),
+            _ if !is_reading => Some(Self::Run),
+            _ if path.starts_with("/api/") => Some(Self::Read),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Metrics => "metrics",
+            Self::Read => "read",
+            Self::Run => "run",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        ALL.into_iter().find(|scope| scope.name() == text).ok_or(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,5 +283,45 @@ mod tests {
             }),
             PeerKey::User(7)
         );
+    }
+}
+
+#[cfg(test)]
+mod scope_tests {
+    use super::*;
+
+    #[test]
+    fn each_scope_includes_lower_scopes() {
+        assert!(Scope::Metrics < Scope::Read && Scope::Read < Scope::Run);
+        assert_eq!("run".parse(), Ok(Scope::Run));
+        assert!("Run".parse::<Scope>().is_err() && "".parse::<Scope>().is_err());
+    }
+
+    #[test]
+    fn scope_depends_on_method_and_path() {
+        let required = |method: &str, path| Scope::required_scope(&method.parse().unwrap(), path);
+        for (path, scope) in [
+            ("/healthz", None),
+            ("/", None),
+            ("/assets/main.js", None),
+            ("/metrics", Some(Scope::Metrics)),
+            ("/metrics/dcgm", Some(Scope::Metrics)),
+            ("/metrics/dcgm-4.9", Some(Scope::Metrics)),
+            ("/readyz", Some(Scope::Metrics)),
+            ("/api/v1/snapshot", Some(Scope::Read)),
+            ("/api/v1/stream", Some(Scope::Read)),
+            ("/api/v2/whatever", Some(Scope::Read)),
+        ] {
+            assert_eq!(required("GET", path), scope, "{path}");
+            assert_eq!(required("HEAD", path), scope, "{path}");
+        }
+        for method in ["POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "BREW"] {
+            assert_eq!(
+                required(method, "/api/v1/runs"),
+                Some(Scope::Run),
+                "{method}"
+            );
+            assert_eq!(required(method, "/metrics"), Some(Scope::Run), "{method}");
+        }
     }
 }

@@ -12,16 +12,10 @@
 mod access_policy;
 mod check;
 mod client;
-mod cookie;
 mod credentials;
-mod digest;
-mod identity;
-mod limits;
 mod passwords;
 mod rate;
-mod read_permission;
 pub(crate) mod routes;
-mod scope;
 mod sessions;
 mod tokens;
 
@@ -29,10 +23,9 @@ pub use self::access_policy::{AccessError, AccessPolicy, AccessSettings};
 pub(crate) use self::{
     check::{authenticate_request, limit_rate},
     client::{Client, format_peer},
-    digest::Digest,
-    identity::Identity,
     passwords::Users,
     rate::{Rate, RatePerClient},
-    read_permission::ReadPermission,
-    scope::{SESSION_PATH, Scope},
 };
+pub(crate) use check::ReadPermission;
+pub(crate) use client::{Identity, SESSION_PATH, Scope};
+pub(crate) use credentials::Digest;

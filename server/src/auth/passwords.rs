@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::digest::Digest;
+use super::credentials::Digest;
 use crate::lock;
 
 /// The maximum time that a password waits for its check.

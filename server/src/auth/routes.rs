@@ -17,11 +17,9 @@ use tokio::time::Instant;
 
 use super::{
     check::{AuthRefusal, request_arrival},
-    client::Client,
-    cookie,
+    client::{Client, Identity, Scope},
     credentials::Authorization,
-    identity::Identity,
-    scope::Scope,
+    sessions,
 };
 use crate::{app::AppState, audit, connections::Arrival, runs};
 
@@ -165,7 +163,7 @@ async fn sign_in(
     };
     audit::log_action(&client, "signed in").await;
     let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
-    let set = cookie::make_cookie(
+    let set = sessions::make_cookie(
         &cookie,
         arrival.port(),
         browser_uses_tls(&app, &arrival, &headers),
@@ -188,10 +186,10 @@ async fn sign_out(
     headers: HeaderMap,
 ) -> Response {
     let port = arrival.port();
-    for value in cookie::session_values(&headers, port, arrival.is_tls) {
+    for value in sessions::session_values(&headers, port, arrival.is_tls) {
         app.policy.end_session(value);
     }
-    let cleared = cookie::make_expired_cookie(port, browser_uses_tls(&app, &arrival, &headers));
+    let cleared = sessions::make_expired_cookie(port, browser_uses_tls(&app, &arrival, &headers));
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cleared)]).into_response()
 }
 

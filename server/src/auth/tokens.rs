@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use gpumon_probe::private_file::{PrivateFile, Secrecy};
 
-use super::{digest::Digest, scope::Scope};
+use super::{client::Scope, credentials::Digest};
 
 /// The minimum number of characters of a token: 16 random bytes in hexadecimal.
 const MIN_TOKEN_CHARS: usize = 32;

@@ -5,7 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use crate::{auth::Digest, peer::Peer};
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, header},
+    middleware::Next,
+    response::Response,
+};
+use tokio::sync::watch;
+
+use crate::{auth::Digest, live_settings::LiveSettings, peer::Peer};
 
 #[derive(Clone)]
 pub(crate) struct Arrival {
@@ -48,5 +56,98 @@ impl Arrival {
     /// Returns the server's port that the client connected to.
     pub(crate) fn port(&self) -> u16 {
         self.local.map_or(0, |local| local.port())
+    }
+}
+
+// Clients of a reverse proxy. Their connections come from the proxy. A fleet's server is also a
+// proxy: it passes its viewers' requests on to nodes, and marks them with a header.
+//
+// A proxy named by `--public-origin` appends its client's address to `X-Forwarded-For`, after any
+// addresses that the client itself sent. Only the last address is therefore trusted.
+
+/// The header that marks requests that a fleet's server passes on to a node (RFC 9110, section
+/// 7.6.3).
+pub(crate) const VIA: HeaderName = header::VIA;
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const FLEET_VIA: &str = "1.1 gpumon-fleet";
+
+/// Replaces the proxy by its client before any other processing, because the user at the other end
+/// of the connection is the proxy's. This is decided for each request, so that a change of the
+/// setting also applies to open connections.
+pub(crate) async fn replace_proxy_by_client(
+    State(live): State<watch::Receiver<LiveSettings>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let is_passed_on = request
+        .headers()
+        .get_all(VIA)
+        .iter()
+        .any(|by| by == FLEET_VIA);
+    let has_proxy = live.borrow().is_behind_proxy();
+    if is_passed_on || has_proxy {
+        let forwarded = parse_forwarded_for(request.headers()).filter(|_| has_proxy);
+        let known = request.extensions_mut();
+        if let Some(arrival) = known.get_mut::<Arrival>() {
+            arrival.proxy = match (arrival.peer, forwarded) {
+                (Peer::Port { ip, .. }, Some(_)) => Some(ip),
+                _ => None,
+            };
+            arrival.peer = arrival.peer.with_forwarded_address(forwarded);
+        }
+        if let Some(peer) = known.get_mut::<Peer>() {
+            *peer = peer.with_forwarded_address(forwarded);
+        }
+    }
+    next.run(request).await
+}
+
+/// Returns the last address in `X-Forwarded-For`, which the nearest proxy has appended.
+fn parse_forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
+    let last = headers
+        .get_all(FORWARDED_FOR)
+        .iter()
+        .next_back()?
+        .to_str()
+        .ok()?
+        .rsplit(',')
+        .next()?
+        .trim();
+    let ip = last
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
+    let ip = ip.or_else(|_| last.parse::<SocketAddr>().map(|address| address.ip()));
+    ip.ok().map(|ip| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_forwarded_address_is_used() {
+        let of = |values: &[&str]| {
+            let headers = values
+                .iter()
+                .map(|value| (FORWARDED_FOR, value.parse().unwrap()))
+                .collect();
+            parse_forwarded_for(&headers).map(|ip| ip.to_string())
+        };
+        assert_eq!(of(&["10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        assert_eq!(of(&["1.2.3.4, 10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        assert_eq!(of(&["1.2.3.4", "10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        assert_eq!(of(&["fd00::7"]).as_deref(), Some("fd00::7"));
+        assert_eq!(of(&["[fd00::7]:50000"]).as_deref(), Some("fd00::7"));
+        assert_eq!(of(&["::ffff:10.0.0.7"]).as_deref(), Some("10.0.0.7"));
+        for none in [
+            &[][..],
+            &["unknown"],
+            &[""],
+            &["10.0.0.7,"],
+            &["1.2.3.4", "x"],
+        ] {
+            assert_eq!(of(none), None, "{none:?}");
+        }
     }
 }

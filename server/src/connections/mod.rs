@@ -1,8 +1,7 @@
 //! HTTP/1.1 connections: how they are accepted, and their time limits. [`slots`] limits their
 //! number, [`encryption`] contains the TLS handshake, and [`arrival`] a connection's origin.
 
-mod arrival;
-mod encryption;
+pub(crate) mod arrival;
 mod slots;
 
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
@@ -11,21 +10,28 @@ use axum::{Router, body::Body, extract::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpStream, UnixStream},
     sync::watch,
     time::{sleep, timeout},
 };
 use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
 use tower::ServiceExt;
 
-use self::encryption::HandshakeContext;
+use crate::{
+    auth::AccessPolicy,
+    listen::Listener,
+    live_settings::LiveSettings,
+    peer::Peer,
+    web_config::{Tls, WebConfig},
+};
+
 pub(crate) use self::{
     arrival::{Arrival, ClientCertificate},
     slots::{BusyGuard, ConnectionSlot, ConnectionTable},
 };
-use crate::{auth::AccessPolicy, listen::Listener, live::LiveSettings};
 
 /// The time limit for receiving a request's head, and for an idle connection to send its next
 /// request.
@@ -96,7 +102,7 @@ pub(crate) async fn serve_listener(
                                     policy: Arc::clone(&policy),
                                     peer,
                                 };
-                                Either::Left(encryption::serve_tls_connection(
+                                Either::Left(serve_tls_connection(
                                     socket, arrival, slot, router, stopped, handshake,
                                 ))
                             }
@@ -224,6 +230,100 @@ async fn handle_request(
     _busy: BusyGuard,
 ) -> Result<axum::response::Response, Infallible> {
     router.oneshot(request).await
+}
+
+// The TLS handshake, which has the same time limit as a request's head.
+
+/// The first byte of a TLS handshake record.
+const HANDSHAKE_RECORD: u8 = 22;
+
+const HTTPS_ONLY_MESSAGE: &str = "this port accepts only HTTPS: use https://\n";
+
+/// The parts of the server that a handshake needs.
+struct HandshakeContext {
+    web: Arc<WebConfig>,
+    policy: Arc<AccessPolicy>,
+    /// The peer that the handshake is counted for.
+    peer: Peer,
+}
+
+async fn serve_tls_connection(
+    socket: Socket,
+    arrival: Arrival,
+    slot: Arc<ConnectionSlot>,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+    HandshakeContext { web, policy, peer }: HandshakeContext,
+) {
+    let Some(tls) = web.tls.as_ref() else { return };
+    // A handshake takes a millisecond of CPU time. Connections that send nothing cost nothing, and
+    // do not count toward their address's limit.
+    if !wait_for_first_byte(&socket, &slot, &mut stopped).await
+        || policy.admit_handshake(peer).is_err()
+    {
+        return;
+    }
+    let arrival = arrival.with_user(client_address(&socket)).await;
+    let begun = tokio::select! {
+        begun = timeout(HEADER_TIMEOUT, perform_handshake(socket, tls)) => begun.ok().flatten(),
+        () = slot.wait_for_eviction() => None,
+        _ = stopped.wait_for(|stopped| *stopped) => None,
+    };
+    let Some(stream) = begun else { return };
+    let Ok(certificate) = find_client_certificate(&stream, tls) else {
+        return;
+    };
+    drop(web);
+    serve_requests(
+        stream,
+        Arrival {
+            is_tls: true,
+            certificate,
+            ..arrival
+        },
+        slot,
+        router,
+        stopped,
+    )
+    .await;
+}
+
+async fn perform_handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
+    if let Either::Left(tcp) = &socket {
+        let mut first = [0];
+        if tcp.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE_RECORD {
+            let refusal = format_response("400 Bad Request", HTTPS_ONLY_MESSAGE);
+            let _ = socket.write_all(refusal.as_bytes()).await;
+            let _ = socket.shutdown().await;
+            return None;
+        }
+    }
+    TlsAcceptor::from(Arc::clone(&tls.config))
+        .accept(socket)
+        .await
+        .ok()
+}
+
+/// The error for a client certificate that is not in the list of allowed certificates.
+struct CertificateNotAllowed;
+
+fn find_client_certificate(
+    stream: &TlsStream<Socket>,
+    tls: &Tls,
+) -> Result<Option<ClientCertificate>, CertificateNotAllowed> {
+    let shown = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(<[_]>::first);
+    let (Some(shown), Some(clients)) = (shown, &tls.clients) else {
+        return Ok(None);
+    };
+    let name = clients.find_name(shown).ok_or(CertificateNotAllowed)?;
+    Ok(Some(ClientCertificate {
+        name,
+        authority: clients.authority,
+    }))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 
 pub mod hosts;
 pub mod nodes;
-mod owners;
 pub(crate) mod routes;
 
 use std::{fmt, sync::Arc};

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use gpumon_history::{timeline::Timeline, wanted::round_to_four_digits};
+use gpumon_history::{span::round_to_four_digits, timeline::Timeline};
 use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 
 use super::recent::{LineKey, LineKind, chart_values};

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use gpumon_history::{
     grid::Grid,
-    span::HistorySpan,
+    span::{DeviceKind, HistorySpan, Metric, MetricSelection, round_to_four_digits},
     timeline::{Column, TimePoint, Timeline},
-    wanted::{DeviceKind, Metric, MetricSelection, round_to_four_digits},
 };
 use gpumon_probe::{
     model::{

@@ -6,9 +6,7 @@ use gpumon_history::{
     bucket::BUCKET_MS,
     jobs::JobList,
     merge::merge_spans,
-    plan::SpanRequest,
-    span::HistorySpan,
-    wanted::MetricSelection,
+    span::{HistorySpan, MetricSelection, SpanRequest},
     writer::{RestoredHistory, WriterSettings},
 };
 use gpumon_probe::{
@@ -20,7 +18,7 @@ use super::Hub;
 use crate::{
     frame::History,
     history::{self, BUCKET_DELAY_MS},
-    join::ask,
+    join::client,
     lock,
     view::View,
 };
@@ -31,7 +29,7 @@ impl Hub {
         let (events, joined) =
             self.read_state(|state| (state.events.iter().cloned().collect(), state.joined.clone()));
         let ours = history::read_span(&self.history, request, events);
-        match joined.map(|socket| ask::request_span(&socket, request)) {
+        match joined.map(|socket| client::request_span(&socket, request)) {
             Some(Ok(theirs)) => merge_spans(ours, theirs, &request.wanted),
             _ => ours,
         }
@@ -93,7 +91,7 @@ impl Hub {
     pub(crate) fn read_usage(&self, span: &Range<u64>) -> Usage {
         match self
             .joined_socket()
-            .map(|socket| ask::request_usage(&socket, span))
+            .map(|socket| client::request_usage(&socket, span))
         {
             Some(Ok(theirs)) => theirs,
             _ => history::read_usage(&self.history, &self.usage, span),

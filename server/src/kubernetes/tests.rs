@@ -212,7 +212,7 @@ async fn foreign_server_at_socket_is_refused() {
 
 #[test]
 fn only_single_complete_response_message_is_accepted() {
-    use super::pod_resources::parse_message;
+    use super::parse_message;
     let read =
         |bytes: &'static [u8]| parse_message(bytes.into()).map(|answer| answer.pod_resources.len());
     assert_eq!(read(b"\0\0\0\0\0").unwrap(), 0);

@@ -12,16 +12,11 @@
 //! not repeated.
 
 mod dcgm;
-mod details;
-mod fields;
+mod gpu_users;
 mod health;
-mod jobs;
-mod negotiate;
-mod owners;
-mod page_key;
-mod processes;
+mod readings;
 mod scrape;
-mod shared;
+mod shared_pages;
 mod text;
 
 use std::sync::Arc;
@@ -40,8 +35,6 @@ use tokio::{
     time::{Duration, Instant, sleep_until},
 };
 
-pub(crate) use self::page_key::{MetricNames, PageKey, PageReader};
-pub(crate) use self::shared::SharedPages;
 use self::{
     dcgm::DcgmVersion,
     scrape::Scrape,
@@ -50,11 +43,12 @@ use self::{
 use crate::{
     app::AppState,
     auth::{Client, Scope},
-    encoder::compress_gzip,
     hub::{Hub, HubData},
-    respond::{Resource, accepts_gzip, respond_encoded},
+    responses::{Resource, accepts_gzip, compress_gzip, respond_encoded},
     view::View,
 };
+pub(crate) use shared_pages::SharedPages;
+pub(crate) use shared_pages::{MetricNames, PageKey, PageReader};
 
 /// The minimum interval at which pages are written in advance.
 const MIN_WRITE_INTERVAL: Duration = Duration::from_millis(800);
@@ -147,7 +141,7 @@ async fn respond_with_page(
     } = *query;
     // dcgm-exporter's counters have names that are not valid for counters in OpenMetrics.
     let format = if names == MetricNames::Gpumon {
-        negotiate::choose_format(headers)
+        text::choose_format(headers)
     } else {
         Format::Text
     };
@@ -240,18 +234,18 @@ impl PageKey {
 
     fn write_gpumon_metrics(self, page: &mut Page, scrape: &Scrape<'_>) {
         health::write_health_metrics(page, scrape);
-        fields::write_gpu_metrics(page, scrape);
-        fields::write_rarely_changing_metrics(page, scrape);
-        details::write_detail_metrics(page, scrape);
+        readings::write_gpu_metrics(page, scrape);
+        readings::write_rarely_changing_metrics(page, scrape);
+        readings::write_detail_metrics(page, scrape);
         if self.links {
-            details::write_link_metrics(page, scrape);
+            readings::write_link_metrics(page, scrape);
         }
-        jobs::write_job_metrics(page, scrape);
-        owners::write_owner_metrics(page, scrape);
-        fields::write_mig_metrics(page, scrape);
-        fields::write_host_metrics(page, scrape);
+        gpu_users::write_job_metrics(page, scrape);
+        gpu_users::write_owner_metrics(page, scrape);
+        readings::write_mig_metrics(page, scrape);
+        readings::write_host_metrics(page, scrape);
         if self.processes {
-            processes::write_process_metrics(page, scrape);
+            gpu_users::write_process_metrics(page, scrape);
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{
     dcgm::{DcgmVersion, UNAVAILABLE_FIELDS},
-    details, fields, health, jobs, owners, processes,
+    gpu_users, health, readings,
     scrape::Scrape,
     tests::{self, Example},
     text::Page,
@@ -212,18 +212,18 @@ fn render_reference() -> String {
     ];
     let mut section = |title: &str, rows: String| write!(page, "\n## {title}\n\n{rows}").unwrap();
     section("State", render_table(health::write_health_metrics, &usual));
-    section("GPU", render_table(fields::write_gpu_metrics, &usual));
+    section("GPU", render_table(readings::write_gpu_metrics, &usual));
     let slow = |page: &mut Page, scrape: &Scrape<'_>| {
-        fields::write_rarely_changing_metrics(page, scrape);
-        details::write_detail_metrics(page, scrape);
+        readings::write_rarely_changing_metrics(page, scrape);
+        readings::write_detail_metrics(page, scrape);
     };
     section("GPU: settings, errors and limits", render_table(slow, &[]));
     section(
         "Each NVLink",
-        render_table(details::write_link_metrics, &[]),
+        render_table(readings::write_link_metrics, &[]),
     );
-    let jobs =
-        render_table(jobs::write_job_metrics, &[]).replace("`gpu`, `uuid`, `user`", JOB_LABELS);
+    let jobs = render_table(gpu_users::write_job_metrics, &[])
+        .replace("`gpu`, `uuid`, `user`", JOB_LABELS);
     section(
         "Jobs on a GPU",
         jobs + "\nA pod's label is its UID, and a notebook's label is the ID of its kernel; the \
@@ -231,16 +231,16 @@ fn render_reference() -> String {
     );
     section(
         "Energy and GPU time by owner",
-        render_table(owners::write_owner_metrics, &[]).replace("`user`", OWNER_LABELS),
+        render_table(gpu_users::write_owner_metrics, &[]).replace("`user`", OWNER_LABELS),
     );
     section(
         "MIG devices",
-        render_table(fields::write_mig_metrics, &usual),
+        render_table(readings::write_mig_metrics, &usual),
     );
-    section("Host", render_table(fields::write_host_metrics, &usual));
+    section("Host", render_table(readings::write_host_metrics, &usual));
     section(
         "Processes",
-        render_table(processes::write_process_metrics, &[]),
+        render_table(gpu_users::write_process_metrics, &[]),
     );
     section(
         "Names of dcgm-exporter",

@@ -26,7 +26,7 @@ use flate2::read::GzDecoder;
 use crate::{
     app::AppState,
     peer::Peer,
-    respond::{JSON_TYPE, Resource, accepts_gzip, encoded_response, respond_with_resource},
+    responses::{JSON_TYPE, Resource, accepts_gzip, encoded_response, respond_with_resource},
     view::View,
 };
 

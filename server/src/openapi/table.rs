@@ -4,7 +4,10 @@ use gpumon_fleet::{
     discovery::TargetGroup,
     model::{Fleet, FleetEvents, FleetHistory, FleetUsage},
 };
-use gpumon_history::{jobs::JobList, plan::HistoryQuery, span::HistorySpan};
+use gpumon_history::{
+    jobs::JobList,
+    span::{HistoryQuery, HistorySpan},
+};
 use gpumon_probe::{
     model::{Cell, Cost, Event, Record, StoredCost},
     usage::Usage,
@@ -19,13 +22,11 @@ use super::{
 use crate::{
     alerts::{AlertStatus, routes::Silence},
     auth::routes::{SessionState, SignIn},
-    costs::{CostQuery, KernelCost},
     fleet::{
-        hosts::targets::TargetsQuery,
+        hosts::routes::TargetsQuery,
         routes::{FleetHistoryQuery, FleetQuery, NodeQuery, RangeQuery},
     },
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
-    jobs::JobsQuery,
     marks::NewMark,
     metrics::{self, MetricsQuery},
     pause::PauseQuery,
@@ -33,14 +34,13 @@ use crate::{
     runs::{
         Catalogue,
         access::GPUMON_HEADER,
-        external_runs,
-        job_request::{MAX_RUN_S, TIME_KEYS},
-        routes::{RunList, Started},
+        registry::{MAX_RUN_S, TIME_KEYS},
+        routes::{self, RunList, Started},
         state::{RunDetails, RunState},
     },
     snapshot::SnapshotQuery,
     stream::StreamQuery,
-    usage::UsageQuery,
+    usage::{CostQuery, JobsQuery, KernelCost, UsageQuery},
 };
 
 const NODE_HELP: &str = "The name of a node, as in `/api/v1/fleet`.";
@@ -108,7 +108,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
             "/api/v1/runs/announced",
             "Reports a run that was started in a terminal. The format of the request is internal.",
         )
-        .with_required_header(external_runs::RUN_NAME_HEADER, "The name of the run.", &format!("^[A-Za-z0-9_-]{{1,{}}}$", external_runs::MAX_NAME_BYTES))
+        .with_required_header(routes::RUN_NAME_HEADER, "The name of the run.", &format!("^[A-Za-z0-9_-]{{1,{}}}$", routes::MAX_NAME_BYTES))
         .with_line_body()
         .require_socket()
         .with_plain_response(200)

@@ -1,6 +1,6 @@
 //! The types of the document, which are generated from Rust types.
 
-use gpumon_history::wanted::MetricSelection;
+use gpumon_history::span::MetricSelection;
 use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};

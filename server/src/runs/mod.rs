@@ -14,12 +14,7 @@
 
 pub(crate) mod access;
 mod catalogue;
-pub(crate) mod external_runs;
-mod follower;
-pub(crate) mod job_request;
-mod record;
-mod registry;
-mod report_item;
+pub(crate) mod registry;
 pub(crate) mod routes;
 pub mod state;
 
@@ -28,11 +23,11 @@ use gpumon_workload::parent::WorkerCommand;
 pub use self::catalogue::{Catalogue, CatalogueEntry};
 pub(crate) use self::{
     access::{find_refusal, has_gpumon_header, require_run_permission},
-    follower::RunFollower,
     registry::Runs,
     routes::{RunList, build_announcement_router, build_router},
     state::RunDetails,
 };
+pub(crate) use registry::RunFollower;
 
 /// The settings for starting runs.
 #[derive(Debug, Clone)]

@@ -1,8 +1,6 @@
 //! The WebSocket of one client at `/api/v1/stream`.
 
-mod encoding;
 mod socket;
-mod text_frame;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -12,7 +10,7 @@ use axum::{
     http::{StatusCode, Uri},
     response::{IntoResponse, Response},
 };
-use gpumon_history::wanted::MetricSelection;
+use gpumon_history::span::MetricSelection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::{
@@ -28,25 +26,20 @@ use tokio::{
 use tokio_tungstenite::tungstenite::Message;
 
 use self::socket::Disconnected;
-pub(crate) use self::{
-    encoding::Encoding,
-    socket::{ClientSocket, accept_upgrade},
-    text_frame::TextFrame,
-};
+pub(crate) use self::socket::{ClientSocket, accept_upgrade};
 use crate::{
     app::AppState,
     auth::{Client as Asker, ReadPermission},
     connections::{BusyGuard, ConnectionSlot},
-    encoder::Encoder,
     frame::{ClientFrame, INTERVAL_LIMITS_MS, ServerFrame},
     hub::{Hub, Notice, SampleFrame, encode},
     peer::PeerKey,
-    rate_limiter::RateLimiter,
+    responses::Encoder,
     runs::RunFollower,
-    sampling_interval::IntervalRequest,
+    sampling::{IntervalRequest, RateLimiter, ViewerGuard},
     view::View,
-    watching::ViewerGuard,
 };
+pub(crate) use socket::{Encoding, TextFrame};
 
 /// The maximum time without a frame, after which a heartbeat is sent.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@
 //! tungstenite would copy each frame into a separate buffer for each connection, and each buffer
 //! would keep the size of its largest frame.
 
-use std::time::Duration;
+use std::{io::Write, mem, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -12,11 +12,19 @@ use axum::{
     http::{self, StatusCode},
     response::{IntoResponse, Response},
 };
-use bytes::BytesMut;
+use bytes::{BufMut, Bytes, BytesMut};
+use flate2::{Compression, write::DeflateEncoder};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::{io::AsyncWriteExt, time::timeout};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::{
+    io::AsyncWriteExt,
+    sync::OnceCell,
+    task::{JoinError, spawn_blocking},
+    time::timeout,
+};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
@@ -24,11 +32,6 @@ use tokio_tungstenite::{
         handshake::server::create_response,
         protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
     },
-};
-
-use super::{
-    encoding::Encoding,
-    text_frame::{TextFrame, write_head},
 };
 
 /// The time after which a client that does not read is disconnected.
@@ -156,5 +159,268 @@ impl ClientSocket {
             .await
             .map_err(|_| Disconnected)?
             .map_err(|_| Disconnected)
+    }
+}
+
+// The encoding of a client's frames: unchanged, or compressed (`?encoding=deflate-raw`).
+//
+// A compressed connection is one raw deflate stream (RFC 1951). Each binary message contains a
+// frame and a line feed, and does not refer to earlier data. A frame is therefore compressed only
+// once for all clients, and can follow any other message. Proxies pass these messages on, whereas
+// most proxies do not negotiate the WebSocket's own compression.
+
+/// The compression level. Higher levels hardly reduce the size. At this level, the sample of 64
+/// GPUs is reduced from 112 KB to 14 KB in half a millisecond.
+const COMPRESSION_LEVEL: Compression = Compression::new(4);
+
+/// The size in bytes from which texts are compressed. Shorter texts are sent as an uncompressed
+/// block.
+const MIN_COMPRESSED_BYTES: usize = 512;
+
+/// The encoding of a stream's frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Encoding {
+    /// Text messages that each contain one frame.
+    #[default]
+    Text,
+    /// Binary messages that together form a raw deflate stream of lines. Each line is one frame.
+    DeflateRaw,
+}
+
+impl Encoding {
+    /// Returns the query parameter that requests this encoding from another server.
+    pub(crate) fn query_text(self) -> &'static str {
+        match self {
+            Self::Text => "",
+            Self::DeflateRaw => "?encoding=deflate-raw",
+        }
+    }
+
+    /// Returns the payload of a message that contains this text.
+    pub(crate) fn encode_payload(self, text: String) -> Vec<u8> {
+        match self {
+            Self::Text => text.into(),
+            Self::DeflateRaw => deflate_text(text.as_bytes()),
+        }
+    }
+}
+
+/// Returns the part of the deflate stream that contains this text and a line feed.
+pub(super) fn deflate_text(text: &[u8]) -> Vec<u8> {
+    if text.len() < MIN_COMPRESSED_BYTES {
+        store_block(text)
+    } else {
+        deflate_block(text)
+    }
+}
+
+/// Returns an uncompressed deflate block that is not marked as the last block.
+fn store_block(text: &[u8]) -> Vec<u8> {
+    let length = text.len() as u16 + 1;
+    let mut block = BytesMut::with_capacity(6 + text.len());
+    block.put_u8(0);
+    block.put_u16_le(length);
+    block.put_u16_le(!length);
+    block.put_slice(text);
+    block.put_u8(b'\n');
+    block.into()
+}
+
+fn deflate_block(text: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::with_capacity(text.len() / 4), COMPRESSION_LEVEL);
+    // Writing to a vector cannot fail. The flush aligns the output to a byte. The buffer is taken
+    // out, because finishing or dropping the encoder would append the end of the stream.
+    let _ = encoder
+        .write_all(text)
+        .and_then(|()| encoder.write_all(b"\n"))
+        .and_then(|()| encoder.flush());
+    mem::take(encoder.get_mut())
+}
+
+// Encoded WebSocket frames (RFC 6455, section 5.2).
+
+/// The first byte of a message that consists of a single text frame. For binary frames, it is
+/// `FINAL_BINARY`.
+const FINAL_TEXT: u8 = 0x81;
+const FINAL_BINARY: u8 = 0x82;
+/// The length code that announces a length in two bytes. For eight bytes, it is
+/// `EIGHT_BYTE_LENGTH`.
+const TWO_BYTE_LENGTH: u8 = 126;
+const EIGHT_BYTE_LENGTH: u8 = 127;
+
+/// The size in bytes from which texts are compressed outside the event loop.
+const BACKGROUND_BYTES: usize = 16 * 1024;
+
+/// A text and its frame header, shared by all clients that receive it. Servers do not mask frames,
+/// so all clients receive the same bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct TextFrame(Arc<EncodedText>);
+
+#[derive(Debug)]
+struct EncodedText {
+    text: Bytes,
+    /// The length of the frame header in bytes.
+    head: usize,
+    /// The compressed frame, which is created for the first client that needs it.
+    deflated: OnceCell<Bytes>,
+}
+
+impl TextFrame {
+    pub(crate) fn new(text: &str) -> Self {
+        let bytes = encode_frame(Encoding::Text, text.as_bytes());
+        Self(Arc::new(EncodedText {
+            head: bytes.len() - text.len(),
+            text: bytes,
+            deflated: OnceCell::new(),
+        }))
+    }
+
+    /// Returns the text without the frame header.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.0.text[self.0.head..]).unwrap()
+    }
+
+    /// Returns the frame in an encoding.
+    ///
+    /// # Errors
+    /// Returns an error if the server ends before the frame is compressed.
+    pub(crate) async fn encoded_bytes(&self, encoding: Encoding) -> Result<&Bytes, JoinError> {
+        match encoding {
+            Encoding::Text => Ok(&self.0.text),
+            Encoding::DeflateRaw => {
+                let text = self.0.text.slice(self.0.head..);
+                let is_long = text.len() > BACKGROUND_BYTES;
+                let write = move || encode_frame(encoding, &deflate_text(&text));
+                let write = async || {
+                    if is_long {
+                        spawn_blocking(write).await
+                    } else {
+                        Ok(write())
+                    }
+                };
+                self.0.deflated.get_or_try_init(write).await
+            }
+        }
+    }
+}
+
+fn encode_frame(encoding: Encoding, payload: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(10 + payload.len());
+    write_head(&mut frame, encoding, payload.len());
+    frame.put_slice(payload);
+    frame.freeze()
+}
+
+/// Writes the header of a frame with a payload of this length.
+pub(super) fn write_head(frame: &mut BytesMut, encoding: Encoding, length: usize) {
+    frame.put_u8(match encoding {
+        Encoding::Text => FINAL_TEXT,
+        Encoding::DeflateRaw => FINAL_BINARY,
+    });
+    match length {
+        0..=125 => frame.put_u8(length as u8),
+        126..=0xffff => {
+            frame.put_u8(TWO_BYTE_LENGTH);
+            frame.put_u16(length as u16);
+        }
+        _ => {
+            frame.put_u8(EIGHT_BYTE_LENGTH);
+            frame.put_u64(length as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::DeflateDecoder;
+
+    use super::*;
+
+    #[test]
+    fn messages_form_one_deflate_stream_of_lines() {
+        let texts: Vec<String> = (0..40)
+            .map(|n| format!(r#"{{"frame":{n}}}"#).repeat(n * n))
+            .collect();
+        for every in 1..4 {
+            let received: Vec<_> = texts.iter().step_by(every).cloned().collect();
+            let stream: Vec<u8> = received
+                .iter()
+                .flat_map(|text| deflate_text(text.as_bytes()))
+                .collect();
+            let mut lines = String::new();
+            // The decoder reports an error at the end, because connections are closed without
+            // ending the deflate stream.
+            let _ = DeflateDecoder::new(&stream[..]).read_to_string(&mut lines);
+            assert_eq!(lines, received.join("\n") + "\n");
+        }
+    }
+
+    #[test]
+    fn message_grows_at_most_by_block_head() {
+        for length in [0, 1, MIN_COMPRESSED_BYTES - 1, MIN_COMPRESSED_BYTES, 5000] {
+            let text: Vec<u8> = (0..length)
+                .map(|at| (at as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3])
+                .collect();
+            let payload = deflate_text(&text);
+            assert!(
+                payload.len() <= length + 16,
+                "{length} became {}",
+                payload.len()
+            );
+        }
+        let repeated = br#"{"absent":"not_supported"},"#.repeat(1000);
+        let repeated = deflate_text(&repeated);
+        assert!(repeated.len() < 300, "{}", repeated.len());
+    }
+}
+
+#[cfg(test)]
+mod text_frame_tests {
+    use std::io::Cursor;
+
+    use tokio_tungstenite::tungstenite::{Message, WebSocket, protocol::Role};
+
+    use super::*;
+
+    async fn receive_frame(text: &str, encoding: Encoding) -> Message {
+        let bytes = TextFrame::new(text)
+            .encoded_bytes(encoding)
+            .await
+            .unwrap()
+            .to_vec();
+        WebSocket::from_raw_socket(Cursor::new(bytes), Role::Client, None)
+            .read()
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn frames_of_any_length_are_parsed() {
+        for length in [0, 1, 125, 126, 127, 0xffff, 0x1_0000, 0x2_0001] {
+            let text = "x".repeat(length);
+            assert!(
+                receive_frame(&text, Encoding::Text).await == Message::text(&text),
+                "{length}"
+            );
+            let payload = deflate_text(text.as_bytes());
+            assert!(
+                receive_frame(&text, Encoding::DeflateRaw).await == Message::binary(payload),
+                "{length}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_frame_is_compressed_once_for_all_clients() {
+        let frame = TextFrame::new(&"x".repeat(BACKGROUND_BYTES + 1));
+        let other = frame.clone();
+        let (one, same) = tokio::join!(
+            frame.encoded_bytes(Encoding::DeflateRaw),
+            other.encoded_bytes(Encoding::DeflateRaw)
+        );
+        assert_eq!(one.unwrap().as_ptr(), same.unwrap().as_ptr());
     }
 }

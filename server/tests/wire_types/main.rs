@@ -8,12 +8,12 @@ mod xids;
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
 use gpumon_fleet::model::{Fleet, FleetEvents, FleetHistory, FleetUsage};
-use gpumon_history::{plan::POINT_LIMITS, span::HistorySpan};
+use gpumon_history::span::{HistorySpan, POINT_LIMITS};
 use gpumon_probe::model::{Mark, Record};
 use gpumon_server::{
-    costs::KernelCost,
     frame::{ClientFrame, ServerFrame, Snapshot},
     runs::{Catalogue, state::RunDetails},
+    usage::KernelCost,
 };
 use ts_rs::{Config, TS};
 

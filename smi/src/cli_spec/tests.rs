@@ -1,7 +1,7 @@
 //! Tests that all suggested values are valid and that all options have a description.
 
 use super::*;
-use crate::{command_line, switches::Switches};
+use crate::{command_line, subcommand::Switches};
 
 fn split_words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()

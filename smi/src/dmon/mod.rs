@@ -1,23 +1,20 @@
 //! The `dmon` subcommand, which prints a row for each GPU in each round.
 
 mod columns;
-mod gpm;
-mod layout;
-mod violations;
 
 use std::io::Write;
 
+use columns::{Column, Levels, Violations};
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use self::{columns::Column, gpm::Levels, layout::Layout, violations::Violations};
 use super::{
-    Context, Refusal,
-    form::SubcommandSyntax,
-    monitor,
+    Context,
     release::Release,
-    subcommand::SubcommandError,
-    switches::{AllowedValues, Switches},
-    timestamp::{self, TimestampColumns},
+    subcommand::{AllowedValues, SubcommandError, SubcommandSyntax, Switches},
+};
+use crate::{
+    Refusal,
+    monitor::{self, TimestampColumns},
 };
 
 pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
@@ -27,11 +24,14 @@ pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     takes: &["-i", "-d", "-c"],
     values: &[
         ("-s", AllowedValues::Letters(columns::GROUPS)),
-        ("--gpm-metrics", AllowedValues::Commas(gpm::list_metrics)),
+        (
+            "--gpm-metrics",
+            AllowedValues::Commas(columns::list_metrics),
+        ),
         ("--gpm-options", AllowedValues::One(Levels::WORDS)),
-        ("-o", AllowedValues::Letters(timestamp::LETTERS)),
+        ("-o", AllowedValues::Letters(monitor::LETTERS)),
         ("-f", AllowedValues::File),
-        ("--format", AllowedValues::Commas(layout::list_format_words)),
+        ("--format", AllowedValues::Commas(list_format_words)),
     ],
     ..SubcommandSyntax::EMPTY
 };
@@ -80,7 +80,7 @@ impl Selection {
         let groups = monitor::parse_groups(switches.value("-s").unwrap_or("puc"), columns::GROUPS)?;
         let metrics = switches
             .value("--gpm-metrics")
-            .map(gpm::parse)
+            .map(columns::parse)
             .transpose()?
             .unwrap_or_default();
         let levels = match switches.value("--gpm-options") {
@@ -141,7 +141,7 @@ impl Selection {
 
     /// Returns the cells for all of a GPU's rows: one row for the GPU itself, and one for each MIG
     /// device.
-    fn read_cells(&self, reader: &columns::ColumnReader<'_>) -> Vec<layout::RowCells> {
+    fn read_cells(&self, reader: &columns::ColumnReader<'_>) -> Vec<RowCells> {
         let (context, gpu) = (reader.context, reader.gpu);
         let devices = if self.levels.mig {
             context
@@ -150,7 +150,7 @@ impl Selection {
         } else {
             Vec::new()
         };
-        let own = || layout::RowCells {
+        let own = || RowCells {
             columns: self
                 .columns
                 .iter()
@@ -158,7 +158,7 @@ impl Selection {
                 .collect(),
             instance: [None; 3],
             metrics: if self.levels.gpu {
-                gpm::read_metrics(context.driver, Subject::from_gpu(gpu), &self.metrics)
+                columns::read_metrics(context.driver, Subject::from_gpu(gpu), &self.metrics)
             } else {
                 vec![None; self.metrics.len()]
             },
@@ -173,17 +173,189 @@ impl Selection {
                 .driver
                 .answer_query(subject, Query::MigInstance)
                 .ok();
-            layout::RowCells {
+            RowCells {
                 columns: vec![None; self.columns.len()],
                 instance: [
                     Some(*device),
                     ids.as_ref().and_then(|ids| ids.number_at(0)),
                     ids.and_then(|ids| ids.number_at(1)),
                 ],
-                metrics: gpm::read_metrics(context.driver, subject, &self.metrics),
+                metrics: columns::read_metrics(context.driver, subject, &self.metrics),
             }
         }));
         rows
+    }
+}
+
+// The layout of heading lines and rows, either in columns or as CSV.
+
+/// The layout that `--format` selects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Layout {
+    csv: bool,
+    no_units: bool,
+    no_names: bool,
+}
+
+/// The numbers in a row. `None` stands for an unavailable number.
+struct RowCells {
+    columns: Vec<Option<i128>>,
+    /// The indices of the MIG device, GPU instance, and compute instance.
+    instance: [Option<i128>; 3],
+    metrics: Vec<Option<i128>>,
+}
+
+/// The width of a GPU reading's column. The constant below is the width of a column with a MIG
+/// device's ID.
+const READING_WIDTH: usize = 6;
+const INSTANCE_WIDTH: usize = 10;
+
+/// The text of a cell, its width, and the gap after it.
+struct Cell {
+    text: String,
+    width: usize,
+    gap: &'static str,
+}
+
+impl Cell {
+    fn new(text: impl Into<String>, width: usize) -> Self {
+        Self {
+            text: text.into(),
+            width,
+            gap: " ",
+        }
+    }
+}
+
+/// A function that changes the layout according to a word in `--format`.
+type ApplyWord = fn(&mut Layout);
+
+/// The words that `--format` accepts, and their effects.
+const FORMAT_WORDS: [(&str, ApplyWord); 3] = [
+    ("csv", |layout| layout.csv = true),
+    ("nounit", |layout| layout.no_units = true),
+    ("noheader", |layout| layout.no_names = true),
+];
+
+/// Returns the words that `--format` accepts.
+fn list_format_words() -> Vec<String> {
+    FORMAT_WORDS
+        .iter()
+        .map(|(word, _)| (*word).to_owned())
+        .collect()
+}
+
+impl Layout {
+    /// Parses the comma-separated words given with `--format`.
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let mut layout = Self::default();
+        for typed in text.split(',').filter(|word| !word.is_empty()) {
+            let (_, set) = FORMAT_WORDS
+                .iter()
+                .find(|(word, _)| *word == typed)
+                .ok_or_else(|| {
+                    monitor::make_value_refusal(&format!(
+                        "{typed} is not a recognized format option\nError parsing format options\n"
+                    ))
+                })?;
+            set(&mut layout);
+        }
+        Ok(layout)
+    }
+
+    /// Returns the two heading lines, which contain names and units.
+    fn format_heading(
+        self,
+        timestamp: TimestampColumns,
+        columns: &[&'static Column],
+        metrics: &[u32],
+        levels: Levels,
+    ) -> String {
+        let ids = ["mig_id", "gi_id", "ci_id"];
+        let ids = ids.iter().filter(|_| levels.mig);
+        let metrics: Vec<_> = metrics
+            .iter()
+            .map(|metric| columns::describe_column(*metric))
+            .collect();
+        let names = columns
+            .iter()
+            .map(|column| Cell::new(column.name, READING_WIDTH))
+            .chain(ids.clone().map(|id| Cell::new(*id, INSTANCE_WIDTH)))
+            .chain(
+                metrics
+                    .iter()
+                    .map(|(name, _, width)| Cell::new(name, *width)),
+            );
+        let units = columns
+            .iter()
+            .map(|column| Cell::new(column.unit, READING_WIDTH))
+            .chain(ids.map(|_| Cell::new("Idx", INSTANCE_WIDTH)))
+            .chain(
+                metrics
+                    .iter()
+                    .map(|(_, unit, width)| Cell::new(*unit, *width)),
+            );
+        let line = |front: &[&str], cells: Vec<Cell>| self.format_line('#', front, &cells) + "\n";
+        let mut heading = String::new();
+        if !self.no_names {
+            heading += &line(&timestamp.names(), names.collect());
+        }
+        if !self.no_units {
+            heading += &line(&timestamp.units(), units.collect());
+        }
+        heading
+    }
+
+    fn format_row(
+        self,
+        timestamp: &[String],
+        cells: &RowCells,
+        metrics: &[u32],
+        levels: Levels,
+    ) -> String {
+        let word = |number: &Option<i128>| monitor::format_cell(*number);
+        let own = cells
+            .columns
+            .iter()
+            .map(|number| Cell::new(word(number), READING_WIDTH));
+        let ids = cells
+            .instance
+            .iter()
+            .filter(|_| levels.mig)
+            .map(|number| Cell::new(word(number), INSTANCE_WIDTH));
+        let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| {
+            let cell = Cell::new(word(number), columns::describe_column(*metric).2);
+            if number.is_some() && columns::counts_elapsed_cycles(*metric) {
+                Cell { gap: "", ..cell }
+            } else {
+                cell
+            }
+        });
+        self.format_line(
+            ' ',
+            timestamp,
+            &own.chain(ids).chain(metrics).collect::<Vec<_>>(),
+        )
+    }
+
+    /// Returns a line that consists of the first character, the leading words, and the cells.
+    fn format_line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[Cell]) -> String {
+        if self.csv {
+            let words = front
+                .iter()
+                .map(AsRef::as_ref)
+                .chain(cells.iter().map(|cell| cell.text.as_str()));
+            return format!("{first}{}", words.collect::<Vec<_>>().join(", "));
+        }
+        let cells: Vec<String> = cells
+            .iter()
+            .map(|Cell { text, width, gap }| format!("{text:>width$}{gap}"))
+            .collect();
+        format!(
+            "{first}{} {}",
+            monitor::format_columns(front),
+            cells.concat()
+        )
     }
 }
 

@@ -4,16 +4,14 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use jiff::Timestamp;
 
 use super::{
-    cursor::Cursor,
-    format::{
-        ABSENT, format_absent, format_count, format_enabled, format_microseconds, format_name,
-        format_or_reason, format_yes_no,
-    },
     item::{
-        Item, TITLE_AS_TAG, computed_item, declared_item, field_item, group_item, number_item,
-        text_item,
+        Item, Section, TITLE_AS_TAG, computed_item, declared_item, field_item, group_item,
+        number_item, text_item,
     },
-    sections::Section,
+    value::{
+        ABSENT, Cursor, format_absent, format_count, format_enabled, format_microseconds,
+        format_name, format_or_reason, format_yes_no,
+    },
 };
 use crate::release::Release;
 
@@ -29,7 +27,7 @@ pub(super) static NAMES: &[Item] = &[
         format_architecture,
     ),
     computed_item("Display Mode", TITLE_AS_TAG, |_| {
-        super::format::format_code(Code::DEPRECATED)
+        super::value::format_code(Code::DEPRECATED)
     }),
     number_item(
         "Display Attached",

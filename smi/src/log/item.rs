@@ -1,14 +1,62 @@
-//! Definitions of the log's items: their titles, XML elements, and values.
-//!
-//! Definitions do not depend on the output format. Text, XML, and DTD are generated from the same
-//! tables, so a new line needs only one entry.
+//! The sections of the text output that `-d` selects.
 
 use std::{borrow::Cow, ops::Range};
 
-use gpumon_probe::vendor::nvml::query::Query as Q;
+use gpumon_probe::{
+    stat::{Stat, Window},
+    vendor::nvml::query::{Query as Q, Value},
+};
 
-use super::{cursor::Cursor, format::format_or_reason, sections::Section};
-use crate::release::Release;
+use super::value::{
+    ABSENT, Cursor, format_code, format_mhz, format_or_reason, format_percent, format_watts,
+};
+use crate::{Refusal, release::Release};
+
+/// A section that `-d` can select. `VOLTAGE` is accepted, but has no items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Section(&'static str);
+
+macro_rules! sections {
+    ($($word:ident),* $(,)?) => {
+        impl Section {
+            $(pub(super) const $word: Self = Self(stringify!($word));)*
+            const ALL: &[Self] = &[$(Self::$word),*];
+        }
+    };
+}
+
+sections! {
+    MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, PERFORMANCE, SUPPORTED_CLOCKS, PAGE_RETIREMENT,
+    ACCOUNTING, ENCODER_STATS, SUPPORTED_GPU_TARGET_TEMP, VOLTAGE, FBC_STATS, ROW_REMAPPER, GSP_FIRMWARE_VERSION,
+    POWER_SMOOTHING, POWER_PROFILES,
+}
+
+/// Returns the words that `-d` accepts, in the order of nvidia-smi's help.
+pub(crate) fn list_section_words() -> impl Iterator<Item = &'static str> {
+    Section::ALL.iter().map(|section| section.0)
+}
+
+/// Parses the value of `-d`, which consists of words in upper or lower case, separated only by
+/// commas. If the list is empty, only the headings of GPUs are shown.
+pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
+    let find = |typed: &str| {
+        let section = Section::ALL
+            .iter()
+            .find(|section| section.0.eq_ignore_ascii_case(typed));
+        section
+            .copied()
+            .ok_or_else(|| Refusal::new(2, "Failed to parse --display/-d flags\n"))
+    };
+    text.split(',')
+        .filter(|typed| !typed.is_empty())
+        .map(find)
+        .collect()
+}
+
+// Definitions of the log's items: their titles, XML elements, and values.
+//
+// Definitions do not depend on the output format. Text, XML, and DTD are generated from the same
+// tables, so a new line needs only one entry.
 
 /// A placeholder for an XML element whose name is the title in lower case with underscores.
 pub(super) const TITLE_AS_TAG: &str = "=";
@@ -304,4 +352,121 @@ pub(super) const fn row_items(rows: Rows, items: &'static [Item]) -> Item {
 /// Defines an XML element that is declared in the DTD but never written.
 pub(super) const fn declared_item(tag: &'static str, items: &'static [Item]) -> Item {
     Item::new("", tag, Content::Declared(items))
+}
+
+// Summaries of the samples that the driver keeps for several seconds. They appear only in text
+// output, and only with `-d`.
+
+/// Defines a summary of the samples with the given `nvmlSamplingType_t`.
+pub(super) const fn samples_item(title: &'static str, kind: &'static [i128]) -> Item {
+    group_item(title, "").with_numbers(kind).with_items(ITEMS)
+}
+
+/// The sampling type `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.
+const POWER: i128 = 0;
+/// The sampling types `NVML_PROCESSOR_CLK_SAMPLES` and `NVML_MEMORY_CLK_SAMPLES`, in MHz.
+const CLOCKS: [i128; 2] = [5, 6];
+
+static ITEMS: &[Item] = &[
+    computed_item("Duration", "", |at| {
+        format_summary(at, |_, kept| {
+            format!("{:.2} sec", (kept.times.max - kept.times.min) / 1e6)
+        })
+    }),
+    computed_item("Number of Samples", "", |at| {
+        format_summary(at, |_, kept| kept.count.to_string())
+    }),
+    computed_item("Max", "", |at| {
+        format_summary(at, |at, kept| format_in_unit(at, kept.values.max))
+    }),
+    computed_item("Min", "", |at| {
+        format_summary(at, |at, kept| format_in_unit(at, kept.values.min))
+    }),
+    computed_item("Avg", "", |at| {
+        format_summary(at, |at, kept| format_in_unit(at, kept.values.mean))
+    }),
+];
+
+/// The samples' times in microseconds, and their values.
+struct SampleSummary {
+    count: usize,
+    times: Stat,
+    values: Stat,
+}
+
+/// Formats a summary of the samples, or the reason why there are none.
+fn format_summary(at: &Cursor<'_>, format: fn(&Cursor<'_>, &SampleSummary) -> String) -> String {
+    let flat: Vec<f64> = match at.run_query(Q::Samples(at.argument_at(0), 0)) {
+        Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
+        Ok(Value::Reals(reals)) => reals,
+        Ok(Value::Text(_)) => Vec::new(),
+        Err(code) => return format_code(code),
+    };
+    let all = flat.as_chunks().0;
+    let stat = |place: usize| {
+        let numbers = all.iter().map(|sample: &[f64; 2]| sample[place]);
+        numbers.collect::<Window>().stat()
+    };
+    match (stat(0), stat(1)) {
+        (Some(times), Some(values)) => {
+            let count = all.len();
+            format(
+                at,
+                &SampleSummary {
+                    count,
+                    times,
+                    values,
+                },
+            )
+        }
+        _ => ABSENT.to_owned(),
+    }
+}
+
+/// Formats a value in the unit of its sampling type. The value is truncated to an integer.
+fn format_in_unit(at: &Cursor<'_>, value: f64) -> String {
+    let whole = value as i128;
+    match at.number_at(0) {
+        POWER => format_watts(whole),
+        kind if CLOCKS.contains(&kind) => format_mhz(whole),
+        _ => format_percent(whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn section_words_ignore_case() {
+        assert_eq!(
+            parse_sections("memory,POWER"),
+            Ok(vec![Section::MEMORY, Section::POWER])
+        );
+        assert_eq!(parse_sections(""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn section_words_are_unique() {
+        for word in list_section_words() {
+            assert_eq!(parse_sections(word), Ok(vec![Section(word)]), "{word}");
+            assert_eq!(
+                list_section_words().filter(|other| *other == word).count(),
+                1,
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn list_with_invalid_word_is_refused() {
+        for typed in ["MEMORY, POWER", "MEMRY", "MEMORY,bogus"] {
+            let refusal = parse_sections(typed).unwrap_err();
+            assert_eq!(
+                (refusal.code, refusal.text.as_str()),
+                (2, "Failed to parse --display/-d flags\n"),
+                "{typed}"
+            );
+        }
+    }
 }

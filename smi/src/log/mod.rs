@@ -7,38 +7,34 @@
 //! shown.
 
 mod board;
-mod clocks;
-mod cursor;
-mod device;
-mod dtd;
-mod ecc;
-mod fabric;
-mod fields;
-mod format;
-mod gpu;
-mod head;
+mod interconnect;
 mod item;
-mod memory;
-mod mig;
-mod pci;
+mod memory_errors;
 mod performance;
-mod power;
+mod power_and_temperature;
+mod power_profiles;
 mod processes;
-mod profiles;
-mod repairs;
-mod samples;
-mod sections;
-mod temperature;
-#[cfg(test)]
-pub(crate) mod tests;
 mod text;
-mod utilization;
-mod vgpu;
+mod usage;
+mod value;
+mod virtualization;
 mod xml;
 
-pub(crate) use self::sections::{Section, list_section_words, parse_sections};
-use self::{cursor::OutputFormat, dtd::Dtd, gpu::GpuBlock, head::ROOT_ELEMENT};
-use super::{Context, release::Release};
+use std::thread;
+
+use gpumon_probe::vendor::nvml::query::{Query, Subject, SystemQuery};
+use item::Item;
+use text::{VALUE_COLUMN, remove_control_characters, write_line};
+use value::{ABSENT, Cursor, Device, OutputFormat, format_code, format_supported};
+use virtualization::is_vgpu_host;
+use xml::{Dtd, write_branch, write_leaf};
+
+use crate::{
+    Context,
+    release::{Release, VERSIONS_RENAMED},
+};
+
+pub(crate) use item::{Section, list_section_words, parse_sections};
 
 const DTD_FILE_NAME: &str = "nvsmi_device_v13.dtd";
 
@@ -51,16 +47,16 @@ pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> Strin
             })
         };
         let GpuBlock { bus_id, items } =
-            gpu::render_block(context, gpu, OutputFormat::Text, shown, text::write_item);
+            render_block(context, gpu, OutputFormat::Text, shown, text::write_item);
         format!("GPU {bus_id}\n{items}\n")
     });
-    head::render_text(context) + &blocks.concat()
+    render_text(context) + &blocks.concat()
 }
 
 /// Returns the output of `-q -x`. If `with_dtd` is `true`, returns the output of `-q -x --dtd`.
 pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
     let blocks = context.map_gpus(|gpu| {
-        let GpuBlock { bus_id, items } = gpu::render_block(
+        let GpuBlock { bus_id, items } = render_block(
             context,
             gpu,
             OutputFormat::Xml,
@@ -81,7 +77,7 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
     // The root element's tags are on separate lines, so that programs reading the output of `-l`
     // can detect the end of each document.
     xml::write_branch(&mut out, 0, ROOT_ELEMENT, |out| {
-        head::write_elements(out, context);
+        write_elements(out, context);
         out.push_str(&blocks.concat());
     });
     out
@@ -94,36 +90,36 @@ pub(crate) fn render_dtd(release: Release) -> String {
 
 fn build_gpu_dtd(release: Release) -> Dtd {
     let mut dtd = Dtd::new(release);
-    let mut root: Vec<String> = head::list_header_lines(release)
+    let mut root: Vec<String> = list_header_lines(release)
         .map(|line| line.tag.to_owned())
         .collect();
     root.extend([
-        format!("{}?", head::HOST_CAPABILITY_TITLES[0].1),
-        head::ATTACHED.tag.to_owned(),
+        format!("{}?", HOST_CAPABILITY_TITLES[0].1),
+        ATTACHED.tag.to_owned(),
     ]);
     root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
     dtd.add_sequence(ROOT_ELEMENT, &root);
     dtd.add_sequence(
-        head::HOST_CAPABILITY_TITLES[0].1,
-        &[head::HOST_CAPABILITY_TITLES[1].1.to_owned()],
+        HOST_CAPABILITY_TITLES[0].1,
+        &[HOST_CAPABILITY_TITLES[1].1.to_owned()],
     );
-    let lines = head::list_header_lines(release)
-        .chain([&head::ATTACHED])
+    let lines = list_header_lines(release)
+        .chain([&ATTACHED])
         .map(|line| line.tag);
     for tag in lines
-        .chain([head::HOST_CAPABILITY_TITLES[1].1])
+        .chain([HOST_CAPABILITY_TITLES[1].1])
         .chain(UNUSED_ELEMENTS.iter().copied())
     {
         dtd.add_leaf(tag);
     }
     dtd.add_sequence(
         "gpu",
-        &gpu::ITEMS
+        &ITEMS
             .iter()
             .flat_map(|items| dtd.list_children(items))
             .collect::<Vec<_>>(),
     );
-    for item in gpu::ITEMS.iter().copied().flatten() {
+    for item in ITEMS.iter().copied().flatten() {
         dtd.add_item(item);
     }
     dtd
@@ -137,3 +133,219 @@ const UNUSED_ELEMENTS: &[&str] = &[
     "power_management",
     "graphics_volt",
 ];
+
+// Writing of a GPU's block, which contains all items in order.
+
+static ITEMS: &[&[Item]] = &[
+    board::NAMES,
+    virtualization::CAPABILITIES,
+    virtualization::ITEMS,
+    board::MODES,
+    board::NUMBER_ITEMS,
+    interconnect::ITEMS,
+    performance::PERFORMANCE_ITEMS,
+    usage::MEMORY_ITEMS,
+    usage::UTILIZATION_ITEMS,
+    memory_errors::ECC_ITEMS,
+    memory_errors::REPAIR_ITEMS,
+    power_and_temperature::TEMPERATURE_ITEMS,
+    power_and_temperature::POWER_ITEMS,
+    power_profiles::ITEMS,
+    performance::CLOCK_ITEMS,
+    interconnect::FABRIC,
+    performance::SUPPORTED,
+    processes::RUNNING,
+    processes::ACCOUNTED,
+    interconnect::CAPABILITIES,
+];
+
+struct GpuBlock {
+    /// The GPU's PCI bus ID, or the text to show instead.
+    bus_id: String,
+    /// The text of all items.
+    items: String,
+}
+
+/// Writes the selected items of a GPU. Slow queries start first, on another thread, and the items
+/// that need them are written last. A block therefore takes little longer than its slowest query.
+fn render_block(
+    context: &Context<'_>,
+    gpu: u32,
+    form: OutputFormat,
+    wanted: impl Fn(&Item) -> bool,
+    write: impl Fn(&mut String, &Item, &Cursor<'_>),
+) -> GpuBlock {
+    let device = &Device::new(context, gpu);
+    let at = Cursor::new(device, form);
+    let items: Vec<_> = ITEMS
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|item| wanted(item))
+        .collect();
+    let mut written = vec![String::new(); items.len()];
+    thread::scope(|scope| {
+        // Slow queries run one after another. Otherwise, each would measure the traffic that the
+        // others cause.
+        let ahead: Vec<_> = items.iter().flat_map(|item| item.ahead).collect();
+        // If answers are in memory, starting a thread would take longer than running the queries.
+        if !context.driver.is_quick() {
+            scope.spawn(move || {
+                for query in ahead {
+                    drop(device.run_query(Subject::from_gpu(gpu), *query));
+                }
+            });
+        }
+        for waits in [false, true] {
+            for (item, out) in items.iter().zip(&mut written) {
+                if item.ahead.is_empty() != waits {
+                    write(out, item, &at);
+                }
+            }
+        }
+    });
+    GpuBlock {
+        bus_id: remove_control_characters(&at.read_text(Query::BusId)),
+        items: written.concat(),
+    }
+}
+
+// The lines before the first GPU's block.
+
+const ROOT_ELEMENT: &str = "nvidia_smi_log";
+
+/// A line before the first GPU's block.
+struct Line {
+    title: &'static str,
+    tag: &'static str,
+    value: fn(&Context<'_>) -> String,
+    /// The first release whose log contains the line.
+    since: Release,
+    /// In text output from [`VERSIONS_RENAMED`] on, the note after the value.
+    deprecated: &'static str,
+}
+
+const fn define_line(
+    title: &'static str,
+    tag: &'static str,
+    value: fn(&Context<'_>) -> String,
+) -> Line {
+    Line {
+        title,
+        tag,
+        value,
+        since: Release(0, 0),
+        deprecated: "",
+    }
+}
+
+/// The lines that show the time and the driver's versions.
+static LINES: &[Line] = &[
+    define_line("Timestamp", "timestamp", |context| {
+        context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()
+    }),
+    Line {
+        deprecated: " [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]",
+        ..define_line("Driver Version", "driver_version", driver_version)
+    },
+    Line {
+        deprecated: " [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]",
+        ..define_line("CUDA Version", "cuda_version", cuda_version)
+    },
+    Line {
+        since: VERSIONS_RENAMED,
+        ..define_line("KMD Version", "kmd_version", driver_version)
+    },
+    Line {
+        since: VERSIONS_RENAMED,
+        ..define_line("CUDA UMD Version", "cuda_umd_version", cuda_version)
+    },
+];
+
+/// Returns the lines that `release` shows.
+fn list_header_lines(release: Release) -> impl Iterator<Item = &'static Line> {
+    LINES.iter().filter(move |line| line.since <= release)
+}
+
+fn driver_version(context: &Context<'_>) -> String {
+    match context.run_system_query(SystemQuery::DriverVersion) {
+        Ok(version) => version.text().unwrap_or(ABSENT).to_owned(),
+        Err(code) => format_code(code),
+    }
+}
+
+fn cuda_version(context: &Context<'_>) -> String {
+    context.cuda_version().unwrap_or_else(format_code)
+}
+
+/// The titles and XML elements for a vGPU host's driver capabilities: first the group, then the
+/// item in it.
+const HOST_CAPABILITY_TITLES: [(&str, &str); 2] = [
+    ("vGPU Driver Capability", "vgpu_driver_capability"),
+    ("Heterogenous Multi-vGPU", "heterogenous_multivGPU"),
+];
+
+static ATTACHED: Line = define_line("Attached GPUs", "attached_gpus", |context| {
+    context.count.to_string()
+});
+
+/// Returns the text output before the first GPU's block.
+fn render_text(context: &Context<'_>) -> String {
+    let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
+    let release = context.release();
+    for own in list_header_lines(release) {
+        let is_renamed = release >= VERSIONS_RENAMED;
+        let note = if is_renamed { own.deprecated } else { "" };
+        let value = (own.value)(context) + note;
+        write_line(&mut out, 0, VALUE_COLUMN, own.title, &value);
+    }
+    if let Some(capability) = host_capability(context) {
+        out.push_str(HOST_CAPABILITY_TITLES[0].0);
+        out.push('\n');
+        write_line(
+            &mut out,
+            8,
+            VALUE_COLUMN,
+            HOST_CAPABILITY_TITLES[1].0,
+            &capability,
+        );
+    }
+    out.push('\n');
+    write_line(
+        &mut out,
+        0,
+        VALUE_COLUMN,
+        ATTACHED.title,
+        &(ATTACHED.value)(context),
+    );
+    out
+}
+
+/// Writes the XML elements before the first GPU's element.
+fn write_elements(out: &mut String, context: &Context<'_>) {
+    for own in list_header_lines(context.release()) {
+        write_leaf(out, 1, own.tag, &(own.value)(context));
+    }
+    if let Some(capability) = host_capability(context) {
+        write_branch(out, 1, HOST_CAPABILITY_TITLES[0].1, |out| {
+            write_leaf(out, 2, HOST_CAPABILITY_TITLES[1].1, &capability);
+        });
+    }
+    write_leaf(out, 1, ATTACHED.tag, &(ATTACHED.value)(context));
+}
+
+/// Returns the driver's vGPU capability, or `None` if the machine is not a vGPU host.
+fn host_capability(context: &Context<'_>) -> Option<String> {
+    let first = *context.gpus.first()?;
+    is_vgpu_host(&context.run_query(first, Query::VirtualizationMode)).then(|| {
+        match context.run_system_query(SystemQuery::VgpuDriverCapability(0)) {
+            Ok(capability) => capability
+                .number_at(0)
+                .map_or(ABSENT.to_owned(), format_supported),
+            Err(code) => format_code(code),
+        }
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -3,18 +3,16 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::{
-    cursor::Cursor,
-    format::{
-        ABSENT, format_code, format_count, format_mib, format_milliseconds, format_percent,
+    item::{Item, Layout, List, Section, TITLE_AS_TAG, computed_item, list_item},
+    text::PROCESS_COLUMN,
+    value::{
+        ABSENT, Cursor, format_code, format_count, format_mib, format_milliseconds, format_percent,
         format_valid_number,
     },
-    item::{Item, Layout, List, TITLE_AS_TAG, computed_item, list_item},
-    sections::Section,
-    text::PROCESS_COLUMN,
 };
 use crate::{
-    return_code,
-    running::{kind_letters, read_running_processes},
+    error_messages,
+    running_processes::{kind_letters, read_running_processes},
 };
 
 pub(super) static RUNNING: &[Item] =
@@ -111,7 +109,7 @@ fn format_name(at: &Cursor<'_>) -> String {
         .run_system_query(SystemQuery::ProcessName(at.argument_at(2)))
     {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
-        Err(code) => return_code::format_bracketed(code),
+        Err(code) => error_messages::format_bracketed(code),
     }
 }
 

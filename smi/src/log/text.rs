@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    cursor::Cursor,
     item::{Content, Item, Layout},
+    value::Cursor,
 };
 
 pub(super) const VALUE_COLUMN: usize = 55;

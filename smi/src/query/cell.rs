@@ -8,7 +8,7 @@ use gpumon_probe::{
     vendor::nvml::query::{Answer, Code, Value},
 };
 
-use crate::return_code;
+use crate::error_messages;
 
 /// A cell's value, or the word that replaces it.
 pub(super) type Cell = Result<String, Absent>;
@@ -30,7 +30,7 @@ impl Absent {
 
 impl From<Code> for Absent {
     fn from(code: Code) -> Self {
-        Self(return_code::format_bracketed(code))
+        Self(error_messages::format_bracketed(code))
     }
 }
 

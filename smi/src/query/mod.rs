@@ -5,25 +5,15 @@
 //! function that formats its cells. The accepted names, the header, the rows, and the help are all
 //! generated from these tables.
 
-mod accounted;
 mod cell;
-mod common;
-mod field;
-mod format;
 mod gpu;
-mod processes;
-mod retired;
-mod row;
-mod supported;
+mod lists;
 mod table;
-#[cfg(test)]
-mod tests;
 
-use self::format::Format;
-pub(crate) use self::format::list_modifiers;
-pub use self::table::FieldHelp;
 use self::table::Table;
 use crate::{Context, Refusal, release::Release};
+
+pub(crate) use self::table::FieldHelp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueryKind {
@@ -77,11 +67,11 @@ impl QueryKind {
     fn table(self) -> &'static Table {
         match self {
             Self::Gpu => &gpu::TABLE,
-            Self::ComputeApps => &processes::COMPUTE_PROCESSES,
-            Self::AccountedApps => &accounted::ACCOUNTED_PROCESSES,
-            Self::RetiredPages => &retired::RETIRED_PAGES,
+            Self::ComputeApps => &lists::COMPUTE_PROCESSES,
+            Self::AccountedApps => &lists::ACCOUNTED_PROCESSES,
+            Self::RetiredPages => &lists::RETIRED_PAGES,
             Self::RemappedRows => &gpu::REMAPPED_ROWS,
-            Self::SupportedClocks => &supported::SUPPORTED_CLOCKS,
+            Self::SupportedClocks => &lists::SUPPORTED_CLOCKS,
         }
     }
 }
@@ -140,5 +130,86 @@ impl Request {
     pub(crate) fn render_rows(&self, context: &Context<'_>) -> String {
         self.table
             .render_rows(&self.chosen, context, self.format.units)
+    }
+}
+
+// The modifiers that `--format=` accepts.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Format {
+    /// Whether the output starts with a line of field names.
+    header: bool,
+    /// Whether values are followed by their units. The header always contains the units.
+    units: bool,
+}
+
+type ApplyModifier = fn(&mut Format);
+
+/// The modifiers and their effects. `csv` has no effect, because it is the default.
+const MODIFIERS: [(&str, ApplyModifier); 3] = [
+    ("csv", |_| {}),
+    ("noheader", |format| format.header = false),
+    ("nounits", |format| format.units = false),
+];
+
+pub(crate) fn list_modifiers() -> impl Iterator<Item = &'static str> {
+    MODIFIERS.iter().map(|(modifier, _)| *modifier)
+}
+
+impl Format {
+    /// Parses modifiers in any order, ignoring empty ones. `csv` is optional because it is the only
+    /// format.
+    fn parse(modifiers: &str) -> Result<Self, Refusal> {
+        let mut format = Self {
+            header: true,
+            units: true,
+        };
+        for typed in modifiers.split(',').filter(|modifier| !modifier.is_empty()) {
+            let known = MODIFIERS.iter().find(|(modifier, _)| *modifier == typed);
+            let (_, set) =
+                known.ok_or_else(|| Refusal::new(2, "Format modifier is not recognized.\n"))?;
+            set(&mut format);
+        }
+        Ok(format)
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod format_tests {
+    use super::*;
+
+    #[test]
+    fn modifiers_parse_in_any_order() {
+        let read = |text: &str| Format::parse(text).map(|format| (format.header, format.units));
+        for everything in ["", "csv", "csv,", ",csv", "csv,csv"] {
+            assert_eq!(read(everything), Ok((true, true)), "{everything}");
+        }
+        assert_eq!(read("csv,noheader"), Ok((false, true)));
+        assert_eq!(read("noheader"), Ok((false, true)));
+        assert_eq!(read("nounits"), Ok((true, false)));
+        assert_eq!(read("nounits,noheader,csv"), Ok((false, false)));
+    }
+
+    #[test]
+    fn unknown_modifier_is_refused() {
+        for wrong in [
+            "CSV",
+            "csv, noheader",
+            "csv noheader",
+            "csv,no_header",
+            "xml",
+            " csv",
+            " ",
+        ] {
+            let refusal = Format::parse(wrong).unwrap_err();
+            assert_eq!(
+                (refusal.code, refusal.text.as_str()),
+                (2, "Format modifier is not recognized.\n"),
+                "{wrong}"
+            );
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! The table of a query's fields.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::{collections::HashMap, fmt::Write as _, ops::Range};
 
-use super::field::{Field, Section};
-use super::row::{Gpu, Item, Row};
-use crate::{Context, Refusal, release::Release};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, SystemQuery};
+
+use super::cell::{Cell, format_text};
+use crate::{Context, Refusal, context::Cache, release::Release};
 
 /// A query's fields, in the order of its help.
 pub(super) struct Table {
@@ -130,4 +131,263 @@ fn make_invalid_field_refusal(name: &str) -> Refusal {
 
 fn join_cells(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join(", ") + "\n"
+}
+
+// The GPU and item that a row is about, and the answers that its cells need.
+
+/// A GPU whose rows are being written. Answers are cached, so that cells and rows that need the
+/// same answer cause only one call.
+pub(super) struct Gpu<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) index: u32,
+    answers: Cache<Query>,
+    system: Cache<SystemQuery>,
+}
+
+impl<'a> Gpu<'a> {
+    pub(super) fn new(context: &'a Context<'a>, index: u32) -> Self {
+        Self {
+            context,
+            index,
+            answers: Cache::default(),
+            system: Cache::default(),
+        }
+    }
+
+    pub(super) fn run_query(&self, query: Query) -> Answer {
+        self.answers
+            .get_or_query(query, || self.context.run_query(self.index, query))
+    }
+}
+
+/// The numbers that distinguish a row from the GPU's other rows, and the return code to use if a
+/// further number is requested.
+pub(super) struct Item {
+    numbers: Vec<i128>,
+    missing: Code,
+}
+
+/// Returns a single item without numbers, for tables that have one row per GPU.
+pub(super) fn list_single_item(_: &Gpu<'_>) -> Vec<Item> {
+    vec![Item {
+        numbers: Vec::new(),
+        missing: Code::UNKNOWN,
+    }]
+}
+
+/// Splits a list into items of `COUNT` numbers each, and puts the numbers in `first` before each
+/// item. If the list is missing, returns one item with the reason.
+pub(super) fn split_items<const COUNT: usize>(first: &[i128], list: Answer) -> Vec<Item> {
+    let item = |numbers: &[i128], missing| Item {
+        numbers: [first, numbers].concat(),
+        missing,
+    };
+    match list {
+        Ok(list) => {
+            let all = list.numbers().as_chunks::<COUNT>().0.iter();
+            all.map(|numbers| item(numbers, Code::UNKNOWN)).collect()
+        }
+        Err(code) => vec![item(&[], code)],
+    }
+}
+
+pub(super) struct Row<'a> {
+    pub(super) gpu: &'a Gpu<'a>,
+    pub(super) item: &'a Item,
+}
+
+impl Row<'_> {
+    pub(super) fn run_query(&self, query: Query) -> Answer {
+        self.gpu.run_query(query)
+    }
+
+    pub(super) fn run_system_query(&self, query: SystemQuery) -> Answer {
+        self.gpu
+            .system
+            .get_or_query(query, || self.gpu.context.run_system_query(query))
+    }
+
+    /// Returns a number of the row's item.
+    pub(super) fn number_at(&self, place: usize) -> Result<i128, Code> {
+        let number = self.item.numbers.get(place).copied();
+        number.ok_or(self.item.missing)
+    }
+
+    /// Returns the PID, which is the first number of the row's item.
+    pub(super) fn pid(&self) -> Result<u32, Code> {
+        u32::try_from(self.number_at(0)?).map_err(|_| Code::UNKNOWN)
+    }
+}
+
+/// Formats a number of the row's item.
+pub(super) fn format_nth_number<const PLACE: usize>(row: &Row<'_>) -> Cell {
+    Ok(row.number_at(PLACE)?.to_string())
+}
+
+// The fields that can be queried, and the sections of the help into which they are grouped.
+
+/// A field of a query.
+pub(super) struct Field {
+    /// The field's names and unit, as `name [unit]` or `name or alias [unit]`. The unit is
+    /// optional.
+    spec: &'static str,
+    /// The field's description in the help. It must not contain an empty line, because programs
+    /// that parse the help treat quoted text after an empty line as a field name.
+    pub(super) about: &'static str,
+    value: ValueSource,
+    since: Release,
+    except: Range<Release>,
+}
+
+enum ValueSource {
+    /// The query whose answer the field shows, and the function that formats the answer.
+    Answer(Query, fn(&Answer) -> Cell),
+    /// A function that calculates the cell. It can run several queries.
+    Computed(fn(&Row<'_>) -> Cell),
+}
+
+/// Creates a field that shows the answer to one query.
+pub(super) const fn field(
+    spec: &'static str,
+    query: Query,
+    format: fn(&Answer) -> Cell,
+    about: &'static str,
+) -> Field {
+    Field::new(spec, ValueSource::Answer(query, format), about)
+}
+
+/// Creates a field whose value requires more than one answer.
+pub(super) const fn row_field(
+    spec: &'static str,
+    cell: fn(&Row<'_>) -> Cell,
+    about: &'static str,
+) -> Field {
+    Field::new(spec, ValueSource::Computed(cell), about)
+}
+
+impl Field {
+    const fn new(spec: &'static str, value: ValueSource, about: &'static str) -> Self {
+        Self {
+            spec,
+            about,
+            value,
+            since: Release(0, 0),
+            except: Release(0, 0)..Release(0, 0),
+        }
+    }
+
+    /// Sets the first release that supports the field.
+    pub(super) const fn since(self, since: Release) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Sets the range of releases that do not support the field.
+    pub(super) const fn except(self, except: Range<Release>) -> Self {
+        Self { except, ..self }
+    }
+
+    pub(super) fn is_in(&self, release: Release) -> bool {
+        release >= self.since && !self.except.contains(&release)
+    }
+
+    fn unit(&self) -> Option<&'static str> {
+        self.spec.split_once(" [")?.1.strip_suffix(']')
+    }
+
+    /// Returns the field's names, starting with the main name. Names are case-sensitive.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.spec
+            .split_once(" [")
+            .map_or(self.spec, |(names, _)| names)
+            .split(" or ")
+    }
+
+    /// Returns the heading of the field's column, which consists of the name and the unit.
+    pub(super) fn heading(&self) -> String {
+        let unit = self.unit().map(|unit| format!(" [{unit}]"));
+        self.names()
+            .take(1)
+            .map(str::to_owned)
+            .chain(unit)
+            .collect()
+    }
+
+    pub(super) fn text(&self, row: &Row<'_>, units: bool) -> String {
+        let cell = match self.value {
+            ValueSource::Answer(query, format) => format(&row.run_query(query)),
+            ValueSource::Computed(cell) => cell(row),
+        };
+        match (cell, self.unit()) {
+            (Ok(value), Some(unit)) if units => format!("{value} {unit}"),
+            (Ok(value), _) => value,
+            (Err(absent), _) => absent.to_string(),
+        }
+    }
+}
+
+/// Consecutive fields in the help. `title` is `None` if the fields have no title.
+pub(super) struct Section {
+    pub(super) title: Option<(&'static str, &'static str)>,
+    /// The first release whose help shows the title.
+    pub(super) since: Release,
+    pub(super) fields: &'static [Field],
+}
+
+impl Section {
+    pub(super) const fn since(self, since: Release) -> Self {
+        Self { since, ..self }
+    }
+}
+
+/// Creates a section that has a title and a short description.
+pub(super) const fn with_title(
+    title: &'static str,
+    about: &'static str,
+    fields: &'static [Field],
+) -> Section {
+    Section {
+        title: Some((title, about)),
+        since: Release(0, 0),
+        fields,
+    }
+}
+
+pub(super) const fn fields(fields: &'static [Field]) -> Section {
+    Section {
+        title: None,
+        since: Release(0, 0),
+        fields,
+    }
+}
+
+// The fields for the time and the GPU that all queries except `--query-gpu` have in common.
+
+pub(super) const COMMON_SECTIONS: &[Section] = &[fields(&[
+    row_field("timestamp", format_timestamp, TIMESTAMP),
+    field("gpu_name", Query::Name, format_text, NAME),
+    field("gpu_bus_id", Query::BusId, format_text, BUS_ID),
+    field("gpu_serial", Query::Serial, format_text, SERIAL),
+    field("gpu_uuid", Query::Uuid, format_text, UUID),
+])];
+
+pub(super) const TIMESTAMP: &str =
+    "The time of the query, in local time, as YYYY/MM/DD HH:MM:SS.msec.";
+pub(super) const NAME: &str = "The product name of the GPU, in letters and digits. All products \
+                               have it.";
+pub(super) const BUS_ID: &str =
+    "The PCI bus ID of the GPU, in hexadecimal: domain:bus:device.function.";
+pub(super) const SERIAL: &str = "The serial number that is printed on the board, in letters and \
+                                 digits. It is unique and never changes.";
+pub(super) const UUID: &str = "The UUID of the GPU, in letters and digits. It is unique and never \
+                               changes. It is not printed on the board.";
+
+// All cell functions must return a `Result`, even if they cannot fail.
+#[allow(clippy::unnecessary_wraps)]
+pub(super) fn format_timestamp(row: &Row<'_>) -> Cell {
+    Ok(row
+        .gpu
+        .context
+        .now
+        .strftime("%Y/%m/%d %H:%M:%S.%3f")
+        .to_string())
 }

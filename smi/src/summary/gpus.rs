@@ -1,14 +1,13 @@
 //! The three lines that the summary shows for each GPU.
 
-use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Value};
+use std::fmt::Write;
 
-use super::{
-    super::{
-        Context,
-        running::{kind_letters, read_running_processes},
-    },
-    mig,
-    text::{self, format_number, to_mib},
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject, Value};
+
+use super::{format_number, to_mib};
+use crate::{
+    Context,
+    running_processes::{kind_letters, read_running_processes},
 };
 
 pub(super) struct Row {
@@ -49,7 +48,7 @@ impl Row {
              {memory:>22} | {utilization:>7} {compute:>12} |\n\
              |                                         |                        | {mig:>20} |\n\
              {border}",
-            name = text::cut_end(&format_text(&ask(Query::Name)), 27),
+            name = super::cut_end(&format_text(&ask(Query::Name)), 27),
             persistence = format_on_off(&ask(Query::PersistenceMode)),
             display = format_on_off(&ask(Query::DisplayActive)),
             ecc = format_ecc(context, gpu, is_mig),
@@ -68,7 +67,7 @@ impl Row {
                 Ok(mode) if mode.number_at(0) == Some(1) => "Enabled",
                 Ok(mode) if mode.number_at(1) == Some(1) => "Disabled*",
                 Ok(_) => "Disabled",
-                Err(code) => text::find_replacement_word(*code),
+                Err(code) => super::find_replacement_word(*code),
             },
             border = border_line(),
         );
@@ -78,7 +77,7 @@ impl Row {
             bus_id,
             is_mig,
             mig_devices: if is_mig {
-                mig::render_devices(context, gpu)
+                render_devices(context, gpu)
             } else {
                 Vec::new()
             },
@@ -95,7 +94,7 @@ pub(super) fn border_line() -> &'static str {
 fn format_text(answer: &Answer) -> String {
     match answer {
         Ok(value) => value.text().unwrap_or("N/A").to_owned(),
-        Err(code) => text::find_replacement_word(*code).to_owned(),
+        Err(code) => super::find_replacement_word(*code).to_owned(),
     }
 }
 
@@ -103,7 +102,7 @@ fn format_on_off(answer: &Answer) -> &'static str {
     match answer {
         Ok(value) if value.number_at(0) == Some(0) => "Off",
         Ok(_) => "On",
-        Err(code) => text::find_replacement_word(*code),
+        Err(code) => super::find_replacement_word(*code),
     }
 }
 
@@ -118,7 +117,7 @@ fn format_ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
             0,
             |count| count.to_string(),
         ),
-        Err(code) => text::find_replacement_word(code).to_owned(),
+        Err(code) => super::find_replacement_word(code).to_owned(),
     }
 }
 
@@ -126,7 +125,7 @@ fn format_ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
 /// has no unit.
 fn format_watts(answer: &Answer) -> String {
     match answer {
-        Err(code) => format!("{} ", text::find_replacement_word(*code)),
+        Err(code) => format!("{} ", super::find_replacement_word(*code)),
         known => format_number(known, 0, |milliwatts| format!("{}W", milliwatts / 1000)),
     }
 }
@@ -162,7 +161,7 @@ fn format_compute_mode(answer: &Answer) -> &'static str {
             Some(3) => "E. Process",
             _ => "N/A",
         },
-        Err(code) => text::find_replacement_word(*code),
+        Err(code) => super::find_replacement_word(*code),
     }
 }
 
@@ -178,4 +177,80 @@ impl Process {
         };
         rows.into_iter().map(process).collect()
     }
+}
+
+// The summary's table of MIG devices, which is omitted if no GPU is in MIG mode.
+
+/// Returns the lines for all of a GPU's MIG devices.
+pub(super) fn render_devices(context: &Context<'_>, gpu: u32) -> Vec<String> {
+    let devices = context.run_query(gpu, Query::MigDevices);
+    let devices = devices.iter().flat_map(Value::numbers);
+    devices
+        .map(|device| render_device(context, gpu, *device as u32))
+        .collect()
+}
+
+fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
+    let ask = |query| {
+        context
+            .driver
+            .answer_query(Subject::from_mig(gpu, index), query)
+    };
+    let instance = ask(Query::MigInstance);
+    let attributes = ask(Query::MigAttributes);
+    let (memory, bar1) = (ask(Query::MemoryInfo), ask(Query::Bar1MemoryInfo));
+    let plain = |answer, place| format_number(answer, place, |count| count.to_string());
+    let attribute = |place| plain(&attributes, place);
+    let size = |bytes| format!("{}MiB", to_mib(bytes));
+    // Sizes are right-aligned unless they are wider than their column.
+    let total = |answer| format!("{:>8}", format_number(answer, 0, size));
+    format!(
+        "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | \
+         {used:>18} / {total:<12}| {multiprocessors:>2}   {ecc:>4} | \
+         {copy:>2}  {encoders:>2}   {decoders:>2}   {ofas:>2}   {jpegs:>2} |\n\
+         |                  | {bar1_used:>18} / {bar1_total:<12}|           \
+         |                       |\n\
+         {BORDER}",
+        gpu_instance = plain(&instance, 0),
+        compute_instance = plain(&instance, 1),
+        used = format_number(&memory, 3, size),
+        total = total(&memory),
+        multiprocessors = attribute(0),
+        // For a MIG device, the driver counts only uncorrected errors in the device's own caches.
+        ecc = plain(&ask(Query::MemoryErrors(1, 0, 7)), 0),
+        copy = attribute(1),
+        encoders = attribute(3),
+        decoders = attribute(2),
+        ofas = attribute(5),
+        jpegs = attribute(4),
+        bar1_used = format_number(&bar1, 2, size),
+        bar1_total = total(&bar1),
+    )
+}
+
+const BORDER: &str =
+    "+------------------+----------------------------------+-----------+-----------------------+\n";
+
+pub(super) fn render_mig_table(rows: &[Row]) -> String {
+    if !rows.iter().any(|row| row.is_mig) {
+        return String::new();
+    }
+    let line = "-".repeat(super::WIDTH);
+    let mut out = format!(
+        "\n+{line}+\n| MIG \
+         devices:                                                                            \
+         |\n{BORDER}| GPU  GI  CI  MIG |              Shared Memory-Usage |        Vol|        \
+         Shared         |\n|      ID  ID  Dev |                Shared BAR1-Usage | SM     Unc| CE \
+         ENC  DEC  OFA  JPG |\n|                  |                                  |        \
+         ECC|                       \
+         |\n|==================+==================================+===========+=======================|\n"
+    );
+    let devices: String = rows
+        .iter()
+        .flat_map(|row| row.mig_devices.clone())
+        .collect();
+    if devices.is_empty() {
+        let _ = writeln!(out, "|  {:<87}|\n+{line}+", "No MIG devices found");
+    }
+    out + &devices
 }

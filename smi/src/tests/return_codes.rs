@@ -17,7 +17,7 @@ use super::{
     difference::{Difference, Layout},
     machines, views,
 };
-use crate::return_code::{format_bracketed, format_plain};
+use crate::error_messages::{format_bracketed, format_plain};
 
 /// A query that the backend receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

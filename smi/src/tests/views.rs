@@ -4,11 +4,11 @@ use gpumon_probe::vendor::nvml::query::QueryBackend;
 use jiff::{civil::date, tz::TimeZone};
 
 use crate::{
-    Context, command_line,
+    Context,
+    command_line::{self, find_subcommand},
     query::{self, QueryKind},
     render,
     subcommand::tests::run_line,
-    subcommands::find_subcommand,
 };
 
 /// Command lines that query the driver. Commands that loop are limited to one round.

@@ -2,9 +2,13 @@
 
 use std::cmp;
 
-use gpumon_probe::vendor::nvml::query::{Query, Subject};
+use gpumon_probe::{
+    model::PciPath,
+    vendor::nvml::query::{Query, QueryBackend, Subject},
+};
 
-use super::{Topology, level, sysfs::Device};
+use super::{Topology, sysfs::Device};
+use crate::Refusal;
 
 /// The field ID `NVML_FI_DEV_NVLINK_LINK_COUNT`. The constants below are
 /// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT` (the number of links to a switch) and
@@ -202,7 +206,7 @@ fn format_connection(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Ma
     }
     topology
         .find_path(gpu.index, other.index)
-        .map_or("N/A", level::abbreviate_path)
+        .map_or("N/A", abbreviate_path)
         .to_owned()
 }
 
@@ -238,9 +242,7 @@ fn count_links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
 
 fn format_path(one: Option<&Device>, other: Option<&Device>) -> String {
     one.zip(other)
-        .map_or("N/A", |(one, other)| {
-            level::abbreviate_path(one.path_to(other))
-        })
+        .map_or("N/A", |(one, other)| abbreviate_path(one.path_to(other)))
         .to_owned()
 }
 
@@ -257,4 +259,115 @@ Legend:
   PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
   PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
   PIX  = Connection traversing at most a single PCIe bridge
+";
+
+// The PCIe path between two devices, in nvidia-smi's words.
+
+/// The levels that `topo -n` accepts.
+pub(super) const LEVELS: &[&str] = &["0", "1", "2", "3", "4", "5"];
+
+/// Returns the path that a level of `-n` (0 to 5) stands for, and NVML's number for that level.
+pub(super) fn find_path_of_level(number: i64) -> Option<(PciPath, u32)> {
+    let number = u32::try_from(number).ok()?.checked_mul(10)?;
+    PciPath::from_level(i128::from(number)).map(|path| (path, number))
+}
+
+pub(super) fn abbreviate_path(path: PciPath) -> &'static str {
+    match path {
+        PciPath::Internal | PciPath::Single => "PIX",
+        PciPath::Multiple => "PXB",
+        PciPath::HostBridge => "PHB",
+        PciPath::Node => "NODE",
+        PciPath::System => "SYS",
+    }
+}
+
+/// Returns text for the longest path between two GPUs that a level allows.
+pub(super) fn describe_longest_path(path: PciPath) -> String {
+    match path {
+        PciPath::Multiple => "by way of potentially multiple PCIe switches".to_owned(),
+        PciPath::HostBridge => "by the same PCIe host bridge".to_owned(),
+        PciPath::Node => "by way of an on-CPU interconnect between PCIe host bridges".to_owned(),
+        path => format!("by way of {}", describe_path(path)),
+    }
+}
+
+pub(super) fn describe_path(path: PciPath) -> &'static str {
+    match path {
+        PciPath::Internal => "an single on-board PCIe switch",
+        PciPath::Single => "a single PCIe switch",
+        PciPath::Multiple => "multiple PCIe switches",
+        PciPath::HostBridge => "a PCIe host bridge",
+        PciPath::Node => "an on-CPU interconnect link between PCIe host bridges",
+        PciPath::System => "an SMP interconnect link between NUMA nodes",
+    }
+}
+
+// The tables that show the peer-to-peer capabilities between GPUs.
+
+/// The letters for the capabilities, in the order of `nvmlGpuP2PCapsIndex_t`.
+pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
+
+/// Returns the table for one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
+pub(super) fn render_table(
+    driver: &dyn QueryBackend,
+    gpus: &[u32],
+    letter: &str,
+) -> Result<String, Refusal> {
+    let capability = CAPABILITIES
+        .iter()
+        .position(|known| *known == letter)
+        .ok_or_else(|| {
+            Refusal::new(
+                2,
+                "Invalid p2p capability index specified at the command-line\n",
+            )
+        })?;
+    let names: Vec<String> = gpus.iter().map(|gpu| format!("GPU{gpu}\t")).collect();
+    let rows = gpus.iter().map(|row| {
+        let words: Vec<String> = gpus
+            .iter()
+            .map(|column| {
+                if row == column {
+                    "X"
+                } else {
+                    format_status(driver, *row, *column, capability as u32)
+                }
+            })
+            .map(|word| format!("{word}\t"))
+            .collect();
+        format!(" GPU{row}\t{}\n", words.concat())
+    });
+    Ok(format!(
+        " \t\u{1b}[4m{}\u{1b}[0m\n{}{CAPABILITY_LEGEND}",
+        names.concat(),
+        rows.collect::<Vec<_>>().concat()
+    ))
+}
+
+/// Returns nvidia-smi's word for an `nvmlGpuP2PStatus_t`.
+fn format_status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
+    let answer = driver
+        .answer_query(Subject::from_gpu(gpu), Query::P2pStatus(other, capability))
+        .ok();
+    match answer.and_then(|answer| answer.number_at(0)) {
+        Some(0) => "OK",
+        Some(1) => "CNS",
+        Some(2) => "GNS",
+        Some(3) => "TNS",
+        Some(4 | 5) => "NS",
+        _ => "U",
+    }
+}
+
+const CAPABILITY_LEGEND: &str = "
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+  GNS  = GPU not supported
+  TNS  = Topology not supported
+  NS   = Not supported
+  U    = Unknown
 ";

@@ -1,10 +1,6 @@
 //! The `topo` subcommand, which shows how a machine's GPUs, CPUs, and network cards are connected.
 
-mod level;
 mod matrix;
-mod near;
-mod p2p;
-mod ranges;
 mod sysfs;
 
 use std::io::Write;
@@ -16,17 +12,18 @@ use gpumon_probe::{
 
 use self::{matrix::Matrix, sysfs::Sysfs};
 use super::{
-    Refusal, form::SubcommandSyntax, select::find_listed_gpus, subcommand::SubcommandError,
-    switches::AllowedValues,
+    gpu_selection::find_listed_gpus,
+    subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
 };
+use crate::Refusal;
 
 pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "topo",
     usage: include_str!("help.txt"),
     takes: &["-i", "-c"],
     values: &[
-        ("-n", AllowedValues::One(level::LEVELS)),
-        ("-p2p", AllowedValues::One(p2p::CAPABILITIES)),
+        ("-n", AllowedValues::One(matrix::LEVELS)),
+        ("-p2p", AllowedValues::One(matrix::CAPABILITIES)),
     ],
     ..SubcommandSyntax::EMPTY
 };
@@ -55,11 +52,11 @@ pub(super) fn run(
 
     if let Some(letter) = switches.value("-p2p") {
         output.write_all(
-            p2p::render_table(driver, &find_listed_gpus(driver, None)?, letter)?.as_bytes(),
+            matrix::render_table(driver, &find_listed_gpus(driver, None)?, letter)?.as_bytes(),
         )?;
     }
     if let Some(cpu) = cpu {
-        output.write_all(near::describe_gpus_near_cpu(driver, cpu).as_bytes())?;
+        output.write_all(describe_gpus_near_cpu(driver, cpu).as_bytes())?;
     }
     let single = |what: &str| match selected {
         Some([gpu]) => Ok(*gpu),
@@ -73,10 +70,10 @@ pub(super) fn run(
     };
     if let Some(level) = nearest {
         let gpu = single("Nearest GPUs argument")?;
-        output.write_all(near::describe_gpus_near_gpu(driver, gpu, level)?.as_bytes())?;
+        output.write_all(describe_gpus_near_gpu(driver, gpu, level)?.as_bytes())?;
     }
     if switches.contains("-p") {
-        output.write_all(near::describe_path(&topology, selected)?.as_bytes())?;
+        output.write_all(describe_path(&topology, selected)?.as_bytes())?;
     }
     if switches.contains("-C") {
         let nodes = topology.format_cpu_nodes(single("NUMA ID of nearest CPU")?);
@@ -128,19 +125,19 @@ impl Topology<'_> {
     /// Returns the CPUs near a GPU as ranges, or an empty string if they are unknown.
     fn format_cpus(&self, gpu: u32) -> String {
         self.read_words(gpu, Query::CpuAffinity)
-            .map_or_else(String::new, |words| ranges::format_words(&words))
+            .map_or_else(String::new, |words| sysfs::format_words(&words))
     }
 
     fn format_memory_nodes(&self, gpu: u32) -> String {
         self.read_words(gpu, Query::MemoryAffinity)
-            .map_or_else(String::new, |words| ranges::format_words(&words))
+            .map_or_else(String::new, |words| sysfs::format_words(&words))
     }
 
     fn format_cpu_nodes(&self, gpu: u32) -> String {
         let Some(words) = self.read_words(gpu, Query::CpuAffinity) else {
             return String::new();
         };
-        let near = ranges::list_set_bits(&words);
+        let near = sysfs::list_set_bits(&words);
         let nodes: Vec<u32> = self
             .sysfs
             .list_nodes()
@@ -148,7 +145,7 @@ impl Topology<'_> {
             .filter(|(_, cpus)| cpus.iter().any(|cpu| near.contains(cpu)))
             .map(|(node, _)| node)
             .collect();
-        ranges::format_numbers(&nodes)
+        sysfs::format_numbers(&nodes)
     }
 
     fn format_memory_node_of_gpu(&self, gpu: u32) -> String {
@@ -201,6 +198,58 @@ fn find_gpus_near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
         .ok()
         .and_then(|cpu| driver.answer_system(SystemQuery::GpusNearCpu(cpu)).ok());
     answer.map_or_else(Vec::new, |answer| answer.numbers().to_vec())
+}
+
+// Sentences about devices that are close to each other.
+
+fn describe_gpus_near_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
+    let gpus = find_gpus_near_cpu(driver, cpu);
+    if gpus.is_empty() {
+        return format!("No GPUs were found to have an affinity with CPU {cpu}.\n\n");
+    }
+    format!(
+        "The GPUs that have an affinity with CPU {cpu} are:\n{}\n\n",
+        format_list(&gpus)
+    )
+}
+
+/// Describes which GPUs are close to `gpu`: those whose path to it is within `level`.
+fn describe_gpus_near_gpu(
+    driver: &dyn QueryBackend,
+    gpu: u32,
+    level: i64,
+) -> Result<String, Refusal> {
+    let failed = || Refusal::new(255, "Failed to display the nearest GPUs\n\n");
+    let (path, number) = matrix::find_path_of_level(level).ok_or_else(failed)?;
+    let answer = driver
+        .answer_query(Subject::from_gpu(gpu), Query::NearestGpus(number))
+        .map_err(|_| failed())?;
+    let between = matrix::describe_longest_path(path);
+    if answer.numbers().is_empty() {
+        return Ok(format!(
+            "Device {gpu} is not connected to other devices {between}.\n\n"
+        ));
+    }
+    Ok(format!(
+        "Device {gpu} is connected {between} to device(s): {}\n\n",
+        format_list(answer.numbers())
+    ))
+}
+
+/// Describes the path between the two GPUs that are selected with `-i`.
+fn describe_path(topology: &Topology<'_>, selected: Option<&[u32]>) -> Result<String, Refusal> {
+    let Some([one, other]) = selected else {
+        let text = "Path command line flag must be used in conjection with the -i argument which \
+                    must be two GPU identifiers.\n\n";
+        return Err(Refusal::new(2, text));
+    };
+    let path = topology
+        .find_path(*one, *other)
+        .ok_or_else(|| Refusal::new(255, "Failed to display the path between the GPUs\n\n"))?;
+    Ok(format!(
+        "Device {one} is connected to device {other} by way of {}.\n\n",
+        matrix::describe_path(path)
+    ))
 }
 
 #[cfg(test)]

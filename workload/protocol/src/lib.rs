@@ -10,29 +10,24 @@
 //! This crate depends on the probe's model, but not on the runner. It is a separate crate so that
 //! it can be optimized for size, while the runner is optimized for speed.
 
-pub mod check;
 pub mod exit_code;
-pub mod framework_run;
 pub mod job;
-pub mod load;
 pub mod outcome;
+pub mod readings;
 pub mod report;
-pub mod tutorial;
 pub mod vocabulary;
 
 pub use self::{
-    check::{ReadingCheck, Unit, Verdict},
-    framework_run::FrameworkRun,
     job::{
         Amount, BackendChoice, BenchJob, BenchWork, BurnJob, Job, OomJob, SelftestJob,
         TutorialsJob, Where,
     },
-    load::{Load, OtherProcesses},
     outcome::{
         DeviceName, Environment, KernelUse, MeasureEnd, Roofline, RunOutcome, Throughput, Times,
         Verification,
     },
     report::{InvalidReport, MemoryLevel, Phase, Report, ReportLine, Topic},
-    tutorial::{FrameworkTime, TutorialReport, VariantOutcome},
     vocabulary::{Backend, Cost, Dtype, Engine, Extent, LimitingResource, Shape},
 };
+pub use outcome::{FrameworkRun, FrameworkTime, TutorialReport, VariantOutcome};
+pub use readings::{Load, OtherProcesses, ReadingCheck, Unit, Verdict};

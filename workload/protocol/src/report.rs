@@ -8,11 +8,8 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{
-    check::ReadingCheck,
-    framework_run::FrameworkRun,
-    load::Load,
-    outcome::{DeviceName, RunOutcome},
-    tutorial::TutorialReport,
+    outcome::{DeviceName, FrameworkRun, RunOutcome, TutorialReport},
+    readings::{Load, ReadingCheck},
     vocabulary::Backend,
 };
 

@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use super::{
-    Burnable, MIN_PRODUCTS, fitting_sides,
-    matrix_size::{MAX_SIDE_ON_CPU, SIDES, TimedWork, choose_largest_side},
+    Burnable, MAX_SIDE_ON_CPU, MIN_PRODUCTS, SIDES, TimedWork, choose_largest_side, fitting_sides,
 };
 use crate::{
     catalogue::matmul::Factors,

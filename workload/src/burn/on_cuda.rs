@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    Burnable, MIN_PRODUCTS, fitting_sides,
-    matrix_size::{SIDES, TimedWork, choose_largest_side},
-};
+use super::{Burnable, MIN_PRODUCTS, SIDES, TimedWork, choose_largest_side, fitting_sides};
 use crate::{
     catalogue::matmul::{Product, memory_bytes, result_bytes},
     cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},

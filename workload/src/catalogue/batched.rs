@@ -177,7 +177,7 @@ impl<T: CpuProduct> Inputs<T> {
 
 fn prepare_on_threads<T: CpuProduct>(n: u64) -> PreparedResult<'static> {
     let inputs = Inputs::<T>::new(n);
-    let out = random::generate_array(count_elements(n), |_| T::POISON);
+    let out = numbers::generate_array(count_elements(n), |_| T::POISON);
     prepare_cpu_work(
         (inputs, out),
         |(Inputs { a, b, n }, out)| {

@@ -310,7 +310,7 @@ fn prepare_on_threads<Op: Operation, T: Real>(
         if is_alone {
             (0..elements).map(element).collect()
         } else {
-            random::generate_array(elements, element)
+            numbers::generate_array(elements, element)
         }
     };
     let input = |number, seed| {

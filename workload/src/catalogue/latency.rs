@@ -88,7 +88,7 @@ impl PointerPath {
         for line in (1..next.len()).rev() {
             next.swap(
                 line,
-                (random::generate_bits(SEED_A, line as u64) % line as u64) as usize,
+                (numbers::generate_bits(SEED_A, line as u64) % line as u64) as usize,
             );
         }
         Self { next, at: 0 }

@@ -1,8 +1,7 @@
 //! The imports that all files of this directory share.
 
 pub(super) use crate::{
-    check::DoubleDouble,
-    check::{Expected, compare_elements, compare_words, make_random_check},
+    check::{DoubleDouble, Expected, compare_elements, compare_words, make_random_check},
     cuda::{
         Argument::{self, At, F32, In, Out, Pinned, U64},
         Code, CudaError, DeviceMemory, Grid, Kernel, Queue,
@@ -11,10 +10,9 @@ pub(super) use crate::{
     frameworks::{self, OperationData, SharedOperation, to_bytes},
     gpu::{Gpu, THREADS_PER_BLOCK, grid_for_elements},
     kernels::{self, ptx},
+    numbers::{self, Real, SEED_A, SEED_B, fill_elements},
     parallel,
     protocol::{Backend, Cost, Dtype, Verification},
-    random::{self, SEED_A, SEED_B, fill_elements},
-    real::Real,
     workload::{
         Prepared, PreparedResult, Program, Size, TimedRun, WORD_BYTES, prepare_cpu_work,
         prepare_work,

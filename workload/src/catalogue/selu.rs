@@ -5,7 +5,7 @@ use super::{
     chain::{Chain, LaunchMethod, QueueKernels, prepare_chain},
     prelude::*,
 };
-use crate::functions::exp_f32;
+use crate::numbers::exp_f32;
 
 /// The constant alpha as published by the authors of SELU.
 const ALPHA: f32 = 1.673_263_2;

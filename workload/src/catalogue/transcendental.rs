@@ -4,7 +4,7 @@ use super::{
     chain::{Chain, QueueKernels, prepare_chain},
     prelude::*,
 };
-use crate::functions::exp_f32;
+use crate::numbers::exp_f32;
 
 const ROUNDS: u64 = 32;
 /// The number of operations per round: three functions, and the simple operations around them.

@@ -102,7 +102,7 @@ impl Program for Transfer {
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         let (words, to_device) = (size.word_count(), self.to_device);
         let host = make_host_words(gpu, words, self.is_pinned, |index| {
-            let word = random::generate_bits(SEED_A, index);
+            let word = numbers::generate_bits(SEED_A, index);
             if to_device { word } else { !word }
         })?;
         let device = if to_device {
@@ -144,10 +144,10 @@ impl Program for BidirectionalCopy {
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         let words = size.word_count();
         let from = make_host_words(gpu, words, true, |index| {
-            random::generate_bits(SEED_A, index)
+            numbers::generate_bits(SEED_A, index)
         })?;
         let to = make_host_words(gpu, words, true, |index| {
-            !random::generate_bits(SEED_B, index)
+            !numbers::generate_bits(SEED_B, index)
         })?;
         let back = gpu.context.create_stream()?;
         let arrived = gpu.allocate_poisoned(words * WORD_BYTES)?;

@@ -3,7 +3,7 @@
 use super::{
     JobContext, JobFailure, Reporter,
     bench_plan::{BenchPlan, Step},
-    failure::exit_code_of,
+    exit_code_of,
     placement::{Placement, ReservedGpu},
     worse_code,
 };

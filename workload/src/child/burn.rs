@@ -13,7 +13,7 @@ use gpumon_probe::units::format_three_digits;
 use super::{
     JobContext, JobFailure, Reporter,
     bench::load_of_outcome,
-    failure::exit_code_of,
+    exit_code_of,
     placement::{Placement, ReservedGpu},
     worse_code,
 };

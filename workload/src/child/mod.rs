@@ -15,16 +15,14 @@
 mod bench;
 mod bench_plan;
 mod burn;
-mod failure;
-mod load;
 mod oom;
-mod other_processes;
 mod placement;
 mod readings;
 mod selftest;
 mod tutorials;
 
 use std::{
+    fmt,
     io::{self, Read, Write},
     path::Path,
     sync::{
@@ -40,12 +38,18 @@ use signal_hook::{
     flag,
 };
 
-pub use self::{failure::JobFailure, readings::DriverReader};
 use crate::{
+    cuda::CudaError,
+    error::RunError,
     frameworks::{FrameworkError, Frameworks},
-    protocol::{Backend, BackendChoice, Job, Report, ReportLine, exit_code},
+    protocol::{
+        Backend, BackendChoice, Job, Report, ReportLine,
+        exit_code::{self, FAILED, NO_GPU, REFUSED, USAGE},
+    },
     suggest::suggest_word,
 };
+
+pub use self::readings::DriverReader;
 
 type Reporter<'a> = dyn FnMut(Report) + 'a;
 
@@ -236,4 +240,56 @@ fn select_items<T>(
     } else {
         found
     })
+}
+
+// Failures that concern a job as a whole.
+
+/// The reason why a job was not started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct JobFailure {
+    /// The message, which contains the subject, the cause and the remedy.
+    pub message: String,
+    /// The exit code for this failure.
+    pub code: u8,
+}
+
+impl JobFailure {
+    pub(crate) fn new(error: impl fmt::Display, code: u8) -> Self {
+        Self {
+            message: error.to_string(),
+            code,
+        }
+    }
+
+    /// Returns the failure of a job that requests something impossible.
+    pub(crate) fn usage_error(error: impl fmt::Display) -> Self {
+        Self::new(error, USAGE)
+    }
+
+    pub(crate) fn general_error(error: impl fmt::Display) -> Self {
+        Self::new(error, FAILED)
+    }
+
+    pub(crate) fn refusal(error: impl fmt::Display) -> Self {
+        Self::new(error, REFUSED)
+    }
+
+    /// Returns the failure of a job that finds no working GPU.
+    pub(crate) fn new_without_gpu(error: impl Into<RunError>) -> Self {
+        Self::new(error.into(), NO_GPU)
+    }
+}
+
+pub(crate) fn exit_code_of(error: &RunError) -> u8 {
+    match error {
+        RunError::TooLarge { .. } | RunError::TooLittle { .. } => REFUSED,
+        _ => FAILED,
+    }
+}
+
+impl From<CudaError> for JobFailure {
+    fn from(error: CudaError) -> Self {
+        Self::new_without_gpu(error)
+    }
 }

@@ -6,8 +6,8 @@ use std::{thread, time::Duration};
 use gpumon_probe::{model::now_ms, vendor::ReadDepth};
 
 use super::{
-    JobContext, JobFailure, Reporter, failure::exit_code_of, placement::Placement,
-    readings::GpuReadings, worse_code,
+    JobContext, JobFailure, Reporter, exit_code_of, placement::Placement, readings::GpuReadings,
+    worse_code,
 };
 use crate::{
     cuda::Device,

@@ -12,7 +12,7 @@ use std::{
 use libloading::Library;
 
 use super::{
-    api::functions, context::Context, error::CudaError, memory::DeviceMemory, queue::Queue,
+    api::functions, device::Context, driver::CudaError, memory::DeviceMemory, queue::Queue,
 };
 use crate::protocol::{Dtype, Shape};
 

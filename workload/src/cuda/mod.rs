@@ -17,35 +17,27 @@
 #![allow(unsafe_code)]
 
 mod api;
-mod context;
 mod cublas;
 mod device;
 mod driver;
-mod error;
 mod memory;
 mod module;
-mod pool;
 mod queue;
 mod stream;
-mod tensor_map;
 mod virtual_memory;
 
-pub use self::error::DriverUnavailable;
 pub(crate) use self::{
-    context::{Context, FreeMemory},
     cublas::{Cublas, CublasError},
-    device::Attribute,
-    device::Device,
+    device::{Attribute, Device},
     driver::Driver,
-    error::CudaError,
-    memory::DeviceMemory,
-    memory::PinnedMemory,
-    memory::Staging,
+    memory::{DeviceMemory, PinnedMemory, Staging},
     module::{Argument, Code, Kernel, Module},
-    pool::{Pool, PoolSize},
     queue::{Grid, Plain, Queue},
-    stream::Graph,
-    stream::{Elapsed, Stream},
-    tensor_map::TensorMap,
+    stream::{Elapsed, Graph, Stream},
     virtual_memory::{AddressRange, PhysicalMemory},
 };
+pub(crate) use device::{Context, FreeMemory};
+pub(crate) use driver::CudaError;
+pub use driver::DriverUnavailable;
+pub(crate) use memory::{Pool, PoolSize};
+pub(crate) use module::TensorMap;

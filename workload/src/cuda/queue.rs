@@ -8,12 +8,10 @@ use std::{
 
 use super::{
     api::Handle,
-    driver::Version,
-    error::CudaError,
+    driver::{CudaError, Version},
     memory::DeviceMemory,
     module::{Argument, Kernel},
-    stream::Graph,
-    stream::Stream,
+    stream::{Graph, Stream},
 };
 
 /// A stream to which operations are added. Arguments of operations live for `'scope`, which

@@ -4,7 +4,7 @@
 use std::{ptr, rc::Rc, time::Instant};
 
 use super::{
-    api::Handle, context::Context, error::CudaError, memory::DeviceMemory, module::Kernel,
+    api::Handle, device::Context, driver::CudaError, memory::DeviceMemory, module::Kernel,
     queue::Queue,
 };
 

@@ -4,10 +4,9 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
-    api::Address,
-    api::{Access, AllocationProperties, VirtualMemory},
-    context::Context,
-    error::CudaError,
+    api::{Access, Address, AllocationProperties, VirtualMemory},
+    device::Context,
+    driver::CudaError,
     stream::Stream,
 };
 

@@ -5,7 +5,7 @@
 //! [`shared`] provides an operation's data to a [`process`], which runs `frameworks.py`.
 
 mod process;
-mod shared;
+mod shared_data;
 
 use std::{
     collections::HashMap,
@@ -16,24 +16,19 @@ use std::{
 
 use serde::Deserialize;
 
-pub(crate) use self::{
-    process::FrameworkError,
-    shared::{Operation, OperationData, SharedOperation, from_bytes, to_bytes},
-};
-use self::{
-    process::{FrameworkProcess, FrameworkRequest, ReadyMessage},
-    shared::{SharedData, SharedMemory},
-};
+pub(crate) use self::process::FrameworkError;
+use self::process::{FrameworkProcess, FrameworkRequest, ReadyMessage};
 use crate::{
     catalogue,
     gpu::Gpu,
-    measure::MeasureLimits,
+    measure::{MeasureLimits, summarize_times},
     memory_budget::MemoryBudget,
+    numbers::Real,
     protocol::{Backend, FrameworkRun, Report, RunOutcome, Topic},
-    real::Real,
-    statistics::summarize_times,
     workload::{Size, Workload},
 };
+pub(crate) use shared_data::{Operation, OperationData, SharedOperation, from_bytes, to_bytes};
+use shared_data::{SharedData, SharedMemory};
 
 /// The time limit for a response, to which the time for measuring is added. Within this time, the
 /// framework must be imported and must compile the operation.

@@ -15,11 +15,11 @@ use std::{
 use gpumon_probe::child;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::shared::{Operation, SharedData, SharedMemory};
+use super::shared_data::{Operation, SharedData, SharedMemory};
 use crate::{
     error::RunError,
     measure::{MAX_RUNS, MIN_RUNS, MeasureLimits, STEADY_DEVIATION},
-    parent::{keep_last_line, line_splitter::LineTooLong, split_lines},
+    parent::{LineTooLong, keep_last_line, split_lines},
 };
 
 const SCRIPT: &str = include_str!("frameworks.py");

@@ -9,32 +9,30 @@
 //!   that follows the same rules (`model`).
 //! - [`second`] is the second process, for scenarios that need one.
 
-pub mod second;
+pub mod second_process;
 
 mod device;
 mod model;
-mod on_cuda;
 mod scenario;
-mod scenario_context;
 mod scenarios;
-mod stop;
 
 use std::{
     ffi::OsString,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use self::{device::DemoDevice, model::ModelDevice, on_cuda::CudaDevice};
+pub(crate) use self::scenarios::find_scenario;
+use self::{device::DemoDevice, model::ModelDevice};
 pub use self::{scenario::Scenario, scenarios::list_scenarios};
-pub(crate) use self::{
-    scenario_context::ScenarioContext, scenarios::find_scenario, stop::DemoError,
-};
 #[cfg(test)]
 use crate::protocol::MemoryLevel;
 use crate::{
     bench::ExecutionPlace,
     protocol::{Phase, Report, Topic},
 };
+use device::CudaDevice;
+pub(crate) use device::DemoError;
+pub(crate) use scenario::ScenarioContext;
 
 /// The settings of a demonstration that are not part of the job.
 #[derive(Debug, Clone, Default)]

@@ -2,12 +2,9 @@
 //! times of frameworks.
 
 use super::{
-    case::{
-        Case,
-        MeasuredDevice::{AllCores, OneCore},
-        Variant,
-    },
-    programs,
+    Case,
+    MeasuredDevice::{AllCores, OneCore},
+    Variant, programs,
 };
 use crate::protocol::Dtype::{Bytes, Fp32, Fp64, Tf32};
 

@@ -15,8 +15,8 @@ use crate::{
     gpu::Gpu,
     info::Cpu,
     measure::MeasureLimits,
+    numbers::{SEED_A, generate_bits},
     protocol::{Amount, Backend, Engine, VariantOutcome},
-    random::{SEED_A, generate_bits},
     workload::{Size, Workload},
 };
 

@@ -12,11 +12,11 @@ use std::{
 
 use clap::Subcommand;
 use gpumon_alerts::{
-    describe,
     evaluate::{RuleState, RuleStatus},
     notify::describe_missing_program,
     prometheus,
     rules::{AlertRules, DeliveryMethod, Receiver, Rule},
+    wording,
 };
 use gpumon_probe::{
     model::{GpuRef, now_ms},
@@ -28,7 +28,7 @@ use serde_json::json;
 
 use crate::{
     exit::{Failure, Result, print_message},
-    local::ServerArgs,
+    local_server::ServerArgs,
     terminal::output::{print, print_raw},
 };
 
@@ -165,14 +165,14 @@ fn check_file(file: &Path) -> Result {
 }
 
 fn describe_rule(rule: &Rule) -> String {
-    let severity = describe::severity_word(rule.severity);
+    let severity = wording::severity_word(rule.severity);
     let notified = match rule.notify.as_slice() {
         [] => String::new(),
         some => format!(", notifies {}", some.join(", ")),
     };
     format!(
         "{} ({severity}{notified})",
-        describe::describe_check(&rule.check)
+        wording::describe_check(&rule.check)
     )
 }
 
@@ -268,7 +268,7 @@ fn format_status(status: &AlertStatus, now_ms: u64) -> String {
             false => "pending",
         };
         let silenced = if *silenced { ", silenced" } else { "" };
-        let severity = describe::severity_word(*severity);
+        let severity = wording::severity_word(*severity);
         let _ = writeln!(
             text,
             "{state:8}  {}: {watch} ({severity}{silenced})",

@@ -5,7 +5,7 @@ use std::path::Path;
 use gpumon_workload::protocol::RunOutcome;
 use serde_json::{Value, json};
 
-use super::compare::EarlierResults;
+use super::baseline::EarlierResults;
 
 /// Reads the results in `earlier` and compares a fixed outcome with them.
 pub(crate) fn compare_with_file(earlier: &Path) {

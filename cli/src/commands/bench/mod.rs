@@ -4,7 +4,6 @@
 //! compares outcomes with earlier results, and [`baseline`] stores the results of each GPU.
 
 mod baseline;
-mod compare;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
 mod results;
@@ -18,9 +17,9 @@ use gpumon_workload::{
     protocol::{Amount, BenchJob, Dtype, Engine, Job, Shape},
 };
 
+use self::baseline::BaselineArgs;
 #[cfg(test)]
 pub(super) use self::fuzzing::make_outcome as sample_outcome;
-use self::{baseline::BaselineArgs, compare::EarlierResults};
 pub(super) use self::{
     baseline::format_time_with_date,
     results::Results,
@@ -32,8 +31,9 @@ pub(super) use self::{
 use crate::{
     exit::{Failure, print_message},
     options::SourceArgs,
-    run::{self, FrameworkArgs, RunTargetArgs, parse_share},
+    workload_run::{self, FrameworkArgs, RunTargetArgs, parse_share},
 };
+use baseline::EarlierResults;
 
 const BELOW_THRESHOLD_CODE: u8 = 4;
 
@@ -161,7 +161,7 @@ impl BenchArgs {
 
 pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> {
     if args.ids.first().is_some_and(|id| id == "list") {
-        return run::print_list(catalogue::list_workloads(), args.json, |about| {
+        return workload_run::print_list(catalogue::list_workloads(), args.json, |about| {
             describe_workload(about)
         });
     }
@@ -200,7 +200,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
     let mut results = Results::new(layout, earlier, args.fail_below).with_store(store);
     let works = job.works.clone();
     let job = Job::Bench(job);
-    let ran = run::run_and_print(
+    let ran = workload_run::run_and_print(
         source,
         &job,
         args.place.time_limit,

@@ -8,17 +8,16 @@ use gpumon_workload::protocol::{DeviceName, Load, Report, ReportLine, RunOutcome
 use serde_json::json;
 
 use super::{
-    baseline::{Store, format_time_with_date},
-    compare::{Comparison, EarlierResults},
+    baseline::{Comparison, EarlierResults, Store, format_time_with_date},
     table::{Layout, Table, format_microseconds, format_name},
 };
 use crate::{
     describe,
-    run::ReportFormatter,
     terminal::{
-        style::{ALARM, DIM, NOTICE, paint},
+        line::{ALARM, DIM, NOTICE, paint},
         units::{ABSENT, format_three_digits},
     },
+    workload_run::ReportFormatter,
 };
 
 const BELOW_BASELINE_ADVICE: &str = "Check the power limit, the clocks and the cooling, then run \
@@ -319,7 +318,7 @@ fn align_cell(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::{fuzzing::make_outcome, table::TableKind};
-    use crate::terminal::style::strip_styles;
+    use crate::terminal::line::strip_styles;
 
     use super::*;
 

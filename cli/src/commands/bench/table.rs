@@ -10,12 +10,12 @@ use gpumon_workload::protocol::{
     RunOutcome, Throughput, Times,
 };
 
-use super::compare::Comparison;
+use super::baseline::Comparison;
 use crate::{
     describe,
     terminal::{
         columns::{Column, Columns, format_number, format_optional, terminal_columns},
-        style::{ALARM, HEALTHY, NOTICE, STRONG, paint},
+        line::{ALARM, HEALTHY, NOTICE, STRONG, paint},
         units::{ABSENT, format_three_digits},
     },
 };
@@ -506,7 +506,7 @@ mod tests {
     use gpumon_workload::protocol::Verification;
 
     use super::{super::fuzzing::make_outcome, *};
-    use crate::terminal::style::strip_styles;
+    use crate::terminal::line::strip_styles;
 
     fn make_layout(subject: TableKind) -> Layout {
         Layout {

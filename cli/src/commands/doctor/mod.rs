@@ -8,15 +8,11 @@
 //! - [`bundle`] writes all results into an archive for a bug report.
 
 mod bundle;
-mod device_files;
-mod finding;
 mod gpus;
 mod installation;
-mod kernel_drivers;
 mod machine;
 mod report;
-mod state;
-mod surroundings;
+mod runtime;
 
 use std::{
     path::{Path, PathBuf},
@@ -27,19 +23,19 @@ use gpumon_probe::{owner::CommandLines, vendor::SourceChoice};
 
 use self::{
     bundle::{BundleArgs, CollectedData},
-    finding::Finding,
     machine::Machine,
     report::{Readings, Report},
-    state::{ServerResponse, Settings},
 };
 use crate::{
     data_dir::DataDirArgs,
-    driver::{self, DriverState},
     exit::{Failure, find_source_error_code},
-    local::{NoServerError, ServerArgs},
+    local_server::{NoServerError, ServerArgs},
     options::SourceArgs,
+    snapshot::{self, DriverState},
     terminal::output::print_report,
 };
+use report::Finding;
+use runtime::{ServerResponse, Settings};
 
 /// Check driver, permissions and GPUs, and print how to fix problems
 ///
@@ -86,7 +82,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let bundle = args.bundle.archive_path()?;
     let machine = Machine::with_roots(source.roots());
     let driver = read_driver(source);
-    let server = state::fetch_state(&args.server);
+    let server = runtime::fetch_state(&args.server);
     let settings = Settings::read_files(source.config.as_deref());
     let data_dir = args
         .data_dir
@@ -142,7 +138,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
 /// Reads the driver until rates and the conditions of all GPUs are available.
 fn read_driver(source: &SourceArgs) -> DriverState {
     let mut samples = 0;
-    driver::read_driver(
+    snapshot::read_driver(
         source,
         CommandLines::All,
         OPEN_TIMEOUT,
@@ -167,23 +163,20 @@ fn run_checks(
     findings.extend(installation::check_installation(machine, driver));
     if !driver.is_simulated() {
         if driver.uses_nvidia() {
-            findings.extend(device_files::check_device_files(machine));
+            findings.extend(gpus::check_device_files(machine));
         }
         if source.reads_kernel_drivers() {
-            findings.extend(kernel_drivers::check_kernel_drivers(machine));
+            findings.extend(installation::check_kernel_drivers(machine));
         }
-        findings.extend(surroundings::check_surroundings(machine, driver));
-        findings.push(surroundings::check_kernel_log(
-            machine,
-            driver.uses_nvidia(),
-        ));
+        findings.extend(runtime::check_surroundings(machine, driver));
+        findings.push(runtime::check_kernel_log(machine, driver.uses_nvidia()));
     }
     if let Some(answer) = driver.answer() {
         findings.extend(gpus::check_gpus(machine, answer));
-        findings.extend(state::check_benchmarks(answer, data_dir));
+        findings.extend(runtime::check_benchmarks(answer, data_dir));
     }
     findings.extend(settings.check_files());
-    findings.push(state::check_server(server));
-    findings.extend(state::check_history(server));
+    findings.push(runtime::check_server(server));
+    findings.extend(runtime::check_history(server));
     findings
 }

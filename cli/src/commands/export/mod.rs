@@ -10,8 +10,7 @@ use std::{
 use anyhow::anyhow;
 use gpumon_history::{
     database::TIERS,
-    span::{DeviceSpan, HistorySpan, SpanPart},
-    wanted::Metric,
+    span::{DeviceSpan, HistorySpan, Metric, SpanPart},
 };
 use gpumon_probe::model::{Inventory, Record, now_ms};
 use gpumon_recording::Recording;
@@ -23,11 +22,10 @@ use super::{
 };
 use crate::{
     exit::{Result, print_message, usage},
-    moment::{TimeReference, TypedTime, TypedTimeSpan},
     options::parse_time,
-    past::{PastArgs, max_points},
-    recorded::for_each_sample,
+    past_readings::{PastArgs, for_each_sample, max_points},
     terminal::output::print_raw,
+    time_spans::{TimeReference, TypedTime, TypedTimeSpan},
 };
 
 /// Print a recording, or the history of a running server, as CSV or JSON

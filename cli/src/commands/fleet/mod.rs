@@ -6,7 +6,7 @@ use std::{iter, path::PathBuf};
 
 use anyhow::Context;
 use clap::Arg;
-use gpumon_fleet::discovery::{Label, MAX_TARGETS, Target, TargetGroup, group_targets, slurm};
+use gpumon_fleet::discovery::{self, Label, MAX_TARGETS, Target, TargetGroup, group_targets};
 use gpumon_probe::{safe_file, units::AcceptedAmounts};
 use gpumon_server::{LiveSettings, ServerSettings, fleet::FleetSettings};
 
@@ -14,11 +14,11 @@ use super::serve::{AccessArgs, wait_for_shutdown};
 use crate::{
     exit::{Failure, Result, usage},
     fleet::{
-        hosts::{self, HostsArgs},
         nodes::Sort,
-        options::{UnprefixedFleetArgs, WithoutPrefix, make_missing_fleet_error},
-        renamed::{RenameOption, RenamedArgs},
-        served,
+        options::{
+            self, HostsArgs, RenameOption, RenamedArgs, UnprefixedFleetArgs, WithoutPrefix,
+            make_missing_fleet_error,
+        },
     },
 };
 
@@ -191,7 +191,7 @@ async fn serve(policy: &AccessArgs, fleet: FleetSettings) -> Result {
         live,
         policy: open,
         show_processes,
-        ..served::build_fleet_server_settings(fleet)
+        ..options::build_fleet_server_settings(fleet)
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())
@@ -264,8 +264,8 @@ impl TargetsArgs {
             }));
         }
         if let Some(file) = &self.slurm_nodes {
-            let text = hosts::read_host_file(file).map_err(Failure::usage)?;
-            let nodes = slurm::parse_gpu_nodes(&text);
+            let text = options::read_host_file(file).map_err(Failure::usage)?;
+            let nodes = discovery::parse_gpu_nodes(&text);
             targets.extend(nodes.map_err(|error| usage!("{}: {error}", file.display()))?);
         } else if targets.is_empty() {
             return Err(usage!(

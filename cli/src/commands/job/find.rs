@@ -23,7 +23,7 @@ use super::super::figures::{
 };
 use crate::{
     exit::{Failure, usage},
-    past::PastArgs,
+    past_readings::PastArgs,
 };
 
 /// The maximum number of other jobs that an error message lists.

@@ -21,14 +21,14 @@ use crate::{
     },
     describe,
     exit::Failure,
-    moment::format_time,
-    past::PastArgs,
+    past_readings::PastArgs,
     terminal::{
         columns::{Column, Columns},
+        line::{DIM, STRONG, paint},
         output::print_report,
-        style::{DIM, STRONG, paint},
         units::{ABSENT, format_gib},
     },
+    time_spans::format_time,
 };
 
 /// Report how well a Slurm, PBS or LSF job, pod, notebook, container or service used its GPUs

@@ -5,8 +5,7 @@ use std::{collections::BTreeSet, mem, ops::Range};
 use anyhow::anyhow;
 use gpumon_history::{
     jobs::is_job_named,
-    span::{HistorySpan, Series},
-    wanted::{Metric, MetricSelection, round_to_four_digits},
+    span::{HistorySpan, Metric, MetricSelection, Series, round_to_four_digits},
 };
 use gpumon_probe::{
     model::{
@@ -29,8 +28,8 @@ use crate::{
         usage::UsageAnswer as Usages,
     },
     exit::Result,
-    moment::TimeReference,
-    past::PastArgs,
+    past_readings::PastArgs,
+    time_spans::TimeReference,
 };
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -351,7 +350,7 @@ mod tests {
     use gpumon_probe::{model::JobKind, usage::Joules};
     use serde_json::Value;
 
-    use super::super::answer::select_keys;
+    use super::super::select_keys;
 
     use super::*;
 

@@ -14,7 +14,7 @@ use crate::{
     device_id,
     exit::Result,
     options::SourceArgs,
-    past::PastArgs,
+    past_readings::PastArgs,
     snapshot::{Snapshot, SnapshotContents, SourceSelection},
 };
 

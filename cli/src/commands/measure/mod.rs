@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_history::plan::HistoryQuery;
+use gpumon_history::span::HistoryQuery;
 use gpumon_probe::{
     model::{Cost, Gpu, Record},
     usage::cost::CostMeter,
@@ -27,8 +27,8 @@ use signal_hook::{consts::SIGINT, flag};
 
 use self::session::{Session, SessionEvent};
 use crate::{
-    background::spawn, exit::Failure, local::ServerArgs, options::SourceArgs,
-    process_tree::ProcessTree, terminal::output::print_json,
+    background::spawn, child_processes::ProcessTree, exit::Failure, local_server::ServerArgs,
+    options::SourceArgs, terminal::output::print_json,
 };
 
 /// Measure processes on request, for the Python package

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_history::plan::HistoryQuery;
+use gpumon_history::span::HistoryQuery;
 use gpumon_probe::model::{CostMark, Inventory, Mark, Record, Sample, StoredCost, now_ms};
 use rustix::{
     io::Errno,
@@ -23,12 +23,12 @@ use super::{
 };
 use crate::{
     background::spawn,
+    child_processes::ProcessTree,
     commands::{mark::MarkForwarder, run::SAMPLING_INTERVAL},
     exit::{Failure, Result},
     feed::{Feed, Input},
-    local::{NoServerError, ServerArgs},
+    local_server::{NoServerError, ServerArgs},
     options::SourceArgs,
-    process_tree::ProcessTree,
 };
 
 /// The sampling interval while no measurement is running. Sampling continues because a new

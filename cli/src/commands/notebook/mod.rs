@@ -1,24 +1,29 @@
 //! `gpumon notebook`: reports the costs that are stored in notebooks.
 
-mod file;
+use std::{
+    io::{BufRead, BufReader, Read as _},
+    path::{Path, PathBuf},
+    slice,
+};
 
-use std::path::PathBuf;
-
+use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
+use flate2::Crc;
 use gpumon_probe::{
-    model::StoredCost,
+    bounded::open_regular,
+    model::{CellRun, StoredCost},
     units::{format_byte_size, round_to_three_digits},
     untrusted::escape_untrusted,
 };
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use self::file::{CellReport, Notebook};
 use crate::{
     exit::Failure,
     terminal::{
         columns::{Column, Columns},
+        line::{DIM, STRONG, paint},
         output::print_report,
-        style::{DIM, STRONG, paint},
         text::cut,
         units::{ABSENT, format_elapsed, format_joules_with_cost},
     },
@@ -261,9 +266,216 @@ fn format_cells(
     ]
 }
 
+// Parser for notebook files, which reads only the cells' code and stored costs.
+
+/// The maximum size of a notebook file in bytes. Larger files contain images and tables as outputs,
+/// which the user can clear.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// A notebook's cells that have a stored cost.
+#[derive(Debug, Default)]
+struct Notebook {
+    cells: Vec<CellReport>,
+    /// The number of code cells in the notebook.
+    code_cells: usize,
+    /// The number of cells with a stored cost in an unknown format.
+    unknown: usize,
+}
+
+/// A cell with its stored cost.
+#[derive(Debug)]
+struct CellReport {
+    /// The cell's position in the notebook, starting at 1.
+    place: usize,
+    /// The execution count, which Jupyter shows as `[3]`; `None` if the outputs were cleared.
+    execution_count: Option<u32>,
+    /// The first meaningful line of the code.
+    line: String,
+    cost: StoredCost,
+    /// Whether the cost belongs to an earlier run, rather than to the run that produced the cell's
+    /// outputs.
+    is_earlier: bool,
+}
+
+impl Notebook {
+    /// Reads a notebook file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, is not a notebook of format 4, or has no costs.
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let file = open_regular(path)
+            .with_context(|| format!("cannot read {shown}"))
+            .map_err(Failure::usage)?;
+        let mut file = BufReader::new(file.take(MAX_BYTES + 1));
+        let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is not a notebook"));
+        if file.get_ref().limit() == 0 {
+            let why = anyhow!(
+                "{shown} is larger than {} MiB: clear the outputs of the notebook",
+                MAX_BYTES >> 20
+            );
+            return Err(Failure::usage(why));
+        }
+        let notebook = notebook.map_err(Failure::usage)?;
+        match (notebook.cells.is_empty(), notebook.unknown) {
+            (false, _) => Ok(notebook),
+            (true, 0) => Err(anyhow!(
+                "{shown} contains no costs: 0 of {} code cells used a GPU in a run that gpumon \
+                 measured; run the notebook in JupyterLab with gpumon, or with `papermill --engine \
+                 gpumon IN.ipynb OUT.ipynb`",
+                notebook.code_cells
+            )
+            .into()),
+            (true, _) => Err(anyhow!(
+                "{shown} contains costs in a format that this version does not support: update \
+                 gpumon, or run the notebook again"
+            )
+            .into()),
+        }
+    }
+
+    fn parse(mut text: impl BufRead) -> anyhow::Result<Self> {
+        // Some editors on Windows write a byte order mark.
+        if text.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
+            text.consume(3);
+        }
+        let file: File = serde_json::from_reader(text).map_err(|error| {
+            anyhow!(
+                "{error}; choose a notebook that was saved by Jupyter, which is a JSON file with \
+                 cells"
+            )
+        })?;
+        if file.nbformat < 4 {
+            return Err(anyhow!(
+                "the notebook format {} is older than 4: convert the file with `jupyter nbconvert \
+                 --to notebook --inplace`",
+                file.nbformat
+            ));
+        }
+        Ok(file.cells.into())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct File {
+    nbformat: u64,
+    /// The cells. Outputs are skipped, so that large outputs do not require memory.
+    #[serde(default)]
+    cells: Vec<Cell>,
+}
+
+impl From<Vec<Cell>> for Notebook {
+    fn from(cells: Vec<Cell>) -> Self {
+        let mut notebook = Self::default();
+        for (place, cell) in (1..).zip(cells) {
+            notebook.code_cells += usize::from(cell.kind == "code");
+            match cell.metadata.gpumon {
+                None => {}
+                Some(StoredEntry(None)) => notebook.unknown += 1,
+                Some(StoredEntry(Some(cost))) => {
+                    let source = join_source(&cell.source);
+                    let run =
+                        read_current_run(&source, &cell.execution_count, &cell.metadata.execution);
+                    notebook.cells.push(CellReport {
+                        place,
+                        execution_count: run.execution_count,
+                        line: find_first_line(&source),
+                        is_earlier: cost.run.as_ref() != Some(&run),
+                        cost,
+                    });
+                }
+            }
+        }
+        notebook
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Cell {
+    #[serde(rename = "cell_type")]
+    kind: String,
+    /// The execution count. A value that is not a number is ignored.
+    #[serde(default)]
+    execution_count: Value,
+    #[serde(default)]
+    metadata: Metadata,
+    /// The source, which the format allows to be a string or a list of lines.
+    #[serde(default)]
+    source: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    gpumon: Option<StoredEntry>,
+    #[serde(default)]
+    execution: Value,
+}
+
+/// A stored cost, or `None` if the format is unknown or a number is out of range.
+#[derive(Debug)]
+struct StoredEntry(Option<StoredCost>);
+
+/// Keys of a stored cost that must be present but can be `null`.
+const NULLABLE_KEYS: [&str; 4] = [
+    "gpu_s",
+    "peak_memory_bytes",
+    "memory_change_bytes",
+    "energy_joules",
+];
+
+impl<'de> Deserialize<'de> for StoredEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut stored = Value::deserialize(deserializer)?;
+        // If the format of `run` is unknown, `run` is ignored and the rest of the cost is used.
+        let run = stored.get_mut("run").map(Value::take);
+        let run = run.and_then(|run| serde_json::from_value(run).ok());
+        let is_complete = NULLABLE_KEYS.iter().all(|key| stored.get(key).is_some());
+        let cost = serde_json::from_value::<StoredCost>(stored).ok();
+        let is_known =
+            |cost: &StoredCost| cost.version == StoredCost::VERSION && cost.is_plausible();
+        let cost = cost.filter(|cost| is_complete && is_known(cost));
+        Ok(Self(cost.map(|cost| StoredCost { run, ..cost })))
+    }
+}
+
+/// Returns the cell's current run, which identifies the source and the execution.
+fn read_current_run(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
+    let mut crc = Crc::new();
+    crc.update(source.as_bytes());
+    CellRun {
+        source_crc32: crc.sum(),
+        execution_count: u32::deserialize(execution_count).ok(),
+        started: execution
+            .get("iopub.execute_input")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    }
+}
+
+/// Returns the source of a cell as one string.
+fn join_source(source: &Value) -> String {
+    let lines = source
+        .as_array()
+        .map_or(slice::from_ref(source), |lines| lines);
+    let lines: Option<Vec<&str>> = lines.iter().map(Value::as_str).collect();
+    lines.unwrap_or_default().concat()
+}
+
+/// Returns the first line that is neither empty nor a comment. If there is no such line, returns
+/// the first non-empty line.
+fn find_first_line(text: &str) -> String {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines()
+        .find(|line| !line.starts_with('#'))
+        .or_else(|| lines().next())
+        .unwrap_or_default()
+        .to_owned()
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::terminal::style::strip_styles;
+    use crate::terminal::line::strip_styles;
 
     use super::*;
 
@@ -354,5 +566,240 @@ mod tests {
         assert_eq!(json["total"]["shared"], true);
         assert_eq!(json["cells"][0]["cost"]["gpu_s"], Value::Null);
         assert_eq!(json["cells"][2]["cell"], 12);
+    }
+}
+
+#[cfg(test)]
+mod file_tests {
+    use std::fs;
+
+    use super::*;
+
+    const COST: &str = r#"{"version": 1, "duration_s": 12.3, "gpu_s": 9.81, "peak_memory_bytes": 65498251264,
+        "memory_change_bytes": null, "energy_joules": 6100, "shared": false, "gpus": ["NVIDIA H200"]}"#;
+
+    fn make_notebook(cells: &str) -> String {
+        format!(r#"{{"nbformat": 4, "nbformat_minor": 5, "metadata": {{}}, "cells": [{cells}]}}"#)
+    }
+
+    fn make_code_cell(source: &str, metadata: &str) -> String {
+        format!(
+            r#"{{"cell_type": "code", "execution_count": 3, "metadata": {metadata}, "outputs": [], "source": {source}}}"#
+        )
+    }
+
+    fn find_error(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ipynb");
+        fs::write(&path, text).unwrap();
+        let failure = Notebook::read(&path).unwrap_err();
+        failure
+            .message()
+            .unwrap()
+            .replace(&format!("{}/", folder.path().display()), "")
+    }
+
+    #[test]
+    fn cells_have_position_and_first_line() {
+        let metadata = format!(r#"{{"gpumon": {COST}, "tags": []}}"#);
+        let cells = [
+            r#"{"cell_type": "markdown", "metadata": {}, "source": "text"}"#.to_owned(),
+            make_code_cell(
+                r##"["\n", "# the model\n", "  train(model)\n"]"##,
+                &metadata,
+            ),
+            make_code_cell(r##""# nothing else""##, &metadata),
+            make_code_cell(r#""x = 1""#, "{}"),
+        ];
+        let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
+        let reported: Vec<_> = read
+            .cells
+            .iter()
+            .map(|cell| (cell.place, cell.execution_count, &*cell.line))
+            .collect();
+        assert_eq!(
+            reported,
+            [(2, Some(3), "train(model)"), (3, Some(3), "# nothing else")]
+        );
+        assert_eq!((read.code_cells, read.unknown), (3, 0));
+        assert_eq!(read.cells[0].cost.energy_joules, Some(6100.0));
+    }
+
+    #[test]
+    fn cost_of_previous_run_is_marked_as_earlier() {
+        #[derive(Deserialize)]
+        struct Case {
+            name: String,
+            cell: Value,
+            run: Value,
+            fits: bool,
+        }
+        let cases: Vec<Case> =
+            serde_json::from_str(include_str!("../../../../tests/stored-cost-runs.json")).unwrap();
+        for Case {
+            name,
+            mut cell,
+            run,
+            fits,
+        } in cases
+        {
+            let mut cost: Value = serde_json::from_str(COST).unwrap();
+            cost["run"] = run;
+            cell["metadata"]["gpumon"] = cost;
+            let read = Notebook::parse(make_notebook(&cell.to_string()).as_bytes()).unwrap();
+            assert_eq!(read.cells[0].is_earlier, !fits, "{name}");
+        }
+        // Older versions store costs without a run. Costs with a run in an unknown format are
+        // treated the same way.
+        let odd = [
+            "7",
+            "{}",
+            r#"{"source_crc32": -1, "execution_count": 3, "started": null}"#,
+        ]
+        .map(|run| {
+            let cost = COST.replace("\"version\"", &format!("\"run\": {run}, \"version\""));
+            make_code_cell(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#))
+        });
+        let cells = [
+            &[make_code_cell(
+                r#""x""#,
+                &format!(r#"{{"gpumon": {COST}}}"#),
+            )],
+            &odd[..],
+        ]
+        .concat();
+        let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
+        assert_eq!(
+            read.cells
+                .iter()
+                .map(|cell| cell.is_earlier)
+                .collect::<Vec<_>>(),
+            [true; 4]
+        );
+    }
+
+    #[test]
+    fn invalid_notebook_error_names_the_fix() {
+        assert!(
+            find_error("PNG").contains("choose a notebook that was saved by Jupyter"),
+            "{}",
+            find_error("PNG")
+        );
+        assert!(
+            Notebook::parse(format!("\u{feff}{}", make_notebook("")).as_bytes()).is_ok(),
+            "with a mark of its encoding"
+        );
+        assert!(find_error(r#"{"cells": []}"#).contains("missing field `nbformat`"));
+        assert!(
+            find_error(r#"{"nbformat": 3, "worksheets": []}"#)
+                .contains("format 3 is older than 4: convert the file with `jupyter")
+        );
+        assert!(
+            Notebook::read(Path::new("/nowhere/a.ipynb"))
+                .unwrap_err()
+                .message()
+                .unwrap()
+                .contains("cannot read /nowhere")
+        );
+    }
+
+    #[test]
+    fn absurd_numbers_are_not_accepted_as_cost() {
+        for (known, absurd) in [
+            ("12.3", "1e300"),
+            ("12.3", "-1"),
+            ("9.81", "1e308"),
+            ("65498251264", "1e17"),
+            ("6100", "1e200"),
+            ("null", "-1e300"),
+            ("\"version\": 1", "\"version\": 1e30"),
+            (
+                "[\"NVIDIA H200\"]",
+                &format!("[{}\"x\"]", "\"x\",".repeat(1024)),
+            ),
+            ("[\"NVIDIA H200\"]", "[1]"),
+        ] {
+            let cost = COST.replace(known, absurd);
+            let cells = [
+                make_code_cell(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#)),
+                make_code_cell(r#""y""#, &format!(r#"{{"gpumon": {COST}}}"#)),
+            ];
+            let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
+            assert_eq!((read.cells.len(), read.unknown), (1, 1), "{absurd:.40}");
+        }
+    }
+
+    #[test]
+    fn odd_values_do_not_prevent_the_report() {
+        let metadata = format!(r#"{{"gpumon": {COST}}}"#);
+        let cells = [
+            make_code_cell(r#"[1, ["x"], {"a": 2}]"#, &metadata),
+            make_code_cell(r#"{"a": {"b": []}}"#, &metadata)
+                .replace("\"execution_count\": 3", "\"execution_count\": [3]"),
+            make_code_cell(
+                r#""x""#,
+                r#"{"gpumon": {"version": {"a": [1, {}]}, "gpus": [[]]}}"#,
+            ),
+        ];
+        let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
+        let reported: Vec<_> = read
+            .cells
+            .iter()
+            .map(|cell| (cell.execution_count, &*cell.line))
+            .collect();
+        assert_eq!(
+            (reported, read.unknown),
+            (vec![(Some(3), ""), (None, "")], 1)
+        );
+    }
+
+    #[test]
+    fn only_regular_files_within_the_limit_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, large) = (
+            folder.path().join("pipe.ipynb"),
+            folder.path().join("large.ipynb"),
+        );
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        for path in [&*pipe, Path::new("/dev/zero")] {
+            let why = Notebook::read(path).unwrap_err().message().unwrap();
+            assert!(why.contains("use a regular file"), "{why}");
+        }
+        fs::write(&large, " ".repeat(MAX_BYTES as usize + 1)).unwrap();
+        let why = Notebook::read(&large).unwrap_err().message().unwrap();
+        assert!(
+            why.contains("is larger than 64 MiB: clear the outputs of the notebook"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn error_for_notebook_without_costs_explains_measuring() {
+        let without = find_error(&make_notebook(&make_code_cell(r#""x""#, "{}")));
+        assert!(
+            without.starts_with("a.ipynb contains no costs: 0 of 1 code cells used a GPU"),
+            "{without}"
+        );
+        assert!(
+            without.contains("`papermill --engine gpumon IN.ipynb OUT.ipynb`"),
+            "{without}"
+        );
+        for other in [
+            COST.replace("\"version\": 1", "\"version\": 2"),
+            "7".to_owned(),
+        ] {
+            let newer = find_error(&make_notebook(&make_code_cell(
+                r#""x""#,
+                &format!(r#"{{"gpumon": {other}}}"#),
+            )));
+            assert!(newer.contains("does not support: update gpumon"), "{newer}");
+        }
     }
 }

@@ -32,7 +32,7 @@ use tempfile::TempDir;
 use super::RunEvent;
 use crate::{
     background::spawn,
-    children,
+    child_processes,
     exit::{Failure, Result, usage},
     wait,
 };
@@ -69,13 +69,13 @@ impl MeasuredCommand {
             .into_iter()
             .filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let signals = SignalsInfo::<WithOrigin>::new(signals)?;
-        children::adopt_orphans()?;
+        child_processes::adopt_orphans()?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .envs(marks.map(|path| (MARKS_VARIABLE, path)));
         let started_ms = precise_now_ms();
-        let process = children::start(&mut command)
+        let process = child_processes::start(&mut command)
             .map_err(|error| wait::make_start_failure(program, &error))?;
         let pid = process.id();
         forward_signals(signals, pid)?;

@@ -19,13 +19,12 @@ use gpumon_history::writer;
 use gpumon_probe::units::AcceptedAmounts;
 use gpumon_server::{
     LiveSettings, SampleSource, ServerSettings,
-    activation::InheritedSockets,
     alerts::AlertSettings,
     kubernetes,
     listen::{ListenError, Listener},
     local,
     runs::RunSettings,
-    service,
+    service_manager::{self, InheritedSockets},
     supervisor::CollectorCommand,
 };
 use gpumon_workload::parent::WorkerCommand;
@@ -48,7 +47,7 @@ use crate::{
     exit::{Failure, Result},
     fleet::options::FleetArgs,
     options::{MAX_SIZE_BYTES, SamplingArgs, SourceArgs},
-    terminal::price::energy_price,
+    terminal::units::energy_price,
 };
 
 pub(super) use self::access::AccessArgs;
@@ -459,9 +458,9 @@ async fn wait_for_hang_up(hang_up: &mut Signal, mut reload: Option<Reloader>) {
         let is_closed = had_terminal && !isatty(std::io::stdin());
         match reload.as_mut().filter(|reload| reload.has_files()) {
             Some(reload) if !is_closed => {
-                service::notify_reloading();
+                service_manager::notify_reloading();
                 block_in_place(|| reload.reload());
-                service::notify_reloaded();
+                service_manager::notify_reloaded();
             }
             None if !had_terminal => {
                 tracing::info!(

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use super::ServeArgs;
 use crate::{
+    command_definition,
     config::{self, Key, Keys, Refusal, ResolvedArguments},
-    grammar,
 };
 
 /// Keys that a reload applies immediately. Changes to all other keys take effect at the next start.
@@ -68,8 +68,8 @@ impl Reloader {
     /// invalid, nothing changes.
     pub(super) fn reload(&mut self) {
         let words: Vec<OsString> = std::env::args_os().collect();
-        let read =
-            config::resolve_command_line(&grammar::build_command(), &words).and_then(|read| {
+        let read = config::resolve_command_line(&command_definition::build_command(), &words)
+            .and_then(|read| {
                 let own = read.matches.subcommand_matches("serve");
                 let args = own
                     .map(ServeArgs::from_arg_matches)

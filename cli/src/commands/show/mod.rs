@@ -15,10 +15,8 @@ use crate::{
     config::ResolvedArguments,
     describe::{Thresholds, format_unlisted_processes},
     exit::{Result, print_message, usage},
-    local::ServerArgs,
-    options::SourceArgs,
-    shown_gpus::{ShownGpus, ShownGpusArgs},
-    shown_processes::ShownProcesses,
+    local_server::ServerArgs,
+    options::{ShownGpus, ShownGpusArgs, ShownProcesses, SourceArgs},
     snapshot::{Snapshot, SnapshotContents, SourceSelection},
     table::{self, ColumnWidths, ShortPart, View},
     terminal::{

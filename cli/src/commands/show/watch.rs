@@ -26,11 +26,11 @@ use signal_hook::{
 use crate::{
     background::spawn,
     exit::{Failure, Result},
-    local::Frames,
+    local_server::Frames,
     options::build_live_view_options,
-    run,
     snapshot::{HiddenCommands, Snapshot, SnapshotContents, SourceSelection},
     table::UtilizationHistory,
+    workload_run,
 };
 
 /// A snapshot to show, or an event.
@@ -87,7 +87,7 @@ impl<'a> SnapshotFeed<'a> {
     /// Starts a thread that sends a message when the terminal is resized or a signal requests a
     /// stop. A second stop signal ends the process immediately.
     pub(super) fn install_signal_handlers(&self) -> io::Result<()> {
-        run::install_signal_handlers()?;
+        workload_run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
         let sender = self.sender.clone();
         spawn("snapshots", move || {

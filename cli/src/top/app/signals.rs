@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gpumon_probe::units::format_byte_size;
 
-use super::{App, act::SELECT_FIRST};
+use super::{App, actions::SELECT_FIRST};
 use crate::{
     describe::{Level, find_notebook_path},
     top::{

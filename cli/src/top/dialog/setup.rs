@@ -8,7 +8,7 @@ use ratatui::{
 };
 
 use super::{KeyEffect, List, StyledLine, draw_box};
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::{
     describe::Thresholds,
     top::{

@@ -5,14 +5,14 @@ use gpumon_probe::model::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::{
     describe,
     top::{
         app::tests::{build_app, draw_lines},
+        layout::{ScreenSplit, View},
         processes::Column,
         theme::{Theme, ThemeName},
-        view::{ScreenSplit, View},
     },
 };
 

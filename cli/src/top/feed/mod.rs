@@ -1,23 +1,28 @@
 //! The sources of readings: a running server, the screen's own sampler, or a recording.
 
-mod decode;
-mod driver;
-mod past;
+mod sampling;
 mod server;
-mod usage;
-mod way;
 
 use std::{
-    sync::{Arc, mpsc},
-    time::Duration,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, SyncSender},
+    },
+    thread,
+    time::{Duration, Instant},
 };
 
-use gpumon_probe::sampler::SharedInterval;
-use gpumon_recording::Player;
+use gpumon_history::span::{HistorySpan, MetricSelection, SpanRequest};
+use gpumon_probe::{model::Record, sampler::SharedInterval};
+use gpumon_recording::{PlayedItem, Player};
 
-pub(super) use self::{past::PastReader, way::ServerAddress};
-use super::input::Input;
-use crate::{local::Server, options::SourceArgs};
+use super::{input::Input, model::Update};
+use crate::{local_server::Server, options::SourceArgs, top::history::FULL_RESOLUTION_MS};
+
+pub(super) use server::ServerAddress;
 
 /// A source of readings. Each reading arrives as an [`Input::Update`].
 pub(super) enum Feed {
@@ -70,7 +75,7 @@ impl Feed {
         inputs: mpsc::SyncSender<Input>,
     ) -> Self {
         let shared = Arc::new(SharedInterval::new(interval));
-        driver::start_sampling(source.clone(), Arc::clone(&shared), inputs);
+        sampling::start_sampling(source.clone(), Arc::clone(&shared), inputs);
         Self::Driver(shared)
     }
 
@@ -84,3 +89,118 @@ impl Feed {
         }
     }
 }
+
+// Requests for longer histories than the server's stream contains, on separate threads.
+
+/// The maximum number of points in a history, sufficient for the dot columns of a wide terminal.
+const MAX_POINTS: u32 = 500;
+/// The history is requested again each time the chart has scrolled by the time range divided by
+/// `REFRESH_DIVISOR`. The interval between requests is limited to the two constants below.
+const REFRESH_DIVISOR: u32 = 100;
+const MIN_INTERVAL: Duration = Duration::from_mins(1);
+const MAX_INTERVAL: Duration = Duration::from_mins(10);
+
+/// A reader for a server's longer history.
+pub(super) struct PastReader {
+    way: ServerAddress,
+    inputs: SyncSender<Input>,
+    /// The time range of the last request in milliseconds, and the time at which it was sent.
+    last: Option<(u64, Instant)>,
+    is_waiting: Arc<AtomicBool>,
+}
+
+impl PastReader {
+    pub(super) fn new(way: ServerAddress, inputs: SyncSender<Input>) -> Self {
+        Self {
+            way,
+            inputs,
+            last: None,
+            is_waiting: Arc::default(),
+        }
+    }
+
+    /// Requests the history up to `end_ms` if the stream does not cover the whole range, unless it
+    /// was requested recently. The result arrives as [`Update::Past`], or as [`Update::NoPast`]
+    /// with the reason for a failure.
+    pub(super) fn request_history(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
+        let again =
+            (Duration::from_millis(span_ms) / REFRESH_DIVISOR).clamp(MIN_INTERVAL, MAX_INTERVAL);
+        let is_known = self
+            .last
+            .is_some_and(|(known, at)| known == span_ms && now.duration_since(at) < again);
+        if span_ms <= FULL_RESOLUTION_MS
+            || end_ms == 0
+            || is_known
+            || self.is_waiting.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        self.last = Some((span_ms, now));
+        let (way, inputs, is_waiting) = (
+            self.way.clone(),
+            self.inputs.clone(),
+            Arc::clone(&self.is_waiting),
+        );
+        let body = move || {
+            let update = match read_history(&way, end_ms.saturating_sub(span_ms), end_ms) {
+                Ok(past) => Update::Past(Box::new(past)),
+                Err(why) => Update::NoPast(why),
+            };
+            is_waiting.store(false, Ordering::Release);
+            // Sending fails only if the screen is closed.
+            let _ = inputs.send(Input::Update(update));
+        };
+        if let Err(error) = thread::Builder::new().name("past".to_owned()).spawn(body) {
+            self.is_waiting.store(false, Ordering::Release);
+            let _ = self
+                .inputs
+                .try_send(Input::Update(Update::NoPast(error.to_string())));
+        }
+    }
+}
+
+/// Reads the history of all metrics that can be charted.
+fn read_history(way: &ServerAddress, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
+    let request = SpanRequest {
+        from_ms,
+        to_ms,
+        points: MAX_POINTS,
+        resolution_ms: None,
+        wanted: MetricSelection::select_charts(),
+    };
+    let target = request.request_target();
+    let connected = way.connect().map(|stream| Server {
+        stream,
+        path: PathBuf::new(),
+    });
+    let answer =
+        connected.and_then(|server| server.send_request("GET", &way.endpoint_path(&target)));
+    let answer = answer.map_err(|error: io::Error| error.to_string())?;
+    match answer.status {
+        200 => serde_json::from_str(&answer.body)
+            .map_err(|error| format!("the response is invalid: {error}")),
+        404 => Err("the server is older than this gpumon; restart the server".to_owned()),
+        _ => Err(answer.body.trim().to_owned()),
+    }
+}
+
+// Conversion of the records in a replay to updates of the screen.
+
+/// Converts replayed records to updates.
+///
+/// # Errors
+/// Returns an error if reading the recording failed or a record is invalid.
+pub(super) fn convert_records(played: io::Result<Vec<PlayedItem>>) -> io::Result<Vec<Update>> {
+    let update = |played| match played {
+        PlayedItem::Rewound => Ok(Update::Rewound),
+        PlayedItem::Record(text) => {
+            let record = Record::decode(&text)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            Ok(Update::Record(Box::new(record)))
+        }
+    };
+    played?.into_iter().map(update).collect()
+}
+
+#[cfg(test)]
+mod tests;

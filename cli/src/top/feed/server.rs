@@ -1,8 +1,10 @@
 //! Client for a server's stream, which runs on a separate thread.
 
 use std::{
-    io::ErrorKind,
+    fmt,
+    io::{self, ErrorKind},
     os::unix::net::UnixStream,
+    path::PathBuf,
     sync::{
         Arc, OnceLock,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError},
@@ -12,11 +14,20 @@ use std::{
 };
 
 use anyhow::anyhow;
-use gpumon_probe::{model::Inventory, sampler::SharedInterval, vendor::Source};
-use gpumon_server::frame::CollectorState;
+use gpumon_history::span::MetricSelection;
+use gpumon_probe::{
+    model::{Inventory, Record},
+    sampler::SharedInterval,
+    vendor::Source,
+};
+use gpumon_server::{
+    frame::{ClientFrame, CollectorState, ServerFrame},
+    listen::Connector,
+};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tungstenite::{Error, Message, WebSocket};
 
-use super::{decode, driver::FallbackSampler, usage::UsageReader, way::ServerAddress};
+use super::sampling::{FallbackSampler, UsageReader};
 use crate::{
     options::SourceArgs,
     top::{input::Input, model::Update},
@@ -206,7 +217,7 @@ impl Client {
         (self.heard, self.was_reached) = (Instant::now(), true);
         let asked = self
             .request_interval(socket)
-            .and_then(|()| send_request(socket, decode::encode_history_request()));
+            .and_then(|()| send_request(socket, encode_history_request()));
         if let Err(error) = asked {
             return Ok(error.to_string());
         }
@@ -214,7 +225,7 @@ impl Client {
             match socket.read() {
                 Ok(Message::Text(text)) => {
                     self.heard = Instant::now();
-                    if let Some(update) = decode::decode_frame(&text) {
+                    if let Some(update) = decode_frame(&text) {
                         self.update_state(&update);
                         self.send_usage(&update)?;
                         self.send_update(update)?;
@@ -255,10 +266,7 @@ impl Client {
     }
 
     fn request_interval(&self, socket: &mut WebSocket<UnixStream>) -> Result<(), Box<Error>> {
-        send_request(
-            socket,
-            decode::encode_interval(self.interval.as_millis() as u32),
-        )
+        send_request(socket, encode_interval(self.interval.as_millis() as u32))
     }
 
     fn send_update(&self, update: Update) -> Result<(), ScreenClosed> {
@@ -275,4 +283,154 @@ fn send_request(
     request
         .map_or(Ok(()), |request| socket.send(Message::text(request)))
         .map_err(Box::new)
+}
+
+// Decoding of frames from a server, and encoding of requests to the server.
+
+/// Decodes a frame from a server. Returns `None` if the screen does not use the frame, or if only
+/// newer servers send it.
+pub(super) fn decode_frame(text: &str) -> Option<Update> {
+    let record = match ServerFrame::decode(text).ok()?? {
+        ServerFrame::Hello(hello) => return Some(Update::Hello(Box::new(hello))),
+        ServerFrame::History(past) => return Some(Update::History(past)),
+        ServerFrame::Collector(status) => return Some(Update::Collector(status)),
+        ServerFrame::Sample(sample) => Record::Sample(sample),
+        ServerFrame::Details(details) => Record::Details(details),
+        ServerFrame::Inventory(inventory) => Record::Inventory(inventory),
+        ServerFrame::Event(event) => Record::Event(event),
+        _ => return None,
+    };
+    Some(Update::Record(Box::new(record)))
+}
+
+/// Encodes a request for a sampling interval.
+pub(super) fn encode_interval(ms: u32) -> Option<String> {
+    serde_json::to_string(&ClientFrame::Interval { ms }).ok()
+}
+
+/// Encodes a request for the history of all metrics that can be charted.
+pub(super) fn encode_history_request() -> Option<String> {
+    serde_json::to_string(&ClientFrame::History {
+        metrics: MetricSelection::select_charts().ids(),
+    })
+    .ok()
+}
+
+// Connections to a server, and descriptions of connection errors.
+
+/// The address of a server, to which connections can be opened repeatedly.
+#[derive(Debug, Clone)]
+pub(in crate::top) enum ServerAddress {
+    /// A server on this machine, addressed by its socket.
+    Socket(PathBuf),
+    /// A node's server. Connections go through the fleet server in this program, which knows the
+    /// addresses and credentials of the nodes.
+    Node(String, Connector),
+}
+
+impl ServerAddress {
+    pub(super) fn connect(&self) -> io::Result<UnixStream> {
+        match self {
+            Self::Socket(path) => UnixStream::connect(path),
+            Self::Node(_, connector) => connector.connect(),
+        }
+    }
+
+    /// Returns the path of an endpoint, such as `history`, at the server to which connections are
+    /// opened.
+    pub(super) fn endpoint_path(&self, name: &str) -> String {
+        match self {
+            Self::Socket(_) => format!("/api/v1/{name}"),
+            Self::Node(node, _) => format!(
+                "/nodes/{}/api/v1/{name}",
+                utf8_percent_encode(node, NON_ALPHANUMERIC)
+            ),
+        }
+    }
+
+    /// Requests the stream on a new connection.
+    ///
+    /// # Errors
+    /// Returns the reason why no stream was opened.
+    pub(super) fn handshake(
+        &self,
+        stream: UnixStream,
+        poll: Duration,
+    ) -> Result<WebSocket<UnixStream>, String> {
+        let limit = Some(self.handshake_timeout());
+        let limited = stream
+            .set_read_timeout(limit)
+            .and_then(|()| stream.set_write_timeout(limit));
+        limited.map_err(|error| error.to_string())?;
+        let opened = tungstenite::client(
+            format!("ws://localhost{}", self.endpoint_path("stream")),
+            stream,
+        );
+        let (socket, _) = opened.map_err(|error| match error {
+            tungstenite::HandshakeError::Failure(error) => self.describe_error(error),
+            tungstenite::HandshakeError::Interrupted(_) => {
+                io::Error::from(ErrorKind::TimedOut).to_string()
+            }
+        })?;
+        socket
+            .get_ref()
+            .set_read_timeout(Some(poll))
+            .map_err(|error| error.to_string())?;
+        Ok(socket)
+    }
+
+    /// Returns the maximum time for the handshake. It is longer for a node, because the fleet
+    /// server has its own time limit and reports what took too long.
+    fn handshake_timeout(&self) -> Duration {
+        Duration::from_secs(if matches!(self, Self::Socket(_)) {
+            5
+        } else {
+            20
+        })
+    }
+
+    /// Describes a connection error by the reason in the server's response, if there is one. In a
+    /// response of the fleet server, the name of the node at the start is removed.
+    fn describe_error(&self, error: Error) -> String {
+        let Error::Http(answer) = error else {
+            return error.to_string();
+        };
+        let body =
+            String::from_utf8_lossy(answer.body().as_deref().unwrap_or_default()).into_owned();
+        let reported = body
+            .trim()
+            .strip_prefix(&format!("{self}: "))
+            .unwrap_or(body.trim());
+        if reported.is_empty() {
+            format!("response status {}", answer.status())
+        } else {
+            reported.to_owned()
+        }
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "the server at {}", path.display()),
+            Self::Node(node, _) => f.write_str(node),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn irrelevant_frames_are_ignored() {
+        assert!(decode_frame(r#"{"type":"heartbeat","at_ms":5}"#).is_none());
+        assert!(decode_frame(r#"{"type":"something_new","x":5}"#).is_none());
+        let paused = r#"{"type":"collector","state":"paused","since_ms":1,"message":null}"#;
+        assert!(matches!(decode_frame(paused), Some(Update::Collector(_))));
+        assert_eq!(
+            encode_interval(500).unwrap(),
+            r#"{"type":"interval","ms":500}"#
+        );
+    }
 }

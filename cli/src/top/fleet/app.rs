@@ -15,22 +15,21 @@ use ratatui::{
 };
 
 use super::{
-    cell::Metric,
     keys::{self, Action},
+    list::Metric,
     live_node::{LiveNode, Opener},
 };
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::{
     fleet::{
         filter::Filter,
         nodes::{FleetLine, Sort, list_nodes},
     },
     top::{
-        background::Background,
         input::Input,
-        live::NextStep,
+        main_loop::NextStep,
         prompt::{Prompt, PromptResult, Purpose},
-        theme::{Theme, ThemeName},
+        theme::{Background, Theme, ThemeName},
     },
 };
 

@@ -1,21 +1,26 @@
 //! The list of nodes. Each line shows a node's GPUs as cells, the node's totals, and its problems.
 
-use ratatui::layout::Rect;
+use gpumon_fleet::{
+    Rows,
+    model::{GpuState, MEMORY_TOTAL, MEMORY_USED, POWER, POWER_LIMIT, TEMPERATURE, UTILIZATION},
+};
+use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    app::{FleetApp, NodeCapacity},
-    cell::{cell_position as place_of, count_cells, draw_cell},
-};
+use super::app::{FleetApp, NodeCapacity};
 use crate::{
     fleet::{
         nodes::FleetLine,
         text::{format_memory, format_power, format_temperature, format_utilization},
     },
-    terminal::columns::{Part, choose_parts},
+    terminal::{
+        columns::{Part, choose_parts, format_optional},
+        screen::Glyphs,
+    },
     top::{
         painter::Painter,
         text::{ABSENT, align_left, align_right, cut},
+        theme::{Meaning, Theme},
     },
 };
 
@@ -71,8 +76,12 @@ pub(super) fn draw_list(
         let name = align_left(&cut(&line.safe_name(), names), names);
         painter.draw_text(area.x, y, area.width, &name, style);
         let rows = line.rows;
-        for row in line.gpus.iter().filter(|row| place_of(rows, **row) < cells) {
-            let x = area.x + (names + 1 + place_of(rows, *row) * CELL_WIDTH) as u16;
+        for row in line
+            .gpus
+            .iter()
+            .filter(|row| cell_position(rows, **row) < cells)
+        {
+            let x = area.x + (names + 1 + cell_position(rows, *row) * CELL_WIDTH) as u16;
             let (symbol, style) = draw_cell(rows, *row, app.metric, painter.theme, painter.glyphs);
             // For the selected node, the cells contain numbers instead of shades.
             let text = if is_selected {
@@ -83,7 +92,11 @@ pub(super) fn draw_list(
             painter.draw_text(x, y, CELL_WIDTH as u16 - 1, &text, style);
         }
         let x = area.x + taken as u16;
-        if line.gpus.iter().any(|row| place_of(rows, *row) >= cells) {
+        if line
+            .gpus
+            .iter()
+            .any(|row| cell_position(rows, *row) >= cells)
+        {
             painter.draw_text(x.saturating_sub(1), y, 1, "+", painter.theme.dim);
         }
         let row = Rect {
@@ -206,4 +219,258 @@ fn draw_node_details(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_>
         (&*users, painter.theme.dim),
     ];
     painter.draw_pieces(x, area.y, area.right().saturating_sub(x), &parts);
+}
+
+// A GPU as a single cell. Its shade and color show a metric; a letter shows a state that is more
+// important than the metric.
+
+/// The metric that cells show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Metric {
+    #[default]
+    Utilization,
+    Memory,
+    Power,
+    Temperature,
+    Conditions,
+}
+
+/// The temperatures of the lightest and the darkest shade: that of an idle board, and that at which
+/// boards slow down.
+const COOL_CELSIUS: f64 = 25.0;
+const HOT_CELSIUS: f64 = 90.0;
+
+impl Metric {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Utilization,
+        Self::Memory,
+        Self::Power,
+        Self::Temperature,
+        Self::Conditions,
+    ];
+
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Utilization => "utilization",
+            Self::Memory => "memory",
+            Self::Power => "power",
+            Self::Temperature => "temperature",
+            Self::Conditions => "conditions",
+        }
+    }
+
+    /// Returns the ID of the metric, by which readings and the reasons for their absence are
+    /// recorded.
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::Utilization => UTILIZATION,
+            Self::Memory => MEMORY_USED,
+            Self::Power => POWER,
+            Self::Temperature => TEMPERATURE,
+            Self::Conditions => "conditions",
+        }
+    }
+
+    /// Returns the value as a fraction from 0 to 1, or `None` if the value is unknown.
+    pub(super) fn read_fraction(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
+        let value = rows.value(self.id(), row);
+        let share = match self {
+            Self::Utilization => value? / 100.0,
+            Self::Memory => value? / rows.value(MEMORY_TOTAL, row)?,
+            Self::Power => value? / rows.value(POWER_LIMIT, row)?,
+            Self::Temperature => (value? - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS),
+            Self::Conditions => {
+                let worst = rows
+                    .list_conditions(row)
+                    .first()
+                    .map_or(0, |condition| condition.severity);
+                f64::from(worst.min(3)) / 3.0
+            }
+        };
+        share.is_finite().then(|| share.clamp(0.0, 1.0))
+    }
+
+    /// Formats the value in the metric's unit, with at most three characters.
+    pub(super) fn format_reading(self, rows: &Rows<'_>, row: usize) -> String {
+        match self {
+            Self::Utilization | Self::Temperature | Self::Power => {
+                let value = rows.value(self.id(), row);
+                format_optional(value, |value| format!("{value:.0}"))
+            }
+            Self::Memory => {
+                let share = self.read_fraction(rows, row);
+                format_optional(share, |share| format!("{:.0}", share * 100.0))
+            }
+            Self::Conditions => match rows.list_conditions(row).len() {
+                0 => "-".to_owned(),
+                many => many.to_string(),
+            },
+        }
+    }
+
+    fn style(self, theme: &Theme, share: f64) -> Style {
+        match self {
+            Self::Utilization => theme.choose_meaning_style(Meaning::Utilization),
+            Self::Memory => theme.choose_meaning_style(Meaning::Memory),
+            Self::Power => theme.choose_meaning_style(Meaning::Power),
+            Self::Temperature => theme.choose_meaning_style(Meaning::Temperature),
+            Self::Conditions if share > 0.9 => theme.alarm,
+            Self::Conditions => theme.notice,
+        }
+    }
+}
+
+/// Returns the number of cells per node, which covers the highest GPU index but is limited to
+/// `most`.
+pub(super) fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
+    let of_line = |line: &FleetLine<'_>| {
+        let places = line
+            .gpus
+            .iter()
+            .map(|row| cell_position(line.rows, *row) + 1);
+        places.max()
+    };
+    let all = lines.iter().filter_map(of_line).max();
+    all.unwrap_or(1).clamp(1, most)
+}
+
+/// Returns the position of a GPU's cell within its node. Hiding other GPUs does not change the
+/// position.
+pub(super) fn cell_position(rows: &Rows<'_>, row: usize) -> usize {
+    rows.fleet.gpus.index[row] as usize
+}
+
+/// Returns the character that fills a cell, and its style.
+pub(super) fn draw_cell(
+    rows: &Rows<'_>,
+    row: usize,
+    metric: Metric,
+    theme: &Theme,
+    glyphs: Glyphs,
+) -> (char, Style) {
+    match rows.state(row) {
+        GpuState::Lost => return ('x', theme.alarm),
+        GpuState::Unknown => return ('?', theme.dim),
+        _ => {}
+    }
+    match metric.read_fraction(rows, row) {
+        None => ('?', theme.dim),
+        // An idle GPU is drawn as a dot to distinguish it from a GPU with a low load.
+        Some(share) if share <= 0.005 => {
+            (if glyphs == Glyphs::Ascii { '.' } else { '·' }, theme.dim)
+        }
+        Some(share) => (
+            choose_shade_character(share, glyphs),
+            metric.style(theme, share),
+        ),
+    }
+}
+
+fn choose_shade_character(share: f64, glyphs: Glyphs) -> char {
+    let shades = if glyphs == Glyphs::Ascii {
+        ['-', '+', '*', '#']
+    } else {
+        ['░', '▒', '▓', '█']
+    };
+    shades[((share * 4.0) as usize).min(3)]
+}
+
+// The map of nodes. It shows as many nodes as fit, with one cell per GPU, and details of the
+// selected node below.
+
+/// The number of lines with details of the selected node.
+const DETAIL_LINES: u16 = 2;
+
+pub(super) fn draw_map(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    lines: &[FleetLine<'_>],
+    app: &mut FleetApp,
+) {
+    let cells = count_cells(lines, MAX_CELLS);
+    // Each node is preceded by one column for the selection mark, and the last node is also
+    // followed by one column.
+    let in_a_row = usize::from(area.width.saturating_sub(1)) / (cells + 1);
+    let height = usize::from(area.height.saturating_sub(DETAIL_LINES));
+    let (in_a_row, height) = (in_a_row.max(1), height.max(1));
+    app.room = NodeCapacity {
+        nodes: in_a_row * height,
+        in_a_row,
+    };
+    let place = app.selected_position(lines);
+    let many = lines.len().div_ceil(in_a_row);
+    let top = find_first_visible(
+        app.first / in_a_row,
+        place.map(|place| place / in_a_row),
+        height,
+        many,
+    );
+    app.first = top * in_a_row;
+    let shown = &lines[app.first.min(lines.len())..(app.first + app.room.nodes).min(lines.len())];
+    for (at, line) in shown.iter().enumerate() {
+        let rows = line.rows;
+        let x = area.x + 1 + (at % in_a_row * (cells + 1)) as u16;
+        let y = area.y + (at / in_a_row) as u16;
+        for row in line
+            .gpus
+            .iter()
+            .filter(|row| cell_position(rows, **row) < cells)
+        {
+            let (symbol, style) = draw_cell(rows, *row, app.metric, painter.theme, painter.glyphs);
+            painter.draw_cell(x + cell_position(rows, *row) as u16, y, symbol, style);
+        }
+        if line.gpus.is_empty() {
+            let unknown = "?".repeat(cells.min(line.sum.gpus.max(1) as usize));
+            painter.draw_text(x, y, cells as u16, &unknown, painter.theme.alarm);
+        }
+        let node = Rect {
+            x,
+            y,
+            width: cells as u16,
+            height: 1,
+        };
+        if place == Some(app.first + at) {
+            painter.draw_text(x - 1, y, 1, "[", painter.theme.strong);
+            painter.draw_text(x + cells as u16, y, 1, "]", painter.theme.strong);
+        }
+        let name = rows.node_name(line.node).to_owned();
+        app.hits.push((node, name));
+    }
+    let about = Rect {
+        y: area.bottom().saturating_sub(DETAIL_LINES),
+        height: DETAIL_LINES,
+        ..area
+    };
+    if let Some(line) = place.and_then(|place| lines.get(place)) {
+        draw_details(painter, about, line, app);
+    } else {
+        let text = format!(
+            "{} of {} nodes; select one with the arrow keys",
+            shown.len(),
+            lines.len()
+        );
+        painter.draw_text(about.x, about.y + 1, about.width, &text, painter.theme.dim);
+    }
+}
+
+fn draw_details(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_>, app: &FleetApp) {
+    let numbers = line.gpus.iter();
+    let numbers: Vec<String> = numbers
+        .map(|row| app.metric.format_reading(line.rows, *row))
+        .collect();
+    let parts = [
+        (line.safe_name(), painter.theme.strong),
+        (
+            format!("  {}: {}", app.metric.label(), numbers.join(" ")),
+            painter.theme.plain,
+        ),
+        (
+            format!("  {}", line.format_problems()),
+            painter.theme.notice,
+        ),
+    ];
+    painter.draw_pieces(area.x, area.y, area.width, &parts);
+    let (memory, power) = (format_memory(&line.sum), format_power(&line.sum));
+    let text = format!("{memory} GiB  {power}  {}", line.list_users().join(" "));
+    painter.draw_text(area.x, area.y + 1, area.width, &text, painter.theme.dim);
 }

@@ -11,18 +11,17 @@ use std::{
 use gpumon_server::listen::Connector;
 use ratatui::{buffer::Buffer, crossterm::event::Event};
 
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::top::{
     INPUT_CAPACITY,
     app::App,
-    background::Background,
     feed::{Feed, PastReader, ServerAddress},
     input::Input,
-    live::{LiveScreen, NextStep},
+    main_loop::{LiveScreen, NextStep},
     model::{Model, Origin},
     settings::Settings,
     state::State,
-    theme::ThemeName,
+    theme::{Background, ThemeName},
 };
 
 /// The settings and channels needed to open the screen of a node.

@@ -7,23 +7,27 @@
 //! through this fleet server.
 
 mod app;
-mod cell;
 mod draw;
 mod keys;
 mod list;
 mod live_node;
-mod map;
-mod node;
-mod reader;
-#[cfg(test)]
-mod tests;
 
 use std::{
-    sync::mpsc,
+    future::pending,
+    io,
+    sync::{
+        Arc,
+        mpsc::{self, SyncSender},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
-use gpumon_server::fleet::FleetSettings;
+use gpumon_fleet::model::FleetState;
+use gpumon_server::{
+    fleet::FleetSettings,
+    listen::{Connector, Listener},
+};
 use ratatui::buffer::Buffer;
 
 use self::{
@@ -32,16 +36,13 @@ use self::{
     live_node::{LiveNode, Opener},
 };
 use super::{
-    INPUT_CAPACITY, Request,
-    background::Background,
-    choose_theme,
+    INPUT_CAPACITY, Request, choose_theme,
     input::Input,
-    live::{self, LiveScreen, NextStep},
+    main_loop::{self, LiveScreen, NextStep},
     screen,
-    theme::ThemeName,
+    theme::{Background, ThemeName},
 };
-use crate::exit::Failure;
-use crate::terminal::glyphs::Glyphs;
+use crate::{exit::Failure, fleet::options, terminal::screen::Glyphs};
 
 /// The interval at which the displayed age of outdated data is updated.
 const AGE_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,7 +51,7 @@ const AGE_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure> {
     screen::check_terminal("gpumon top --fleet", "use `gpumon fleet --table`")?;
     let (inputs, waiting) = mpsc::sync_channel(INPUT_CAPACITY);
-    let connector = reader::start_reader(fleet, inputs.clone())?;
+    let connector = start_reader(fleet, inputs.clone())?;
     let opener = Opener {
         connector,
         theme: choose_theme(&request),
@@ -65,7 +66,7 @@ pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure>
     };
     let mut app = FleetApp::new(opener);
     app.set_background(Background::from_environment());
-    live::run_screen(app, request.mouse, inputs, &waiting)
+    main_loop::run_screen(app, request.mouse, inputs, &waiting)
 }
 
 impl LiveScreen for FleetApp {
@@ -122,3 +123,52 @@ impl LiveScreen for FleetApp {
         }
     }
 }
+
+// Reading of a fleet for the screen. The same thread runs a server through which the screen
+// connects to nodes.
+
+/// The time until the next reading if there is no data or a problem.
+const MIN_DELAY: Duration = Duration::from_secs(1);
+
+/// The maximum delay that a source may request.
+const MAX_DELAY: Duration = Duration::from_mins(1);
+
+/// Starts a thread that sends the state of the fleet whenever it changes. The thread runs until the
+/// program ends, and does not delay the end of the program.
+fn start_reader(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
+    let (listener, connector) = Listener::open_in_process();
+    let reader = Arc::clone(&fleet.reader);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let body = move || {
+        runtime.block_on(async {
+            // If this server ends, connecting to a node fails with an error that is shown.
+            tokio::spawn(gpumon_server::run(
+                vec![listener],
+                options::build_fleet_server_settings(fleet),
+                pending(),
+            ));
+            loop {
+                let fleet = reader.fetch_current_fleet().await;
+                let is_well = matches!(fleet.state, FleetState::Current | FleetState::Partial);
+                let wait = if is_well {
+                    Duration::from_secs(fleet.refresh_s.into()).clamp(MIN_DELAY, MAX_DELAY)
+                } else {
+                    MIN_DELAY
+                };
+                if inputs.send(Input::Fleet(fleet)).is_err() {
+                    return;
+                }
+                tokio::time::sleep(wait).await;
+            }
+        });
+    };
+    thread::Builder::new()
+        .name("fleet".to_owned())
+        .spawn(body)?;
+    Ok(connector)
+}
+
+#[cfg(test)]
+mod tests;

@@ -19,16 +19,15 @@ use ratatui::{
 };
 
 use super::{app::FleetApp, live_node::Opener};
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::{
     fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu},
     top::{
-        background::Background,
         input::Input,
-        live::{LiveScreen, NextStep},
+        main_loop::{LiveScreen, NextStep},
         model::Update,
         settings::Settings,
-        theme::{Theme, ThemeName},
+        theme::{Background, Theme, ThemeName},
     },
 };
 

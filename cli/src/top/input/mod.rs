@@ -1,26 +1,35 @@
 //! The inputs of the screen: keys, mouse events, the terminal's background, signals, readings, and
 //! details of a process.
 
-mod bytes;
 mod keyboard;
-mod signals;
 
-use std::sync::Arc;
+use std::{
+    io,
+    sync::{Arc, mpsc::SyncSender},
+    thread,
+    time::{Duration, Instant},
+};
 
 use gpumon_fleet::model::Fleet;
 use ratatui::crossterm::event::Event;
-
-pub(super) use self::{
-    keyboard::watch_terminal,
-    signals::{end_by_signal, watch_signals},
+use signal_hook::{
+    consts::{
+        SIGABRT, SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGPROF, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN,
+        SIGTTOU, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
+    },
+    iterator::Signals,
+    low_level::emulate_default_handler,
 };
-use super::{background::Background, inspect::Inspection, model::Update};
-use crate::exit::Failure;
+
+use super::{inspect::Inspection, model::Update, theme::Background};
+use crate::{exit::Failure, top::screen};
+
+pub(super) use self::keyboard::watch_terminal;
 
 pub(super) enum Input {
     /// A key or mouse event.
     Terminal(Event),
-    /// The terminal's response to [`background::QUERY`](super::background::QUERY).
+    /// The terminal's response to [`background::QUERY`](super::theme::QUERY).
     Background(Background),
     Signal(Signal),
     Update(Update),
@@ -42,4 +51,75 @@ pub(super) enum Signal {
     Stop,
     Continue,
     Resize,
+}
+
+// Handling of signals on a separate thread.
+
+/// The maximum time for the screen to end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The interval at which the thread tries again to send a signal while the input queue is full.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Other signals whose default action ends a program, except those caused by the program's own
+/// errors.
+const FATAL_SIGNALS: [i32; 9] = [
+    SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
+];
+
+/// Starts to handle signals.
+pub(super) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
+    let handled = [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH];
+    // The kernel sends SIGTTIN and SIGTTOU to a background program that uses the terminal. Here,
+    // this happens only if another program comes to the foreground at that moment. By default,
+    // these signals would stop all threads, including the thread that ends this program.
+    let mut signals = Signals::new(
+        handled
+            .into_iter()
+            .chain(FATAL_SIGNALS)
+            .chain([SIGTTIN, SIGTTOU]),
+    )?;
+    let body = move || {
+        for number in signals.forever() {
+            let signal = match number {
+                SIGTTIN | SIGTTOU => continue,
+                SIGTSTP => Signal::Stop,
+                SIGCONT => Signal::Continue,
+                SIGWINCH => Signal::Resize,
+                SIGTERM | SIGINT | SIGHUP => Signal::End,
+                deadly => Signal::Die(deadly),
+            };
+            if matches!(signal, Signal::End | Signal::Die(_)) {
+                end_program(&inputs, signal);
+            } else if inputs.send(Input::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(body)
+        .map(drop)
+}
+
+/// Ends this program by the default action of the signal, so that the parent process sees the
+/// signal.
+pub(super) fn end_by_signal(signal: i32) -> ! {
+    let _ = emulate_default_handler(signal);
+    // This is reached only if the signal's default action does not end a program.
+    std::process::exit(1);
+}
+
+/// Requests the end of the screen, and then ends the program. If the terminal accepts no output,
+/// the thread that draws is blocked, but this thread is not.
+fn end_program(inputs: &SyncSender<Input>, signal: Signal) {
+    let begun = Instant::now();
+    while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < EXIT_TIMEOUT {
+        thread::sleep(POLL_INTERVAL);
+    }
+    thread::sleep(EXIT_TIMEOUT.saturating_sub(begun.elapsed()));
+    screen::restore_mode();
+    match signal {
+        Signal::Die(number) => end_by_signal(number),
+        _ => std::process::exit(1),
+    }
 }

@@ -6,7 +6,7 @@ use gpumon_probe::model::{
 };
 use ratatui::layout::Rect;
 
-use super::scroll_view::{StyledLine, draw_scroll_view};
+use super::{StyledLine, draw_scroll_view};
 use crate::top::{
     history,
     metrics::METRICS,

@@ -5,7 +5,7 @@ use std::mem;
 use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, GpuSample, Health};
 use ratatui::{layout::Rect, style::Style};
 
-use super::scroll_view::{StyledLine, draw_scroll_view};
+use super::{StyledLine, draw_scroll_view};
 use crate::{
     describe::{Level, describe_event, find_unreadable_state},
     terminal::units::format_compact_duration,

@@ -6,7 +6,7 @@ use gpumon_probe::{
 };
 use ratatui::{layout::Rect, style::Style};
 
-use super::scroll_view::{StyledLine, draw_scroll_view, format_table};
+use super::{StyledLine, draw_scroll_view, format_table};
 use crate::{
     terminal::{columns::Column, line},
     top::{

@@ -6,10 +6,7 @@ use ratatui::{
     style::{Modifier, Style},
 };
 
-use super::{
-    charts::draw_charts,
-    scroll_view::{StyledLine, draw_scroll_view, format_table},
-};
+use super::{StyledLine, charts::draw_charts, draw_scroll_view, format_table};
 use crate::{
     describe::{self, LoadLevels, Thresholds},
     terminal::{

@@ -1,22 +1,19 @@
 //! The list of processes: its contents, order, and selection.
 
-mod cells;
 mod columns;
-mod filter;
 mod rows;
-mod tags;
-mod tree;
 
-pub(super) use self::{
-    cells::Cells,
-    columns::Column,
-    filter::Filter,
-    rows::{Row, Subject},
-    tags::Recipient,
-};
+use gpumon_probe::model::Process;
 
 use super::model::Model;
-use crate::shown_processes::ShownProcesses;
+use crate::options::ShownProcesses;
+
+pub(super) use self::{
+    columns::Column,
+    rows::{Row, Subject},
+};
+pub(super) use columns::Cells;
+pub(super) use rows::Filter;
 
 /// The identity of a process on one GPU or MIG device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +64,7 @@ impl ProcessView {
         });
         rows::sort_rows(&mut rows, self.sort, self.descending);
         if self.tree {
-            tree::arrange_as_tree(rows)
+            rows::arrange_as_tree(rows)
         } else {
             rows
         }
@@ -161,6 +158,90 @@ impl Default for ProcessView {
             tags: Vec::new(),
             scroll: 0,
         }
+    }
+}
+
+// Tagged processes, which receive signals together.
+
+/// A process and all GPUs that it uses. `key` contains the first of these GPUs.
+pub(super) struct Recipient<'a> {
+    pub(super) key: ProcessKey,
+    pub(super) process: &'a Process,
+    pub(super) gpus: Vec<u32>,
+    /// The memory that the process uses on all of these GPUs, or `None` if any amount is unknown.
+    pub(super) memory_bytes: Option<u64>,
+}
+
+impl ProcessView {
+    /// Tags a process on all its GPUs, or removes the tag.
+    pub(super) fn toggle_tag(&mut self, key: ProcessKey) {
+        if self.is_tagged(key) {
+            self.tags.retain(|tag| *tag != key.process_id());
+        } else {
+            self.tags.push(key.process_id());
+        }
+    }
+
+    pub(super) fn is_tagged(&self, key: ProcessKey) -> bool {
+        self.tags.contains(&key.process_id())
+    }
+
+    /// Removes the tags of processes that no longer use a GPU.
+    pub(super) fn drop_old_tags(&mut self, model: &Model) {
+        if !self.tags.is_empty() {
+            let there: Vec<_> = rows::list_rows(model)
+                .iter()
+                .filter_map(rows::Row::key)
+                .map(ProcessKey::process_id)
+                .collect();
+            self.tags.retain(|tag| there.contains(tag));
+        }
+    }
+
+    /// Returns the processes to signal: `only` if given, otherwise the tagged processes, including
+    /// those that the list hides.
+    pub(super) fn list_recipients<'a>(
+        &self,
+        model: &'a Model,
+        only: Option<ProcessKey>,
+    ) -> Vec<Recipient<'a>> {
+        let is_one = |key: ProcessKey| {
+            only.map_or(self.is_tagged(key), |only| {
+                only.process_id() == key.process_id()
+            })
+        };
+        let mut recipients: Vec<Recipient<'_>> = Vec::new();
+        for row in rows::list_rows(model) {
+            let (Some(key), rows::Subject::Process(process)) = (row.key(), &row.subject) else {
+                continue;
+            };
+            match recipients
+                .iter_mut()
+                .find(|known| known.key.process_id() == key.process_id())
+            {
+                Some(known) => {
+                    let more = process.memory_bytes.value();
+                    known.memory_bytes = known
+                        .memory_bytes
+                        .zip(more)
+                        .map(|(bytes, more)| bytes + more);
+                    if !known.gpus.contains(&key.gpu) {
+                        known.gpus.push(key.gpu);
+                    }
+                }
+                None if is_one(key) => {
+                    let memory_bytes = process.memory_bytes.value().copied();
+                    recipients.push(Recipient {
+                        key,
+                        process,
+                        gpus: vec![key.gpu],
+                        memory_bytes,
+                    });
+                }
+                None => {}
+            }
+        }
+        recipients
     }
 }
 

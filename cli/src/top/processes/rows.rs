@@ -1,6 +1,9 @@
 //! The rows of the list. A process on several GPUs has a row for each GPU.
 
-use std::cmp::Ordering;
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+};
 
 use gpumon_probe::model::{Ancestor, MigDevice, Process};
 
@@ -10,6 +13,7 @@ use super::{
 };
 use crate::{
     describe::{self, NotebookNames},
+    suggest::find_nearest,
     top::model::{Model, ProcessUsage},
 };
 
@@ -107,4 +111,187 @@ pub(super) fn sort_rows(rows: &mut [Row<'_>], column: Column, descending: bool) 
         let place = |row: &Row<'_>| row.key().map(|key| (key.gpu, key.pid));
         ordering.then_with(|| place(a).cmp(&place(b)))
     });
+}
+
+// The tree view of processes and their ancestors.
+
+/// Arranges sorted rows as a tree. Ancestors, such as shells, tmux, and sshd, get additional rows.
+/// Siblings keep their order.
+pub(super) fn arrange_as_tree(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
+    let holders: HashSet<u32> = rows.iter().map(find_pid).collect();
+    let mut below: HashMap<Option<u32>, Vec<Node<'_>>> = HashMap::new();
+    let mut placed = HashSet::new();
+    for row in rows {
+        let line = list_ancestors(&row);
+        let above = line.first().map(|parent| parent.pid);
+        for (place, parent) in line.iter().enumerate() {
+            if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
+                let above = line.get(place + 1).map(|parent| parent.pid);
+                let subject = Subject::Parents(vec![parent]);
+                let row = Row {
+                    gpu: row.gpu,
+                    part: None,
+                    subject,
+                    notebook: None,
+                    total_bytes: None,
+                    usage: None,
+                    depth: 0,
+                };
+                below.entry(above).or_default().push(Node {
+                    pid: parent.pid,
+                    row,
+                });
+            }
+        }
+        below.entry(above).or_default().push(Node {
+            pid: find_pid(&row),
+            row,
+        });
+    }
+    let mut grown = Vec::new();
+    append_children(None, 0, &mut below, &mut grown);
+    grown
+}
+
+struct Node<'a> {
+    pid: u32,
+    row: Row<'a>,
+}
+
+fn append_children<'a>(
+    parent: Option<u32>,
+    depth: usize,
+    below: &mut HashMap<Option<u32>, Vec<Node<'a>>>,
+    grown: &mut Vec<Row<'a>>,
+) {
+    let nodes = below.remove(&parent).unwrap_or_default();
+    let mut nodes = nodes.into_iter().peekable();
+    while let Some(Node { mut pid, mut row }) = nodes.next() {
+        // If the only child of an ancestor is also an ancestor, both share a row, which leaves more
+        // room for processes.
+        while let (
+            Subject::Parents(line),
+            Some(
+                [
+                    Node {
+                        pid: only,
+                        row:
+                            Row {
+                                subject: Subject::Parents(next),
+                                ..
+                            },
+                    },
+                ],
+            ),
+        ) = (&mut row.subject, below.get(&Some(pid)).map(Vec::as_slice))
+        {
+            line.extend(next);
+            below.remove(&Some(std::mem::replace(&mut pid, *only)));
+        }
+        grown.push(Row { depth, ..row });
+        // The children of a process that has several rows follow its last row.
+        if nodes.peek().is_none_or(|next| next.pid != pid) {
+            append_children(Some(pid), depth + 1, below, grown);
+        }
+    }
+}
+
+fn find_pid(row: &Row<'_>) -> u32 {
+    match row.subject {
+        Subject::Process(process) => process.pid,
+        Subject::Parents(ref line) => line.last().map_or(0, |parent| parent.pid),
+    }
+}
+
+fn list_ancestors<'a>(row: &Row<'a>) -> &'a [Ancestor] {
+    match row.subject {
+        Subject::Process(process) => process.owner.value().map_or(&[], |owner| &owner.parents),
+        Subject::Parents(_) => &[],
+    }
+}
+
+// The filter for the list of processes.
+
+/// A filter that consists of words. A row must match every word. A word with a column name, such as
+/// `user:ana`, must occur in this column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::top) struct Filter {
+    pub(in crate::top) text: String,
+    /// The mistake in the filter, if any. The word with the mistake is ignored.
+    pub(in crate::top) mistake: Option<String>,
+    terms: Vec<Term>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Term {
+    column: Option<Column>,
+    /// The word to search for, in lowercase.
+    word: String,
+}
+
+/// The columns that are searched for a word without a column name.
+const SEARCHED_COLUMNS: [Column; 3] = [Column::What, Column::User, Column::Pid];
+
+impl Filter {
+    pub(in crate::top) fn new(text: &str) -> Self {
+        let mut filter = Self {
+            text: text.to_owned(),
+            ..Self::default()
+        };
+        for word in text.split_whitespace() {
+            match Term::new(word) {
+                Ok(term) => filter.terms.push(term),
+                Err(mistake) => filter.mistake = filter.mistake.or(Some(mistake)),
+            }
+        }
+        filter
+    }
+
+    pub(in crate::top) fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Returns `true` if all words match the row. GPUs and PIDs must match in full: `gpu:1` matches
+    /// GPU 1 and its MIG devices, but not GPU 10.
+    pub(in crate::top) fn is_match(&self, row: &Row<'_>) -> bool {
+        self.terms.iter().all(|term| match term.column {
+            Some(Column::Gpu) => {
+                row.gpu.to_string() == term.word
+                    || row.format_searched_text(Column::Gpu) == term.word
+            }
+            Some(Column::Pid) => row.format_searched_text(Column::Pid) == term.word,
+            Some(column) => row.format_searched_text(column).contains(&term.word),
+            None => SEARCHED_COLUMNS
+                .iter()
+                .any(|column| row.format_searched_text(*column).contains(&term.word)),
+        })
+    }
+}
+
+impl Term {
+    fn new(text: &str) -> Result<Self, String> {
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|letter| letter.is_alphabetic() || letter == '-')
+        };
+        let Some((name, word)) = text.split_once(':').filter(|(name, _)| is_name(name)) else {
+            return Ok(Self {
+                column: None,
+                word: text.to_lowercase(),
+            });
+        };
+        let column = Column::from_id(&name.to_lowercase()).ok_or_else(|| {
+            let known = Column::ALL.map(Column::id);
+            match find_nearest(name, known) {
+                Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
+                None => format!("unknown column '{name}': use {}", known.join(", ")),
+            }
+        })?;
+        Ok(Self {
+            column: Some(column),
+            word: word.to_lowercase(),
+        })
+    }
 }

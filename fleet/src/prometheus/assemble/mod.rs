@@ -1,8 +1,6 @@
 //! Assembly of a fleet from the values of individual series.
 
 mod gpus;
-mod health;
-mod missing;
 mod nodes;
 
 use std::{
@@ -10,23 +8,23 @@ use std::{
     sync::Arc,
 };
 
-pub(super) use self::nodes::Nodes;
-use self::{
-    gpus::{ExportTime, Gpu, gather_gpus},
-    health::Health,
-};
+use gpus::Health;
+
+use self::gpus::{ExportTime, Gpu, gather_gpus};
 use super::{
     facts::{Fact, FactDetail},
-    metrics::Families,
-    questions::QueryName,
-    target::Target,
+    labels::Target,
+    metrics::{Families, Family, Reading},
+    query_table::QueryName,
 };
 use crate::{
-    builder::{FleetBuilder, NewGpu, NewNode},
     model::{
         Fleet, FleetOwner, FleetSource, FleetState, GpuHealth, OwnerKind, READINGS, Resolution,
     },
+    source::{FleetBuilder, NewGpu, NewNode},
 };
+
+pub(super) use self::nodes::Nodes;
 
 /// The most recent values from each query.
 #[derive(Debug, Default)]
@@ -131,7 +129,7 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
     }
     add_owners(&mut builder, inputs.facts, &nodes, &places);
     let mut fleet = builder.finish();
-    fleet.missing = missing::find_reasons(inputs, &fleet);
+    fleet.missing = find_reasons(inputs, &fleet);
     let pods = map_pods_by_uid(inputs.facts);
     AssembledFleet {
         fleet,
@@ -229,4 +227,87 @@ fn map_pods_by_uid(facts: &FactsByQuery) -> HashMap<String, FleetOwner> {
         .iter()
         .filter_map(uid)
         .collect()
+}
+
+// Explanations of why no GPU of a fleet has a particular reading.
+
+fn find_reasons(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, String> {
+    let mut missing = BTreeMap::new();
+    let Fleet { gpus, owners, .. } = fleet;
+    if gpus.index.is_empty() {
+        return missing;
+    }
+    let has_own = inputs.present.contains(Family::Own);
+    for id in READINGS {
+        let column = gpus.readings.get(id);
+        if column.is_none_or(|column| column.iter().all(Option::is_none)) {
+            missing.insert(id.to_owned(), explain_reading(id, inputs));
+        }
+    }
+    let dcgm_lacks = |what: &str| {
+        format!(
+            "dcgm-exporter does not export {what}; gpumon does: run `gpumon serve` on the nodes"
+        )
+    };
+    if gpus.processes.iter().all(Option::is_none) {
+        let why = match inputs.resolution {
+            Resolution::Node => {
+                "the number of processes is read for each GPU, and the fleet has too many GPUs for \
+                 that; open a node to see its processes"
+                    .to_owned()
+            }
+            Resolution::Gpu if has_own => explain_absence("gpumon_gpu_processes"),
+            Resolution::Gpu => dcgm_lacks("the number of processes on each GPU"),
+        };
+        missing.insert("processes".to_owned(), why);
+    }
+    if owners.is_empty() && !has_own {
+        let why = "dcgm-exporter exports only pods, and only if DCGM_EXPORTER_KUBERNETES is true; \
+                   gpumon also exports users and jobs";
+        missing.insert("owners".to_owned(), why.to_owned());
+    }
+    if !has_own {
+        missing.insert(
+            "conditions".to_owned(),
+            dcgm_lacks("conditions other than Xids"),
+        );
+    }
+    missing
+}
+
+fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
+    let names = |families| {
+        Reading::find(id)
+            .map(|reading| reading.list_names(families))
+            .unwrap_or_default()
+    };
+    if inputs.resolution == Resolution::Node {
+        return "Prometheus has no recorded sums of this reading; load deploy/prometheus/fleet.yml \
+                of this gpumon version in Prometheus"
+            .to_owned();
+    }
+    if inputs.present.own {
+        return explain_absence(
+            &names(Families {
+                own: true,
+                ..Families::default()
+            })
+            .join(", "),
+        );
+    }
+    let names = names(Families {
+        own: false,
+        ..inputs.present
+    });
+    format!(
+        "dcgm-exporter does not export {}; add it to the collectors file of dcgm-exporter (option \
+         --collectors)",
+        names.join(" or ")
+    )
+}
+
+fn explain_absence(metric: &str) -> String {
+    format!(
+        "Prometheus has no {metric}: the GPUs do not report it, or a rule of Prometheus drops it"
+    )
 }

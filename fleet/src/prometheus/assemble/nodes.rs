@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use super::super::{facts::Fact, facts::FactDetail, target::Target};
-use crate::natural::compare_names;
+use super::super::facts::{Fact, FactDetail};
+use crate::hosts::list::compare_names;
+use crate::prometheus::labels::Target;
 
 /// The nodes of a fleet, sorted by name.
 #[derive(Debug, Default)]

@@ -3,24 +3,27 @@
 //! Redirects are not followed, because only the user decides where requests and credentials are
 //! sent.
 
-mod body;
 mod error;
-mod files;
 mod proxy;
 
 use std::{
+    io::Read,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
+use error::format_causes;
+use flate2::read::GzDecoder;
 use gpumon_probe::{file_stamp::FileStamp, owner::clean_line};
-use http_body_util::Empty;
+use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{
     Request, StatusCode,
+    body::Incoming,
     header::{
-        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION,
-        PROXY_AUTHORIZATION, USER_AGENT,
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderName,
+        HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT,
     },
 };
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -32,13 +35,15 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use tokio::time::timeout;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::settings::{Address, Authorization, ClientCertificate, Settings, SettingsError};
+use crate::credentials::{
+    NO_AUTHORITIES, build_client_config, read_authorities, read_basic_header, read_bearer_header,
+    read_certificates, read_private_key,
+};
 
 pub(super) use self::error::QueryError;
-use self::error::format_causes;
-use super::{
-    address::Address,
-    settings::{Settings, SettingsError},
-};
 
 /// The maximum number of idle connections that are kept open for later queries.
 const IDLE_CONNECTIONS: usize = 4;
@@ -83,8 +88,8 @@ impl Client {
             let (name, value) = parse_header(name, value)?;
             headers.append(name, value);
         }
-        files::read_authorization(&settings.authorization).map_err(SettingsError)?;
-        let stamps = files::read_stamps(&files::list_tls_files(settings));
+        read_authorization(&settings.authorization).map_err(SettingsError)?;
+        let stamps = read_stamps(&list_tls_files(settings));
         let proxy = proxy::find_proxy(&address, proxies)?;
         let connections =
             Arc::new(build_connections(settings, &address, proxy.clone()).map_err(SettingsError)?);
@@ -175,14 +180,14 @@ impl Client {
             }
             _ => {}
         }
-        let read = body::read_body(&head.headers, body, most).await;
+        let read = read_body(&head.headers, body, most).await;
         let bytes = read.map_err(|error| match error {
-            body::BodyError::TooLarge => QueryError::TooLarge {
+            BodyError::TooLarge => QueryError::TooLarge {
                 address: self.name(),
                 most,
             },
-            body::BodyError::Broken(cause) => unreachable(cause),
-            body::BodyError::Unknown(cause) => QueryError::NotPrometheus {
+            BodyError::Broken(cause) => unreachable(cause),
+            BodyError::Unknown(cause) => QueryError::NotPrometheus {
                 address: self.name(),
                 cause,
             },
@@ -224,7 +229,7 @@ impl Client {
         {
             headers.insert(PROXY_AUTHORIZATION, value.clone());
         }
-        if let Some(value) = files::read_authorization(&self.settings.authorization)? {
+        if let Some(value) = read_authorization(&self.settings.authorization)? {
             headers.insert(AUTHORIZATION, value);
         }
         Ok(request)
@@ -232,7 +237,7 @@ impl Client {
 
     /// Returns the pool of connections, or a new pool if a certificate file has changed.
     fn current_connections(&self) -> Result<Arc<Connections>, String> {
-        let stamps = files::read_stamps(&files::list_tls_files(&self.settings));
+        let stamps = read_stamps(&list_tls_files(&self.settings));
         let mut known = self
             .connections
             .lock()
@@ -285,9 +290,9 @@ fn build_connections(
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     let configuration = if address.is_encrypted {
-        files::build_tls_config(settings)?
+        build_tls_config(settings)?
     } else {
-        files::build_unencrypted_config()?
+        build_unencrypted_config()?
     };
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(configuration)
@@ -319,4 +324,143 @@ fn find_redirect_origin(location: Option<&HeaderValue>) -> String {
 
 fn strip_user(authority: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
+}
+
+// Reading of response bodies up to a maximum size.
+
+/// The reasons why a response body cannot be read.
+enum BodyError {
+    TooLarge,
+    /// The body ended early.
+    Broken(String),
+    /// The body has an unsupported encoding.
+    Unknown(String),
+}
+
+/// Returns the decompressed body. Both the compressed and the decompressed size are limited to
+/// `most` bytes.
+async fn read_body(headers: &HeaderMap, body: Incoming, most: usize) -> Result<Bytes, BodyError> {
+    let bytes = Limited::new(body, most).collect().await.map_err(|error| {
+        if error.is::<http_body_util::LengthLimitError>() {
+            BodyError::TooLarge
+        } else {
+            BodyError::Broken(format_causes(error.as_ref()))
+        }
+    })?;
+    let bytes = bytes.to_bytes();
+    match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"" | b"identity") => Ok(bytes),
+        Some(b"gzip" | b"x-gzip") => {
+            let unpacked = tokio::task::spawn_blocking(move || decompress(&bytes, most)).await;
+            unpacked.unwrap_or_else(|error| Err(BodyError::Broken(error.to_string())))
+        }
+        Some(_) => Err(BodyError::Unknown(
+            "its response has an encoding that was not requested".to_owned(),
+        )),
+    }
+}
+
+fn decompress(bytes: &[u8], most: usize) -> Result<Bytes, BodyError> {
+    let mut all = Vec::with_capacity(bytes.len().saturating_mul(16).min(most));
+    let length = GzDecoder::new(bytes)
+        .take(most as u64 + 1)
+        .read_to_end(&mut all);
+    match length {
+        Err(error) => Err(BodyError::Unknown(format!(
+            "its gzip data is invalid ({error})"
+        ))),
+        Ok(length) if length > most => Err(BodyError::TooLarge),
+        Ok(_) => Ok(all.into()),
+    }
+}
+
+// Credentials and trusted certificates for Prometheus, which are read again when their files
+// change.
+
+/// Returns the `Authorization` header's value, if any. The file is read at each call, because
+/// Kubernetes replaces tokens every hour.
+///
+/// # Errors
+/// Returns the problem with the file and its remedy.
+fn read_authorization(of: &Authorization) -> Result<Option<HeaderValue>, String> {
+    match of {
+        Authorization::None => Ok(None),
+        Authorization::BearerFile(path) => read_bearer_header(path).map(Some),
+        Authorization::Basic {
+            user,
+            password_file,
+        } => read_basic_header(user, password_file).map(Some),
+    }
+}
+
+/// Returns the TLS configuration for an unencrypted address. It trusts no certificate.
+fn build_unencrypted_config() -> Result<ClientConfig, String> {
+    Ok(build_client_config()?
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth())
+}
+
+/// Returns the TLS configuration that `settings` describe.
+///
+/// # Errors
+/// Returns the problem with a file and its remedy.
+fn build_tls_config(settings: &Settings) -> Result<ClientConfig, String> {
+    let roots = read_authorities(settings.ca_file.as_deref())?.ok_or_else(|| {
+        format!("{NO_AUTHORITIES}, or specify a file with the CA certificate of Prometheus")
+    })?;
+    let builder = build_client_config()?.with_root_certificates(roots);
+    let Some(ClientCertificate {
+        certificate_file,
+        key_file,
+    }) = &settings.client_certificate
+    else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let fits = builder.with_client_auth_cert(
+        read_certificates(certificate_file)?,
+        read_private_key(key_file)?,
+    );
+    fits.map_err(|error| {
+        format!(
+            "{} does not match its private key: {error}; specify the file that contains the \
+             matching key",
+            certificate_file.display()
+        )
+    })
+}
+
+/// Returns the paths of the files that the TLS configuration is read from.
+fn list_tls_files(settings: &Settings) -> Vec<PathBuf> {
+    let own = settings
+        .client_certificate
+        .iter()
+        .flat_map(|it| [&it.certificate_file, &it.key_file]);
+    settings.ca_file.iter().chain(own).cloned().collect()
+}
+
+/// Returns a stamp for each file, which changes when the file changes.
+fn read_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
+    paths.iter().map(|path| FileStamp::read(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    #[test]
+    fn decompression_is_limited() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(&[b'x'; 1000]).unwrap();
+        let packed = packed.finish().unwrap();
+        assert_eq!(decompress(&packed, 1000).ok().unwrap().len(), 1000);
+        assert!(matches!(decompress(&packed, 999), Err(BodyError::TooLarge)));
+        assert!(matches!(
+            decompress(&packed[..20], 1000),
+            Err(BodyError::Unknown(_))
+        ));
+    }
 }

@@ -25,7 +25,8 @@ use hyper_util::{
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::super::{address::Address, settings::SettingsError};
+use super::super::settings::SettingsError;
+use crate::prometheus::settings::Address;
 
 /// Returns the proxy to use for `address`, if any. Addresses on this machine are never proxied.
 ///

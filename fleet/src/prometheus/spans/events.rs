@@ -5,20 +5,21 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use super::{
     super::{
         answer::{Answer, Row},
-        ask::{Source, Steps},
         cached::FreshValue,
         client::QueryError,
         metrics::{Families, Family},
         now::FleetContext,
-        promql::build_selector,
-        questions::{Scope, build_up_query},
-        target::{Interner, Target, read_gpu_index},
     },
     SpanReader, to_fresh_value,
 };
+use crate::prometheus::{
+    labels::{Interner, Target, read_gpu_index},
+    query::{Source, Steps, build_selector},
+    query_table::{Scope, build_up_query},
+};
 use crate::{
     model::{FleetEvent, FleetEventKind, FleetEvents},
-    reader::Range,
+    source::Range,
 };
 
 /// The maximum number of steps in a range query.

@@ -5,18 +5,17 @@ use std::{sync::Arc, time::Duration};
 use super::{
     super::{
         answer::Answer,
-        ask::{Source, Steps},
         cached::FreshValue,
         client::QueryError,
         metrics::{self, Families},
         now::FleetContext,
-        promql::build_selector,
     },
     REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value,
 };
+use crate::prometheus::query::{Source, Steps, build_selector};
 use crate::{
     model::{FleetHistory, FleetSeries, FleetState},
-    reader::Range,
+    source::Range,
 };
 
 /// The maximum number of points in a series.

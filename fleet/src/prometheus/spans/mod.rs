@@ -9,17 +9,16 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     answer::Answer,
-    ask::{Source, Steps, now_ms},
     cached::FreshValue,
     client::QueryError,
     metrics::{self, Families, Reading},
     now::{FleetContext, describe_warning},
-    promql::build_selector,
-    questions::NODE_RULES,
+    query::{Source, Steps, build_selector, now_ms},
+    query_table::NODE_RULES,
 };
 use crate::{
     model::{FleetEvents, FleetHistory, FleetState, FleetUsage},
-    reader::Range,
+    source::Range,
 };
 
 /// The labels that differ between replicas of a Prometheus server, or between jobs with the same

@@ -10,21 +10,22 @@ use gpumon_probe::{owner::clean_name, units::format_duration};
 use super::{
     super::{
         answer::Answer,
-        ask::Source,
         cached::FreshValue,
         client::QueryError,
         metrics::{self, Families},
         now::FleetContext,
-        owners::{OWNER_LABELS, read_owner, read_pod},
-        target::Interner,
     },
     REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value,
+};
+use crate::prometheus::{
+    labels::{Interner, OWNER_LABELS, read_owner, read_pod},
+    query::Source,
 };
 use crate::{
     model::{
         Amounts, FleetOwner, FleetUsage, OwnerKind, OwnerUsage, UsageGroup, sort_groups, sum_known,
     },
-    reader::Range,
+    source::Range,
 };
 
 /// The time that one recorded sum covers, in seconds.

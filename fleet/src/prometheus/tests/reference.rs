@@ -10,7 +10,7 @@ use crate::{
     prometheus::{
         PrometheusReader, Settings,
         metrics::Families,
-        questions::{
+        query_table::{
             CENSUS_INTERVAL, QUERIES, Query, Scope, build_census_query, build_recorded_census_query,
         },
     },

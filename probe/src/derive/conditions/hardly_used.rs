@@ -5,11 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    clock::Moment,
-    hysteresis::Observation,
-    rule::{Rule, View},
-};
+use super::rule::{Moment, Observation, Rule, View};
 use crate::model::ConditionKind;
 
 /// The period over which the values are averaged.
@@ -216,7 +212,7 @@ mod tests {
             );
         }
         let mut rule = HardlyUsed::default();
-        let mut clock = super::super::clock::Clock::default();
+        let mut clock = super::super::rule::Clock::default();
         for tenth in 0..100_000 {
             rule.add(
                 clock.advance(1_000_000 + tenth * 100, true),

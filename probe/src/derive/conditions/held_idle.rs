@@ -2,11 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{
-    clock::Moment,
-    hysteresis::{Hysteresis, Observation},
-    rule::{ProcessKey, Rule, View, process_key},
-};
+use super::rule::{Hysteresis, Moment, Observation, ProcessKey, Rule, View, process_key};
 use crate::model::{ConditionKind, ProcessKind, Utilization};
 
 /// The minimum memory to report. A single context takes a few hundred MiB on a large board, and

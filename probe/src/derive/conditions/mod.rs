@@ -14,40 +14,32 @@ use crate::{
 };
 
 mod baseline;
-mod below_baseline;
-mod clock;
-mod details;
-mod driver_errors;
+mod errors;
+mod free_memory;
 mod hardly_used;
 mod held_by_nobody;
 mod held_idle;
-mod hysteresis;
-mod idle_power;
-mod memory_filling;
-mod memory_nearly_full;
-mod nvlink_down;
-mod pcie_degraded;
+mod links;
 mod rule;
 mod slower_than_itself;
 mod suspected_hang;
-mod text;
 mod throttled;
 
 pub use baseline::Baseline;
 #[cfg(test)]
 pub(crate) use baseline::make_learned_baseline;
-pub use clock::{Clock, Moment};
+pub use free_memory::is_memory_nearly_full;
 pub use held_by_nobody::unlisted_bytes;
-pub use hysteresis::{Hysteresis, Observation};
-pub use memory_nearly_full::is_memory_nearly_full;
+pub use rule::{Clock, Moment};
+pub use rule::{Hysteresis, Observation};
 pub use suspected_hang::could_hang;
 
-use driver_errors::DriverErrors;
+use errors::DriverErrors;
+use free_memory::MemoryFilling;
 use hardly_used::HardlyUsed;
 use held_by_nobody::HeldByNobody;
 use held_idle::HeldIdle;
-use memory_filling::MemoryFilling;
-use nvlink_down::NvLinkDown;
+use links::NvLinkDown;
 use rule::{Rule, View};
 use slower_than_itself::SlowerThanItself;
 use suspected_hang::SuspectedHang;
@@ -101,7 +93,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
     let idle_ms = settings.held_idle_after_ms;
     let slow_ms = baseline::EVIDENCE_MS.saturating_add(slower_than_itself::BEGIN_ALONE_AFTER_MS);
     let hang_ms = suspected_hang::BEGIN_WITH_WORK_AFTER_MS;
-    let full_ms = memory_nearly_full::BEGIN_AFTER_MS;
+    let full_ms = free_memory::BEGIN_AFTER_MS;
     let rules: [(_, Box<dyn Rule>, [u64; 3]); 15] = [
         (
             "suspected_hang",
@@ -139,31 +131,31 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
         ),
         (
             "below_baseline",
-            Box::new(below_baseline::observe),
+            Box::new(slower_than_itself::observe),
             [0, 0, 0],
         ),
         // The end delay bridges a few samples without a forecast.
         (
             "memory_filling",
             Box::<MemoryFilling>::default(),
-            [0, 10_000, memory_filling::TREND_MS],
+            [0, 10_000, free_memory::TREND_MS],
         ),
         // The delays bridge short allocations near the thresholds.
         (
             "memory_nearly_full",
-            Box::new(memory_nearly_full::observe),
+            Box::new(free_memory::observe),
             [full_ms, 10_000, full_ms],
         ),
-        ("ecc_uncorrected", Box::new(details::observe_ecc), [0, 0, 0]),
-        ("row_remap", Box::new(details::observe_rows), [0, 0, 0]),
+        ("ecc_uncorrected", Box::new(errors::observe_ecc), [0, 0, 0]),
+        ("row_remap", Box::new(errors::observe_rows), [0, 0, 0]),
         (
             "page_retirement_pending",
-            Box::new(details::observe_pages),
+            Box::new(errors::observe_pages),
             [0, 0, 0],
         ),
         (
             "recovery_needed",
-            Box::new(details::observe_recovery),
+            Box::new(errors::observe_recovery),
             [0, 0, 0],
         ),
         // The delay ignores links that are briefly down during link training.
@@ -174,7 +166,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
         ),
         (
             "pcie_degraded",
-            Box::new(pcie_degraded::observe),
+            Box::new(links::observe),
             [10_000, 10_000, 10_000],
         ),
     ];
@@ -200,9 +192,7 @@ pub fn detection_time_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64
     static TIMES: LazyLock<Vec<(&str, u64)>> = LazyLock::new(|| {
         let rules = all_rules(&ConditionSettings::default()).into_iter();
         let times = rules.map(|state| (state.tag, state.found_after_ms));
-        times
-            .chain([("xid", driver_errors::OTHER_ERROR_MS)])
-            .collect()
+        times.chain([("xid", errors::OTHER_ERROR_MS)]).collect()
     });
     let times = TIMES.iter().map(|(tag, found_after_ms)| match *tag {
         "held_idle" => (*tag, settings.held_idle_after_ms),

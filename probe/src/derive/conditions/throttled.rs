@@ -1,10 +1,6 @@
 //! The condition that clocks are reduced.
 
-use super::{
-    clock::Moment,
-    hysteresis::{Hysteresis, Observation},
-    rule::{Rule, View},
-};
+use super::rule::{Hysteresis, Moment, Observation, Rule, View};
 use crate::model::{ConditionKind, REASONS, ReasonInfo};
 
 pub(super) const BEGIN_AFTER_MS: u64 = 3_000;

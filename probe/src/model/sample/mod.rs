@@ -1,18 +1,14 @@
 //! Samples: the readings of all GPUs and the host at one point in time.
 
+mod throttle;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{
-    Absence, Activity, Allocation, Condition, MigSample, Process, Reading, reading::absent,
-};
-use crate::tagged;
+use super::{Absence, Allocation, Condition, MigSample, Process, Reading};
+use crate::{model::absent, tagged};
 
-mod host;
-mod throttle;
-
-pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
 pub use throttle::{REASONS, ReasonInfo, ThrottleCause, ThrottleReason};
 
 /// The readings of all GPUs and the host at one time.
@@ -392,5 +388,166 @@ impl GpuSample {
                 .unwrap_or(u32::MAX)
                 .saturating_add(self.processes_omitted),
         )
+    }
+}
+
+// The activity of a GPU's units, from hardware counters.
+
+/// The activity of a GPU's units since the previous sample, averaged over all multiprocessors, from
+/// hardware counters (NVML's GPU Performance Monitoring, on Hopper and later).
+/// `utilization.gpu_percent` is 100 as soon as one kernel runs; these values show how much of the
+/// GPU the kernel used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct Activity {
+    /// Share of time in which the graphics or compute engine was busy (`GRAPHICS_UTIL`).
+    pub graphics_percent: Reading<f64>,
+    /// Share of time in which a multiprocessor had at least one warp (`SM_UTIL`).
+    pub sm_percent: Reading<f64>,
+    /// Resident warps as a share of the maximum (`SM_OCCUPANCY`).
+    pub occupancy_percent: Reading<f64>,
+    /// Share of time in which the tensor cores were busy (`ANY_TENSOR_UTIL`).
+    pub tensor_percent: Reading<f64>,
+    /// Share of time in which the tensor cores worked on half-precision or narrower floating-point
+    /// numbers (`HMMA_TENSOR_UTIL`).
+    pub tensor_half_percent: Reading<f64>,
+    /// Share of time in which the tensor cores worked on integers (`IMMA_TENSOR_UTIL`).
+    pub tensor_integer_percent: Reading<f64>,
+    /// Share of time in which the tensor cores worked on double-precision numbers
+    /// (`DFMA_TENSOR_UTIL`).
+    pub tensor_double_percent: Reading<f64>,
+    /// Share of time in which the double-precision units were busy (`FP64_UTIL`).
+    pub fp64_percent: Reading<f64>,
+    /// Share of time in which the single-precision units were busy (`FP32_UTIL`).
+    pub fp32_percent: Reading<f64>,
+    /// Share of time in which the half-precision units were busy (`FP16_UTIL`).
+    pub fp16_percent: Reading<f64>,
+    /// Share of time in which the integer units were busy (`INTEGER_UTIL`).
+    pub integer_percent: Reading<f64>,
+    /// Used bandwidth of device memory as a share of the peak bandwidth (`DRAM_BW_UTIL`).
+    pub dram_bandwidth_percent: Reading<f64>,
+}
+
+absent! {
+    Activity { graphics_percent, sm_percent, occupancy_percent, tensor_percent, tensor_half_percent,
+        tensor_integer_percent, tensor_double_percent, fp64_percent, fp32_percent, fp16_percent, integer_percent,
+        dram_bandwidth_percent }
+}
+
+// Traces: values that the driver recorded between two samples.
+
+/// Values of one metric of one GPU from the driver's own buffer (`nvmlDeviceGetSamples`).
+///
+/// Consecutive traces of a GPU and metric do not overlap, and omit no value unless `gap` is `true`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct Trace {
+    /// NVML's index of the GPU.
+    pub index: u32,
+    /// The GPU's UUID, if the driver reports it.
+    pub uuid: Option<String>,
+    /// The metric that was recorded.
+    pub metric: TraceMetric,
+    /// The driver's timestamp of the first value, in microseconds since the Unix epoch.
+    pub start_us: u64,
+    /// The time from `start_us` to each value, in microseconds, in ascending order.
+    pub offsets_us: Vec<u32>,
+    /// The recorded values, one for each offset.
+    pub values: Vec<f64>,
+    /// Whether values before the first one may be missing, because the driver's buffer was read too
+    /// late.
+    pub gap: bool,
+}
+
+/// The metrics that the driver records.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceMetric {
+    /// The board's power draw in watts, 50 times a second (`NVML_TOTAL_POWER_SAMPLES`).
+    PowerWatts,
+    /// Share of time in which a kernel ran, 5 times a second (`NVML_GPU_UTILIZATION_SAMPLES`).
+    GpuPercent,
+    /// Share of time in which device memory was read or written, 5 times a second
+    /// (`NVML_MEMORY_UTILIZATION_SAMPLES`).
+    MemoryPercent,
+}
+
+// The readings of the host machine at one time.
+
+/// The readings of the host machine at one time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct HostSample {
+    /// The time of these readings.
+    pub at_ms: u64,
+    /// Readings of the processors.
+    pub cpu: CpuSample,
+    /// Readings of host memory.
+    pub memory: RamSample,
+    /// Readings of swap space; the total is 0 if the machine has none.
+    pub swap: RamSample,
+    /// Disk traffic, as the sum of all disks.
+    pub disk: DiskSample,
+    /// Network traffic, as the sum of all network cards, without the loopback interface.
+    pub network: NetworkSample,
+}
+
+/// Readings of the processors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct CpuSample {
+    /// Number of logical processors.
+    pub count: Reading<u32>,
+    /// Busy share of all processors since the previous sample, 0 to 100.
+    pub busy_percent: Reading<f64>,
+    /// Load average over one minute: the number of threads that are running, can run, or are
+    /// waiting for a disk.
+    pub load_1m: Reading<f64>,
+}
+
+/// Readings of host memory or swap space.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct RamSample {
+    /// The total size of the memory.
+    pub total_bytes: Reading<u64>,
+    /// Memory in use by programs, excluding caches that can be freed.
+    pub used_bytes: Reading<u64>,
+}
+
+/// Data read and written since boot, and the rates between two samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct DiskSample {
+    /// Counter of data read, in bytes.
+    pub read_bytes_total: Reading<u64>,
+    /// Counter of data written, in bytes.
+    pub written_bytes_total: Reading<u64>,
+    /// Read rate since the previous sample.
+    pub read_bytes_per_second: Reading<f64>,
+    /// Write rate since the previous sample.
+    pub written_bytes_per_second: Reading<f64>,
+}
+
+/// Data received and sent since boot, and the rates between two samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct NetworkSample {
+    /// Counter of data received, in bytes.
+    pub received_bytes_total: Reading<u64>,
+    /// Counter of data sent, in bytes.
+    pub sent_bytes_total: Reading<u64>,
+    /// Receive rate since the previous sample.
+    pub received_bytes_per_second: Reading<f64>,
+    /// Send rate since the previous sample.
+    pub sent_bytes_per_second: Reading<f64>,
+}
+
+absent! {
+    CpuSample { count, busy_percent, load_1m }
+    RamSample { total_bytes, used_bytes }
+    DiskSample { read_bytes_total, written_bytes_total, read_bytes_per_second, written_bytes_per_second }
+    NetworkSample { received_bytes_total, sent_bytes_total, received_bytes_per_second, sent_bytes_per_second }
+}
+
+impl HostSample {
+    /// Returns a sample whose readings are all absent for the given reason.
+    pub fn new_absent(at_ms: u64, reason: &Absence) -> Self {
+        absent!(reason; Self { at_ms }; cpu, memory, swap, disk, network)
     }
 }

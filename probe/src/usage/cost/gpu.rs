@@ -5,13 +5,11 @@ use std::{
     ops::Mul,
 };
 
-use super::{memory::Memory, seen::ObservedReadings, timeline::Timeline};
+use super::readings::{Memory, ObservedReadings, Timeline};
 use crate::{
     model::{Absence, GpuCost, GpuSample, Process, Trace, TraceMetric},
     usage::{
-        Joules,
-        accounts::OwnerKey,
-        add_if_measured,
+        Joules, OwnerKey, add_if_measured,
         steps::{LastSample, Span, Step, divide_step},
     },
 };

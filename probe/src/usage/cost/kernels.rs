@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::{
     MAX_UNREPORTED_GAP_MS,
     gpu::{GpuSteps, GpuUse, make_gpu_cost},
-    memory::{Memory, sum_process_memory},
+    readings::{Memory, sum_process_memory},
     total_cost,
 };
 use crate::{
     model::{Cost, Gpu, GpuCost, GpuSample, JobKind, Process, Record},
     units::format_three_digits,
-    usage::{accounts::OwnerKey, steps::Span},
+    usage::{OwnerKey, steps::Span},
 };
 
 /// The maximum number of kernels kept in memory. The kernel that has not used a GPU for the longest

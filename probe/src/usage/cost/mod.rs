@@ -6,19 +6,14 @@
 
 mod gpu;
 mod kernels;
-mod memory;
-mod seen;
+mod readings;
 #[cfg(test)]
 mod tests;
-mod timeline;
 
 use std::{collections::BTreeMap, ops::Add};
 
+use self::gpu::GpuCostMeter;
 pub use self::kernels::KernelMeter;
-use self::{
-    gpu::GpuCostMeter,
-    memory::{Memory, sum_process_memory},
-};
 use crate::{
     model::{
         Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record,
@@ -27,6 +22,7 @@ use crate::{
     units::format_three_digits,
     usage::steps::Span,
 };
+use readings::{Memory, sum_process_memory};
 
 /// The version of the cost format.
 const VERSION: u32 = 1;

@@ -8,16 +8,12 @@ use std::{
 
 use super::{
     board,
-    broken_tables::BrokenTables,
-    compute::ComputeProcesses,
-    energy::{self, EnergyMeter},
-    fatal::FatalErrors,
+    counters::{self, EnergyMeter, TableRates, TimedTable, find_highest, read_links},
+    errors::{BrokenTables, FatalErrors, RasCounters},
     kfd::{self, KfdNode},
     metrics::{Field, Metrics, MetricsError},
     partitions::Partitions,
-    processes,
-    ras::RasCounters,
-    rates::{TableRates, TimedTable, find_highest, read_links},
+    processes::{self, ComputeProcesses},
 };
 use crate::{
     model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace},
@@ -458,7 +454,7 @@ impl AmdDevice {
         let has_accumulator = self
             .card
             .pci_id
-            .is_some_and(|(_, device)| energy::has_accumulator(device));
+            .is_some_and(|(_, device)| counters::has_accumulator(device));
         if self.power_limit.is_none() || self.is_thorough {
             let limit = self.read_sensor(|hwmon| hwmon.read_micro("power1_cap"));
             self.power_limit = Some(limit);

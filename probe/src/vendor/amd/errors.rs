@@ -2,14 +2,22 @@
 //!
 //! AMD's driver has no error codes, so gpumon assigns numbers that Xids do not use.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
-use super::fatal::{FATAL_TEXT, FatalErrors};
+use super::metrics::MetricsError;
 use crate::{
-    model::Severity::{Critical, Notice, Warning},
+    model::{
+        Absence, Absent, Ecc, EccCounts, Reading,
+        Severity::{Critical, Notice, Warning},
+    },
     vendor::{
         DriverError, LoggedError,
-        drm::{ErrorKind, ErrorTable, split_message},
+        drm::{Attributes, ErrorKind, ErrorTable, split_message},
         kernel_log::{LogParser, make_printable},
     },
 };
@@ -267,6 +275,173 @@ fn parse_pid(message: &str) -> Option<u32> {
         .filter(|pid| *pid > 0)
 }
 
+// Reporting of undecodable firmware tables as driver errors.
+
+/// The number of consecutive incomplete tables that counts as an error. A table can be incomplete
+/// briefly, for example during a reset.
+const MIN_CONSECUTIVE: u32 = 3;
+
+/// The interval at which a persistent error is reported again.
+const REPORT_INTERVAL: Duration = Duration::from_mins(5);
+
+/// The undecodable `gpu_metrics` tables of a GPU.
+#[derive(Debug, Default)]
+pub(super) struct BrokenTables {
+    in_a_row: u32,
+    reported: Option<Instant>,
+    pending: Option<DriverError>,
+}
+
+impl BrokenTables {
+    /// Records whether the latest table could be decoded. `error` is `None` if it could.
+    pub(super) fn observe(&mut self, error: Option<&MetricsError>) {
+        // If the GPU does not provide a table, the file is empty, which is not an error.
+        let Some(error) = error.filter(|error| **error != MetricsError::Empty) else {
+            (self.in_a_row, self.reported) = (0, None);
+            return;
+        };
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        let is_lasting =
+            matches!(error, MetricsError::Unknown { .. }) || self.in_a_row >= MIN_CONSECUTIVE;
+        let is_due = self
+            .reported
+            .is_none_or(|at| at.elapsed() >= REPORT_INTERVAL);
+        let message = error.to_string();
+        if let Some((code, _)) = ERRORS.find(&message)
+            && is_lasting
+            && is_due
+        {
+            self.reported = Some(Instant::now());
+            self.pending = Some(DriverError {
+                code,
+                pid: None,
+                message: Some(message),
+            });
+        }
+    }
+
+    /// Takes the error that is due to be reported, if any.
+    pub(super) fn take_due_error(&mut self) -> Option<DriverError> {
+        self.pending.take()
+    }
+}
+
+// Fatal hardware errors, after which the driver's readings are meaningless.
+//
+// After a fatal error, the kernel function `read_sensor` reports success without setting a value,
+// for all GPUs, until a reset succeeds (see `amdgpu_ras_intr_triggered` in the kernel).
+
+/// A string that occurs in every message about a fatal error.
+pub(super) const FATAL_TEXT: &str = "ERREVENT_ATHUB_INTERRUPT";
+
+/// The strings in messages about a successful reset. A message must contain all strings of one
+/// entry, in this order.
+const RESET_TEXTS: [&[&str]; 3] = [
+    &["GPU reset(", ") succeeded!"],
+    &["GPU reset succeeded"],
+    &["GPU reset end with ret = 0"],
+];
+
+/// The PCI bus IDs of the GPUs that have reported a fatal error since their last reset.
+#[derive(Debug, Default)]
+pub(super) struct FatalErrors(Mutex<HashSet<String>>);
+
+impl FatalErrors {
+    /// Updates the set of failed GPUs according to a driver message.
+    pub(super) fn observe(&self, bus_id: &str, message: &str) {
+        let is_reset = || {
+            RESET_TEXTS.iter().any(|parts| {
+                let mut rest = Some(message);
+                for part in *parts {
+                    rest = rest.and_then(|rest| Some(rest.split_once(part)?.1));
+                }
+                rest.is_some()
+            })
+        };
+        let mut gpus = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if message.contains(FATAL_TEXT) {
+            gpus.insert(bus_id.to_owned());
+        } else if !gpus.is_empty() && is_reset() {
+            gpus.remove(bus_id);
+        }
+    }
+
+    /// Returns `true` if any GPU still needs a reset. Until then, no GPU's sensors can be trusted.
+    pub(super) fn are_resets_pending(&self) -> bool {
+        !self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty()
+    }
+}
+
+// Memory and engine errors, which the driver counts for each hardware block (RAS).
+
+/// The interval at which the error counters are read. Each read makes the driver collect the counts
+/// from the hardware.
+const READ_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The suffix of the files that contain a block's error counts.
+const FILE_SUFFIX: &str = "_err_count";
+
+/// The error counters of a GPU's hardware blocks.
+#[derive(Debug, Default)]
+pub(super) struct RasCounters {
+    read_at: Option<Instant>,
+    /// The last known numbers of corrected and uncorrected errors in each block. If a block cannot
+    /// be read, its last counts are kept, so that the totals never decrease.
+    blocks: BTreeMap<String, (u64, u64)>,
+}
+
+impl RasCounters {
+    /// Returns the error counts of all blocks in a PCI device. The counters are read at most once a
+    /// minute.
+    pub(super) fn read(&mut self, device: &Attributes) -> Ecc {
+        if self.read_at.is_none_or(|at| at.elapsed() >= READ_INTERVAL) {
+            self.read_at = Some(Instant::now());
+            for block in list_blocks(device) {
+                let text = device.read_text(&format!("ras/{block}{FILE_SUFFIX}"));
+                if let Some(counts) = text.ok().and_then(|text| parse_counts(&text)) {
+                    self.blocks.insert(block, counts);
+                }
+            }
+        }
+        let mut ecc = Ecc::new_absent(&Absence::NotSupported);
+        let sums =
+            self.blocks.values().copied().reduce(|one, other| {
+                (one.0.saturating_add(other.0), one.1.saturating_add(other.1))
+            });
+        if let Some((corrected, uncorrected)) = sums {
+            ecc.volatile = EccCounts {
+                corrected_total: Reading::Now(corrected),
+                uncorrected_total: Reading::Now(uncorrected),
+            };
+        }
+        ecc
+    }
+}
+
+fn list_blocks(device: &Attributes) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(device.folder().join("ras")) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names
+        .filter_map(|name| Some(name.to_str()?.strip_suffix(FILE_SUFFIX)?.to_owned()))
+        .collect()
+}
+
+/// Parses lines such as `ue: 0` and `ce: 3`, and returns the numbers of corrected and uncorrected
+/// errors.
+fn parse_counts(text: &str) -> Option<(u64, u64)> {
+    let count = |key: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.trim().strip_prefix(key)?.trim().parse::<u64>().ok())
+    };
+    Some((count("ce:")?, count("ue:")?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,5 +539,115 @@ mod tests {
             "amdgpu 0000:03:00.0: amdgpu:  for process python pid 99 thread python pid 99)",
         ];
         assert_eq!(parse_lines(&lines), [("page fault", Some(99))]);
+    }
+}
+
+#[cfg(test)]
+mod broken_tables_tests {
+    use super::*;
+    use crate::vendor::amd::metrics::Version;
+
+    fn report(tables: &mut BrokenTables, error: Option<&MetricsError>) -> Option<String> {
+        tables.observe(error);
+        tables.take_due_error()?.message
+    }
+
+    #[test]
+    fn unknown_version_is_reported_once() {
+        let mut tables = BrokenTables::default();
+        let version = Version {
+            format: 9,
+            content: 8,
+        };
+        let unknown = MetricsError::Unknown { version, size: 120 };
+        let message = report(&mut tables, Some(&unknown)).unwrap();
+        assert!(message.contains("v9.8 with 120 bytes"), "{message}");
+        assert_eq!(report(&mut tables, Some(&unknown)), None);
+        assert_eq!(report(&mut tables, None), None);
+        assert!(report(&mut tables, Some(&unknown)).is_some());
+    }
+
+    #[test]
+    fn incomplete_table_is_reported_if_it_lasts() {
+        let mut tables = BrokenTables::default();
+        let truncated = MetricsError::Truncated {
+            length: 4,
+            size: 120,
+        };
+        for error in [Some(&truncated), Some(&truncated), None, Some(&truncated)] {
+            assert_eq!(report(&mut tables, error), None);
+        }
+        assert_eq!(report(&mut tables, Some(&truncated)), None);
+        assert!(report(&mut tables, Some(&truncated)).is_some());
+        let empty = MetricsError::Empty;
+        let reports = (0..9).filter_map(|_| report(&mut tables, Some(&empty)));
+        assert_eq!(reports.count(), 0);
+    }
+}
+
+#[cfg(test)]
+mod fatal_tests {
+    use super::*;
+
+    #[test]
+    fn reset_of_same_gpu_restores_trust() {
+        let (own, other) = ("00000000:03:00.0", "00000000:43:00.0");
+        let errors = FatalErrors::default();
+        let fatal = "uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!";
+        for reset in [
+            "GPU reset(2) succeeded!",
+            "GPU reset succeeded, trying to resume",
+            "GPU reset end with ret = 0",
+        ] {
+            errors.observe(own, "3 correctable hardware errors detected in umc block");
+            assert!(!errors.are_resets_pending());
+            errors.observe(own, fatal);
+            assert!(errors.are_resets_pending());
+            errors.observe(own, "GPU reset begin!");
+            errors.observe(own, "GPU reset(2) failed");
+            errors.observe(own, "GPU reset end with ret = -62");
+            errors.observe(other, reset);
+            assert!(errors.are_resets_pending());
+            errors.observe(own, reset);
+            assert!(!errors.are_resets_pending(), "{reset}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod ras_tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_all_blocks_are_summed() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str| {
+            fs::create_dir_all(folder.path().join("ras")).unwrap();
+            fs::write(folder.path().join("ras").join(name), content).unwrap();
+        };
+        let device = Attributes::new(folder.path());
+        let mut counters = RasCounters::default();
+        assert_eq!(
+            counters.read(&device),
+            Ecc::new_absent(&Absence::NotSupported)
+        );
+        write("umc_err_count", "ue: 1\nce: 3\nde: 9\n");
+        write("vcn_err_count", "ue: 0\nce: 2\n");
+        write("mca_err_count", "ue: 4\nce: 0\n");
+        write("jpeg_err_count", "Query currently inaccessible\n");
+        write("features", "feature mask: 0x2f\n");
+        let read = |counters: &mut RasCounters| {
+            counters.read_at = None;
+            let counts = counters.read(&device).volatile;
+            [counts.corrected_total, counts.uncorrected_total]
+        };
+        assert_eq!(read(&mut counters), [5, 5].map(Reading::Now));
+        write("umc_err_count", "Query currently inaccessible\n");
+        write("vcn_err_count", "ue: 0\nce: 3\n");
+        assert_eq!(
+            read(&mut counters),
+            [6, 5].map(Reading::Now),
+            "sums never fall"
+        );
     }
 }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::{
+    counters,
     kfd::KfdNode,
     metrics::{Field, Metrics},
-    processes, throttle,
+    processes,
 };
 use crate::vendor::drm::Names;
 
@@ -15,8 +16,8 @@ pub(in crate::vendor) fn gpu_metrics(bytes: &[u8]) {
     };
     metrics.get(Field::SocketPower);
     metrics.get_all(Field::XgmiRead);
-    let shares = throttle::ThrottleShares::from_tables(&metrics, &metrics);
-    throttle::find_reasons(&metrics, shares.as_ref(), Some(1.0));
+    let shares = counters::ThrottleShares::from_tables(&metrics, &metrics);
+    counters::find_reasons(&metrics, shares.as_ref(), Some(1.0));
     for partition in 0..metrics.partition_block_count() {
         metrics.get_partition(partition, Field::DieActivity);
     }

@@ -7,29 +7,21 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod board;
-mod broken_tables;
-mod check;
-mod compute;
+mod counters;
 mod device;
-mod energy;
+mod diagnostics;
 mod errors;
-mod fatal;
 pub(super) mod fuzzing;
 mod kfd;
 mod metrics;
 mod partitions;
 mod processes;
-mod ras;
-mod rates;
-mod recording;
 mod source;
 #[cfg(test)]
 mod tests;
-mod throttle;
 
+pub(super) use self::errors::{ERRORS, log_parser};
 pub use self::source::AmdSource;
-pub(super) use self::{
-    check::{BINDING, check_card, check_topology, find_cards},
-    errors::{ERRORS, log_parser},
-    recording::{record_card, record_driver},
+pub(super) use diagnostics::{
+    BINDING, check_card, check_topology, find_cards, record_card, record_driver,
 };

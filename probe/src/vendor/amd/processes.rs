@@ -1,8 +1,15 @@
 //! The processes on a GPU, combined from the graphics driver's and the compute driver's data.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    path::Path,
+    time::{Duration, Instant},
+};
 
-use super::{compute::ComputeProcess, partitions::Partitions};
+use super::{
+    kfd::{self, KfdNode},
+    partitions::Partitions,
+};
 use crate::{
     model::{Absence, MigInstance, Process, ProcessKind, Reading},
     vendor::drm::{Client, Names, Usage},
@@ -105,6 +112,149 @@ fn add_compute_readings(
     }
 }
 
+// Readings of the compute processes on a card's GPU and partitions. Unused ones are read less
+// often.
+
+/// The minimum interval between reads. To count the occupied compute units, the driver walks all
+/// hardware queues, so gpumon reads the count only about once a second.
+const READ_INTERVAL: Duration = Duration::from_millis(900);
+
+/// The interval at which nodes that a process does not use are read. A process opens every GPU,
+/// even those it never uses.
+const UNUSED_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The number of readings over which the occupied compute units are averaged. A single reading can
+/// be 0 if it is taken between two kernels.
+const MEAN_READINGS: usize = 5;
+
+/// A process's use of one compute node, which is a GPU or a partition.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ComputeProcess {
+    pub(super) pid: u32,
+    /// The KFD ID of the compute node.
+    pub(super) gpu_id: u32,
+    /// The GPU memory that the process has allocated, in bytes.
+    pub(super) vram_bytes: u64,
+    /// The compute units that are executing the process's work, averaged over a few seconds. Only
+    /// GFX9 GPUs report this value.
+    pub(super) occupied_units: Option<f64>,
+    /// Whether the process has a queue for submitting work to the node.
+    pub(super) has_queue: bool,
+}
+
+impl ComputeProcess {
+    pub(super) fn is_used(&self) -> bool {
+        self.vram_bytes > 0
+            || self.has_queue
+            || self.occupied_units.is_some_and(|units| units > 0.0)
+    }
+}
+
+/// The compute processes on a card's GPU and partitions.
+#[derive(Debug, Default)]
+pub(super) struct ComputeProcesses {
+    read_at: Option<Instant>,
+    known: HashMap<(u32, u32), NodeUsage>,
+    latest: Vec<ComputeProcess>,
+}
+
+#[derive(Debug)]
+struct NodeUsage {
+    read_at: Instant,
+    /// The process's use of the node, or `None` if the process has not opened the node.
+    process: Option<ComputeProcess>,
+    /// The most recent readings of the occupied compute units.
+    occupied: VecDeque<u32>,
+}
+
+impl ComputeProcesses {
+    /// Returns the compute processes, read at most `age` ago. KFD's files are read at most about
+    /// once a second. All users can read them, and their PIDs belong to the host's PID namespace.
+    pub(super) fn read_processes(
+        &mut self,
+        kfd_root: &Path,
+        nodes: &[KfdNode],
+        age: Duration,
+    ) -> &[ComputeProcess] {
+        if self
+            .read_at
+            .is_none_or(|at| at.elapsed() >= age.max(READ_INTERVAL))
+        {
+            let now = Instant::now();
+            self.read_at = Some(now);
+            self.read_all_processes(kfd_root, nodes, now);
+        }
+        &self.latest
+    }
+
+    fn read_all_processes(&mut self, kfd_root: &Path, nodes: &[KfdNode], now: Instant) {
+        let mut pids = kfd::list_processes(kfd_root);
+        pids.sort_unstable();
+        self.known
+            .retain(|(pid, _), _| pids.binary_search(pid).is_ok());
+        self.latest.clear();
+        for pid in pids {
+            for node in nodes {
+                let known = self
+                    .known
+                    .entry((pid, node.gpu_id))
+                    .and_modify(|known| known.update(kfd_root, pid, node, now))
+                    .or_insert_with(|| NodeUsage::read(kfd_root, pid, node, now));
+                self.latest.extend(known.process.clone());
+            }
+        }
+    }
+}
+
+impl NodeUsage {
+    fn read(kfd_root: &Path, pid: u32, node: &KfdNode, now: Instant) -> Self {
+        let mut known = Self {
+            read_at: now,
+            process: None,
+            occupied: VecDeque::new(),
+        };
+        known.read_again(kfd_root, pid, node);
+        known
+    }
+
+    fn update(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode, now: Instant) {
+        let is_used = self.process.as_ref().is_some_and(ComputeProcess::is_used);
+        if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_INTERVAL {
+            self.read_at = now;
+            self.read_again(kfd_root, pid, node);
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn read_again(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode) {
+        let files = kfd::process_files(kfd_root, pid);
+        let gpu_id = node.gpu_id;
+        let Ok(vram_bytes) = files.read_number(&format!("vram_{gpu_id}")) else {
+            self.process = None;
+            return;
+        };
+        let occupied = files.read_number(&format!("stats_{gpu_id}/cu_occupancy"));
+        match occupied {
+            Ok(units) => self.occupied.push_back(units),
+            Err(_) => self.occupied.clear(),
+        }
+        if self.occupied.len() > MEAN_READINGS {
+            self.occupied.pop_front();
+        }
+        let sum: f64 = self.occupied.iter().copied().map(f64::from).sum();
+        let is_counted = !self.occupied.is_empty();
+        self.process = Some(ComputeProcess {
+            pid,
+            gpu_id,
+            vram_bytes,
+            occupied_units: is_counted.then(|| sum / self.occupied.len() as f64),
+            // A process with allocated memory is listed in any case, so its queues need not be
+            // checked.
+            has_queue: vram_bytes == 0 && kfd::has_queue(&files, gpu_id),
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,5 +316,69 @@ mod tests {
             processes[0].memory_bytes,
             Reading::Absent(Absence::NoPermission)
         );
+    }
+}
+
+#[cfg(test)]
+mod compute_tests {
+    use fake_drm::{Tree, kfd::Package};
+
+    use super::*;
+
+    const UNITS: u32 = 304;
+
+    fn read(processes: &mut ComputeProcesses, tree: &Tree) -> Vec<ComputeProcess> {
+        processes.read_at = None;
+        processes
+            .read_processes(&tree.kfd(), &kfd::find_nodes(&tree.kfd()), READ_INTERVAL)
+            .to_vec()
+    }
+
+    #[test]
+    fn occupied_units_are_averaged() {
+        let tree = Tree::new();
+        let package = Package::make_mi300x("0000:05:00.0", 1, 128);
+        tree.add_packages(std::slice::from_ref(&package));
+        let mut processes = ComputeProcesses::default();
+        for (occupied, mean) in [(UNITS, 304.0), (0, 152.0), (0, 304.0 / 3.0)] {
+            tree.add_compute_usage(7, package.gpu_id(0), 1 << 30, Some(occupied));
+            assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(mean));
+        }
+        for _ in 0..MEAN_READINGS {
+            read(&mut processes, &tree);
+        }
+        assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(0.0));
+    }
+
+    #[test]
+    fn unused_node_is_read_less_often() {
+        let tree = Tree::new();
+        let package = Package::make_mi300x("0000:05:00.0", 1, 128);
+        tree.add_packages(std::slice::from_ref(&package));
+        let mut processes = ComputeProcesses::default();
+        let gpu_id = package.gpu_id(0);
+        tree.add_compute_usage(7, gpu_id, 0, Some(0));
+        std::fs::remove_dir_all(tree.kfd().join("proc/7/queues")).unwrap();
+        assert!(!read(&mut processes, &tree)[0].is_used());
+        tree.add_compute_usage(7, gpu_id, 1 << 30, Some(0));
+        assert!(
+            !read(&mut processes, &tree)[0].is_used(),
+            "it is not its turn"
+        );
+        for known in processes.known.values_mut() {
+            known.read_at -= UNUSED_INTERVAL;
+        }
+        assert!(read(&mut processes, &tree)[0].is_used());
+    }
+
+    #[test]
+    fn process_with_queue_uses_node() {
+        let tree = Tree::new();
+        let package = Package::make_mi300x("0000:05:00.0", 1, 128);
+        tree.add_packages(std::slice::from_ref(&package));
+        tree.add_compute_usage(7, package.gpu_id(0), 0, None);
+        let process = read(&mut ComputeProcesses::default(), &tree).remove(0);
+        assert!(process.has_queue && process.is_used());
+        assert_eq!(process.occupied_units, None);
     }
 }

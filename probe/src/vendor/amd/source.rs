@@ -7,11 +7,10 @@ use std::{
 
 use super::{
     board,
-    check::find_cards,
+    counters::EnergyMeter,
     device::{AmdDevice, AmdMachine},
-    energy::EnergyMeter,
-    errors::AmdErrors,
-    fatal::FatalErrors,
+    diagnostics::find_cards,
+    errors::{AmdErrors, FatalErrors},
     kfd,
 };
 use crate::{

@@ -1,30 +1,26 @@
 //! Access to the kernel's Direct Rendering Manager (DRM), shared by all vendors: cards in sysfs,
 //! and the processes that use them in procfs.
 
-mod attributes;
-mod binding;
 mod card;
 mod clients;
 mod errors;
-mod fdinfo;
-mod hwmon;
-mod pcie;
 mod recorder;
-mod scanner;
+mod sysfs;
 #[cfg(test)]
 pub(super) mod testing;
 mod usage;
 
 pub(super) use self::{
-    attributes::{Attributes, list_numbers},
-    binding::Binding,
     card::{Card, PowerState, find_cards},
     clients::Clients,
     errors::{ErrorKind, ErrorTable, split_message},
-    fdinfo::{ClientInfo, Engine},
-    hwmon::{Hwmon, check_sensors},
-    pcie::{PciePort, generation_from_speed, parse_pcie_generation},
     recorder::Recorder,
-    scanner::{Client, ScanResult, record_clients},
     usage::{Names, Usage},
 };
+pub(super) use card::Binding;
+pub(super) use clients::{Client, ScanResult, record_clients};
+pub(super) use sysfs::{
+    Attributes, Hwmon, PciePort, check_sensors, generation_from_speed, list_numbers,
+    parse_pcie_generation,
+};
+pub(super) use usage::ClientInfo;

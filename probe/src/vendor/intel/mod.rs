@@ -6,18 +6,14 @@
 // Numbers from the driver can have any value, so arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-mod check;
 mod device;
+mod diagnostics;
 mod errors;
-mod recording;
 mod source;
 #[cfg(test)]
 mod tests;
 
 pub use self::source::IntelSource;
 
-pub(super) use self::{
-    check::{BINDING, check_card, find_cards},
-    errors::{ERRORS, log_parser},
-    recording::record_card,
-};
+pub(super) use self::errors::{ERRORS, log_parser};
+pub(super) use diagnostics::{BINDING, check_card, find_cards, record_card};

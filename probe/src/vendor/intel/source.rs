@@ -3,8 +3,8 @@
 use std::{path::Path, path::PathBuf, sync::Arc};
 
 use super::{
-    check::find_cards,
     device::{IntelDevice, identify_card},
+    diagnostics::find_cards,
     errors::IntelErrors,
 };
 use crate::{

@@ -7,18 +7,15 @@ use std::{
 
 use super::{
     backend::Backend,
-    cached::TimedAnswers,
-    devfreq::Devfreq,
     error::to_device_error,
     gpm::{GpmReader, Rates},
-    lanes::{IDENTITY_QUERIES, Lane, Reader, shared_queries},
-    link_rates::{LinkRateReader, LinkRates},
+    link_rates::{self, LinkRateReader, LinkRates, PcieMeter},
     mig::MigReader,
-    need::CounterSchedule,
-    pcie::{self, PcieMeter},
     processes::ProcessReader,
     querier::Querier,
-    to_model,
+    schedule::{CounterSchedule, IDENTITY_QUERIES, Lane, Reader, shared_queries},
+    sysfs::Devfreq,
+    to_model::{self, TimedAnswers},
     traces::TraceReader,
 };
 use crate::{
@@ -133,7 +130,7 @@ impl NvmlDevice {
             return counted;
         }
         if self.querier.is_quick() {
-            return pcie::read_rates(&*self.answers, self.identity.index);
+            return link_rates::read_rates(&*self.answers, self.identity.index);
         }
         if self.pcie.is_none() {
             self.pcie = PcieMeter::start(Arc::clone(&self.answers), self.identity.index);
@@ -147,7 +144,7 @@ impl NvmlDevice {
         let pcie = self.read_pcie(counted.pcie);
         for (counter, rate) in [&pcie.tx, &pcie.rx].into_iter().enumerate() {
             if let Some(rate) = rate.value() {
-                let kilobytes = (rate / pcie::UNIT_BYTES).round() as i128;
+                let kilobytes = (rate / link_rates::UNIT_BYTES).round() as i128;
                 self.querier.cache_answer(
                     Q::PcieThroughput(counter as u32),
                     Ok(Value::from_number(kilobytes)),

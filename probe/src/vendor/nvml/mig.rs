@@ -1,11 +1,10 @@
 //! A GPU's MIG devices and their readings.
 
 use super::{
-    cached::TimedAnswers,
     error::to_absence,
     gpm::GpmReader,
     querier::Querier,
-    to_model::{make_mig_device, make_mig_sample, mig_mode},
+    to_model::{TimedAnswers, make_mig_device, make_mig_sample, mig_mode},
 };
 use crate::{
     model::{Absence, MigDevice, MigSample, Reading},

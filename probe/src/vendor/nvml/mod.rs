@@ -8,38 +8,27 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod backend;
-mod cached;
-mod devfreq;
 mod device;
-mod error;
-mod events;
+pub mod error;
 mod gpm;
-pub(super) mod lanes;
 mod link_rates;
 mod mig;
-mod need;
-mod paced;
-mod pcie;
 mod processes;
 mod querier;
 pub mod query;
 mod recorded;
-pub mod return_code;
-mod runtime_pm;
-mod shares;
+pub(super) mod schedule;
 mod source;
-mod start;
+mod sysfs;
 mod to_model;
 mod topology;
 mod traces;
-mod turn;
 pub mod xid;
-mod xid_log;
 
 pub(super) use self::backend::{Backend, GpmResult};
 pub use self::{
     backend::{FUNCTIONS, NvmlBackend},
-    lanes::shared_queries,
     recorded::RecordedAnswers,
     source::NvmlSource,
 };
+pub use schedule::shared_queries;

@@ -11,8 +11,7 @@ use foldhash::{HashMap, HashMapExt};
 use super::{
     backend::{Backend, GpmResult},
     error::{driver_replaced_error, is_driver_replaced, to_device_error},
-    lanes::{CALLS, Call, Lane, Reader, follow_up_calls, is_constant},
-    paced::IntervalTimer,
+    schedule::{CALLS, Call, IntervalTimer, Lane, Reader, follow_up_calls, is_constant},
 };
 use crate::{
     model::now_ms,

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use super::lanes::{is_constant_while_open, is_recorded};
+use super::schedule::{is_constant_while_open, is_recorded};
 use crate::{
     bounded,
     model::{Absence, Driver, Health, Platform, Reading, Vendor},

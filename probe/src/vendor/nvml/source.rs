@@ -4,11 +4,11 @@ use std::{path::Path, sync::Arc};
 
 use super::{
     backend::{Backend, NvmlBackend},
-    cached::and_then,
     device::NvmlDevice,
-    error::to_absence,
-    start, topology,
-    xid_log::XidLog,
+    error::{self, to_absence},
+    to_model::and_then,
+    topology,
+    xid::XidLog,
 };
 use crate::{
     model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
@@ -71,10 +71,10 @@ impl Source for NvmlSource {
 
     fn device_count(&self) -> Result<u32, SourceError> {
         match self.0.query_system(SystemQuery::DeviceCount) {
-            Ok(count) if count.number_at(0) == Some(0) => Err(start::no_device_error()),
+            Ok(count) if count.number_at(0) == Some(0) => Err(error::no_device_error()),
             Ok(count) => match count.number_at(0).map(u32::try_from) {
                 Some(Ok(count @ ..=MAX_GPUS)) => Ok(count),
-                _ => Err(start::absurd_count_error(&count)),
+                _ => Err(error::absurd_count_error(&count)),
             },
             Err(code) => Err(self.0.explain_count_error(code)),
         }

@@ -11,10 +11,9 @@
 
 use super::{
     backend::Backend,
-    cached::{and_then, convert_integer},
     error::to_absence,
-    lanes,
-    to_model::to_remote_kind,
+    schedule,
+    to_model::{and_then, convert_integer, to_remote_kind},
 };
 use crate::{
     model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading},
@@ -67,7 +66,8 @@ impl LinkedGpu {
             bus_id: text(Q::NvLinkRemoteBusId(link)),
         };
         let bus_id = text(Q::BusId)?;
-        let active = (0..lanes::MAX_LINKS).filter(|link| number(Q::NvLinkState(*link)) == Some(1));
+        let active =
+            (0..schedule::MAX_LINKS).filter(|link| number(Q::NvLinkState(*link)) == Some(1));
         Some(Self {
             index,
             bus_id,

@@ -17,7 +17,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as TOTAL_POWER, nvmlSamplingType_t,
 };
 
-use super::{cached::convert_count, paced::IntervalTimer, querier::Querier};
+use super::{querier::Querier, schedule::IntervalTimer, to_model::convert_count};
 use crate::{
     model::{Trace, TraceMetric, now_ms},
     vendor::nvml::query::Value,

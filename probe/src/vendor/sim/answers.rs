@@ -23,8 +23,8 @@ use super::{
 use crate::{
     model::{MigInstance, ProcessKind, ThrottleCause, ThrottleReason, TraceMetric},
     vendor::nvml::{
-        lanes,
         query::{Answer, Code, Query as Q, Value},
+        schedule,
     },
 };
 
@@ -118,7 +118,7 @@ fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answe
         | Q::DefaultPowerLimit
         | Q::PowerLimitConstraints
         | Q::TemperatureThreshold(2)
-        | lanes::MEMORY_CELSIUS => Err(Code::NOT_SUPPORTED),
+        | schedule::MEMORY_CELSIUS => Err(Code::NOT_SUPPORTED),
         _ => return None,
     })
 }
@@ -326,7 +326,7 @@ fn answer_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> 
         }),
         Q::RetiredPagesPending => pages.and_then(|own| number_answer(own.pending)),
         Q::PcieReplays => number_answer(wear.pcie_replays),
-        lanes::RECOVERY_ACTION => number_answer(wear.recovery_action as u8),
+        schedule::RECOVERY_ACTION => number_answer(wear.recovery_action as u8),
         _ => return None,
     })
 }
@@ -394,7 +394,7 @@ fn answer_state(
         ]),
         // The temperature sensors report whole degrees.
         Q::Temperature => number_answer(state.temperature_celsius.round() as i128),
-        lanes::MEMORY_CELSIUS => number_answer(state.memory_temperature_celsius.round() as i128),
+        schedule::MEMORY_CELSIUS => number_answer(state.memory_temperature_celsius.round() as i128),
         Q::MarginTemperature => answer_if_supported(identity.has_margin(), || {
             number_answer(state.margin_celsius.round() as i128)
         }),
@@ -425,8 +425,8 @@ fn answer_state(
             };
             list_answer([stamp_us(), (seconds * 1e9) as u64])
         }
-        Q::PowerUsage | lanes::POWER_AVERAGE => number_answer(to_milliwatts(state.power_watts)),
-        lanes::POWER_INSTANT => number_answer(to_milliwatts(state.power_instant_watts)),
+        Q::PowerUsage | schedule::POWER_AVERAGE => number_answer(to_milliwatts(state.power_watts)),
+        schedule::POWER_INSTANT => number_answer(to_milliwatts(state.power_instant_watts)),
         Q::EnforcedPowerLimit | Q::PowerLimit => {
             number_answer(to_milliwatts(state.power_limit_watts))
         }

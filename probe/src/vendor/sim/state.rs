@@ -2,9 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::model::{MigInstance, Owner, ProcessKind, ThrottleReason};
-
-use super::{MigState, encoder::EncoderSession};
+use super::{
+    GpuIdentity,
+    identity::make_uuid,
+    noise::Noise,
+    scenario::{Curve, GpuSettings, MigProfile, MigSettings, settings::EncoderSession},
+};
+use crate::model::{
+    MigInstance, Owner, ProcessKind, RecoveryAction, RemappedRows, RetiredPages, SpareRows,
+    ThrottleReason,
+};
 
 /// The state of a simulated GPU at a certain time.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,4 +182,243 @@ pub struct ProcessState {
     /// The MIG device that the process runs on, if any.
     pub mig: Option<MigInstance>,
     pub owner: Owner,
+}
+
+// MIG devices: parts of a simulated GPU that programs use like separate GPUs.
+
+/// The state of a MIG device at a certain time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MigState {
+    /// The MIG device's NVML index within the GPU.
+    pub index: u32,
+    /// The UUID, which starts with `MIG-`.
+    pub uuid: String,
+    /// The name, for example `NVIDIA H200 MIG 1g.18gb`.
+    pub name: String,
+    /// The MIG profile, for example `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
+    pub profile: String,
+    /// The GPU instance and compute instance that form the device.
+    pub instance: MigInstance,
+    /// The number of slices in the GPU instance. A slice is a seventh of the GPU.
+    pub slices: u32,
+    /// The number of slices in the compute instance.
+    pub compute_slices: u32,
+    /// The number of multiprocessors.
+    pub multiprocessors: u32,
+    /// The number of copy engines.
+    pub copy_engines: u32,
+    /// The number of video decoders. The number of JPEG decoders is the same.
+    pub decoders: u32,
+    /// The memory of the GPU instance in bytes. Its compute instances share this memory.
+    pub memory_total_bytes: u64,
+    /// The memory that processes in the GPU instance have allocated, in bytes.
+    pub memory_used_bytes: u64,
+    /// The activity of the device's hardware units. 100 means that all of the device's units are
+    /// active.
+    pub counters: Counters,
+}
+
+impl MigState {
+    /// The number of slices in a GPU, and thus the maximum number of MIG devices.
+    pub const MAX_SLICES: u32 = MigSettings::MAX_SLICES;
+
+    /// Returns the device's share of the GPU's memory, in eighths.
+    pub fn memory_eighths(&self) -> u32 {
+        match self.slices {
+            3 => 4,
+            7 => 8,
+            slices => slices,
+        }
+    }
+
+    pub(super) fn new(
+        gpu: &GpuIdentity,
+        seed: u64,
+        index: u32,
+        own: &MigSettings,
+        processes: &[ProcessState],
+    ) -> Self {
+        let instance = own.instance();
+        let MigProfile {
+            text,
+            slices,
+            compute_slices,
+            gigabytes,
+            ..
+        } = &own.profile;
+        let purpose = format!(
+            "mig {}/{}",
+            instance.gpu_instance, instance.compute_instance
+        );
+        let inside = processes
+            .iter()
+            .filter(|process| process.mig == Some(instance));
+        let is_sharing = |process: &&ProcessState| {
+            process
+                .mig
+                .is_some_and(|other| other.gpu_instance == instance.gpu_instance)
+        };
+        let memory_total_bytes = (u64::from(*gigabytes) * 1_000_000_000) & !0xF_FFFF;
+        let used: u64 = processes
+            .iter()
+            .filter(is_sharing)
+            .filter_map(|process| process.memory_bytes)
+            .sum();
+        let busy = inside
+            .map(|process| process.sm_percent)
+            .sum::<u32>()
+            .min(100);
+        let multiprocessors = match slices {
+            3 => 60,
+            7 => 132,
+            slices => slices * 16,
+        };
+        Self {
+            index,
+            uuid: format!(
+                "MIG-{}",
+                make_uuid(Noise::new(seed, gpu.index).derive_stream(&purpose))
+            ),
+            name: format!("{} MIG {text}", gpu.name),
+            profile: text.clone(),
+            instance,
+            slices: *slices,
+            compute_slices: *compute_slices,
+            multiprocessors: if compute_slices == slices {
+                multiprocessors
+            } else {
+                multiprocessors / slices * compute_slices
+            },
+            copy_engines: if *slices == 7 { 8 } else { *slices },
+            decoders: *slices,
+            memory_total_bytes,
+            memory_used_bytes: used.min(memory_total_bytes),
+            counters: Counters::from_utilization(busy.into(), f64::from(busy) * 0.4),
+        }
+    }
+}
+
+// A simulated GPU's past errors and repairs.
+
+/// The number of memory banks in an H200.
+const H200_BANKS: u32 = 3_072;
+
+/// A GPU's errors and repairs up to a certain time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wear {
+    /// The memory errors since the driver was loaded.
+    pub ecc_volatile: EccErrors,
+    /// The memory errors since the board was made.
+    pub ecc_aggregate: EccErrors,
+    /// The memory rows that have been replaced, or `None` for boards that retire pages.
+    pub remapped_rows: Option<RemappedRows>,
+    /// The memory pages that have been retired, or `None` for boards that remap rows.
+    pub retired_pages: Option<RetiredPages>,
+    /// The recovery action that the driver recommends.
+    pub recovery_action: RecoveryAction,
+    /// The number of PCIe packets that were retransmitted.
+    pub pcie_replays: u64,
+}
+
+/// Numbers of memory errors, by severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EccErrors {
+    /// The number of errors that the hardware corrected.
+    pub corrected: u64,
+    /// The number of errors that could not be corrected.
+    pub uncorrected: u64,
+}
+
+impl EccErrors {
+    /// Returns the errors in caches and registers. All other errors are in device memory.
+    #[must_use]
+    pub fn sram(self) -> Self {
+        Self {
+            corrected: self.corrected / 5,
+            uncorrected: self.uncorrected / 5,
+        }
+    }
+
+    /// Returns the errors in device memory.
+    #[must_use]
+    pub fn device_memory(self) -> Self {
+        let sram = self.sram();
+        Self {
+            corrected: self.corrected - sram.corrected,
+            uncorrected: self.uncorrected - sram.uncorrected,
+        }
+    }
+}
+
+impl Wear {
+    /// Calculates the errors and repairs. Counters are multiplied by `left`, which is 1 unless a
+    /// fault makes counters run backwards.
+    pub(super) fn new(
+        identity: &GpuIdentity,
+        own: Option<&GpuSettings>,
+        seconds: f64,
+        left: f64,
+    ) -> Self {
+        let counts = |pick: fn(&GpuSettings) -> Option<&Curve<_>>| {
+            own.and_then(pick)
+                .map_or(0, |curve| (curve.value_at(seconds) * left) as u64)
+        };
+        let ecc_volatile = EccErrors {
+            corrected: counts(|own| own.ecc_corrected.as_ref()),
+            uncorrected: counts(|own| own.ecc_uncorrected.as_ref()),
+        };
+        let remapped_rows = make_remapped_rows(identity, own);
+        // Each row was replaced because of an error, which happened before the driver was loaded.
+        let before = remapped_rows.map_or(EccErrors::default(), |rows| EccErrors {
+            corrected: rows.correctable.into(),
+            uncorrected: rows.uncorrectable.into(),
+        });
+        Self {
+            ecc_volatile,
+            ecc_aggregate: EccErrors {
+                corrected: ecc_volatile.corrected + before.corrected,
+                uncorrected: ecc_volatile.uncorrected + before.uncorrected,
+            },
+            remapped_rows,
+            retired_pages: make_retired_pages(identity, own),
+            recovery_action: own
+                .and_then(|own| own.recovery_action.as_ref())
+                .map_or(RecoveryAction::None, |steps| *steps.value_at(seconds)),
+            pcie_replays: counts(|own| own.pcie_replays.as_ref()),
+        }
+    }
+}
+
+fn make_remapped_rows(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RemappedRows> {
+    (identity.ecc && identity.architecture.remaps_rows()).then(|| {
+        let rows = own.and_then(|own| own.remapped_rows).unwrap_or_default();
+        let used = (rows.correctable + rows.uncorrectable).min(H200_BANKS);
+        let none = u32::from(rows.failed).min(used);
+        let spare = SpareRows {
+            max: H200_BANKS - used,
+            high: used - none,
+            partial: 0,
+            low: 0,
+            none,
+        };
+        RemappedRows {
+            correctable: rows.correctable,
+            uncorrectable: rows.uncorrectable,
+            pending: rows.pending,
+            failed: rows.failed,
+            spare: Some(spare),
+        }
+    })
+}
+
+fn make_retired_pages(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RetiredPages> {
+    let pages = own.and_then(|own| own.retired_pages);
+    (pages.is_some() || identity.ecc && !identity.architecture.remaps_rows()).then(|| {
+        let pages = pages.unwrap_or_default();
+        RetiredPages {
+            single_bit: pages.single_bit,
+            double_bit: pages.double_bit,
+            pending: pages.pending,
+        }
+    })
 }

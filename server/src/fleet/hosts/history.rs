@@ -5,16 +5,22 @@ use std::{collections::BTreeMap, sync::Arc};
 use gpumon_fleet::{
     Range,
     model::{
-        FleetHistory, FleetSeries, FleetState, HELD_BYTES, MEMORY_TOTAL, MEMORY_USED, POWER,
-        UTILIZATION,
+        Amounts, FleetEvent, FleetEventKind, FleetEvents, FleetHistory, FleetOwner, FleetSeries,
+        FleetState, FleetUsage, HELD_BYTES, MEMORY_TOTAL, MEMORY_USED, OwnerUsage, POWER,
+        UTILIZATION, add_amounts,
     },
 };
 use gpumon_history::{
-    bucket::BUCKET_MS, plan::SpanRequest, span::HistorySpan, wanted::MetricSelection,
+    bucket::BUCKET_MS,
+    span::{HistorySpan, MetricSelection, SpanRequest},
 };
-use gpumon_probe::stat::Window;
+use gpumon_probe::{
+    model::{EventKind, Health},
+    stat::Window,
+    usage::UnheldUsage,
+};
 
-use super::{node::HostNode, usage::describe_unknown_part};
+use super::{node::HostNode, now};
 
 /// The number of points of a chart that fills a screen.
 const POINT_COUNT: u64 = 360;
@@ -117,6 +123,154 @@ impl ReadingSums {
             .collect();
         (at_ms, series)
     }
+}
+
+// Events of a fleet: the events of each hub, and failures of connections.
+
+pub(super) fn list_events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetEvents {
+    let from_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
+    let mut events = Vec::new();
+    let mut oldest_ms = now_ms;
+    for node in nodes {
+        oldest_ms = oldest_ms.min(node.since_ms);
+        add_node_events(node, from_ms, now_ms, &mut events);
+    }
+    let mut answer = FleetEvents {
+        state: FleetState::Current,
+        problems: describe_unknown_part(oldest_ms, from_ms)
+            .into_iter()
+            .collect(),
+        ..FleetEvents::empty(from_ms, now_ms)
+    };
+    answer.set_events(events);
+    answer
+}
+
+fn add_node_events(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEvent>) {
+    let name = &node.host.name;
+    let outages = node.outages();
+    if outages.count > 0 && outages.last_ms >= from_ms {
+        events.push(FleetEvent {
+            node: name.clone(),
+            gpu: None,
+            kind: FleetEventKind::NodeUnreachable,
+            xid: None,
+            count: outages.count,
+            last_ms: outages.last_ms,
+            lasts: outages.lasts,
+        });
+    }
+    let sample = node.hub.current_data().sample;
+    let is_gone = |index: u32| {
+        let gpus = sample.iter().flat_map(|sample| &sample.gpus);
+        gpus.filter(|gpu| gpu.index == index)
+            .any(|gpu| !matches!(gpu.health, Health::Ok | Health::Asleep { .. }))
+    };
+    let mut found: BTreeMap<(Option<u32>, Option<u32>), FleetEvent> = BTreeMap::new();
+    for event in node.hub.recent_events() {
+        let (kind, xid) = match &event.what {
+            EventKind::Xid(report) => (FleetEventKind::Xid, Some(report.code)),
+            EventKind::GpuLost | EventKind::GpuHung | EventKind::GpuFailed { .. } => {
+                (FleetEventKind::GpuNotResponding, None)
+            }
+            _ => continue,
+        };
+        if event.at_ms < from_ms || event.at_ms > now_ms {
+            continue;
+        }
+        let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
+        let lasts = xid.is_none() && gpu.is_some_and(is_gone);
+        let known = found.entry((gpu, xid)).or_insert_with(|| FleetEvent {
+            node: name.clone(),
+            gpu,
+            kind,
+            xid,
+            count: 0,
+            last_ms: 0,
+            lasts,
+        });
+        known.count += 1;
+        known.last_ms = known.last_ms.max(event.at_ms);
+    }
+    events.extend(found.into_values());
+}
+
+// Usage by owner, summed over all hubs.
+
+pub(super) fn sum_usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetUsage {
+    let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
+    let mut by_owner: BTreeMap<FleetOwner, (Amounts, u32)> = BTreeMap::new();
+    let mut unheld = UnheldUsage::default();
+    let mut from_ms = now_ms;
+    for node in nodes {
+        let used = node.hub.read_usage(&(asked_ms..now_ms));
+        if let Some(oldest_ms) = used.oldest_ms.filter(|oldest_ms| *oldest_ms > 0) {
+            from_ms = from_ms.min(oldest_ms.max(asked_ms));
+        }
+        unheld.add(used.unheld);
+        let mut here: BTreeMap<FleetOwner, Amounts> = BTreeMap::new();
+        for used in used.owners {
+            let owner = now::job_owner(used.user, used.job.as_ref());
+            let joules = used.joules.map(|joules| joules.estimate);
+            let amounts = [Some(used.gpu_seconds), Some(used.active_seconds), joules];
+            let sum = here.entry(owner).or_default();
+            *sum = add_amounts(*sum, amounts);
+        }
+        for (owner, amounts) in here {
+            let (sum, nodes) = by_owner.entry(owner).or_default();
+            *sum = add_amounts(*sum, amounts);
+            *nodes += 1;
+        }
+    }
+    let held: f64 = by_owner.values().filter_map(|(sum, _)| sum[2]).sum();
+    // The usage before this server's start is unknown, so a sentence reports the missing part.
+    let mut problems: Vec<_> = describe_unknown_part(from_ms, asked_ms)
+        .into_iter()
+        .collect();
+    let interrupted = nodes.iter().filter(|node| {
+        let outages = node.outages();
+        outages.count > 0 && outages.last_ms >= asked_ms
+    });
+    problems.extend(describe_interrupted_hosts(interrupted.count()));
+    let mut usage = FleetUsage {
+        state: if problems.is_empty() {
+            FleetState::Current
+        } else {
+            FleetState::Partial
+        },
+        problems,
+        unheld_gpu_s: Some(unheld.gpu_seconds),
+        unheld_energy_joules: Some(unheld.joules),
+        energy_joules: Some(held + unheld.joules),
+        ..FleetUsage::empty(from_ms, now_ms)
+    };
+    let owners = by_owner.into_iter();
+    let owners = owners.map(|(owner, (amounts, nodes))| OwnerUsage::new(owner, amounts, nodes));
+    usage.set_owners(owners.collect());
+    usage
+}
+
+/// Returns a sentence about hosts that could not be read for a part of the time.
+fn describe_interrupted_hosts(count: usize) -> Option<String> {
+    let hosts = if count == 1 {
+        "1 host".to_owned()
+    } else {
+        format!("{count} hosts")
+    };
+    (count > 0).then(|| {
+        format!(
+            "{hosts} could not be read for a part of the time; usage during that time is left out"
+        )
+    })
+}
+
+/// Returns a sentence about the part of a span for which there is no data.
+pub(super) fn describe_unknown_part(from_ms: u64, asked_ms: u64) -> Option<String> {
+    (from_ms > asked_ms + 60_000).then(|| {
+        "The data covers the time since this server started to read the hosts, at most six hours; \
+         for longer spans, use Prometheus (`gpumon fleet --prometheus URL`)."
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

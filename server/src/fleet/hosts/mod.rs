@@ -6,15 +6,10 @@
 //!   a single host, and [`targets`] lists the hosts for Prometheus.
 
 mod connection;
-mod events;
-mod follow;
 mod history;
-pub(crate) mod nested;
 mod node;
 mod now;
-mod owners;
-pub(crate) mod targets;
-mod usage;
+pub(crate) mod routes;
 
 use std::{
     path::PathBuf,
@@ -101,9 +96,9 @@ impl Hosts {
             .unwrap_or_else(PoisonError::into_inner);
         let following = following.get_or_insert_with(|| {
             let mut tasks = JoinSet::new();
-            let turns = follow::new_connection_limit();
+            let turns = connection::new_connection_limit();
             for node in &*self.nodes {
-                tasks.spawn(follow::keep_connected(
+                tasks.spawn(connection::keep_connected(
                     Arc::clone(node),
                     Arc::clone(&self.settings),
                     Arc::clone(&turns),
@@ -212,14 +207,14 @@ impl FleetReader for Hosts {
 
     fn fetch_usage(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetUsage>, FleetError>> {
         Box::pin(async move {
-            self.run_query(move |nodes| Arc::new(usage::sum_usage(nodes, range, now_ms())))
+            self.run_query(move |nodes| Arc::new(history::sum_usage(nodes, range, now_ms())))
                 .await
         })
     }
 
     fn fetch_events(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetEvents>, FleetError>> {
         Box::pin(async move {
-            self.run_query(move |nodes| Arc::new(events::list_events(nodes, range, now_ms())))
+            self.run_query(move |nodes| Arc::new(history::list_events(nodes, range, now_ms())))
                 .await
         })
     }

@@ -13,7 +13,7 @@ use gpumon_fleet::hosts::Host;
 use gpumon_probe::model::now_ms;
 use tokio::sync::watch;
 
-use crate::{hub::Hub, sampling_interval::SamplingInterval};
+use crate::{hub::Hub, sampling::SamplingInterval};
 
 /// The state of a host's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]

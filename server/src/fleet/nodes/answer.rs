@@ -14,14 +14,13 @@ use hyper::body::Incoming;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::task::spawn_blocking;
 
-use super::{body::BodyLimits, problem::NodeProblem};
+use super::{BodyLimits, problem::NodeProblem};
 use crate::{
     alerts::AlertStatus,
     auth::routes::SessionState,
-    encoder::compress_gzip,
     frame::Snapshot,
     replay::ReplayPosition,
-    respond::{JSON_TYPE, encoded_response},
+    responses::{JSON_TYPE, compress_gzip, encoded_response},
     runs::{Catalogue, RunDetails, RunList},
 };
 

@@ -10,27 +10,31 @@
 //!   and never render them.
 
 pub(crate) mod answer;
-mod body;
-mod connect;
-mod cookie;
 mod credentials;
-mod host_pattern;
-mod places;
 mod problem;
 mod request;
 pub(crate) mod routes;
 mod stream;
 mod url;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
 use gpumon_fleet::SharedFleet;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use problem::NodeProblem;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::{
-    body::BodyLimits, credentials::Credentials, places::SlotPool, problem::NodeProblem,
-    url::NodeTarget,
-};
-pub use self::{host_pattern::HostPattern, url::NodeUrl};
+use self::{credentials::Credentials, url::NodeTarget};
+use crate::{lock, peer::PeerKey};
+
+pub use self::url::NodeUrl;
+pub use credentials::HostPattern;
 
 /// The maximum number of streams of all viewers together. Each stream uses two connections.
 const MAX_STREAMS: usize = 256;
@@ -146,5 +150,161 @@ impl RemoteNodes {
             .map(|(place, _): (u32, _)| place);
         let why = place.and_then(|place| fleet.nodes.unopenable.get(&place));
         why.map_or(problem, |why| NodeProblem::Unopenable(why.clone()))
+    }
+}
+
+// Bodies of nodes' responses, with memory limits.
+
+/// The maximum total size of the bodies that are being read or parsed, in bytes.
+const MAX_TOTAL_BYTES: usize = 128 << 20;
+
+/// The unit in which memory is reserved, in bytes.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// The maximum number of responses that are parsed simultaneously.
+const MAX_PARSERS: usize = 2;
+
+/// Limits on the memory and CPU time for nodes' responses.
+#[derive(Debug)]
+struct BodyLimits {
+    blocks: Arc<Semaphore>,
+    parsers: Arc<Semaphore>,
+}
+
+/// A body together with the memory reserved for it.
+struct Body {
+    bytes: Vec<u8>,
+    reserved: Option<OwnedSemaphorePermit>,
+}
+
+impl BodyLimits {
+    fn new() -> Self {
+        let blocks = Arc::new(Semaphore::new(MAX_TOTAL_BYTES / BLOCK_BYTES));
+        Self {
+            blocks,
+            parsers: Arc::new(Semaphore::new(MAX_PARSERS)),
+        }
+    }
+
+    /// Reads a body of at most `longest` bytes.
+    ///
+    /// # Errors
+    /// Returns an error if the body is longer or incomplete, or if too many bodies are being read.
+    async fn read_body(
+        &self,
+        node: &str,
+        mut body: Incoming,
+        longest: usize,
+    ) -> Result<Body, NodeProblem> {
+        let mut read = Body {
+            bytes: Vec::new(),
+            reserved: None,
+        };
+        while let Some(frame) = body.frame().await {
+            let frame = frame
+                .map_err(|error| NodeProblem::NotGpumon(node.to_owned(), error.to_string()))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            let length = read.bytes.len() + data.len();
+            if length > longest {
+                return Err(NodeProblem::TooLong(node.to_owned(), longest));
+            }
+            while read
+                .reserved
+                .as_ref()
+                .map_or(0, OwnedSemaphorePermit::num_permits)
+                * BLOCK_BYTES
+                < length
+            {
+                let block = Arc::clone(&self.blocks)
+                    .try_acquire_owned()
+                    .map_err(|_| NodeProblem::TooMany)?;
+                match &mut read.reserved {
+                    Some(reserved) => reserved.merge(block),
+                    None => read.reserved = Some(block),
+                }
+            }
+            read.bytes.extend_from_slice(&data);
+        }
+        Ok(read)
+    }
+
+    /// Waits for permission to parse a response. The permission lasts until the permit is dropped.
+    async fn acquire_parser(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.parsers).acquire_owned().await.ok()
+    }
+}
+
+// A limit on the number of requests that are being passed on, because each request needs a
+// connection to a node.
+
+/// A limited number of slots. A single client gets at most a quarter of them.
+#[derive(Debug)]
+struct SlotPool {
+    most: usize,
+    taken: Mutex<HashMap<PeerKey, usize>>,
+}
+
+/// An occupied slot, which is released when dropped.
+#[derive(Debug)]
+struct PoolSlot {
+    places: Arc<SlotPool>,
+    who: PeerKey,
+}
+
+impl SlotPool {
+    fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// Returns a slot, or `None` if no slot is free for this client.
+    fn take(self: &Arc<Self>, who: PeerKey) -> Option<PoolSlot> {
+        let mut taken = lock::lock(&self.taken);
+        let own = taken.get(&who).copied().unwrap_or_default();
+        if own >= self.most.div_ceil(4) || taken.values().sum::<usize>() >= self.most {
+            return None;
+        }
+        taken.insert(who, own + 1);
+        Some(PoolSlot {
+            places: Arc::clone(self),
+            who,
+        })
+    }
+}
+
+impl Drop for PoolSlot {
+    fn drop(&mut self) {
+        let mut taken = lock::lock(&self.places.taken);
+        if let Some(own) = taken.get_mut(&self.who) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(&self.who);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_leaves_slots_to_other_clients() {
+        let places = SlotPool::new(8);
+        let of = |uid| places.take(PeerKey::User(uid));
+        let mut held = vec![of(1).unwrap(), of(1).unwrap()];
+        assert!(of(1).is_none());
+        for uid in 2..5 {
+            held.extend([of(uid).unwrap(), of(uid).unwrap()]);
+        }
+        assert!(of(5).is_none(), "all are taken");
+        held.remove(0);
+        assert!(of(1).is_some());
+        drop(held);
+        assert!(places.taken.lock().unwrap().is_empty());
     }
 }

@@ -16,7 +16,6 @@ use gpumon_probe::untrusted::escape_untrusted;
 use super::{
     super::FleetSettings,
     answer::{self, Route, SESSION_PATH},
-    cookie,
     credentials::NodeCredentials,
     problem::NodeProblem,
     request::{self, NodeRequest},
@@ -29,7 +28,7 @@ use crate::{
     connections::{Arrival, ConnectionSlot},
     page,
     peer::Peer,
-    respond::accepts_gzip,
+    responses::accepts_gzip,
     runs,
     stream::parse_query,
     view::View,
@@ -199,7 +198,7 @@ impl ViewerRequest<'_> {
             .take(self.client.peer_key())
             .ok_or(NodeProblem::TooMany)?;
         let session =
-            cookie::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
+            request::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
         let question = NodeRequest {
             method,
             path: format!("{path}{query}"),
@@ -239,7 +238,7 @@ impl ViewerRequest<'_> {
     fn session_cookies<T>(&self, answer: &hyper::Response<T>) -> Vec<HeaderValue> {
         let is_secure = auth::routes::browser_uses_tls(self.app, self.arrival, self.headers);
         let set = answer.headers().get_all(header::SET_COOKIE).iter();
-        set.filter_map(|set| cookie::rename_cookie_for_browser(set, self.arrival, is_secure))
+        set.filter_map(|set| request::rename_cookie_for_browser(set, self.arrival, is_secure))
             .collect()
     }
 
@@ -260,7 +259,7 @@ impl ViewerRequest<'_> {
                 .ok_or(NodeProblem::TooMany)?;
             let is_trusted = fleet.nodes.is_trusted(&target);
             let session =
-                cookie::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
+                request::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
             let node = stream::connect_stream(
                 &target,
                 encoding,

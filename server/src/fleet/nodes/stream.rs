@@ -19,11 +19,10 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    connect::{NodeSocket, connect_to_node},
+    PoolSlot,
     credentials::NodeCredentials,
-    places::PoolSlot,
     problem::NodeProblem,
-    request::build_headers,
+    request::{NodeSocket, build_headers, connect_to_node},
     url::NodeTarget,
 };
 use crate::{

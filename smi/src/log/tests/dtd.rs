@@ -10,7 +10,7 @@ use super::{
     make_context,
 };
 use crate::{
-    log::{build_gpu_dtd, dtd::Dtd, xml},
+    log::{build_gpu_dtd, xml, xml::Dtd},
     release::Release,
 };
 

@@ -1,15 +1,24 @@
 //! Fields for the time, the machine, and the GPU's identity.
 
-use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
+use gpumon_probe::{
+    untrusted::to_printable,
+    vendor::nvml::query::{Answer, Query, Query as Q, SystemQuery},
+};
 
-use super::super::cell::{format_supported, format_text};
-use super::super::common::{self, NAME, SERIAL, TIMESTAMP, UUID};
-use super::super::field::{Section, field, fields, row_field, with_title};
-use crate::release::Release;
+use super::super::cell::format_supported;
+use crate::{
+    query::{
+        cell::{Cell, as_number, format_text, format_word, read_number},
+        table::{
+            self, NAME, SERIAL, Section, TIMESTAMP, UUID, field, fields, row_field, with_title,
+        },
+    },
+    release::Release,
+};
 
 pub(super) const IDENTITY_SECTIONS: &[Section] = &[
     fields(&[
-        row_field("timestamp", common::format_timestamp, TIMESTAMP),
+        row_field("timestamp", table::format_timestamp, TIMESTAMP),
         row_field(
             "driver_version",
             |row| format_text(&row.run_system_query(SystemQuery::DriverVersion)),
@@ -44,3 +53,90 @@ pub(super) const IDENTITY_SECTIONS: &[Section] = &[
         field("uuid or gpu_uuid", Query::Uuid, format_text, UUID),
     ]),
 ];
+
+// Fields for the GPU's position in a rack.
+
+pub(super) const PLATFORM_SECTIONS: &[Section] = &[
+    with_title(
+        "platform",
+        "The location of the GPU in its rack.",
+        &[
+            field(
+                "platform.chassis_serial_number",
+                Q::PlatformInfo,
+                format_chassis_serial,
+                "The serial number of the chassis.",
+            ),
+            field(
+                "platform.slot_number",
+                Q::PlatformInfo,
+                as_number::<4>,
+                "The number of the slot in the chassis, including slots of switches.",
+            ),
+            field(
+                "platform.tray_index",
+                Q::PlatformInfo,
+                as_number::<5>,
+                "The index of the compute tray in the chassis, not counting switches.",
+            ),
+            field(
+                "platform.host_id",
+                Q::PlatformInfo,
+                as_number::<6>,
+                "The number of the host within the slot.",
+            ),
+            field(
+                "platform.peer_type",
+                Q::PlatformInfo,
+                format_peer_type,
+                "The connection of NVLinks to other GPUs: direct or through a switch.",
+            ),
+            field(
+                "platform.module_id",
+                Q::ModuleId,
+                as_number::<0>,
+                "The number of the GPU within its host.",
+            ),
+            field(
+                "platform.gpu_fabric_guid",
+                Q::PlatformInfo,
+                format_fabric_guid,
+                "The ID of the GPU in the fabric (GUID).",
+            ),
+        ],
+    ),
+    fields(&[
+        field(
+            "hostname",
+            Q::Hostname,
+            format_text,
+            "The host name that was assigned to the GPU.",
+        ),
+        field(
+            "bbx.time_run [seconds]",
+            Q::TimeRun,
+            as_number::<0>,
+            "The total time for which a driver was loaded on the GPU, in seconds.",
+        )
+        .since(Release(610, 0)),
+    ]),
+];
+
+/// Formats a chassis serial number, which has up to 16 characters. NVML returns it as two numbers.
+fn format_chassis_serial(answer: &Answer) -> Cell {
+    let half = |place| read_number(answer, place).map(|number| (number as u64).to_be_bytes());
+    let bytes = [half(2)?, half(3)?].concat();
+    let letters = bytes
+        .iter()
+        .take_while(|byte| **byte != 0)
+        .map(|byte| char::from(*byte));
+    Ok(letters.map(to_printable).collect())
+}
+
+fn format_peer_type(answer: &Answer) -> Cell {
+    format_word(answer, 7, &["Direct Connected", "Switch Connected"])
+}
+
+fn format_fabric_guid(answer: &Answer) -> Cell {
+    Ok(format!("0x{:016X}", read_number(answer, 0)? as u64))
+}

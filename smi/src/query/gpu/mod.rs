@@ -1,48 +1,40 @@
 //! The `--query-gpu` option, which prints one row for each GPU.
 
-mod activity;
-mod clocks;
-mod ecc;
-mod fabric;
 mod identity;
-mod memory;
-mod modes;
-mod pci;
-mod platform;
-mod power;
-mod reasons;
-mod repair;
+mod interconnect;
+mod memory_errors;
+mod performance;
+mod power_and_temperature;
 mod settings;
 mod smoothing;
+mod usage;
 
-use super::common;
-use super::row;
-use super::table::Table;
+use super::table::{self, Table};
 
 pub(super) static TABLE: Table = Table {
     subjects: &[
         identity::IDENTITY_SECTIONS,
-        pci::PCI_SECTIONS,
+        interconnect::PCI_SECTIONS,
         settings::SETTING_SECTIONS,
-        reasons::PERFORMANCE_SECTIONS,
-        memory::MEMORY_SECTIONS,
-        activity::UTILIZATION_SECTIONS,
-        ecc::SECTIONS,
-        repair::RETIRED_PAGES,
-        repair::REMAPPED_ROWS,
-        power::SECTIONS,
+        performance::PERFORMANCE_SECTIONS,
+        usage::MEMORY_SECTIONS,
+        usage::UTILIZATION_SECTIONS,
+        memory_errors::SECTIONS,
+        memory_errors::RETIRED_PAGES,
+        memory_errors::REMAPPED_ROWS,
+        power_and_temperature::SECTIONS,
         smoothing::SECTIONS,
-        power::EDPP,
-        clocks::CLOCK_SECTIONS,
-        modes::MODE_SECTIONS,
-        fabric::FABRIC_SECTIONS,
-        platform::PLATFORM_SECTIONS,
+        power_and_temperature::EDPP,
+        performance::CLOCK_SECTIONS,
+        settings::MODE_SECTIONS,
+        interconnect::FABRIC_SECTIONS,
+        identity::PLATFORM_SECTIONS,
     ],
-    items: row::list_single_item,
+    items: table::list_single_item,
 };
 
 /// The fields of `--query-remapped-rows`.
 pub(super) static REMAPPED_ROWS: Table = Table {
-    subjects: &[common::COMMON_SECTIONS, repair::REMAPPED_ROWS],
-    items: row::list_single_item,
+    subjects: &[table::COMMON_SECTIONS, memory_errors::REMAPPED_ROWS],
+    items: table::list_single_item,
 };

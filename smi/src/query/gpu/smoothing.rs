@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 use super::super::cell::{
     as_number, format_enabled, format_two_places, format_watts, format_yes_no,
 };
-use super::super::field::{Section, field, with_title};
+use crate::query::table::{Section, field, with_title};
 use crate::release::{BRANCH_595, Release};
 
 /// The scope of `NVML_FI_PWR_SMOOTHING_PROFILE_*` that selects the profile in use. Scopes 0 to 4

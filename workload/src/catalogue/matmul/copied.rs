@@ -4,7 +4,7 @@
 use super::{
     super::transfer::HostMemory,
     Matmul,
-    product::{Product, padded_shape, result_bytes},
+    on_cuda::{Product, padded_shape, result_bytes},
     values,
 };
 use crate::{catalogue::prelude::*, parallel::CHUNK_ELEMENTS, protocol::Shape};

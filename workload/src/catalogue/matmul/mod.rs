@@ -9,29 +9,22 @@
 //!   be.
 
 mod copied;
-mod cut;
 mod kernel_select;
-mod low_precision;
 #[cfg(test)]
 mod occupancy;
-mod product;
-mod tolerance;
+mod on_cpu;
+mod on_cuda;
 mod values;
 
 use half::{bf16, f16};
 
+pub(crate) use self::kernel_select::required_capability;
 pub(super) use self::{
     copied::{CopiedMatmul, DTYPES as COPIED_DTYPES},
     kernel_select::{AMPERE, HOPPER},
-    tolerance::Tolerance,
 };
-pub(crate) use self::{
-    kernel_select::required_capability,
-    low_precision::Factors,
-    product::{Product, memory_bytes, result_bytes},
-};
+use super::prelude::*;
 use crate::{
-    catalogue::prelude::*,
     cpu_product::CpuProduct,
     cuda::Cublas,
     frameworks::from_bytes,
@@ -39,6 +32,9 @@ use crate::{
     protocol::{Extent, KernelUse, LimitingResource, Shape},
     workload::{UsualSize, Workload, WorkloadDescription},
 };
+pub(crate) use on_cpu::Factors;
+pub(crate) use on_cuda::{Product, memory_bytes, result_bytes};
+pub(super) use values::Tolerance;
 
 /// The side of matrices on a GPU with enough memory. GPU vendors' benchmarks use the same size.
 const GPU_SIDE: u64 = 8192;
@@ -242,13 +238,13 @@ impl Program for Matmul {
 
     fn prepare_cpu_run(&self, Size { n, dtype }: Size) -> PreparedResult<'static> {
         match dtype {
-            Dtype::Fp32 => low_precision::prepare_product::<f32>(n),
-            Dtype::Fp64 => low_precision::prepare_product::<f64>(n),
-            Dtype::Tf32 => low_precision::prepare_narrow_product::<low_precision::Tf32>(n),
-            Dtype::Bf16 => low_precision::prepare_narrow_product::<bf16>(n),
-            Dtype::Fp16 => low_precision::prepare_narrow_product::<f16>(n),
-            Dtype::Fp8 => low_precision::prepare_narrow_product::<low_precision::Fp8>(n),
-            Dtype::Int8 => low_precision::prepare_narrow_product::<i8>(n),
+            Dtype::Fp32 => on_cpu::prepare_product::<f32>(n),
+            Dtype::Fp64 => on_cpu::prepare_product::<f64>(n),
+            Dtype::Tf32 => on_cpu::prepare_narrow_product::<on_cpu::Tf32>(n),
+            Dtype::Bf16 => on_cpu::prepare_narrow_product::<bf16>(n),
+            Dtype::Fp16 => on_cpu::prepare_narrow_product::<f16>(n),
+            Dtype::Fp8 => on_cpu::prepare_narrow_product::<on_cpu::Fp8>(n),
+            Dtype::Int8 => on_cpu::prepare_narrow_product::<i8>(n),
             Dtype::Bytes => Err(RunError::NoSuchType {
                 id: ID,
                 dtype,

@@ -7,7 +7,7 @@ use std::{env, fmt::Write, fs, path::Path};
 use super::kernel_select::{KernelChoice, list_candidates, required_capability};
 use crate::{
     cuda::Code,
-    protocol::{Dtype, Dtype::*},
+    protocol::Dtype::{self, *},
 };
 
 const TYPES: [Dtype; 7] = [Fp64, Fp32, Tf32, Fp16, Bf16, Fp8, Int8];

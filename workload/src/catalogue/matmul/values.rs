@@ -3,7 +3,10 @@
 
 use half::{bf16, f16};
 
-use crate::{protocol::Dtype, random, real::Real};
+use crate::{
+    numbers::{self, Real},
+    protocol::Dtype,
+};
 
 pub(super) fn result_bytes(dtype: Dtype) -> u64 {
     match dtype {
@@ -22,7 +25,7 @@ pub(super) fn random_value(dtype: Dtype, seed: u64, index: u64) -> f64 {
         Dtype::Fp16 => f16::from_f32(single).to_f64(),
         Dtype::Bf16 => bf16::from_f32(single).to_f64(),
         Dtype::Fp8 => round_to_fp8(single),
-        Dtype::Int8 | Dtype::Bytes => f64::from((random::generate_bits(seed, index) >> 56) as i8),
+        Dtype::Int8 | Dtype::Bytes => f64::from((numbers::generate_bits(seed, index) >> 56) as i8),
     }
 }
 
@@ -58,6 +61,73 @@ pub(super) fn round_to_fp8(value: f32) -> f64 {
     };
     let step = f64::from(exponent.max(SMALLEST_EXPONENT) - FRACTION).exp2();
     (value / step).round_ties_even() * step
+}
+
+// The allowed error of an element of a product.
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::catalogue) struct Tolerance {
+    /// The allowed error per unit of the reference, because the result is rounded once.
+    pub(super) of_result: f64,
+    /// The allowed error per unit of the sum of the terms' absolute values, because each addition
+    /// is rounded.
+    pub(super) of_terms: f64,
+    /// The error allowed for every sum, however small: half the distance between the smallest
+    /// numbers of the result's type, if sums can be that small.
+    pub(super) least: f64,
+}
+
+impl Tolerance {
+    /// Returns the tolerance for products with `n` terms per element.
+    ///
+    /// The rounding errors in a sum partly cancel each other, so the total error grows with the
+    /// square root of the number of steps. Partial sums of random terms are smaller than the sum of
+    /// absolute values by the same square root. Tensor cores truncate instead of rounding, which
+    /// stays within the same bound. Hopper's tensor cores keep 14 bits of a sum of 8-bit
+    /// floating-point numbers: an H200 reached 1.1 times a bound that was half as large.
+    pub(in crate::catalogue) fn new(dtype: Dtype, n: u64) -> Self {
+        let steps = (n as f64).sqrt() + 4.0;
+        let (result_bits, sum_bits) = match dtype {
+            Dtype::Int8 | Dtype::Bytes => {
+                return Self {
+                    of_result: 0.0,
+                    of_terms: 0.0,
+                    least: 0.0,
+                };
+            }
+            Dtype::Fp64 => (53, 53),
+            Dtype::Fp32 | Dtype::Tf32 => (24, 24),
+            Dtype::Fp16 => (11, 24),
+            Dtype::Bf16 => (8, 24),
+            Dtype::Fp8 => (8, 17),
+        };
+        let least = if dtype == Dtype::Fp16 {
+            0.5_f64.powi(25)
+        } else {
+            0.0
+        };
+        Self {
+            of_result: 0.5_f64.powi(result_bits),
+            of_terms: 0.5_f64.powi(sum_bits) * steps,
+            least,
+        }
+    }
+
+    /// Returns a distance from the reference as a share of the allowed error. `sum` is the size of
+    /// the reference, and `terms` the sum of the terms' absolute values.
+    pub(in crate::catalogue) fn share_of_allowed_error(
+        self,
+        distance: f64,
+        sum: f64,
+        terms: f64,
+    ) -> f64 {
+        let allowed = self.of_result * sum + self.of_terms * terms + self.least;
+        if distance == 0.0 {
+            0.0
+        } else {
+            distance / allowed
+        }
+    }
 }
 
 #[cfg(test)]
@@ -104,5 +174,25 @@ mod tests {
         is(Dtype::Fp16, [0x00, 0x3e, 9, 9, 9, 9, 9, 9], 1.5);
         is(Dtype::Int8, [0xff, 0xff, 0xff, 0xff, 9, 9, 9, 9], -1.0);
         assert!(result_to_f64(Dtype::Fp32, [0xff; 8]).is_nan());
+    }
+}
+
+#[cfg(test)]
+mod tolerance_tests {
+    use half::f16;
+
+    use super::*;
+
+    #[test]
+    fn tiny_sum_may_be_rounded_once() {
+        let bound = Tolerance::new(Dtype::Fp16, 2);
+        // This sum lies between two neighboring numbers of the type, which are 2^-24 apart.
+        let sum = 3.5 * 0.5_f64.powi(24);
+        let distance = (f16::from_f64(sum).to_f64() - sum).abs();
+        assert!(bound.share_of_allowed_error(distance, sum, sum) <= 1.0);
+        assert!(
+            bound.share_of_allowed_error(3.0 * distance, sum, sum) > 1.0,
+            "the neighbor beyond is wrong"
+        );
     }
 }

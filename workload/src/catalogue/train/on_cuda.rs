@@ -1,12 +1,11 @@
 //! The training of the small network on a GPU.
 
 use super::{
-    check,
-    network::{BIAS1, BIAS2, PARAMETERS, SIDE, TrainingResult, TrainingStart, WEIGHTS, WEIGHTS2},
+    BIAS1, BIAS2, PARAMETERS, SIDE, TrainingResult, TrainingStart, WEIGHTS, WEIGHTS2, check,
 };
-use crate::{
-    catalogue::chain::{Chain, LaunchMethod},
-    catalogue::prelude::*,
+use crate::catalogue::{
+    chain::{Chain, LaunchMethod},
+    prelude::*,
 };
 
 const KERNELS: Code = ptx!("train");

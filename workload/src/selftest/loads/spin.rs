@@ -6,13 +6,10 @@ use std::{collections::BTreeSet, thread, time::Duration};
 use gpumon_probe::model::now_ms;
 
 use super::{
-    super::{
-        LoadContext, LoadResult,
-        expectation::{AcceptedDeviation, Expectation},
-        sample_window::SampleWindow,
-    },
+    super::{LoadContext, LoadResult},
     repeat_for_load_duration, wait_unless_interrupted,
 };
+use crate::selftest::{AcceptedDeviation, Expectation, SampleWindow};
 use crate::{
     cuda::{Argument, Attribute, Code, DeviceMemory, Grid, Kernel},
     error::{RunError, format_gib},

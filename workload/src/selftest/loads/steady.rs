@@ -4,13 +4,10 @@
 use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
 
 use super::{
-    super::{
-        LoadContext, LoadResult,
-        expectation::{AcceptedDeviation, Expectation},
-        sample_window::SampleWindow,
-    },
+    super::{LoadContext, LoadResult},
     RepeatedRuns, repeat_for_load_duration,
 };
+use crate::selftest::{AcceptedDeviation, Expectation, SampleWindow};
 use crate::{
     catalogue,
     cuda::Device,

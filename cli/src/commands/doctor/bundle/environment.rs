@@ -14,7 +14,7 @@ use super::{
     super::{installation, machine::Machine},
     scrub::{self, Scrubber},
 };
-use crate::{driver::DriverState, json_text::NameKind, visible::VISIBILITY_VARIABLES};
+use crate::{json_text::NameKind, snapshot::DriverState, visible_devices::VISIBILITY_VARIABLES};
 
 /// Variables that are listed with their values, in addition to those that restrict GPUs.
 const VARIABLES_WITH_VALUE: &str = "\

@@ -25,14 +25,13 @@ use gpumon_probe::{
 use serde_json::{Value, json};
 
 use self::scrub::Scrubber;
-use super::{machine::Machine, report::Report, state::ServerResponse};
+use super::{machine::Machine, report::Report, runtime::ServerResponse};
 use crate::{
-    driver::DriverState,
     exit::{Failure, Result, usage},
     json_text::NameKind,
-    local::NoServerError,
-    snapshot::Snapshot,
-    terminal::style::strip_styles,
+    local_server::NoServerError,
+    snapshot::{DriverState, Snapshot},
+    terminal::line::strip_styles,
 };
 
 #[derive(Debug, clap::Args)]

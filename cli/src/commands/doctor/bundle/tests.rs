@@ -2,8 +2,11 @@ use std::fs;
 
 use clap::{Args as _, FromArgMatches as _};
 
-use super::super::{finding::Finding, report::Readings, state};
-use crate::local::ServerArgs;
+use super::super::{
+    report::{Finding, Readings},
+    runtime,
+};
+use crate::local_server::ServerArgs;
 
 use super::*;
 
@@ -50,7 +53,7 @@ fn all_files_have_the_same_placeholders() {
     let collected = CollectedData {
         machine: &Machine::with_root(root.path()),
         driver: &DriverState::Silent,
-        server: &state::fetch_state(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
+        server: &runtime::fetch_state(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
         report: Report::new(vec![finding], Readings::default()),
         paths: Vec::new(),
         settings: Some("top.theme = \"light\"\n".to_owned()),

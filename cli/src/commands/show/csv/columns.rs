@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
-use gpumon_history::wanted::DeviceKind;
+use gpumon_history::span::DeviceKind;
 use gpumon_probe::model::{
     Gpu, GpuSample, HostSample, Inventory, MigSample, Process, Sample,
     fields::{Field, GPU_FIELDS, HOST_FIELDS},

@@ -8,7 +8,7 @@
 
 mod columns;
 
-use gpumon_history::wanted::DeviceKind;
+use gpumon_history::span::DeviceKind;
 use gpumon_probe::{
     model::{Inventory, Sample},
     untrusted::to_printable,

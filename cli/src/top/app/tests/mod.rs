@@ -13,14 +13,14 @@ use ratatui::{
 };
 
 use super::*;
-use crate::terminal::glyphs::Glyphs;
+use crate::terminal::screen::Glyphs;
 use crate::top::{
     draw::draw_screen,
+    layout::{ScreenSplit, View},
     model::{Origin, ProcessUsage, Usage},
     processes::Column,
     testing,
     theme::ThemeName,
-    view::{ScreenSplit, View},
 };
 
 /// Returns a screen of simulated GPUs that are presented as real GPUs, and the receiver of the

@@ -1,29 +1,31 @@
 //! The screen of a single process: its live resource usage and its details.
 
-mod charts;
-mod facts;
-mod secrets;
+mod details;
 
-use gpumon_probe::model::Process;
+use gpumon_probe::model::{Absence, GpuSample, Process, Reading, fields::Unit};
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
     layout::{Constraint, Layout, Rect},
     widgets::{Clear, Widget},
 };
 
-use self::charts::ProcessHistory;
-pub(in crate::top) use self::facts::process_name;
 use super::{KeyEffect, Scroll, draw_scrolled_lines};
 use crate::top::{
-    history::DEPTH_MS,
+    history::{ChartLine, DEPTH_MS, History, Window},
     inspect::{Inspection, ProcessAttributes},
     keys::{self, Action},
+    layout::{choose_grid, find_grid_field},
+    metrics::ChartUnit,
     model::Model,
     painter::{Hit, Painter},
     panel,
+    plot::Plot,
     processes::ProcessKey,
     state::State,
+    text::ABSENT,
 };
+
+pub(in crate::top) use details::process_name;
 
 #[allow(clippy::struct_excessive_bools)]
 pub(in crate::top) struct ProcessScreen {
@@ -132,8 +134,8 @@ impl ProcessScreen {
         let [above, below] =
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
         // The recorded history starts when the screen of the process is opened.
-        charts::draw_process_charts(painter, above, self, model, state.span_ms().min(DEPTH_MS));
-        let (lines, environment) = facts::format_details(painter, below.width, self, model);
+        draw_process_charts(painter, above, self, model, state.span_ms().min(DEPTH_MS));
+        let (lines, environment) = details::format_details(painter, below.width, self, model);
         if self.seeks_environment && environment.is_some() {
             self.seeks_environment = false;
             self.scroll = Scroll(environment.unwrap_or(0));
@@ -162,5 +164,216 @@ impl ProcessScreen {
             painter.draw_pieces(footer.x, footer.y, footer.width, keys.as_flattened());
         }
         draw_scrolled_lines(painter, below, &lines, &mut self.scroll, footer);
+    }
+}
+
+// Charts of a single process, which start when the process's screen is opened.
+
+/// The histories of a single process. Samples and values from `/proc` arrive at different times, so
+/// they have separate histories.
+#[derive(Default)]
+struct ProcessHistory {
+    of_samples: History,
+    of_disk: History,
+    /// The time of the previous reading, and the number of bytes read and written up to this time.
+    before: Option<(u64, u64)>,
+    /// The newest values of GPU memory, SM utilization, power share, CPU usage, and host memory.
+    newest: [Option<f64>; 5],
+    disk: Option<f64>,
+}
+
+impl ProcessHistory {
+    fn push_sample(&mut self, model: &Model, gpu: u32, process: Option<&Process>) {
+        let Some((sample, process)) = model.sample.as_ref().zip(process) else {
+            self.newest = [None; 5];
+            return;
+        };
+        let power = model
+            .find_gpu(gpu)
+            .and_then(|gpu| calculate_power_share(gpu, process).ok());
+        let memory = process.memory_bytes.value().map(|bytes| *bytes as f64);
+        let host_memory = process.host_memory_bytes.value().map(|bytes| *bytes as f64);
+        let cpu = model
+            .usage
+            .get(&process.pid)
+            .and_then(|usage| usage.cpu_percent);
+        self.newest = [
+            memory,
+            process.sm_percent.value().copied(),
+            power,
+            cpu,
+            host_memory,
+        ];
+        self.of_samples
+            .push_values(sample.at_ms, sample.interval_ms, &self.newest);
+    }
+
+    fn push_attributes(&mut self, facts: &ProcessAttributes, interval_ms: u32) {
+        let now = facts
+            .disk_bytes
+            .as_ref()
+            .ok()
+            .map(|bytes| (facts.at_ms, *bytes));
+        let before = std::mem::replace(&mut self.before, now)
+            .zip(now)
+            .filter(|(before, now)| before.0 < now.0);
+        self.disk = before.map(|((begun_ms, before), (at_ms, after))| {
+            after.saturating_sub(before) as f64 * 1000.0 / (at_ms - begun_ms) as f64
+        });
+        self.of_disk
+            .push_values(facts.at_ms, interval_ms, &[self.disk]);
+    }
+}
+
+/// Returns the share of the GPU's power attributed to the process, which equals its share of all SM
+/// time. Returns the reason if the share is unknown.
+fn calculate_power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
+    if process.mig.is_some() {
+        return Err("power is not measured per MIG device".to_owned());
+    }
+    let known = |reading: &Reading<f64>| {
+        reading
+            .value()
+            .copied()
+            .ok_or_else(|| describe_absence(reading))
+    };
+    let (draw, own) = (known(&gpu.power.draw_watts)?, known(&process.sm_percent)?);
+    let processes = gpu.processes.value().into_iter().flatten();
+    let all: f64 = processes
+        .filter_map(|process| process.sm_percent.value())
+        .sum();
+    if all > 0.0 {
+        Ok(draw * own / all)
+    } else {
+        Err(
+            "no process uses the SMs, so the power cannot be divided among the processes"
+                .to_owned(),
+        )
+    }
+}
+
+fn describe_absence<T>(reading: &Reading<T>) -> String {
+    reading
+        .absence()
+        .map_or_else(String::new, ToString::to_string)
+}
+
+fn draw_process_charts(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    screen: &ProcessScreen,
+    model: &Model,
+    span_ms: u64,
+) {
+    let gpu = model.find_gpu(screen.key.gpu);
+    let total = gpu
+        .and_then(|gpu| gpu.memory.total_bytes.value())
+        .map(|bytes| *bytes as f64);
+    let limit = gpu.and_then(|gpu| gpu.power.limit_watts.value()).copied();
+    let unread = match &screen.found {
+        Some(Err(why)) => Some(why.clone()),
+        _ => None,
+    };
+    let disk = match &screen.found {
+        Some(Ok(facts)) => facts.disk_bytes.as_ref().err().cloned(),
+        _ => unread.clone(),
+    };
+    let process = &screen.process;
+    let cpu = unread.or_else(|| {
+        Some("not measured yet; CPU time is measured for at most 512 processes".to_owned())
+    });
+    let (memory, sm) = (process.memory_bytes.absence(), process.sm_percent.absence());
+    let host_memory = process.host_memory_bytes.absence();
+    let reason = |absence: Option<&Absence>| absence.map(ToString::to_string);
+    let power = gpu.and_then(|gpu| calculate_power_share(gpu, process).err());
+    let past = &screen.past;
+    let of = |place: usize| (&past.of_samples, past.newest[place], ChartLine::Own(place));
+    let charts = [
+        ("CPU", Unit::Percent, None, cpu, of(3)),
+        ("Host memory", Unit::Bytes, None, reason(host_memory), of(4)),
+        (
+            "Disk I/O",
+            Unit::BytesPerSecond,
+            None,
+            disk,
+            (&past.of_disk, past.disk, ChartLine::Own(0)),
+        ),
+        ("SM", Unit::Percent, None, reason(sm), of(1)),
+        ("GPU memory", Unit::Bytes, total, reason(memory), of(0)),
+        ("Power share", Unit::Watts, limit, power, of(2)),
+    ];
+    let Some(shape) = choose_grid(area, charts.len()) else {
+        return;
+    };
+    for (place, (title, unit, limit, reason, (history, now, line))) in
+        charts.into_iter().enumerate()
+    {
+        if place >= usize::from(shape.0 * shape.1) {
+            break;
+        }
+        let now = now.filter(|_| screen.is_there);
+        let style = painter.theme.choose_meaning_style(unit.meaning());
+        let now = now.map_or_else(|| ABSENT.to_owned(), |now| unit.format(now, painter.glyphs));
+        let plot = Plot {
+            title: title.to_owned(),
+            now: vec![(now, style)],
+            style,
+            unit,
+            limit,
+            span_ms,
+            end_ms: model.now_ms(),
+            values: &|columns| {
+                history.read_line_values(
+                    line,
+                    Window {
+                        end_ms: model.now_ms(),
+                        span_ms,
+                        columns,
+                    },
+                )
+            },
+            overlay: None,
+            reason,
+            is_selected: true,
+        };
+        plot.draw(painter, find_grid_field(area, shape, place as u16));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::MigInstance;
+
+    use super::*;
+    use crate::top::testing;
+
+    #[test]
+    fn unknown_power_share_has_specific_reason() {
+        let gpu = testing::simulated_model(1).gpus()[0].clone();
+        let process = gpu.processes.value().unwrap()[1].clone();
+        assert!(calculate_power_share(&gpu, &process).is_ok());
+        let share = |change: &dyn Fn(&mut GpuSample, &mut Process)| {
+            let (mut gpu, mut process) = (gpu.clone(), process.clone());
+            change(&mut gpu, &mut process);
+            calculate_power_share(&gpu, &process).unwrap_err()
+        };
+        let mig = Some(MigInstance {
+            gpu_instance: 1,
+            compute_instance: 0,
+        });
+        assert!(share(&|_, process| process.mig = mig).contains("MIG"));
+        let absent = Absence::NotSupported;
+        assert_eq!(
+            share(&|gpu, _| gpu.power.draw_watts = Reading::Absent(absent.clone())),
+            absent.to_string()
+        );
+        assert_eq!(
+            share(&|_, process| process.sm_percent = Reading::Absent(absent.clone())),
+            absent.to_string()
+        );
+        assert!(
+            share(&|gpu, _| gpu.processes = Reading::Now(Vec::new()))
+                .contains("no process uses the SMs")
+        );
     }
 }

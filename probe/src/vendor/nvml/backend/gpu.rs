@@ -3,11 +3,15 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
-use super::{gpm::GpmSamples, raw};
-use crate::vendor::nvml::query::{Answer, Code, Query};
+use super::{
+    NvmlBackend,
+    ffi::{self, function as f},
+};
+use crate::vendor::nvml::query::{Answer, Code, Query, Subject};
 
 /// The key of a remembered response: the MIG device, or `None` for the whole GPU, and the query.
 type AnswerKey = (Option<u32>, Query);
@@ -16,7 +20,7 @@ type AnswerKey = (Option<u32>, Query);
 pub(super) struct OpenedGpu {
     index: u32,
     /// The device handles, by MIG device index. `None` stands for the whole GPU.
-    handles: Mutex<HashMap<Option<u32>, Result<raw::Device, Code>>>,
+    handles: Mutex<HashMap<Option<u32>, Result<ffi::Device, Code>>>,
     remembered: Mutex<HashMap<AnswerKey, Answer>>,
     /// For each query whose newest function the driver lacks, the position of the newest function
     /// that the driver has.
@@ -39,9 +43,9 @@ impl OpenedGpu {
     /// opening the GPU, waits for that thread.
     pub(super) fn open_device(
         &self,
-        library: &raw::Library,
+        library: &ffi::Library,
         mig: Option<u32>,
-    ) -> Result<raw::Device, Code> {
+    ) -> Result<ffi::Device, Code> {
         let mut handles = lock(&self.handles);
         let gpu = *handles
             .entry(None)
@@ -118,6 +122,122 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+// Calls to NVML's GPU Performance Monitoring (GPM).
+
+/// The lock that all threads of the process must acquire before they call GPM.
+static GPM_LOCK: TimedLock = TimedLock::new();
+
+/// The maximum time to wait for the lock. Reading 64 GPUs one after another takes 130 ms.
+const MAX_WAIT: Duration = Duration::from_millis(200);
+
+/// The minimum time between two samples. NVML refuses samples that are closer together.
+const MIN_WINDOW: Duration = Duration::from_millis(100);
+
+/// The last GPM sample of a GPU and of each of its GPU instances, with the time of each sample.
+#[derive(Default)]
+pub(super) struct GpmSamples {
+    before: Mutex<HashMap<Option<u32>, (Instant, ffi::GpmSample)>>,
+}
+
+/// The result of a request for GPM metrics.
+pub(in crate::vendor) enum GpmResult {
+    /// The value of each metric, or the error code.
+    Counted(Vec<Result<f64, Code>>),
+    /// There is no earlier sample, or it was taken too recently.
+    NotYet,
+    /// Another thread did not release the GPM lock in time.
+    Busy,
+}
+
+/// Returns the metrics for the time since the last call. If the last call was too recent, its
+/// sample is kept, so that the next call can succeed.
+pub(super) fn read_metrics(
+    answers: &NvmlBackend,
+    subject: Subject,
+    metrics: &[u32],
+) -> Result<GpmResult, Code> {
+    let (library, gpu) = (answers.library, answers.find_gpu(subject.gpu)?);
+    let device = gpu.open_device(library, None)?;
+    let instance = if subject.mig.is_none() {
+        None
+    } else {
+        let device = gpu.open_device(library, subject.mig)?;
+        Some(library.get_one(&f::nvmlDeviceGetGpuInstanceId, device, &[])?)
+    };
+    let mut before = lock(&gpu.counted.before);
+    // Another thread may hang inside GPM while it holds the lock.
+    let Some(_turn) = GPM_LOCK.acquire(MAX_WAIT) else {
+        return Ok(GpmResult::Busy);
+    };
+    let earlier = before.get(&instance);
+    if earlier.is_none() && !library.counts_activity(device)? {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    if earlier.is_some_and(|(at, _)| at.elapsed() < MIN_WINDOW) {
+        return Ok(GpmResult::NotYet);
+    }
+    let now = ffi::GpmSample::take_sample(library, device, instance)?;
+    let counted = earlier.map(|(_, earlier)| earlier.compute_metrics(&now, metrics));
+    before.insert(instance, (Instant::now(), now));
+    counted.map_or(Ok(GpmResult::NotYet), |values| {
+        values.map(GpmResult::Counted)
+    })
+}
+
+impl Drop for GpmSamples {
+    /// Frees the samples, which also requires calls to GPM.
+    fn drop(&mut self) {
+        // Another thread may hang inside GPM, so the wait for the lock is limited.
+        let _turn = GPM_LOCK.acquire(MAX_WAIT);
+        lock(&self.before).clear();
+    }
+}
+
+// A lock that can be waited for with a time limit.
+
+/// A lock that can be waited for with a time limit, because the thread that holds the lock may hang
+/// in the driver.
+pub(in crate::vendor::nvml) struct TimedLock {
+    taken: Mutex<bool>,
+    freed: Condvar,
+}
+
+/// A guard that releases the lock when it is dropped.
+pub(in crate::vendor::nvml) struct TimedLockGuard<'a>(&'a TimedLock);
+
+impl TimedLock {
+    pub(in crate::vendor::nvml) const fn new() -> Self {
+        Self {
+            taken: Mutex::new(false),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Acquires the lock. Returns `None` if the lock does not become free within `patience`.
+    pub(in crate::vendor::nvml) fn acquire(
+        &self,
+        patience: Duration,
+    ) -> Option<TimedLockGuard<'_>> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .freed
+            .wait_timeout_while(taken, patience, |taken| *taken);
+        let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if *taken {
+            return None;
+        }
+        *taken = true;
+        Some(TimedLockGuard(self))
+    }
+}
+
+impl Drop for TimedLockGuard<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.freed.notify_one();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,5 +292,32 @@ mod tests {
             Ok(Value::from_number(40))
         );
         assert_eq!(ask(&|| unreachable!()), Ok(Value::from_number(40)));
+    }
+}
+
+#[cfg(test)]
+mod turn_tests {
+    use super::*;
+
+    #[test]
+    fn second_thread_gives_up_after_time_limit() {
+        let turn = TimedLock::new();
+        let first = turn.acquire(Duration::ZERO);
+        assert!(first.is_some());
+        assert!(turn.acquire(Duration::from_millis(5)).is_none());
+        drop(first);
+        assert!(turn.acquire(Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn waiting_thread_continues_when_lock_is_released() {
+        let turn = TimedLock::new();
+        std::thread::scope(|scope| {
+            let first = turn.acquire(Duration::ZERO);
+            let second = scope.spawn(|| turn.acquire(Duration::from_secs(30)).is_some());
+            std::thread::sleep(Duration::from_millis(10));
+            drop(first);
+            assert!(second.join().unwrap());
+        });
     }
 }

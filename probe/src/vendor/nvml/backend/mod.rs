@@ -4,36 +4,37 @@
 //! GPU opens it, which takes 6 ms. Meanwhile, other threads can open other GPUs. Responses that can
 //! never change are remembered.
 
-mod gpm;
-mod gpu;
-mod pcie_port;
 #[allow(unsafe_code)]
-pub(super) mod raw;
-mod subject;
+pub(super) mod ffi;
+pub(crate) mod gpu;
+mod query_calls;
 
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-pub(in crate::vendor) use self::gpm::GpmResult;
-pub use self::raw::FUNCTIONS;
-use self::{
-    gpu::OpenedGpu,
-    raw::function::nvmlDeviceGetCount_v2,
-    subject::{Target, answer_system},
-};
+use ffi::function::nvmlDeviceGetCount_v2;
+use query_calls::{Target, answer_system};
+
+use self::gpu::OpenedGpu;
 use super::{
-    events::EventReporter,
-    lanes::is_constant,
-    runtime_pm,
-    start::{LIBRARY_NAME, incomplete_library_error, load_error, to_source_error},
+    error::{LIBRARY_NAME, incomplete_library_error, load_error, to_source_error},
+    schedule::is_constant,
+    sysfs,
 };
 use crate::{
     model::Process,
-    vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
-    vendor::{MachineMemory, Reporter, Roots, SourceError},
+    vendor::{
+        MachineMemory, Notice, Reporter, Roots, SourceError,
+        nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
+    },
 };
+
+pub use ffi::FUNCTIONS;
+pub(in crate::vendor) use gpu::GpmResult;
 
 /// A driver that executes queries: NVML or a simulation.
 pub(in crate::vendor) trait Backend: Send + Sync {
@@ -102,7 +103,7 @@ pub(in crate::vendor) trait Backend: Send + Sync {
 
 /// NVIDIA's driver, accessed through NVML. Any thread can query it.
 pub struct NvmlBackend {
-    library: &'static raw::Library,
+    library: &'static ffi::Library,
     /// The library's file name, for use in messages.
     name: String,
     gpus: Vec<OpenedGpu>,
@@ -121,7 +122,7 @@ impl NvmlBackend {
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let path = path.unwrap_or_else(|| LIBRARY_NAME.into());
         let name = path.to_string_lossy().into_owned();
-        let library = raw::Library::open(&path).map_err(|error| load_error(&name, &error))?;
+        let library = ffi::Library::open(&path).map_err(|error| load_error(&name, &error))?;
         if !library.can_initialize() {
             return Err(incomplete_library_error(&name));
         }
@@ -171,7 +172,7 @@ impl NvmlBackend {
         self.gpus.get(index as usize).ok_or(Code::INVALID_ARGUMENT)
     }
 
-    fn find_device(&self, subject: Subject) -> Result<raw::Device, Code> {
+    fn find_device(&self, subject: Subject) -> Result<ffi::Device, Code> {
         self.find_gpu(subject.gpu)?
             .open_device(self.library, subject.mig)
     }
@@ -202,7 +203,7 @@ impl QueryBackend for NvmlBackend {
     /// Executes several queries. All fields are read with a single call.
     fn answer_queries(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         let field = |query: &Query| match *query {
-            Query::Field(id, scope) => Some(raw::Field { id, scope }),
+            Query::Field(id, scope) => Some(ffi::Field { id, scope }),
             _ => None,
         };
         let fields: Vec<_> = queries.iter().filter_map(field).collect();
@@ -226,7 +227,7 @@ impl QueryBackend for NvmlBackend {
     }
 
     fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
-        match gpm::read_metrics(self, subject, metrics)? {
+        match gpu::read_metrics(self, subject, metrics)? {
             GpmResult::Counted(values) => Ok(Value::Reals(
                 values
                     .into_iter()
@@ -262,7 +263,7 @@ impl Backend for NvmlBackend {
     }
 
     fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code> {
-        gpm::read_metrics(self, subject, metrics)
+        gpu::read_metrics(self, subject, metrics)
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
@@ -279,7 +280,7 @@ impl Backend for NvmlBackend {
     }
 
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
-        runtime_pm::is_asleep(sys_root, index, self.gpus.len() as u32)
+        sysfs::is_asleep(sys_root, index, self.gpus.len() as u32)
     }
 
     fn forget_mig_devices(&self, index: u32) {
@@ -294,5 +295,58 @@ impl Backend for NvmlBackend {
 
     fn read_machine_memory(&self, _index: u32) -> Option<MachineMemory> {
         MachineMemory::read(&self.proc_root)
+    }
+}
+
+// Events that the driver reports without a request.
+//
+// All GPUs share one event set and one thread. While `nvmlEventSetWait_v2` waits, it holds a lock
+// in the library that blocks all other event functions, even for other sets (driver 580).
+
+/// The maximum time of a single wait. Between waits, newly opened GPUs are added. Each wait costs
+/// 70 µs.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
+pub(super) struct EventReporter {
+    library: &'static ffi::Library,
+    set: ffi::EventSet,
+}
+
+impl EventReporter {
+    pub(super) fn new(library: &'static ffi::Library) -> Result<Self, Code> {
+        Ok(Self {
+            library,
+            set: ffi::EventSet::create(library)?,
+        })
+    }
+
+    /// Replaces the event set with a new one, because a lost GPU makes every wait fail, even for
+    /// other GPUs.
+    fn recreate_set(&mut self) {
+        let Ok(mut set) = ffi::EventSet::create(self.library) else {
+            return;
+        };
+        for gpu in self.set.gpu_indices() {
+            // A GPU that cannot be registered is added again the next time it is opened.
+            let _ = set.add(gpu);
+        }
+        self.set = set;
+    }
+}
+
+impl Reporter for EventReporter {
+    fn add(&mut self, gpu: u32) {
+        // If the GPU cannot be registered, it has no events, but its samples are still read.
+        let _ = self.set.add(gpu);
+    }
+
+    fn wait_for_event(&mut self) -> Option<(u32, Notice)> {
+        if let Ok(event) = self.set.wait_for_event(MAX_WAIT.as_millis() as u32) {
+            event
+        } else {
+            thread::sleep(MAX_WAIT);
+            self.recreate_set();
+            None
+        }
     }
 }

@@ -7,11 +7,10 @@
 //! the records of a running server.
 
 mod answer;
-mod cached;
 mod table;
 
 pub use answer::{Answer, Code, Value};
-pub use cached::{CachedAnswer, CachedAnswers};
+pub use answer::{CachedAnswer, CachedAnswers};
 
 use serde::{Deserialize, Serialize};
 

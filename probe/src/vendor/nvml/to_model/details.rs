@@ -1,23 +1,29 @@
 //! Conversion of a GPU's details, which change slowly.
 
+use std::path::Path;
+
+use nvml_wrapper::enums::device::DeviceArchitecture;
+
 use super::{
-    super::{
-        cached::{TimedAnswers, and_then, convert_integer},
-        lanes,
-    },
-    ecc, links, read_u32, read_watts,
+    TimedAnswers, and_then, convert_integer, ecc, links, make_memory, read_u32, read_watts,
 };
 use crate::{
+    bounded,
     model::{
-        Absence, AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute,
-        Fabric, FabricState, Fan, GpuDetails, Mode, Modes, Reading, RecoveryAction, ThrottledTimes,
+        Absence, AccountedProcess, Activity, ApplicationClocks, Bar1, Board, ComputeMode,
+        ConfidentialCompute, Fabric, FabricState, Fan, Gpu, GpuDetails, MaxClocks, MigDevice,
+        MigInstance, MigSample, Mode, Modes, PowerLimits, Reading, RecoveryAction, Thresholds,
+        ThrottledTimes, sysfs_device_path,
     },
-    vendor::nvml::query::{Answer, Query as Q},
+    vendor::nvml::{
+        query::{Answer, Query as Q},
+        schedule,
+    },
 };
 
 /// Fills in the details. `confidential` is the driver's answer about the machine's confidential
 /// computing state.
-pub(in super::super) fn fill_details(
+pub(in crate::vendor::nvml) fn fill_details(
     answers: TimedAnswers<'_>,
     confidential: &Answer,
     details: &mut GpuDetails,
@@ -140,7 +146,7 @@ fn make_fabric(answers: TimedAnswers<'_>) -> Reading<Fabric> {
 /// Returns the recovery action, converted from a `nvmlDeviceGpuRecoveryAction_t`.
 fn recovery_action(answers: TimedAnswers<'_>) -> Reading<RecoveryAction> {
     and_then(
-        answers.read_number(lanes::RECOVERY_ACTION),
+        answers.read_number(schedule::RECOVERY_ACTION),
         |action| match action {
             0 => Reading::Now(RecoveryAction::None),
             1 => Reading::Now(RecoveryAction::GpuReset),
@@ -164,7 +170,7 @@ fn list_fans(answers: TimedAnswers<'_>) -> Reading<Vec<Fan>> {
         rpm: read_u32(answers, Q::FanSpeedRpm(fan)),
     };
     and_then(answers.read_integer(Q::NumFans), |count: u32| match count {
-        0..=lanes::MAX_FANS => Reading::Now((0..count).map(fan).collect()),
+        0..=schedule::MAX_FANS => Reading::Now((0..count).map(fan).collect()),
         _ => Reading::Absent(Absence::Unknown),
     })
 }
@@ -182,7 +188,7 @@ fn list_accounted(answers: TimedAnswers<'_>) -> Reading<Vec<AccountedProcess>> {
             pids.numbers()
                 .iter()
                 .rev()
-                .take(lanes::MAX_ACCOUNTED)
+                .take(schedule::MAX_ACCOUNTED)
                 .filter_map(|pid| account(u32::try_from(*pid).ok()?))
                 .collect()
         })
@@ -206,4 +212,162 @@ fn make_accounted_process(
         time_ms: u64::try_from(time).ok()?,
         started_us: u64::try_from(started).ok()?,
     })
+}
+
+// Conversion of a GPU's constant data.
+
+/// Returns a GPU's identity. The board information is added later.
+pub(in crate::vendor::nvml) fn make_identity(answers: TimedAnswers<'_>, index: u32) -> Gpu {
+    Gpu {
+        vendor_index: Some(index),
+        uuid: answers.read_text(Q::Uuid).value().cloned(),
+        name: answers.read_text(Q::Name),
+        pci_bus_id: answers.read_text(Q::BusId),
+        ..Gpu::new_unidentified(index, &Absence::NoAnswer)
+    }
+}
+
+/// Returns the GPU's board information. If the driver does not know the NUMA node, it is read from
+/// `sys_root`, which is `/sys` except in tests.
+pub(in crate::vendor::nvml) fn make_board(answers: TimedAnswers<'_>, sys_root: &Path) -> Board {
+    let between = answers.read_numbers::<2>(Q::PowerLimitConstraints);
+    let limit = |milliwatts: i128| milliwatts as f64 / 1000.0;
+    let celsius = |threshold| {
+        answers
+            .read_number(Q::TemperatureThreshold(threshold))
+            .map(|celsius| celsius as f64)
+    };
+    Board {
+        serial: answers.read_text(Q::Serial),
+        part_number: answers.read_text(Q::BoardPartNumber),
+        vbios_version: answers.read_text(Q::VbiosVersion),
+        architecture: and_then(answers.read_integer(Q::Architecture), |number: u32| {
+            DeviceArchitecture::try_from(number)
+                .map_or(Reading::Absent(Absence::Unknown), |architecture| {
+                    Reading::Now(architecture.to_string())
+                })
+        }),
+        compute_capability: answers
+            .read_numbers(Q::ComputeCapability)
+            .map(|[major, minor]| format!("{major}.{minor}")),
+        cores: read_u32(answers, Q::NumGpuCores),
+        memory_bus_bits: read_u32(answers, Q::MemoryBusWidth),
+        minor_number: read_u32(answers, Q::MinorNumber),
+        numa_node: numa_node(answers, sys_root),
+        pcie_max_generation: read_u32(answers, Q::MaxPcieGeneration),
+        pcie_max_width: read_u32(answers, Q::MaxPcieWidth),
+        max_clocks: MaxClocks {
+            graphics_mhz: read_u32(answers, Q::MaxClock(0)),
+            sm_mhz: read_u32(answers, Q::MaxClock(1)),
+            memory_mhz: read_u32(answers, Q::MaxClock(2)),
+            video_mhz: read_u32(answers, Q::MaxClock(3)),
+        },
+        power_limits: PowerLimits {
+            default_watts: read_watts(answers, Q::DefaultPowerLimit),
+            min_watts: between.clone().map(|[least, _]| limit(least)),
+            max_watts: between.map(|[_, most]| limit(most)),
+        },
+        thresholds: Thresholds {
+            shutdown_celsius: celsius(0),
+            slowdown_celsius: celsius(1),
+            memory_max_celsius: celsius(2),
+            gpu_max_celsius: celsius(3),
+        },
+        energy_source: None,
+    }
+}
+
+/// Returns the NUMA node near the GPU. The driver knows it only on machines where GPUs are NUMA
+/// nodes themselves. On other machines, it is read from sysfs.
+fn numa_node(answers: TimedAnswers<'_>, sys_root: &Path) -> Reading<u32> {
+    match (
+        read_u32(answers, Q::NumaNode),
+        answers.read_text(Q::BusId).value(),
+    ) {
+        (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
+            let node = bounded::read_text(
+                sysfs_device_path(sys_root, bus_id).join("numa_node"),
+                bounded::VALUE_LIMIT,
+            )
+            .ok();
+            let node = node.and_then(|node| node.trim().parse::<i32>().ok());
+            // The value -1 means that the machine has only one node or does not report the node.
+            node.and_then(|node| u32::try_from(node).ok())
+                .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+        }
+        (reported, _) => reported,
+    }
+}
+
+// Conversion of a GPU's MIG devices.
+
+/// Returns whether MIG mode is on, and whether it will be on after the next reset.
+pub(in crate::vendor::nvml) fn mig_mode(answers: TimedAnswers<'_>) -> Reading<Mode> {
+    read_mode(answers, Q::MigMode)
+}
+
+/// Returns a MIG device's constant data, or `None` if the device no longer exists.
+pub(in crate::vendor::nvml) fn make_mig_device(
+    answers: TimedAnswers<'_>,
+    index: u32,
+) -> Option<MigDevice> {
+    let [gpu_instance, compute_instance] = *answers.read_numbers(Q::MigInstance).value()?;
+    let attributes = answers.read_numbers::<9>(Q::MigAttributes);
+    let number = |place: usize| {
+        and_then(attributes.clone(), |numbers| {
+            convert_integer(numbers[place])
+        })
+    };
+    Some(MigDevice {
+        index,
+        uuid: answers.read_text(Q::Uuid).value()?.clone(),
+        instance: MigInstance {
+            gpu_instance: gpu_instance.try_into().ok()?,
+            compute_instance: compute_instance.try_into().ok()?,
+        },
+        profile: and_then(answers.read_text(Q::Name), |name| find_profile(&name)),
+        multiprocessors: number(0),
+        copy_engines: number(1),
+        decoders: number(2),
+        encoders: number(3),
+    })
+}
+
+pub(in crate::vendor::nvml) fn make_mig_sample(
+    answers: TimedAnswers<'_>,
+    device: &MigDevice,
+    activity: Reading<Activity>,
+) -> MigSample {
+    MigSample {
+        uuid: device.uuid.clone(),
+        instance: device.instance,
+        memory: make_memory(answers),
+        activity,
+        allocated_to: Vec::new(),
+    }
+}
+
+/// Returns the profile in a MIG device's name, such as `1g.18gb` in `NVIDIA H200 MIG 1g.18gb`.
+fn find_profile(name: &str) -> Reading<String> {
+    match name.split_once(" MIG ") {
+        Some((_, profile)) => Reading::Now(profile.to_owned()),
+        None => Reading::Absent(Absence::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mig_name_ends_with_profile() {
+        assert_eq!(
+            find_profile("NVIDIA H200 MIG 1g.18gb"),
+            Reading::Now("1g.18gb".to_owned())
+        );
+        assert_eq!(
+            find_profile("NVIDIA H200"),
+            Reading::Absent(Absence::Unknown)
+        );
+    }
 }

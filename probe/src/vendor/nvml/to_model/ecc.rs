@@ -1,10 +1,7 @@
 //! Conversion of memory errors and memory repairs.
 
-use super::super::{
-    cached::{TimedAnswers, and_then, convert_integer},
-    error::to_absence,
-    lanes::MEMORY_LOCATIONS,
-};
+use super::{super::error::to_absence, TimedAnswers, and_then, convert_integer};
+use crate::vendor::nvml::schedule::MEMORY_LOCATIONS;
 use crate::{
     model::{Absence, Ecc, EccCounts, EccLocation, Reading, RemappedRows, RetiredPages, SpareRows},
     vendor::nvml::query::{Code, Query as Q},

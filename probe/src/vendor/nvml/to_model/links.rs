@@ -6,17 +6,15 @@ use nvml_wrapper_sys::bindings::{
     nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
 };
 
-use super::super::{
-    cached::{TimedAnswers, and_then, convert_count},
-    lanes,
-};
+use super::{TimedAnswers, and_then, convert_count};
+use crate::vendor::nvml::schedule;
 use crate::{
     model::{Absence, NvLink, NvLinkRemote, Reading},
     vendor::nvml::query::{Code, Query as Q},
 };
 
 /// The unit in which the driver counts data, 1 KiB.
-pub(in super::super) const DATA_UNIT_BYTES: f64 = 1024.0;
+pub(in crate::vendor::nvml) const DATA_UNIT_BYTES: f64 = 1024.0;
 
 /// The unit in which the driver reports speeds, 1 MB per second.
 const SPEED_UNIT_BYTES: f64 = 1e6;
@@ -33,10 +31,10 @@ pub(super) fn list_nvlinks(answers: TimedAnswers<'_>) -> Reading<Vec<NvLink>> {
         _ => {}
     }
     let there = |link: &u32| {
-        answers.without_age().get(lanes::link_speed_query(*link)) != absent_without_answer()
+        answers.without_age().get(schedule::link_speed_query(*link)) != absent_without_answer()
     };
     Reading::Now(
-        (0..lanes::MAX_LINKS)
+        (0..schedule::MAX_LINKS)
             .take_while(there)
             .map(|link| make_nvlink(answers, link))
             .collect(),
@@ -44,7 +42,7 @@ pub(super) fn list_nvlinks(answers: TimedAnswers<'_>) -> Reading<Vec<NvLink>> {
 }
 
 /// Returns `true` if the driver's answer about the first link means that the board has no links.
-pub(in super::super) fn has_no_links(answers: TimedAnswers<'_>) -> bool {
+pub(in crate::vendor::nvml) fn has_no_links(answers: TimedAnswers<'_>) -> bool {
     matches!(
         answers.error_code(Q::NvLinkState(0)),
         Some(Code::NOT_SUPPORTED | Code::DEPRECATED | Code::INVALID_ARGUMENT)
@@ -57,7 +55,7 @@ fn absent_without_answer<T>() -> Reading<T> {
 
 fn make_nvlink(answers: TimedAnswers<'_>, link: u32) -> NvLink {
     let steady = answers.without_age();
-    let [tx, rx, errors @ ..] = lanes::link_counter_queries(link);
+    let [tx, rx, errors @ ..] = schedule::link_counter_queries(link);
     // The counters are read less often than other values, so each has its own time.
     let dated = |reading: Reading<u64>, query| match answers.read_at_ms(query) {
         Some(at_ms) => reading.with_time(at_ms),
@@ -80,7 +78,7 @@ fn make_nvlink(answers: TimedAnswers<'_>, link: u32) -> NvLink {
             .read_integer(Q::NvLinkVersion(link))
             .map(format_version),
         bytes_per_second: steady
-            .read_float(lanes::link_speed_query(link))
+            .read_float(schedule::link_speed_query(link))
             .map(|speed| speed * SPEED_UNIT_BYTES),
         remote: steady
             .read_integer(Q::NvLinkRemoteDeviceType(link))
@@ -119,7 +117,7 @@ fn format_version(version: u32) -> String {
 }
 
 /// Converts a `nvmlIntNvLinkDeviceType_t` to the kind of device at the link's other end.
-pub(in super::super) fn to_remote_kind(kind: u32) -> NvLinkRemote {
+pub(in crate::vendor::nvml) fn to_remote_kind(kind: u32) -> NvLinkRemote {
     match kind {
         GPU => NvLinkRemote::Gpu,
         NPU => NvLinkRemote::Npu,

@@ -3,10 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use super::super::{
-    cached::TimedAnswers,
-    shares::{ProcessShare, ProcessShares, SharePercents},
-};
+use super::TimedAnswers;
+use crate::vendor::nvml::processes::{ProcessShare, ProcessShares, SharePercents};
 use crate::{
     model::{Absence, MigInstance, Process, ProcessKind, Reading},
     vendor::nvml::query::Query as Q,
@@ -15,7 +13,7 @@ use crate::{
 /// A process's PID and MIG instance, if any. A process on two instances is listed twice.
 type ProcessKey = (u32, Option<MigInstance>);
 
-pub(in super::super) struct ListedMemory {
+pub(in crate::vendor::nvml) struct ListedMemory {
     kind: ProcessKind,
     memory_bytes: Option<u64>,
     mps: bool,
@@ -23,7 +21,7 @@ pub(in super::super) struct ListedMemory {
 
 /// Returns all processes in the driver's lists. If a list is absent, so is the result, except that
 /// boards without graphics need no list of graphics processes.
-pub(in super::super) fn list_processes(
+pub(in crate::vendor::nvml) fn list_processes(
     answers: TimedAnswers<'_>,
 ) -> Reading<BTreeMap<ProcessKey, ListedMemory>> {
     let mut found = BTreeMap::new();
@@ -55,7 +53,7 @@ pub(in super::super) fn list_processes(
 
 /// Returns the processes, sorted by PID, with their activity at `asked_ms`. `sampled` is the result
 /// of the request for samples. Values from before `begun_ms` keep their own time.
-pub(in super::super) fn make_processes(
+pub(in crate::vendor::nvml) fn make_processes(
     listed: &BTreeMap<ProcessKey, ListedMemory>,
     shares: &ProcessShares,
     sampled: &Reading<()>,

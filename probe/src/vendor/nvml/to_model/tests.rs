@@ -10,11 +10,13 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::{super::cached::TimedAnswers, fill_details, fill_sample, make_board};
+use super::{TimedAnswers, fill_details, fill_sample, make_board};
 use crate::{
     model::{Absence, GpuDetails, GpuSample, Health},
-    vendor::nvml::lanes,
-    vendor::nvml::query::{Answer, CachedAnswers, Code, Query as Q, Value},
+    vendor::nvml::{
+        query::{Answer, CachedAnswers, Code, Query as Q, Value},
+        schedule,
+    },
 };
 
 /// A recording of an idle H200: the answers to a collector's queries (driver 580.159.04), and the
@@ -57,8 +59,8 @@ fn complete_answers() -> CachedAnswers {
     keep(Q::NvLinkState(0), &[1]);
     keep(Q::NvLinkVersion(0), &[6]);
     keep(Q::NvLinkRemoteDeviceType(0), &[2]);
-    keep(lanes::link_speed_query(0), &[26_562]);
-    for (counter, number) in lanes::link_counter_queries(0).into_iter().zip(1..) {
+    keep(schedule::link_speed_query(0), &[26_562]);
+    for (counter, number) in schedule::link_counter_queries(0).into_iter().zip(1..) {
         keep(counter, &[number]);
     }
     keep(Q::AccountingMode, &[1]);

@@ -9,7 +9,7 @@ use super::{
     GpuSettings, MigSettings, Scenario,
     event::EventKind,
     fault::{FaultKind, FaultSettings},
-    quantity::Seconds,
+    values::Seconds,
 };
 
 /// The invalid part's byte range, and the error message.

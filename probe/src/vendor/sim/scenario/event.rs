@@ -5,7 +5,7 @@ use toml::Spanned;
 
 use crate::vendor::Notice;
 
-use super::{Scenario, fault::FaultSettings, quantity::Seconds};
+use super::{Scenario, fault::FaultSettings, values::Seconds};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

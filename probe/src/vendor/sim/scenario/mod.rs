@@ -1,37 +1,32 @@
 //! Scenarios: TOML files that describe simulated GPUs, their workloads, and their faults.
 
+mod answers;
 mod check;
-mod curve;
 mod event;
 mod fault;
-mod faults;
-mod function;
-mod given;
-mod mig;
-mod quantity;
-mod settings;
-mod steps;
+pub(crate) mod settings;
+mod values;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::Deserialize;
 use toml::Spanned;
 
+pub use answers::GivenAnswer;
 pub use event::ScheduledEvent;
-pub use given::GivenAnswer;
 pub use settings::Profile;
 
-pub(crate) use curve::Curve;
-pub(crate) use mig::{MigProfile, MigSettings};
-pub(crate) use quantity::Percent;
 pub(crate) use settings::{AccountedSettings, GpuSettings, ProcessSettings};
+pub(crate) use settings::{MigProfile, MigSettings};
+pub(crate) use values::Curve;
+pub(crate) use values::Percent;
 
-use super::nvlink::MAX_NVLINKS;
+use super::hardware::MAX_NVLINKS;
 use crate::toml_error::TomlError;
+use answers::{Function, LatencyKey};
 use event::EventSettings;
 use fault::{FaultSettings, InitError, ReturnCode};
-use function::{Function, LatencyKey};
-use quantity::Delay;
+use values::Delay;
 
 /// A description of simulated GPUs, their workloads, and their faults.
 ///
@@ -67,7 +62,7 @@ pub struct Scenario {
     #[serde(default)]
     returns: BTreeMap<Function, ReturnCode>,
     #[serde(default)]
-    answers: given::GivenAnswers,
+    answers: answers::GivenAnswers,
     /// The number of `NVLinks` for GPUs that do not set it.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,

@@ -1,0 +1,136 @@
+//! `gpumon smi`: emulates nvidia-smi. gpumon also does this if it is started under the name
+//! nvidia-smi.
+
+use std::{ffi::OsString, process::ExitCode, time::Duration};
+
+use gpumon_probe::{model::now_ms, vendor::SourceChoice};
+use gpumon_server::frame::Answers;
+use gpumon_smi::{AnswerSource, RecordedAnswers, Server};
+
+use crate::{
+    exit::{self, Failure},
+    local_server::ServerArgs,
+    options::SourceArgs,
+};
+
+/// Run as nvidia-smi: same arguments, output and exit codes
+///
+/// To replace nvidia-smi for programs that parse its output, link gpumon under that name: `ln -s
+/// $(which gpumon) ~/bin/nvidia-smi`. The options also work with plain `gpumon`: `gpumon -L`,
+/// `gpumon -q`, `gpumon dmon`.
+///
+/// Commands and options that change a GPU, other commands such as `mig` and `clocks`, and unknown
+/// options are passed, unchanged, to NVIDIA's own nvidia-smi: the first in `PATH` that is not
+/// gpumon. They are refused where there is none, with simulated GPUs, and without `smi`.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true, override_usage = USAGE)]
+pub(crate) struct SmiArgs {
+    /// Arguments of nvidia-smi, after gpumon's own options; see `gpumon smi -h`
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENTS"
+    )]
+    words: Vec<OsString>,
+}
+
+/// The usage line of `gpumon smi`. All arguments after gpumon's own options belong to nvidia-smi.
+const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--config <FILE>] \
+                     [--no-daemon] [ARGUMENTS]...";
+
+pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
+    match run_smi(source, &args.words, true) {
+        0 => Ok(()),
+        code => Err(Failure::from_printed_error(code)),
+    }
+}
+
+/// Runs an nvidia-smi command line without building gpumon's command-line parser, which saves time.
+/// `source` contains the arguments for gpumon itself.
+pub(crate) fn run_as_nvidia_smi(
+    source: &[OsString],
+    words: &[OsString],
+    hands_over: bool,
+) -> ExitCode {
+    match SourceArgs::from_words(source) {
+        Ok(source) => ExitCode::from(run_smi(&source, words, hands_over)),
+        Err(refusal) => exit::exit_with_refusal(refusal),
+    }
+}
+
+fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
+    if source.is_simulated() {
+        // The message is printed separately, because nvidia-smi's output has no place for it.
+        exit::print_message("these GPUs are simulated");
+    }
+    let library = source.find_library();
+    // If the arguments name a source, no server is used. If they name only a library, a server is
+    // used only if it is also named.
+    let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
+    let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named_in_settings());
+    let answers = AnswerSource {
+        choice: source.source.clone(),
+        library,
+        server: if is_server_asked {
+            Some(&LocalServer)
+        } else {
+            None
+        },
+        hands_over,
+    };
+    gpumon_smi::run(&answers, words).unwrap_or_else(|error| {
+        exit::print_message(&format!("cannot write the output: {error}"));
+        1
+    })
+}
+
+// The driver's answers as recorded by a running server, read over the server's local socket.
+
+/// The maximum time to wait for the server's response. A slower server is not used.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The server named in the environment, or any server of this machine.
+struct LocalServer;
+
+impl Server for LocalServer {
+    fn read_answers(&self) -> Option<RecordedAnswers> {
+        let server = ServerArgs::from_environment().connect().ok()?;
+        let answer = server
+            .send_request_within(ANSWER_TIMEOUT, "GET", "/api/v1/answers")
+            .ok()?;
+        let answers: Answers = serde_json::from_str(&answer.body).ok()?;
+        // Simulated GPUs are shown only if the user named their server.
+        let (platform, gpus) = answers.into_recent_answers(now_ms())?;
+        Some(RecordedAnswers::new(platform, gpus))
+            .filter(|recorded| ServerArgs::is_named_in_settings() || !recorded.is_simulated())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::args::Args;
+
+    #[test]
+    fn options_after_gpumon_command_are_not_passed_through() {
+        let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
+        let meant = |line: &str| {
+            gpumon_smi::is_passthrough(
+                &line.split(' ').map(str::to_owned).collect::<Vec<_>>(),
+                is_command,
+            )
+        };
+        for line in ["-L", "-i 0 -q -d MEMORY", "topo -m", "smi -L"] {
+            assert!(meant(line), "{line}");
+        }
+        for line in [
+            "collect --count 1",
+            "serve --port 1 -q",
+            "wait --free 20GiB -- nvidia-smi -L",
+            "doctor",
+        ] {
+            assert!(!meant(line), "{line}");
+        }
+    }
+}

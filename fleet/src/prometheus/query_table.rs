@@ -1,0 +1,448 @@
+//! The queries about the current state of a fleet, and how often they are sent.
+//!
+//! `docs/reference/fleet-queries.md` is generated from this table.
+
+use std::collections::BTreeSet;
+
+use super::{
+    metrics::{self, Families, Family},
+    query::{build_exact_pattern, build_selector},
+};
+use crate::model::Resolution;
+
+/// A query, and how often and in which resolutions it is sent.
+pub(super) struct Query {
+    pub(super) name: QueryName,
+    /// The purpose of the query.
+    pub(super) help: &'static str,
+    /// How often the query is sent: 1 means every time the fleet is read, 20 means every 20th time.
+    pub(super) every: u32,
+    /// The resolutions in which the query is used.
+    pub(super) of: &'static [Resolution],
+    /// The time range and the step of a range query, in seconds, or `None` for an instant query.
+    pub(super) range: Option<(u32, u32)>,
+    /// A function that returns the PromQL expression, or `None` if no existing metric can answer
+    /// the query.
+    pub(super) expression: fn(&Scope<'_>) -> Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum QueryName {
+    Utilization,
+    MemoryUsed,
+    Power,
+    Temperature,
+    Processes,
+    MemoryTotal,
+    PowerLimit,
+    Roster,
+    Down,
+    States,
+    Conditions,
+    Xids,
+    Holders,
+    IdleDcgm,
+    HeldIdle,
+    Up,
+    ByNode,
+    HoldersByNode,
+    ModelsByNode,
+    ConditionsByNode,
+}
+
+/// The parameters that determine which series the queries select.
+pub(super) struct Scope<'a> {
+    /// The matchers that are added to every query, such as `cluster="a"`.
+    pub(super) matchers: &'a str,
+    /// The metric families that are read.
+    pub(super) families: Families,
+    /// The metric families that exist, including those that contribute no additional GPUs.
+    pub(super) present: Families,
+    /// The Prometheus jobs whose targets have GPUs.
+    pub(super) jobs: &'a BTreeSet<String>,
+}
+
+/// The per-node recording rules in `deploy/prometheus/fleet.yml`. Each comes with the id of its
+/// reading and the factor for its values.
+pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
+    ("instance:gpumon_gpus:count", "gpus", 1.0),
+    ("instance:gpumon_gpus_down:sum", "gpus_down", 1.0),
+    (
+        "instance:gpumon_gpu_utilization_ratio:avg",
+        metrics::UTILIZATION,
+        100.0,
+    ),
+    (
+        "instance:gpumon_gpu_memory_used_bytes:sum",
+        metrics::MEMORY_USED,
+        1.0,
+    ),
+    (
+        "instance:gpumon_gpu_memory_total_bytes:sum",
+        metrics::MEMORY_TOTAL,
+        1.0,
+    ),
+    ("instance:gpumon_gpu_power_watts:sum", metrics::POWER, 1.0),
+    (
+        "instance:gpumon_gpu_power_limit_watts:sum",
+        metrics::POWER_LIMIT,
+        1.0,
+    ),
+    (
+        "instance:gpumon_gpu_temperature_celsius:avg",
+        metrics::TEMPERATURE,
+        1.0,
+    ),
+];
+
+/// The value of `every` for data that rarely changes. With the default period, this is about five
+/// minutes.
+const SLOW_INTERVAL: u32 = 20;
+
+const GPU: &[Resolution] = &[Resolution::Gpu];
+const NODE: &[Resolution] = &[Resolution::Node];
+const BOTH: &[Resolution] = &[Resolution::Gpu, Resolution::Node];
+
+/// How far back the idle time of GPUs with memory in use can be traced, in seconds.
+const HELD_IDLE_RANGE_S: u32 = 12 * 3600;
+pub(super) const HELD_IDLE_STEP_S: u32 = 900;
+
+/// The maximum age of a node's last sample, in seconds. After that, the node counts as having no
+/// readings.
+pub(super) const STUCK_S: u32 = 60;
+
+/// All queries for a fleet's current state.
+pub(super) const QUERIES: [Query; 20] = [
+    Query {
+        name: QueryName::Utilization,
+        help: "Utilization of each GPU; with dcgm-exporter, also the pod to which the GPU is \
+               allocated",
+        every: 1,
+        of: GPU,
+        range: None,
+        expression: |scope| scope.select_readings(&[metrics::UTILIZATION]),
+    },
+    Query {
+        name: QueryName::MemoryUsed,
+        help: "Memory in use on each GPU",
+        every: 1,
+        of: GPU,
+        range: None,
+        expression: |scope| scope.select_readings(&[metrics::MEMORY_USED]),
+    },
+    Query {
+        name: QueryName::Power,
+        help: "Power draw of each GPU",
+        every: 1,
+        of: GPU,
+        range: None,
+        expression: |scope| scope.select_readings(&[metrics::POWER]),
+    },
+    Query {
+        name: QueryName::Temperature,
+        help: "Temperature of each GPU",
+        every: 1,
+        of: GPU,
+        range: None,
+        expression: |scope| scope.select_readings(&[metrics::TEMPERATURE]),
+    },
+    Query {
+        name: QueryName::Down,
+        help: "GPUs that do not respond",
+        every: 1,
+        of: GPU,
+        range: None,
+        expression: |scope| {
+            Some(format!(
+                "{} == 0",
+                scope.select_gpumon_metric("gpumon_gpu_up")?
+            ))
+        },
+    },
+    Query {
+        name: QueryName::States,
+        help: "State of each node's collector, and nodes without a new sample",
+        every: 1,
+        of: BOTH,
+        range: None,
+        expression: |scope| {
+            let (state, age) = (
+                scope.select_gpumon_metric("gpumon_collector_state")?,
+                scope.select_gpumon_metric("gpumon_sample_age_seconds")?,
+            );
+            Some(format!("{state} == 1 or {age} > {STUCK_S}"))
+        },
+    },
+    Query {
+        name: QueryName::Conditions,
+        help: "Current conditions with their severity, and current Xids",
+        every: 1,
+        of: GPU,
+        range: None,
+        expression: |scope| {
+            let (severity, xid) = (
+                scope.select_gpumon_metric("gpumon_condition_severity")?,
+                scope.select_gpumon_metric("gpumon_gpu_xid")?,
+            );
+            Some(format!("{severity} or {xid} == 1"))
+        },
+    },
+    Query {
+        name: QueryName::Xids,
+        help: "The newest Xid of each GPU, from dcgm-exporter",
+        every: 1,
+        of: GPU,
+        range: None,
+        expression: |scope| {
+            Some(format!(
+                "{} > 0",
+                scope.select_dcgm_metric(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?
+            ))
+        },
+    },
+    Query {
+        name: QueryName::Holders,
+        help: "Users, jobs, pods and notebooks on each GPU",
+        every: 2,
+        of: GPU,
+        range: None,
+        expression: |scope| scope.select_gpumon_metric("gpumon_gpu_job_info"),
+    },
+    Query {
+        name: QueryName::Processes,
+        help: "Number of processes on each GPU",
+        every: 4,
+        of: GPU,
+        range: None,
+        expression: |scope| scope.select_gpumon_metric("gpumon_gpu_processes"),
+    },
+    Query {
+        name: QueryName::Roster,
+        help: "Names of all GPUs that existed in the last hour, including removed GPUs",
+        every: SLOW_INTERVAL,
+        of: GPU,
+        range: None,
+        expression: |scope| {
+            Some(format!(
+                "last_over_time({}[1h])",
+                scope.select_gpumon_metric("gpumon_gpu_info")?
+            ))
+        },
+    },
+    Query {
+        name: QueryName::MemoryTotal,
+        help: "Total memory of each GPU, or the parts that add up to the total; with \
+               dcgm-exporter, also the names of the GPUs",
+        every: SLOW_INTERVAL,
+        of: GPU,
+        range: None,
+        expression: |scope| {
+            let mut names = metrics::list_all_names(&[metrics::MEMORY_TOTAL], scope.present);
+            let parts = [
+                metrics::MEMORY_USED,
+                metrics::MEMORY_FREE,
+                metrics::MEMORY_RESERVED,
+            ];
+            names.extend(metrics::list_all_names(
+                &parts,
+                Families {
+                    own: false,
+                    ..scope.present
+                },
+            ));
+            build_selector(&names, scope.matchers)
+        },
+    },
+    Query {
+        name: QueryName::PowerLimit,
+        help: "Power limit of each GPU",
+        every: SLOW_INTERVAL,
+        of: GPU,
+        range: None,
+        expression: |scope| scope.select_readings(&[metrics::POWER_LIMIT]),
+    },
+    Query {
+        name: QueryName::IdleDcgm,
+        help: "GPUs on which nothing ran for half an hour, from dcgm-exporter",
+        every: SLOW_INTERVAL,
+        of: GPU,
+        range: None,
+        expression: |scope| {
+            let families = Families {
+                own: false,
+                ..scope.families
+            };
+            let names = metrics::list_all_names(&[metrics::UTILIZATION], families);
+            Some(format!(
+                "max_over_time({}[30m]) == 0",
+                build_selector(&names, scope.matchers)?
+            ))
+        },
+    },
+    Query {
+        name: QueryName::HeldIdle,
+        help: "Start of the period in which each GPU has been idle but holding memory",
+        every: SLOW_INTERVAL,
+        of: GPU,
+        range: Some((HELD_IDLE_RANGE_S, HELD_IDLE_STEP_S)),
+        expression: |scope| {
+            let held = "condition=\"held_idle\"";
+            let matchers = if scope.matchers.is_empty() {
+                held.to_owned()
+            } else {
+                format!("{held},{}", scope.matchers)
+            };
+            scope
+                .families
+                .contains(Family::Own)
+                .then(|| build_selector(&["gpumon_condition_severity"], &matchers))
+                .flatten()
+        },
+    },
+    Query {
+        name: QueryName::ByNode,
+        help: "Recorded sums and averages of each node",
+        every: 2,
+        of: NODE,
+        range: None,
+        expression: |scope| build_selector(&NODE_RULES.map(|(name, ..)| name), scope.matchers),
+    },
+    Query {
+        name: QueryName::ConditionsByNode,
+        help: "Current conditions of each node, with the highest severity",
+        every: 2,
+        of: NODE,
+        range: None,
+        expression: |scope| {
+            Some(format!(
+                "max by (cluster, job, instance, condition) ({})",
+                scope.select_gpumon_metric("gpumon_condition_severity")?
+            ))
+        },
+    },
+    Query {
+        name: QueryName::HoldersByNode,
+        help: "Recorded users, jobs, pods and notebooks of each node",
+        every: 4,
+        of: NODE,
+        range: None,
+        expression: |scope| scope.select_gpumon_metric("instance:gpumon_gpu_job_info:count"),
+    },
+    Query {
+        name: QueryName::ModelsByNode,
+        help: "Recorded names of the GPUs of each node",
+        every: SLOW_INTERVAL,
+        of: NODE,
+        range: None,
+        expression: |scope| scope.select_gpumon_metric("instance:gpumon_gpu_info:count"),
+    },
+    Query {
+        name: QueryName::Up,
+        help: "Whether each node could be scraped",
+        every: 1,
+        of: BOTH,
+        range: None,
+        expression: build_up_query,
+    },
+];
+
+impl QueryName {
+    /// Returns the purpose of the query.
+    pub(super) fn help(self) -> &'static str {
+        QUERIES
+            .iter()
+            .find(|question| question.name == self)
+            .map_or("", |question| question.help)
+    }
+
+    /// Returns `true` if the query is sent so rarely that its data can refer to GPUs or nodes that
+    /// no longer exist.
+    pub(super) fn is_infrequent(self) -> bool {
+        QUERIES
+            .iter()
+            .any(|question| question.name == self && question.every >= SLOW_INTERVAL)
+    }
+}
+
+impl Scope<'_> {
+    fn select_readings(&self, ids: &[&str]) -> Option<String> {
+        build_selector(&metrics::list_all_names(ids, self.families), self.matchers)
+    }
+
+    /// Returns a selector for a metric that only gpumon exports.
+    fn select_gpumon_metric(&self, name: &str) -> Option<String> {
+        self.families
+            .contains(Family::Own)
+            .then(|| build_selector(&[name], self.matchers))
+            .flatten()
+    }
+
+    /// Returns a selector for a dcgm-exporter metric by its new and its old name.
+    fn select_dcgm_metric(&self, [renamed, old]: [&str; 2]) -> Option<String> {
+        let both = [(Family::Renamed, renamed), (Family::Old, old)].into_iter();
+        let names: Vec<_> = both
+            .filter(|(of, _)| self.families.contains(*of))
+            .map(|(_, name)| name)
+            .collect();
+        build_selector(&names, self.matchers)
+    }
+}
+
+/// Returns the query for whether targets with GPUs could be scraped. It includes jobs whose names
+/// suggest GPUs, because a target that has never been scraped belongs to no known job.
+pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
+    let mut pattern = build_exact_pattern(scope.jobs.iter().map(String::as_str));
+    // Removes the closing quote, which is added again below.
+    pattern.pop();
+    let separator = if scope.jobs.is_empty() { "" } else { "|" };
+    let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
+    let matchers = if scope.matchers.is_empty() {
+        jobs
+    } else {
+        format!("{jobs},{}", scope.matchers)
+    };
+    build_selector(&["up"], &matchers)
+}
+
+/// Returns the query for the number of gpumon's GPUs in the largest job, as counted by a recording
+/// rule.
+pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
+    Some(format!(
+        "max({})",
+        build_selector(&["job:gpumon_gpus:count"], matchers)?
+    ))
+}
+
+/// Returns the query that counts GPUs by metric name, with or without gpumon's GPUs. Its result
+/// determines which other queries are sent.
+pub(super) fn build_census_query(matchers: &str, with_own: bool) -> Option<String> {
+    let mut names = if with_own {
+        vec![GPU_UP_METRIC]
+    } else {
+        Vec::new()
+    };
+    names.extend(metrics::list_all_names(
+        &CENSUS_READINGS,
+        Families {
+            own: false,
+            ..Families::ALL
+        },
+    ));
+    Some(format!(
+        "count by (__name__) ({})",
+        build_selector(&names, matchers)?
+    ))
+}
+
+/// The number of times that the fleet is read from one count of the GPUs to the next.
+pub(super) const CENSUS_INTERVAL: u32 = SLOW_INTERVAL;
+
+/// A metric that gpumon exports for every GPU, regardless of the GPU's state.
+pub(super) const GPU_UP_METRIC: &str = "gpumon_gpu_up";
+
+/// The readings that reveal a dcgm-exporter. Every dcgm-exporter exports at least one of them.
+pub(super) const CENSUS_READINGS: [&str; 3] = [
+    metrics::UTILIZATION,
+    metrics::TEMPERATURE,
+    metrics::MEMORY_USED,
+];

@@ -1,0 +1,128 @@
+//! Events that the driver reports without a request.
+
+use nvml_wrapper_sys::bindings::{
+    nvmlEventData_t, nvmlEventMigConfigChange, nvmlEventSet_t, nvmlEventTypeDoubleBitEccError,
+    nvmlEventTypePowerSourceChange, nvmlEventTypeSingleBitEccError, nvmlEventTypeXidCriticalError,
+};
+
+use super::{
+    function as f,
+    function::WaitCall,
+    library::{Device, Library, check_code},
+};
+use crate::vendor::{Notice, nvml::query::Code};
+
+/// The types of events to receive. Clock and P-state changes are excluded, because a power limit
+/// causes dozens of them per second, and samples show them anyway.
+const REPORTED_EVENTS: u64 = (nvmlEventTypeXidCriticalError
+    | nvmlEventTypeSingleBitEccError
+    | nvmlEventTypeDoubleBitEccError
+    | nvmlEventTypePowerSourceChange
+    | nvmlEventMigConfigChange) as u64;
+
+pub(crate) struct EventSet {
+    library: &'static Library,
+    set: nvmlEventSet_t,
+    /// The registered GPUs, as pairs of a handle and an index.
+    members: Vec<(Device, u32)>,
+}
+
+// SAFETY: any thread can use NVML's handles. Only NVML dereferences the pointer.
+unsafe impl Send for EventSet {}
+
+impl EventSet {
+    /// Creates an event set with `nvmlEventSetCreate`.
+    pub(crate) fn create(library: &'static Library) -> Result<Self, Code> {
+        // An event set is useless if the driver lacks these functions.
+        library.find(&f::nvmlDeviceRegisterEvents)?;
+        library.find(&f::nvmlEventSetWait_v2)?;
+        library.find(&f::nvmlEventSetFree)?;
+        let [set] = library.get_system(&f::nvmlEventSetCreate, &[])?;
+        Ok(Self {
+            library,
+            set,
+            members: Vec::new(),
+        })
+    }
+
+    /// Registers the GPU `index` with `nvmlDeviceRegisterEvents`, for all of the wanted event types
+    /// that it supports. The GPU's handle is looked up again.
+    pub(crate) fn add(&mut self, index: u32) -> Result<(), Code> {
+        let device = self.library.find_device(index)?;
+        let [supported] = self
+            .library
+            .get(&f::nvmlDeviceGetSupportedEventTypes, device, &[])?;
+        let types = supported & REPORTED_EVENTS;
+        if types == 0 {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let register = self.library.find(&f::nvmlDeviceRegisterEvents)?;
+        // SAFETY: the handle is the library's, and the set is valid until it is dropped.
+        check_code(unsafe { register(device.0, types, self.set) })?;
+        self.members.retain(|(_, member)| *member != index);
+        self.members.push((device, index));
+        Ok(())
+    }
+
+    pub(crate) fn gpu_indices(&self) -> impl Iterator<Item = u32> + '_ {
+        self.members.iter().map(|(_, index)| *index)
+    }
+
+    /// Waits for the next event with `nvmlEventSetWait_v2`. Returns the GPU's index and the event,
+    /// or `None` if there was no event in time or its type is unknown.
+    pub(crate) fn wait_for_event(
+        &mut self,
+        timeout_ms: u32,
+    ) -> Result<Option<(u32, Notice)>, Code> {
+        let wait = |call: WaitCall, event: &mut nvmlEventData_t| {
+            // SAFETY: the set is valid until it is dropped, and the structure outlives the call.
+            unsafe { call(self.set, event, timeout_ms) }
+        };
+        match self.library.fill_with(&f::nvmlEventSetWait_v2, wait) {
+            Ok(event) => {
+                let member = self
+                    .members
+                    .iter()
+                    .find(|(handle, _)| handle.0 == event.device);
+                Ok(member
+                    .map(|(_, index)| *index)
+                    .zip(to_notice(event.eventType, event.eventData)))
+            }
+            Err(Code::TIMEOUT) => Ok(None),
+            Err(code) => Err(code),
+        }
+    }
+}
+
+impl Drop for EventSet {
+    fn drop(&mut self) {
+        if let Ok(free) = self.library.find(&f::nvmlEventSetFree) {
+            // SAFETY: `nvmlEventSetCreate` returned this set, and it is not used again.
+            unsafe { free(self.set) };
+        }
+    }
+}
+
+fn to_notice(kind: u64, data: u64) -> Option<Notice> {
+    let is = |bit: u32| kind == u64::from(bit);
+    match () {
+        () if is(nvmlEventTypeXidCriticalError) => Some(Notice::Error { code: data as u32 }),
+        () if is(nvmlEventTypeSingleBitEccError) => Some(Notice::EccCorrected),
+        () if is(nvmlEventTypeDoubleBitEccError) => Some(Notice::EccUncorrected),
+        () if is(nvmlEventTypePowerSourceChange) => Some(Notice::PowerSource),
+        () if is(nvmlEventMigConfigChange) => Some(Notice::Partitions),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_kind_determines_notice() {
+        assert_eq!(to_notice(8, 79), Some(Notice::Error { code: 79 }));
+        assert_eq!(to_notice(256, 1), Some(Notice::Partitions));
+        assert_eq!(to_notice(16, 0), None, "a change of clocks");
+    }
+}

@@ -1,0 +1,169 @@
+//! Errors that end the command without output, in nvidia-smi's words.
+
+use std::{fmt, fs};
+
+use gpumon_probe::vendor::{SourceError, nvml::query::Code};
+
+use super::subcommand::UsageError;
+
+/// An error message and an exit code. Like nvidia-smi, gpumon writes the message to standard
+/// output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The complete message, including its line breaks.
+    pub(crate) text: String,
+    pub(crate) code: u8,
+    /// Whether NVIDIA's own nvidia-smi, which may support the feature, runs instead.
+    pub(crate) is_left_to_nvidia_smi: bool,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            code,
+            is_left_to_nvidia_smi: false,
+        }
+    }
+
+    pub(crate) fn leave_to_nvidia_smi(self) -> Self {
+        Self {
+            is_left_to_nvidia_smi: true,
+            ..self
+        }
+    }
+
+    /// Creates the refusal for a feature that only NVIDIA's own nvidia-smi supports.
+    fn new_unsupported(text: impl Into<String>) -> Self {
+        Self::new(3, text).leave_to_nvidia_smi()
+    }
+
+    /// Creates a refusal in nvidia-smi's usual form, with `ERROR: ` before the text and `ending`
+    /// after it.
+    pub(crate) fn new_error(code: u8, text: &str, ending: &str) -> Self {
+        Self::new(code, format!("ERROR: {text}{ending}"))
+    }
+
+    pub(crate) fn new_no_devices() -> Self {
+        Self::new(6, "No devices were found\n")
+    }
+
+    /// Creates the refusal for a request that changes the GPU. gpumon never starts such a change,
+    /// because an incomplete change would be worse than none. `form` is the subcommand, if any, and
+    /// the switch.
+    pub(crate) fn new_gpu_change(form: &str) -> Self {
+        Self::new_unsupported(format!(
+            "gpumon: '{form}' changes the GPU, which gpumon never does; use NVIDIA's own \
+             nvidia-smi for it\n"
+        ))
+    }
+
+    /// Creates the refusal for a feature that only NVIDIA's own nvidia-smi supports. `form` is the
+    /// subcommand, if any, and the switch.
+    pub(crate) fn new_handed_over(form: &str) -> Self {
+        Self::new_unsupported(format!(
+            "gpumon: '{form}' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n"
+        ))
+    }
+}
+
+impl From<UsageError<'_>> for Refusal {
+    fn from(fault: UsageError<'_>) -> Self {
+        Self::new(2, format!("{fault}\n"))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+// nvidia-smi's messages for a missing driver and for GPUs that cannot be opened.
+
+/// Returns the message and exit code for a driver that cannot be opened.
+pub(crate) fn make_driver_refusal(error: &SourceError) -> Refusal {
+    let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
+    match error {
+        SourceError::NoLibrary(_) => Refusal::new(
+            12,
+            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure \
+             that the NVIDIA Display Driver is properly installed and present in your \
+             system.\nPlease also try adding directory that contains libnvidia-ml.so to your \
+             system PATH.\n",
+        ),
+        SourceError::NoDriver(_) => Refusal::new(
+            9,
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make \
+             sure that the latest NVIDIA driver is installed and running.\n\n",
+        ),
+        SourceError::NoDevice(_) => Refusal::new_no_devices(),
+        SourceError::VersionMismatch(_) => {
+            Refusal::new(18, failed("Driver/library version mismatch"))
+        }
+        SourceError::NoPermission(_) => Refusal::new(4, failed("Insufficient Permissions")),
+        SourceError::Driver(_) => Refusal::new(255, failed("Unknown Error")),
+        SourceError::NoThread { .. } | SourceError::BadScenario(_) => {
+            Refusal::new(255, format!("{error}\n"))
+        }
+    }
+}
+
+/// Returns the warning about a GPU that cannot be opened while the other GPUs are shown.
+pub(crate) fn format_lost_gpu_warning(gpu: u32, count: u32, code: Code) -> String {
+    let bus_id = find_bus_id(gpu, count)
+        .map(|id| format!(" {id}:"))
+        .unwrap_or_default();
+    let what = if code == Code::GPU_IS_LOST {
+        "GPU is lost.  Reboot the system to recover this GPU".to_owned()
+    } else {
+        format_plain(code).to_owned()
+    };
+    format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {what}\n")
+}
+
+/// Returns the bus ID of a GPU that cannot be opened. The kernel module lists such GPUs as well,
+/// and NVML numbers all GPUs in the order of their bus IDs.
+fn find_bus_id(gpu: u32, count: u32) -> Option<String> {
+    let listed = fs::read_dir("/proc/driver/nvidia/gpus").ok()?;
+    let mut ids: Vec<String> = listed
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    ids.sort();
+    (ids.len() == count as usize).then(|| ids.swap_remove(gpu as usize).to_uppercase())
+}
+
+// nvidia-smi's words for NVML return codes, which are printed instead of values.
+
+/// Returns the word used in the output of `-q`, including XML, such as `N/A`, `Insufficient
+/// Permissions` or `Unknown Error`.
+pub(crate) fn format_plain(code: Code) -> &'static str {
+    match code {
+        Code::NOT_SUPPORTED => "N/A",
+        Code::NO_PERMISSION => "Insufficient Permissions",
+        Code::NOT_FOUND => "Not Found",
+        Code::FUNCTION_NOT_FOUND => "Function Not Found",
+        Code::GPU_IS_LOST => "GPU is lost",
+        Code::RESET_REQUIRED => "GPU requires reset",
+        Code::DEPRECATED => "Requested functionality has been deprecated",
+        _ => "Unknown Error",
+    }
+}
+
+/// Returns the word used in the cells of a query, which is enclosed in brackets.
+pub(crate) fn format_bracketed(code: Code) -> String {
+    format!("[{}]", format_plain(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_gpu_is_named_by_number() {
+        let text = format_lost_gpu_warning(3, u32::MAX, Code::GPU_IS_LOST);
+        let expected = "Unable to determine the device handle for GPU3: GPU is lost.  Reboot the \
+                        system to recover this GPU\n";
+        assert_eq!(text, expected);
+    }
+}

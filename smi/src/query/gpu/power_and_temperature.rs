@@ -1,0 +1,217 @@
+//! Fields for temperatures, and for the power of the board and the module.
+
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
+
+use crate::query::cell::{
+    Absent, Cell, as_number, format_enabled, format_two_places, format_watts,
+};
+use crate::query::table::Row;
+use crate::query::table::{Section, field, fields, row_field};
+use crate::release::Release;
+
+/// The scope of fields that describe the GPU.
+const GPU: u32 = 0;
+
+/// The scope of fields that describe the whole module.
+const MODULE: u32 = 1;
+
+/// The scope of fields that describe the GPU's base power.
+const BASE: u32 = 3;
+
+// The IDs of the fields `NVML_FI_DEV_MEMORY_TEMP`, `NVML_FI_DEV_POWER_*` and
+// `NVML_FI_DEV_EDPP_MULTIPLIER`.
+const MEMORY_TEMPERATURE: u32 = 82;
+const AVERAGE: u32 = 185;
+const INSTANT: u32 = 186;
+const MIN_LIMIT: u32 = 187;
+const MAX_LIMIT: u32 = 188;
+const DEFAULT: u32 = 189;
+const CURRENT: u32 = 190;
+const REQUESTED: u32 = 192;
+const EDPP_MULTIPLIER: u32 = 274;
+
+pub(super) const SECTIONS: &[Section] = &[fields(&[
+    field(
+        "temperature.gpu",
+        Q::Temperature,
+        as_number::<0>,
+        "The temperature of the chip, in degrees Celsius.",
+    ),
+    field(
+        "temperature.gpu.tlimit",
+        Q::MarginTemperature,
+        as_number::<0>,
+        "The thermal margin: the number of degrees Celsius until the GPU slows down.",
+    ),
+    field(
+        "temperature.memory",
+        Q::Field(MEMORY_TEMPERATURE, GPU),
+        format_memory_temperature,
+        "The temperature of the HBM, in degrees Celsius.",
+    ),
+    row_field(
+        "power.management",
+        format_management,
+        "Whether the driver manages the power: Enabled or Disabled. Requires a Kepler or later \
+         GPU, or version 3.0 of the infoROM object for power.",
+    ),
+    field(
+        "power.draw [W]",
+        Q::PowerUsage,
+        format_watts::<0>,
+        "The power draw of the whole board, in watts: the average over one second on Ampere and \
+         later, otherwise the power at this moment. It is accurate to ±5 W, and requires power \
+         management.",
+    ),
+    field(
+        "power.draw.average or gpu.power.draw.average [W]",
+        Q::Field(AVERAGE, GPU),
+        format_watts::<0>,
+        "The average power draw of the whole board over one second, in watts. It is accurate to \
+         ±5 W, and requires power management and Ampere or later, except GA100.",
+    ),
+    field(
+        "power.draw.instant or gpu.power.draw.instant [W]",
+        Q::Field(INSTANT, GPU),
+        format_watts::<0>,
+        "The power draw of the whole board at this moment, in watts. It is accurate to ±5 W, and \
+         requires power management.",
+    ),
+    field(
+        "power.limit or gpu.power.requested_limit [W]",
+        Q::PowerLimit,
+        format_watts::<0>,
+        "The requested power limit, in watts. The option [-pl | --power-limit=] of nvidia-smi \
+         requests one.",
+    ),
+    field(
+        "enforced.power.limit or gpu.power.current_limit [W]",
+        Q::EnforcedPowerLimit,
+        format_watts::<0>,
+        "The power limit in effect, in watts, which is the lowest of several limits. The driver \
+         keeps the power draw of the board below it.",
+    ),
+    field(
+        "power.default_limit or gpu.power.default_limit [W]",
+        Q::DefaultPowerLimit,
+        format_watts::<0>,
+        "The default power limit, in watts. It is in effect again after the driver was unloaded.",
+    ),
+    field(
+        "power.min_limit or gpu.power.min_limit [W]",
+        Q::PowerLimitConstraints,
+        format_watts::<0>,
+        "The lowest power limit that can be requested, in watts.",
+    ),
+    field(
+        "power.max_limit or gpu.power.max_limit [W]",
+        Q::PowerLimitConstraints,
+        format_watts::<1>,
+        "The highest power limit that can be requested, in watts.",
+    ),
+    field(
+        "module.power.draw.average [W]",
+        Q::Field(AVERAGE, MODULE),
+        format_watts::<0>,
+        "The average power draw of the whole module, in watts. It is accurate to ±5 W.",
+    ),
+    field(
+        "module.power.draw.instant [W]",
+        Q::Field(INSTANT, MODULE),
+        format_watts::<0>,
+        "The power draw of the whole module at this moment, in watts. It is accurate to ±5 W.",
+    ),
+    field(
+        "module.power.limit or module.power.requested_limit [W]",
+        Q::Field(REQUESTED, MODULE),
+        format_watts::<0>,
+        "The requested power limit of the whole module, in watts.",
+    ),
+    field(
+        "module.enforced.power.limit or module.power.current_limit [W]",
+        Q::Field(CURRENT, MODULE),
+        format_watts::<0>,
+        "The power limit of the whole module in effect, in watts, which is the lowest of several \
+         limits.",
+    ),
+    field(
+        "module.power.default_limit [W]",
+        Q::Field(DEFAULT, MODULE),
+        format_watts::<0>,
+        "The default power limit of the whole module, in watts. It is in effect again after the \
+         driver was unloaded.",
+    ),
+    field(
+        "module.power.min_limit [W]",
+        Q::Field(MIN_LIMIT, MODULE),
+        format_watts::<0>,
+        "The lowest power limit that can be requested for the whole module, in watts.",
+    ),
+    field(
+        "module.power.max_limit [W]",
+        Q::Field(MAX_LIMIT, MODULE),
+        format_watts::<0>,
+        "The highest power limit that can be requested for the whole module, in watts.",
+    ),
+    field(
+        "gpu.base.current [W]",
+        Q::Field(CURRENT, BASE),
+        format_watts::<0>,
+        "The base power of the GPU in effect, in watts.",
+    )
+    .since(Release(610, 0)),
+    field(
+        "gpu.base.requested [W]",
+        Q::Field(REQUESTED, BASE),
+        format_watts::<0>,
+        "The requested base power of the GPU, in watts.",
+    )
+    .since(Release(610, 0)),
+    field(
+        "gpu.base.default [W]",
+        Q::Field(DEFAULT, BASE),
+        format_watts::<0>,
+        "The default base power of the GPU, in watts.",
+    )
+    .since(Release(610, 0)),
+    field(
+        "gpu.base.min [W]",
+        Q::Field(MIN_LIMIT, BASE),
+        format_watts::<0>,
+        "The lowest base power that can be requested, in watts.",
+    )
+    .since(Release(610, 0)),
+    field(
+        "gpu.base.max [W]",
+        Q::Field(MAX_LIMIT, BASE),
+        format_watts::<0>,
+        "The highest base power that can be requested, in watts.",
+    )
+    .since(Release(610, 0)),
+])];
+
+pub(super) const EDPP: &[Section] = &[fields(&[field(
+    "edpp_multiplier [%]",
+    Q::Field(EDPP_MULTIPLIER, GPU),
+    format_two_places,
+    "The limit of peaks of the electric current (EDPp), in percent of the usual limit.",
+)
+.since(Release(590, 0))])];
+
+/// Formats the power management mode. Since release 590, nvidia-smi shows it as deprecated,
+/// although NVML still reports it.
+fn format_management(row: &Row<'_>) -> Cell {
+    if row.gpu.context.release() >= Release(590, 0) {
+        return Err(Code::DEPRECATED.into());
+    }
+    format_enabled::<0>(&row.run_query(Q::PowerManagementMode))
+}
+
+/// Formats the memory temperature. For boards without a memory temperature sensor, nvidia-smi
+/// prints `N/A` without brackets.
+fn format_memory_temperature(answer: &Answer) -> Cell {
+    match answer {
+        Err(Code::NOT_SUPPORTED) => Err(Absent::new("N/A")),
+        answer => as_number::<0>(answer),
+    }
+}
