@@ -81,7 +81,7 @@ export const ABSENCES: Partial<Record<string, () => string>> = {
   ended: () => trans.__("the process has ended"),
   hidden: () => trans.__("hidden: belongs to another user"),
   distrusted: () => trans.__("not trusted after a fatal hardware error"),
-  needs_gpumon: () => trans.__("not reported by nvidia-smi: install gpumon on that machine"),
+  needs_gpumon: () => trans.__("not reported by nvidia-smi: install gpumon on the host"),
 };
 
 /** The sentences about each condition and its remedy. Some can be empty. */
@@ -93,7 +93,7 @@ export const SENTENCES: { [K in Kind]: (c: Of<K>, named: Named) => string[] } = 
     trans.__("%1 idle, holding %2 for %3.", named(c.pids), formatMemoryAmount(c.bytes), formatDuration(c.idle_ms)),
   ],
   hardly_used: (c) => [
-    c.tensor_percent !== null ? trans.__("Low SM activity: kernels run %1 of the time on %2 of the SMs and %3 of the tensor cores. They are small, or wait for data.", formatPercent(c.gpu_percent), formatPercent(c.sm_percent), formatPercent(c.tensor_percent)) : trans.__("Low SM activity: kernels run %1 of the time on %2 of the SMs. They are small, or wait for data.", formatPercent(c.gpu_percent), formatPercent(c.sm_percent)),
+    c.tensor_percent !== null ? trans.__("Low SM activity: kernels run %1 of the time on %2 of the SMs and %3 of the tensor cores. The kernels are small, or wait for data.", formatPercent(c.gpu_percent), formatPercent(c.sm_percent), formatPercent(c.tensor_percent)) : trans.__("Low SM activity: kernels run %1 of the time on %2 of the SMs. The kernels are small, or wait for data.", formatPercent(c.gpu_percent), formatPercent(c.sm_percent)),
   ],
   suspected_hang: (c, named) => [
     c.pids.length > 0 ? trans.__("Suspected hang: the kernels of %1 run all the time at %2, but make no progress.", named(c.pids), formatWatts(c.power_watts)) : trans.__("Suspected hang: the kernels run all the time at %1, but make no progress.", formatWatts(c.power_watts)),
@@ -101,7 +101,7 @@ export const SENTENCES: { [K in Kind]: (c: Of<K>, named: Named) => string[] } = 
     c.differing.length === 0 ? '' : trans._n("%2 of the same job is not waiting: check it first.", "%2 of the same job are not waiting: check them first.", c.differing.length, describeGpuProcesses(c.differing)),
   ],
   held_by_nobody: (c) => [
-    trans.__("%1 used by no listed process: the memory belongs to a container that is not visible from here, or to a process that has ended but was not waited for, or it is managed memory. `sudo fuser -v /dev/nvidia*` on the host lists the processes that have the GPU open.", formatMemoryAmount(c.bytes)),
+    trans.__("%1 used by no listed process: the memory belongs to a container that gpumon cannot see, or to a process that has ended but was not reaped by its parent, or it is managed memory. `sudo fuser -v /dev/nvidia*` on the host lists the processes that have the GPU open.", formatMemoryAmount(c.bytes)),
   ],
   slower_than_itself: (c) => [
     trans.__("Slower than usual: %1 and %2 at a load that usually gives %3 and %4.", formatMegahertz(c.sm_mhz), formatWatts(c.power_watts), formatMegahertz(c.usual_sm_mhz), formatWatts(c.usual_power_watts)),

@@ -21,7 +21,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [8],
-    meaning: () => trans.__("The GPU stopped working on a program's commands."),
+    meaning: () => trans.__("The GPU stopped processing a program's commands."),
     advice: () => trans.__("Start the program again; if the error recurs with other programs, contact the vendor."),
   },
   {
@@ -157,7 +157,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [74],
     meaning: () => trans.__("An NVLink to another GPU or to a switch has failed."),
-    advice: () => trans.__("Also check the GPU at the other end, then reset the GPUs; if the error recurs, check bridges and baseboard."),
+    advice: () => trans.__("Check the GPUs at both ends of the link, then reset them; if the error recurs, check bridges and baseboard."),
   },
   {
     codes: [78],
@@ -196,7 +196,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [93],
-    meaning: () => trans.__("The board's InfoROM could not be written, because its limit of writes was reached."),
+    meaning: () => trans.__("The board's InfoROM could not be written, because its write limit was reached."),
     advice: () => trans.__("Clear the limit with `nvflash --elsessionclear`; if that does not help, contact the vendor."),
   },
   {
@@ -217,7 +217,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [108],
     meaning: () => trans.__("A request for another GPU's memory over NVLink had no valid address."),
-    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. Follow an Xid 154, or reset the GPU if work over NVLink fails."),
+    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends of the links. If Xid 154 was reported, follow its recovery action; otherwise reset the GPU if work over NVLink fails."),
   },
   {
     codes: [109],
@@ -292,7 +292,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [144, 145, 146, 147, 148, 149],
     meaning: () => trans.__("The GPU's NVLink hardware reported an error."),
-    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. Follow an Xid 154, or reset the GPU if work over NVLink fails."),
+    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends of the links. If Xid 154 was reported, follow its recovery action; otherwise reset the GPU if work over NVLink fails."),
   },
   {
     codes: [150],
@@ -311,8 +311,8 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [155],
-    meaning: () => trans.__("An NVLink was taken down on purpose by its software."),
-    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. Follow an Xid 154, or reset the GPU if work over NVLink fails."),
+    meaning: () => trans.__("The NVLink software deactivated an NVLink on purpose."),
+    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends of the links. If Xid 154 was reported, follow its recovery action; otherwise reset the GPU if work over NVLink fails."),
   },
   {
     codes: [156],
@@ -321,7 +321,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [157],
-    meaning: () => trans.__("A faulty part of the GPU was found, but no spare one is left."),
+    meaning: () => trans.__("A faulty part of the GPU was found, but no spare part is left."),
     advice: () => trans.__("Work can continue, but the error may recur; have the board replaced when convenient."),
   },
   {
@@ -332,7 +332,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [159],
     meaning: () => trans.__("A request over the link to the Grace CPU failed."),
-    advice: () => trans.__("Reset the GPU if a program uses managed memory there; otherwise check the Xids of the same time."),
+    advice: () => trans.__("Reset the GPU if a program uses managed memory on it; otherwise check other Xids from the same time."),
   },
   {
     codes: [160],
@@ -352,7 +352,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [163],
     meaning: () => trans.__("The hardware that smooths power swings has switched itself off."),
-    advice: () => trans.__("Check the cooling; if power swings matter here, reload the driver or reset the GPU when convenient."),
+    advice: () => trans.__("Check the cooling; if power swings matter for this machine, reload the driver or reset the GPU when convenient."),
   },
   {
     codes: [164],
@@ -426,7 +426,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [100007],
-    meaning: () => trans.__("A program used data with an uncorrectable error and is stopped."),
+    meaning: () => trans.__("A program used data with an uncorrectable error and was stopped."),
     advice: () => trans.__("Start the program again. If it happens again, have the board replaced."),
   },
   {
@@ -466,7 +466,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [100016],
-    meaning: () => trans.__("The GPU stopped working on a program's commands."),
+    meaning: () => trans.__("The GPU stopped processing a program's commands."),
     advice: () => trans.__("Start the program again. If other programs hang too, update driver and firmware."),
   },
   {
@@ -491,7 +491,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [200002, 200003],
-    meaning: () => trans.__("The GPU stopped working on a program's commands."),
+    meaning: () => trans.__("The GPU stopped processing a program's commands."),
     advice: () => trans.__("Start the program again. If other programs hang too, update the driver."),
   },
   {
