@@ -5,7 +5,7 @@
 //!   pure: time is an argument.
 //! - [`notify`] sends alerts to webhooks and commands, with one thread for each receiver.
 //! - [`prometheus`] exports the rules to Prometheus.
-//! - [`describe`] describes rules and alerts in sentences.
+//! - [`wording`] describes rules and alerts in sentences.
 
 #![forbid(unsafe_code)]
 

@@ -193,8 +193,7 @@ fn format_exact_duration(ms: u64) -> String {
     }
 }
 
-// The status of an alert in a notification.
-
+/// The status of an alert in a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertStatus {
     Firing,

@@ -1,4 +1,5 @@
-//! A process and all its descendants.
+//! Child processes of gpumon: the tree of a process and its descendants, programs that gpumon
+//! starts, orphans that it adopts, and the collector.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -316,15 +317,14 @@ fn find_uid(proc_root: &Path, pid: u32) -> Option<u32> {
         .map(|folder| folder.uid())
 }
 
-// The child processes of this process: programs that this process starts, and orphans that it
-// adopts.
+// Programs that this process starts, and orphans that it adopts.
 
-/// The PIDs of the programs that [`start`] has started. The reaper thread skips them, because the
-/// owner of each [`Child`] waits for its program.
+/// The PIDs of the programs that [`start_program`] has started. The reaper thread skips them,
+/// because the owner of each [`Child`] waits for its program.
 static STARTED_PIDS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// Starts a program that the reaper thread of [`adopt_orphans`] ignores.
-pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
+pub(crate) fn start_program(command: &mut Command) -> io::Result<Child> {
     // The reaper thread must not see a child before its PID is recorded.
     let mut started = STARTED_PIDS.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
@@ -357,7 +357,7 @@ fn reap_orphans() {
     }
 }
 
-// Starts `gpumon collect` as a child process when no server is running on this machine.
+// The collector: `gpumon collect` as a child process, for use without a server on this machine.
 //
 // The driver is read in a separate process, so that a hung driver cannot keep this process from
 // exiting. This process also does not wait while the driver is closed, which takes several
@@ -365,7 +365,10 @@ fn reap_orphans() {
 
 /// Returns the command that starts a collector. The collector ends when its standard input is
 /// closed, and Ctrl-C in the terminal does not reach it.
-pub(crate) fn build_command(source: &SourceArgs, interval: Duration) -> anyhow::Result<Command> {
+pub(crate) fn build_collector_command(
+    source: &SourceArgs,
+    interval: Duration,
+) -> anyhow::Result<Command> {
     let program = std::env::current_exe().context("cannot find the gpumon executable")?;
     let mut command = child::new_command(program);
     let arguments = ["collect", "--supervised", "--interval-ms"].map(OsString::from);
@@ -384,7 +387,10 @@ pub(crate) fn build_command(source: &SourceArgs, interval: Duration) -> anyhow::
 ///
 /// # Errors
 /// Returns an error if the collector has ended.
-pub(crate) fn set_interval(requests: &mut ChildStdin, interval: Duration) -> io::Result<()> {
+pub(crate) fn set_collector_interval(
+    requests: &mut ChildStdin,
+    interval: Duration,
+) -> io::Result<()> {
     writeln!(requests, "{{\"interval_ms\":{}}}", interval.as_millis())
 }
 

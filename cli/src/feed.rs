@@ -146,7 +146,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             Origin::Collector(requests) => {
                 // If the collector has ended, the thread that reads its records reports the
                 // failure.
-                let _ = child_processes::set_interval(requests, interval);
+                let _ = child_processes::set_collector_interval(requests, interval);
                 return;
             }
             Origin::Nowhere => return,
@@ -216,8 +216,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
 
     /// Starts a collector and forwards its records.
     fn start_collector(&mut self, interval: Duration) -> Result {
-        let mut command = child_processes::build_command(&self.source, interval)?;
-        let mut child = child_processes::start(command.stderr(Stdio::piped()))
+        let mut command = child_processes::build_collector_command(&self.source, interval)?;
+        let mut child = child_processes::start_program(command.stderr(Stdio::piped()))
             .context("cannot start `gpumon collect`")?;
         let (requests, records, said) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());

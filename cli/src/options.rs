@@ -1,4 +1,5 @@
-//! Arguments that several commands share.
+//! Options that several commands share: the source of readings, sampling, and the selection of GPUs
+//! and processes.
 
 use std::{
     collections::BTreeSet,
@@ -366,8 +367,6 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     ACCEPTED_TIMES.parse(text)
 }
 
-// Options that select the GPUs in a view: `-i` and `--only-visible`.
-
 /// Options that limit a view to some GPUs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShownGpusArgs {
@@ -464,8 +463,6 @@ impl ShownGpus {
         }
     }
 }
-
-// Options that select the processes in a view: `--pid`, `--compute` and `--graphics`.
 
 /// Options that limit a list of processes.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -1,4 +1,4 @@
-//! Access to history from a running server or a data directory.
+//! Access to past readings: history from a running server or a data directory, and recordings.
 
 use std::{
     ops::Range,
@@ -168,8 +168,6 @@ fn fetch_body(server: &ServerArgs, target: &str, what: &str) -> Result<String> {
     let reply = server.request("GET", target, "", &format!("does not report {what}"))?;
     Ok(reply.body)
 }
-
-// Iteration over the samples of a recording within a time span.
 
 /// Calls `take` with each sample of a span, and with each inventory before its samples. Damaged
 /// parts of the recording are reported and skipped.

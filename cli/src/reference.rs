@@ -1,4 +1,5 @@
-//! Generators of the reference pages in `docs/reference/`: [`commands`] and [`settings`].
+//! Generators of the reference pages on commands and settings in `docs/reference/`, and of the
+//! example settings file.
 
 use std::{
     env,

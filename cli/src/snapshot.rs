@@ -24,7 +24,7 @@ use crate::{
     exit::Result,
     local_server::ServerArgs,
     options::{SourceArgs, read_environment_options},
-    table::{MAX_HISTORY_MS, METRIC, UtilizationHistory, View},
+    table::{MAX_HISTORY_MS, UTILIZATION_METRIC, UtilizationHistory, View},
 };
 
 /// The maximum time to wait for a server's response, which normally takes a millisecond.
@@ -108,7 +108,7 @@ impl Snapshot {
         let target = match need {
             SnapshotContents::Past => {
                 format!(
-                    "/api/v1/snapshot?brief=true&history_s={}&metrics={METRIC}",
+                    "/api/v1/snapshot?brief=true&history_s={}&metrics={UTILIZATION_METRIC}",
                     MAX_HISTORY_MS / 1000
                 )
             }
@@ -301,11 +301,10 @@ fn list_processes_with_hidden_command(sample: &mut Sample) -> impl Iterator<Item
         .filter(|process| process.command == Reading::Absent(Absence::Hidden))
 }
 
-// Reads the driver once, on a thread that is abandoned if the driver hangs.
-
 /// The maximum time for all GPUs to report everything after the driver has started.
-const READ_TIMEOUT: Duration = Duration::from_secs(4);
+const DRIVER_READ_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// The result of reading the driver once.
 pub(crate) enum DriverState {
     Refused(SourceError),
     /// The driver has not responded.
@@ -361,9 +360,10 @@ impl DriverAnswer {
     }
 }
 
-/// Reads records until `is_enough` returns `true` or the time limit is reached. `opening` is the
-/// maximum time for the driver to start. `is_enough` is called after each record; its second
-/// argument is `true` for a sample.
+/// Reads records from the driver until `is_enough` returns `true` or the time limit is reached. If
+/// the driver hangs, the thread that reads it is abandoned. `opening` is the maximum time for the
+/// driver to start. `is_enough` is called after each record; its second argument is `true` for a
+/// sample.
 pub(crate) fn read_driver(
     source: &SourceArgs,
     commands: CommandLines,
@@ -381,7 +381,7 @@ pub(crate) fn read_driver(
         // The inventory always comes first. Any other result means that the driver hangs.
         Ok(Ok(_)) | Err(_) => return DriverState::Silent,
     };
-    let deadline = Instant::now() + READ_TIMEOUT;
+    let deadline = Instant::now() + DRIVER_READ_TIMEOUT;
     while let Ok(Ok(record)) =
         records.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     {

@@ -1,7 +1,10 @@
-//! Service discovery for Prometheus: [`targets`] writes lists of scrape targets in the format of
-//! `file_sd` and `http_sd`, and [`slurm`] lists a Slurm cluster's GPU nodes.
+//! Service discovery for Prometheus: [`group_targets`] returns lists of scrape targets in the
+//! format of `file_sd` and `http_sd`, and [`parse_gpu_nodes`] returns a Slurm cluster's GPU nodes.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,7 +125,7 @@ pub enum NodesError {
 /// # Errors
 /// Returns a [`NodesError`] if a line is invalid.
 pub fn parse_gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
-    let mut nodes: Vec<Node> = Vec::new();
+    let mut nodes: Vec<SlurmNode> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
         let mut words = content.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
@@ -135,7 +138,7 @@ pub fn parse_gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
             let gres = words.next().unwrap_or_default();
             let names = expand_names(first, MAX_TARGETS)
                 .map_err(|error| NodesError::Names { line, error })?;
-            nodes.extend(names.into_iter().map(|name| Node {
+            nodes.extend(names.into_iter().map(|name| SlurmNode {
                 name,
                 address: None,
                 has_gpus: has_gpus(gres),
@@ -151,27 +154,27 @@ pub fn parse_gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
         }
     }
     let with_gpus = nodes.into_iter().filter(|node| node.has_gpus);
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let hosts = with_gpus
         .map(|node| node.address.unwrap_or(node.name))
         .filter(|host| seen.insert(host.clone()));
     Ok(hosts.map(|host| Target { host }).collect())
 }
 
-struct Node {
+struct SlurmNode {
     name: String,
     address: Option<String>,
     has_gpus: bool,
 }
 
 /// Parses a line of `scontrol show nodes`. Without `-o`, `scontrol` prints several lines per node.
-fn parse_scontrol_line(line: &str, nodes: &mut Vec<Node>) {
+fn parse_scontrol_line(line: &str, nodes: &mut Vec<SlurmNode>) {
     for (key, value) in line
         .split_ascii_whitespace()
         .filter_map(|word| word.split_once('='))
     {
         match (key, nodes.last_mut()) {
-            ("NodeName", _) => nodes.push(Node {
+            ("NodeName", _) => nodes.push(SlurmNode {
                 name: value.to_owned(),
                 address: None,
                 has_gpus: false,
@@ -212,7 +215,7 @@ mod tests {
             serde_json::to_string(&groups).unwrap(),
             r#"[{"targets":["n1:9400","[fe80::1]:9400"],"labels":{"__metrics_path__":"/metrics/dcgm","cluster":"alps"}}]"#
         );
-        assert_eq!(super::group_targets(&[], 9400, &labels), []);
+        assert_eq!(group_targets(&[], 9400, &labels), []);
     }
 
     #[test]

@@ -15,7 +15,8 @@ mod source;
 mod summary;
 
 pub use hosts::list::compare_names;
-pub use source::{FleetBuilder, NewGpu, NewNode};
-pub use source::{FleetError, FleetFuture, FleetReader, NodeAddress, Range, SharedFleet};
-pub use summary::Rows;
-pub use summary::Summary;
+pub use source::{
+    FleetBuilder, FleetError, FleetFuture, FleetReader, NewGpu, NewNode, NodeAddress, Range,
+    SharedFleet,
+};
+pub use summary::{Rows, Summary};

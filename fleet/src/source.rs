@@ -1,4 +1,5 @@
-//! The interface that all sources of fleet data implement.
+//! The interface that all sources of fleet data implement, and the builder with which they assemble
+//! a fleet.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -144,8 +145,7 @@ impl Range {
     }
 }
 
-// A builder that assembles a fleet from its nodes and GPUs.
-
+/// A builder that assembles a fleet from its nodes and GPUs.
 #[derive(Debug)]
 pub struct FleetBuilder {
     fleet: Fleet,

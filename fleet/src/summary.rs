@@ -1,4 +1,4 @@
-//! States, ranks, and sums, derived from the readings of GPUs.
+//! Row-wise access to a fleet's GPUs, and their states, ranks, and sums.
 
 use std::{
     cmp::Reverse,
@@ -9,6 +9,9 @@ use crate::model::{
     Fleet, FleetCondition, FleetOwner, FleetSums, GpuHealth, GpuState, HELD_BYTES, MEMORY_USED,
     READINGS, Resolution, TEMPERATURE, UTILIZATION, is_plausible,
 };
+
+/// The rank of a GPU about which nothing is known.
+pub(crate) const UNKNOWN_RANK: u8 = 1;
 
 /// The combined states and readings of several GPUs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -196,11 +199,6 @@ fn derive_rank(rows: &Rows<'_>, row: usize, state: GpuState) -> u8 {
         _ => 6,
     }
 }
-
-// Row-wise access to a fleet's GPUs.
-
-/// The rank of a GPU about which nothing is known.
-pub(crate) const UNKNOWN_RANK: u8 = 1;
 
 /// The rows of a fleet: one per GPU, or one per node if the fleet lists only nodes. GPUs that the
 /// fleet does not list follow as rows without data.

@@ -1,4 +1,5 @@
-//! The history of a span, in the format of the `/api/v1/history` response.
+//! A span of history: its format in the response of `/api/v1/history`, the selection of its
+//! metrics, and the request, from which the resolution is chosen.
 
 use std::{
     borrow::Cow,
@@ -350,24 +351,8 @@ impl MetricSelection {
     }
 }
 
-/// Rounds a gauge to four significant digits, which is enough for charts. Without rounding, noise
-/// would be a third of the transferred and stored bytes. Counters and states are not rounded.
-pub fn round_to_four_digits(value: f64) -> f64 {
-    const DIGITS: i32 = 4;
-    if !value.is_normal() {
-        return value;
-    }
-    let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
-    // Multiplying or dividing by a whole power of ten avoids rounding errors.
-    let power = 10_f64.powi(digits_left.abs());
-    if digits_left > 0 {
-        (value / power).round() * power
-    } else {
-        (value * power).round() / power
-    }
-}
-
-// Chooses the resolution of a span, and the tier that its points are made from.
+// The request for a span, and the choice of its resolution and of the tier that its points are
+// made from.
 
 /// The allowed range for the number of points in a request.
 pub const POINT_LIMITS: RangeInclusive<u32> = 1..=5000;
@@ -530,12 +515,27 @@ impl Plan {
             resolution_ms,
         }
     }
-}
 
-impl Plan {
     /// Returns an empty grid for this plan's points.
     pub fn new_grid(&self, wanted: &MetricSelection) -> Grid {
         Grid::new(self.from_ms, self.to_ms, self.step_ms, wanted.clone())
+    }
+}
+
+/// Rounds a gauge to four significant digits, which is enough for charts. Without rounding, noise
+/// would be a third of the transferred and stored bytes. Counters and states are not rounded.
+pub fn round_to_four_digits(value: f64) -> f64 {
+    const DIGITS: i32 = 4;
+    if !value.is_normal() {
+        return value;
+    }
+    let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
+    // Multiplying or dividing by a whole power of ten avoids rounding errors.
+    let power = 10_f64.powi(digits_left.abs());
+    if digits_left > 0 {
+        (value / power).round() * power
+    } else {
+        (value * power).round() / power
     }
 }
 

@@ -5,18 +5,20 @@
 //!   simulation.
 //! - [`host`] reads the host machine.
 //! - [`sampler`] schedules all readings, with one thread per GPU.
-//! - [`derive`] derives rates, conditions and events from several readings.
+//! - [`mod@derive`] derives rates, conditions and events from several readings.
 //! - [`owner`] finds the owners of a process: user, job, pod, notebook.
 //! - [`own_processes`] describes the user's own processes if another user's collector is not
 //!   allowed to.
 //! - [`allocation`] finds the jobs and pods to which schedulers have allocated GPUs.
 //! - [`usage`] computes GPU use by owner.
+//! - [`process_stat`] reads the start time, state and parent of a process.
 //! - [`stat`] computes the minimum, mean and maximum of a reading in a window.
 //! - [`surroundings`] detects containers and WSL, which provide the driver differently.
 //! - [`child`] starts programs without this process's secrets.
 //! - [`benchmarks`] stores the benchmark results of each GPU in a file.
 //! - [`bounded`] reads files of unknown length, [`private_file`] reads files that no other user may
 //!   change.
+//! - [`file_stamp`] detects changed files.
 //! - [`safe_file`] writes files in directories that another user may have prepared.
 //! - [`toml_error`] explains errors in TOML files, with their position.
 //! - [`local_time`] provides the time zone for displaying and parsing times.

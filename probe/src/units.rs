@@ -1,5 +1,5 @@
-//! Formatting of numbers for display, and parsing of amounts. [`amount`] can parse everything that
-//! this module formats.
+//! Formatting of numbers, sizes and durations for display, and parsing of amounts in user input.
+//! Formatted sizes and durations can also be parsed.
 
 use std::{fmt, time::Duration};
 
@@ -103,12 +103,10 @@ pub fn format_approximate_duration(ms: u64) -> String {
     }
 }
 
-// Parsing of amounts in user input, such as `20GiB`, `90 %`, `300 W`, `85 C`, `1h30m`.
-//
-// Options, settings, rules, scenarios and filters parse amounts with this module. All errors have
-// the same structure: the expected values with examples, and a suggestion.
+// Parsing of amounts in options, settings, rules, scenarios and filters. All errors have the same
+// structure: the expected values with examples, and a suggestion.
 
-/// A number with a unit.
+/// A number with a unit, such as `20GiB`, `90 %`, `300 W`, `85 C` or `1h30m`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amount {
     pub number: f64,
@@ -434,7 +432,6 @@ mod tests {
 #[cfg(test)]
 mod amount_tests {
     use super::*;
-    use crate::units::{format_byte_size, format_duration, format_short_duration};
 
     const SIZE: AcceptedAmounts<u64> =
         AcceptedAmounts::accept_sizes(1, 1 << 50, "a size, such as 20GiB");

@@ -1,5 +1,5 @@
 //! A block of a recording: the compressed records of a few seconds, and a head that summarizes
-//! them.
+//! them. [`Writer`] collects records into blocks.
 //!
 //! A block is a gzip member (RFC 1952) with the subfield `GM` in its extra field. The payload of
 //! the subfield is: format (1 byte), flags (1 byte), two bytes of 0, the sizes in bytes of the
@@ -174,6 +174,19 @@ pub fn pack(text: &[u8], head: BlockHead) -> Vec<u8> {
     block
 }
 
+/// Packs a single record into a block of its own.
+pub fn pack_record(record: &str) -> Vec<u8> {
+    let has_inventory =
+        parse_kind_and_time(record).is_ok_and(|(kind, _)| kind == RecordKind::Inventory);
+    pack(
+        format!("{record}\n").as_bytes(),
+        BlockHead {
+            has_inventory,
+            ..BlockHead::default()
+        },
+    )
+}
+
 /// Decompresses the text of a block.
 ///
 /// # Errors
@@ -192,8 +205,6 @@ pub fn unpack(block: &[u8], head: &BlockHead) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-// Collection of records into blocks.
-
 /// The maximum time before a block is written. A recorder that is killed loses at most this much.
 const MAX_BLOCK_TIME: Duration = Duration::from_secs(10);
 
@@ -207,19 +218,6 @@ pub struct Writer {
     head: BlockHead,
     /// The time at which the first record of the block arrived.
     begun: Option<Instant>,
-}
-
-/// Packs a single record into a block of its own.
-pub fn pack_record(record: &str) -> Vec<u8> {
-    let has_inventory =
-        parse_kind_and_time(record).is_ok_and(|(kind, _)| kind == RecordKind::Inventory);
-    pack(
-        format!("{record}\n").as_bytes(),
-        BlockHead {
-            has_inventory,
-            ..BlockHead::default()
-        },
-    )
 }
 
 impl Writer {

@@ -24,6 +24,6 @@ mod tests;
 pub use block::{Writer, pack_record};
 pub use files::{Files, FilesError, RotationLimits};
 pub use player::{PlayedItem, Player, SPEEDS};
-pub use recording::RecordingError;
-pub use recording::{Line, RecordKind, parse_kind_and_time};
-pub use recording::{Lines, Recording, UnreadablePart};
+pub use recording::{
+    Line, Lines, RecordKind, Recording, RecordingError, UnreadablePart, parse_kind_and_time,
+};

@@ -1,4 +1,4 @@
-//! A recording that can be read block by block.
+//! A recording that can be read block by block, its lines, and the errors when it is read.
 
 use std::{
     io,
@@ -239,8 +239,6 @@ pub(crate) fn numbered_path(path: &Path, number: usize) -> PathBuf {
     name.into()
 }
 
-// Errors that can occur while reading a recording.
-
 /// The reason why a file cannot be read as a recording, with a remedy.
 #[derive(Debug, Error)]
 pub enum RecordingError {
@@ -293,9 +291,7 @@ pub(crate) fn printable_path(path: &Path) -> String {
     escape_untrusted(&path.display().to_string())
 }
 
-// The lines of a recording. They are parsed only as far as needed to find a point in time.
-
-/// A line within a text.
+/// A line within a text. It is parsed only as far as needed to find a point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The byte range of the line, without its line ending.
@@ -320,7 +316,7 @@ pub enum RecordKind {
 }
 
 #[derive(Deserialize)]
-struct Stamp {
+struct TimeAndIndex {
     #[serde(default)]
     at_ms: u64,
     #[serde(default)]
@@ -336,7 +332,7 @@ pub fn parse_kind_and_time(text: &str) -> Result<(RecordKind, u64), serde_json::
     if matches!(&*kind, "trace" | "answers") {
         return Ok((RecordKind::Other, 0));
     }
-    let Stamp { at_ms, index } = serde_json::from_str(text)?;
+    let TimeAndIndex { at_ms, index } = serde_json::from_str(text)?;
     let kind = match &*kind {
         "inventory" => RecordKind::Inventory,
         "sample" => RecordKind::Sample,
@@ -349,7 +345,7 @@ pub fn parse_kind_and_time(text: &str) -> Result<(RecordKind, u64), serde_json::
 
 /// The maximum number of records in a block. A block of ten seconds usually has a few hundred
 /// records, or a few thousand if there are many short events.
-const MAX_RECORDS: usize = 100_000;
+const MAX_BLOCK_RECORDS: usize = 100_000;
 
 /// Splits a text into lines.
 ///
@@ -361,8 +357,8 @@ pub(crate) fn parse_lines(text: &str) -> Result<Vec<Line>, String> {
     for part in text.split_inclusive('\n') {
         let record = part.trim_end();
         if !record.is_empty() {
-            if lines.len() == MAX_RECORDS {
-                return Err(format!("it has more than {MAX_RECORDS} records"));
+            if lines.len() == MAX_BLOCK_RECORDS {
+                return Err(format!("it has more than {MAX_BLOCK_RECORDS} records"));
             }
             let (kind, at_ms) = parse_kind_and_time(record).map_err(|error| error.to_string())?;
             lines.push(Line {

@@ -1,5 +1,5 @@
 //! The audit log. It has one line, without secrets, for each change that a client makes and for
-//! each change that is refused.
+//! each change that is refused. Wrong credentials are also counted.
 
 use std::{
     fmt, mem,
@@ -23,6 +23,13 @@ use crate::{
 /// The maximum number of characters in the description of an action.
 const MAX_ACTION_CHARS: usize = 200;
 
+/// The rate limit of log lines about wrong credentials: a burst of 20 lines, then one line every
+/// six seconds.
+const REFUSAL_LINE_RATE: Rate = Rate {
+    burst: 20,
+    spacing: Duration::from_secs(6),
+};
+
 /// Logs an action of a client, such as `started run 1-2: copy`.
 pub(crate) async fn log_action(client: &Client, what: &str) {
     let what: String = clean_line(what).chars().take(MAX_ACTION_CHARS).collect();
@@ -32,22 +39,16 @@ pub(crate) async fn log_action(client: &Client, what: &str) {
 /// The log of wrong tokens and passwords. The number of log lines is limited, but every refusal is
 /// counted.
 pub(crate) struct RefusalLog {
-    told: RatePerClient<()>,
-    untold: Mutex<u64>,
+    logged: RatePerClient<()>,
+    unlogged: Mutex<u64>,
     counts: Arc<RefusedCredentials>,
 }
-
-/// The rate limit of the log: a burst of 20 lines, then one line every six seconds.
-const LINE_RATE: Rate = Rate {
-    burst: 20,
-    spacing: Duration::from_secs(6),
-};
 
 impl RefusalLog {
     pub(crate) fn new() -> Self {
         Self {
-            told: RatePerClient::new(),
-            untold: Mutex::new(0),
+            logged: RatePerClient::new(),
+            unlogged: Mutex::new(0),
             counts: Arc::default(),
         }
     }
@@ -60,15 +61,19 @@ impl RefusalLog {
     /// `client`.
     pub(crate) fn log_refusal(&self, credential: Credential, client: Peer, proxy: Option<IpAddr>) {
         self.counts.count(credential);
-        let mut untold = lock::lock(&self.untold);
-        if self.told.admit((), LINE_RATE, Instant::now()).is_err() {
-            *untold += 1;
+        let mut unlogged = lock::lock(&self.unlogged);
+        if self
+            .logged
+            .admit((), REFUSAL_LINE_RATE, Instant::now())
+            .is_err()
+        {
+            *unlogged += 1;
             return;
         }
         let through = proxy
             .map(|proxy| format!(" through the proxy at {proxy}"))
             .unwrap_or_default();
-        let more = match mem::take(&mut *untold) {
+        let more = match mem::take(&mut *unlogged) {
             0 => String::new(),
             count => format!(" (and {count} more since the last such message)"),
         };
@@ -78,8 +83,6 @@ impl RefusalLog {
         );
     }
 }
-
-// Counts of wrong tokens and passwords.
 
 /// The kinds of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! A collector process, from its start to its end.
+//! A collector process, from its start to its end, and killed collectors that do not exit.
 
 use std::{io, process::Stdio, time::Duration};
 
@@ -210,12 +210,11 @@ async fn forward_stderr(mut lines: Lines<BufReader<ChildStderr>>) -> Option<Stri
     last
 }
 
-// Collectors that were killed but do not exit, because they are stuck in the driver.
-
 /// The time after which a killed collector counts as stuck.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Killed collectors that may still hold the GPUs.
+/// Killed collectors that do not exit, because they are stuck in the driver. They may still hold
+/// the GPUs.
 #[derive(Debug, Default)]
 pub(crate) struct StuckCollectors(Vec<Child>);
 

@@ -1,4 +1,5 @@
-//! The messages of `/api/v1/stream` in both directions, and of `/api/v1/snapshot`.
+//! The messages of `/api/v1/stream` in both directions, and of `/api/v1/snapshot` and
+//! `/api/v1/answers`.
 //!
 //! Inventory, sample and event frames are the collector's lines, byte for byte.
 
@@ -321,9 +322,7 @@ pub struct HolderHistory {
     pub memory_bytes: Vec<Option<f32>>,
 }
 
-// The driver's answers, as used by gpumon's `smi` command.
-
-/// The driver's answers to the collector at the newest sample.
+/// The driver's answers to the collector at the newest sample, for gpumon's `smi` command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
     /// The state of the collector.

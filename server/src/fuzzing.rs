@@ -57,7 +57,7 @@ pub fn parse_kubelet_response(answer: &[u8]) {
 /// # Panics
 /// Panics if parsing the serialized response does not return the same value.
 pub fn parse_node_response(answer: &[u8]) {
-    crate::fleet::nodes::answer::fuzz_response(answer);
+    crate::fleet::nodes::response::fuzz_response(answer);
 }
 
 /// A server without a listener. Fuzz targets pass requests to it directly.

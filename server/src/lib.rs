@@ -2,33 +2,31 @@
 //!
 //! - [`frame`] contains the messages of the stream, and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver,
-//!   unless [`control`] requests a pause. [`stuck_collectors`] contains collectors that cannot be
-//!   killed.
+//!   unless a pause is requested. [`gpu_search`] finds added GPUs.
 //! - [`join`] shows the readings of another server, and [`replay`] the readings of a recording.
 //! - [`kubernetes`] asks the kubelet which pods hold which devices.
-//! - [`sampling_interval`] combines the intervals that clients request, [`watching`] counts
-//!   viewers, and [`rate_limiter`] selects the samples for one client.
-//! - [`live`] contains the settings that can change while the server runs.
+//! - [`sampling`] combines the intervals that clients request, selects the samples for one client,
+//!   and counts viewers.
+//! - [`live_settings`] contains the settings that can change while the server runs.
 //! - [`hub`] keeps the collector's data and sends it to all clients.
 //! - [`history`] keeps past readings.
 //! - [`fleet`] shows many machines.
 //! - [`alerts`] evaluates the rules of the alert file.
 //! - [`runs`] starts workload runs.
-//! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`],
-//!   [`pause`] and [`routes`] are the endpoints. [`guard`] checks all requests, including each
-//!   [`public_origin`]. [`auth`] requires users to sign in, and [`peer`] finds the user at the
-//!   other end of a connection. [`view`] limits the processes that a client sees, [`audit`] writes
-//!   the audit log, and [`refused_credentials`] counts wrong credentials.
-//! - [`web_config`] reads TLS settings and users in Prometheus' format. Files with credentials are
-//!   [`watched`] for changes.
+//! - [`stream`], [`snapshot`], [`metrics`], [`usage`], [`client_events`], [`pause`], [`page`] and
+//!   [`routes`] are the endpoints. [`guard`] checks all requests, including each [`public_origin`].
+//!   [`auth`] requires users to sign in, and [`peer`] finds the user at the other end of a
+//!   connection. [`view`] limits the processes that a client sees, and [`audit`] writes the audit
+//!   log.
+//! - [`web_config`] reads TLS settings and users in Prometheus' format. [`watched_file`] checks
+//!   files with credentials for changes.
 //! - [`openapi`] describes the endpoints and their types.
-//! - [`encoder`] encodes large responses outside the event loop, and [`respond`] sends them over
-//!   HTTP.
+//! - [`responses`] encodes HTTP responses outside the event loop.
 //! - [`content_type`] contains the content types of the page's files.
 //! - [`memory`] returns freed memory to the system.
-//! - [`service`] reports the state to a service manager, and [`activation`] takes over its sockets.
-//! - [`listen`] opens ports and sockets, [`shared`] limits the socket that all users share,
-//!   [`connections`] limits connections, and [`local`] finds the socket of a running server.
+//! - [`service_manager`] reports the state to a service manager, and takes over its sockets.
+//! - [`listen`] opens ports and sockets, [`connections`] limits connections, and [`local`] finds
+//!   the socket of a running server.
 //!
 //! This process never loads NVML, so a driver that hangs or crashes does not affect it.
 
@@ -36,7 +34,7 @@ pub mod alerts;
 mod app;
 mod audit;
 pub mod auth;
-mod cells;
+mod client_events;
 mod collector;
 mod connections;
 mod content_type;
@@ -54,12 +52,10 @@ pub mod listen;
 mod live_settings;
 pub mod local;
 mod lock;
-mod marks;
 mod memory;
 mod metrics;
 pub mod openapi;
 mod page;
-mod past;
 mod pause;
 mod peer;
 pub mod public_origin;
@@ -85,6 +81,7 @@ use gpumon_probe::model::EnergyPrice;
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
+pub use self::live_settings::LiveSettings;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
@@ -97,12 +94,10 @@ use self::{
     memory::MemoryTrimmer,
     replay::Replay,
     runs::{RunSettings, Runs},
-    supervisor::{CollectorCommand, CollectorInstructions},
+    sampling::{SamplingInterval, ViewerCounter},
+    supervisor::{CollectorCommand, CollectorInstructions, PauseControl},
     view::ShowProcesses,
 };
-pub use live_settings::LiveSettings;
-use sampling::{SamplingInterval, ViewerCounter};
-use supervisor::PauseControl;
 
 /// The sampling interval of most recordings. It also applies to clients that request no other
 /// interval.

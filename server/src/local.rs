@@ -1,5 +1,5 @@
 //! A running server's Unix socket, through which programs on the same machine find it without a
-//! port.
+//! port, and the socket that all users of the machine share.
 
 use std::{
     env, fs,
@@ -159,10 +159,8 @@ fn parse_response(answer: &str) -> Option<LocalResponse> {
     })
 }
 
-// The restriction for the socket that all users of the machine share: clients can only read.
-
-/// Refuses all requests that change something, even from clients that may make changes through
-/// another socket.
+/// Refuses all requests that change something on the socket that all users of the machine share,
+/// even from clients that may make changes through another socket.
 pub(crate) async fn refuse_changes(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;

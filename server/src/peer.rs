@@ -1,10 +1,11 @@
 //! The peers of connections: their users, and whether they may change anything.
 //!
-//! The kernel reports the user of a Unix socket's peer (`SO_PEERCRED`). For a TCP connection from
-//! this machine, [`socket_owner`] queries the kernel. If the kernel does not support such queries,
-//! [`tcp_table`] is searched.
+//! The kernel reports the user of a Unix socket's peer (`SO_PEERCRED`). A TCP connection from this
+//! machine is looked up with `sock_diag(7)` or, if the kernel does not support that, in
+//! `/proc/net/tcp`.
 
 use std::{
+    io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
     sync::LazyLock,
 };
@@ -26,10 +27,6 @@ use netlink_packet_sock_diag::{
 use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
 use rustix::process::geteuid;
 use tokio::{sync::Semaphore, task::spawn_blocking};
-
-/// Limits the number of simultaneous searches in the table of connections, which can be megabytes
-/// long.
-static TABLE_SEARCHES: Semaphore = Semaphore::const_new(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Peer {
@@ -54,25 +51,13 @@ pub(crate) enum PeerKey {
     Unknown,
 }
 
-/// Determines in advance whether the kernel can be queried for a connection's owner, so that the
-/// first connection is not delayed.
-pub(crate) fn detect_lookup_method() {
-    is_available();
-}
-
-/// Returns `true` for a connection between two programs on this machine. The client then has a
-/// loopback address or the server's address.
-fn is_local_connection(client: SocketAddr, server: SocketAddr) -> bool {
-    let (client, server) = (client.ip().to_canonical(), server.ip().to_canonical());
-    client.is_loopback() || client == server
-}
-
 impl Peer {
     /// Returns the peer of a TCP connection. The accept loop calls this function, so it reads no
     /// files, and it queries the kernel only about connections from this machine, which takes 10
     /// us.
     pub(crate) fn from_tcp(client: SocketAddr, server: Option<SocketAddr>) -> Self {
-        let local = server.filter(|server| is_local_connection(client, *server) && is_available());
+        let local =
+            server.filter(|server| is_local_connection(client, *server) && supports_sock_diag());
         Self::Port {
             ip: client.ip().to_canonical(),
             uid: local.and_then(|server| find_uid_by_sock_diag(client, server)),
@@ -91,7 +76,7 @@ impl Peer {
         else {
             return self;
         };
-        if !is_local_connection(client, server) || is_available() {
+        if !is_local_connection(client, server) || supports_sock_diag() {
             return self;
         }
         let _turn = TABLE_SEARCHES.acquire().await;
@@ -154,6 +139,19 @@ impl Peer {
     }
 }
 
+/// Determines in advance whether the kernel can be queried for a connection's owner, so that the
+/// first connection is not delayed.
+pub(crate) fn detect_lookup_method() {
+    supports_sock_diag();
+}
+
+/// Returns `true` for a connection between two programs on this machine. The client then has a
+/// loopback address or the server's address.
+fn is_local_connection(client: SocketAddr, server: SocketAddr) -> bool {
+    let (client, server) = (client.ip().to_canonical(), server.ip().to_canonical());
+    client.is_loopback() || client == server
+}
+
 pub(crate) fn is_server_user_or_root(uid: u32) -> bool {
     uid == geteuid().as_raw() || uid == 0
 }
@@ -182,10 +180,103 @@ fn check_change_permission(peer: Peer, own: u32) -> Result<(), &'static str> {
     }
 }
 
-// The kernel's tables of TCP connections (`/proc/net/tcp`, `/proc/net/tcp6`).
+// Queries of single connections with `sock_diag(7)`. Both ends are sockets of this machine, so the
+// kernel knows the user of each, and looks up one connection in about 10 us. The interface may be
+// missing in a sandbox or an old kernel.
+
+const MAX_SOCK_DIAG_BYTES: usize = 4096;
+
+/// The cookie that matches any instance of a connection (`INET_DIAG_NOCOOKIE`).
+const NO_COOKIE: [u8; 8] = [0xff; 8];
+
+/// Whether the kernel has found a test connection of this process. A real connection has to be
+/// looked up, because the response "not found" can also mean that `sock_diag` is not available for
+/// TCP.
+static SUPPORTS_SOCK_DIAG: LazyLock<bool> = LazyLock::new(|| {
+    let loopback = [
+        (Ipv4Addr::LOCALHOST, 0).into(),
+        (Ipv6Addr::LOCALHOST, 0).into(),
+    ];
+    loopback
+        .into_iter()
+        .any(|address: SocketAddr| finds_test_connection(address).unwrap_or(false))
+});
+
+fn finds_test_connection(address: SocketAddr) -> io::Result<bool> {
+    let listener = TcpListener::bind(address)?;
+    let client = TcpStream::connect(listener.local_addr()?)?;
+    let (accepted, _) = listener.accept()?;
+    Ok(find_uid_by_sock_diag(client.local_addr()?, accepted.local_addr()?).is_some())
+}
+
+/// Returns `true` if the kernel supports queries of single connections.
+fn supports_sock_diag() -> bool {
+    *SUPPORTS_SOCK_DIAG
+}
+
+/// Returns the user who owns the client's end of a connection, or `None` if the kernel does not
+/// report one, for example because that end is closed.
+fn find_uid_by_sock_diag(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    let (client, server) = (to_canonical(client), to_canonical(server));
+    let exchange = || -> io::Result<Vec<u8>> {
+        let socket = Socket::new(NETLINK_SOCK_DIAG)?;
+        // The kernel's response is already available when `send` returns.
+        socket.set_non_blocking(true)?;
+        socket.connect(&NetlinkAddress::new(0, 0))?;
+        socket.send(&build_sock_diag_request(client, server), 0)?;
+        let mut answer = Vec::with_capacity(MAX_SOCK_DIAG_BYTES);
+        socket.recv(&mut answer, 0)?;
+        Ok(answer)
+    };
+    let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&exchange().ok()?).ok()?;
+    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found)) = answer.payload else {
+        return None;
+    };
+    let header = found.header;
+    // A closed end has no inode and is listed as root's.
+    (header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid)
+}
+
+/// Converts an IPv4-mapped IPv6 address to IPv4, because the socket at the other end is an IPv4
+/// socket.
+fn to_canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Returns the query for the client's socket. From that socket's point of view, the client is the
+/// source.
+fn build_sock_diag_request(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST;
+    let question = SockDiagMessage::InetRequest(InetRequest {
+        family: if client.is_ipv4() { AF_INET } else { AF_INET6 },
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::empty(),
+        states: StateFlags::all(),
+        socket_id: SocketId {
+            source_port: client.port(),
+            destination_port: server.port(),
+            source_address: client.ip(),
+            destination_address: server.ip(),
+            interface_id: 0,
+            cookie: NO_COOKIE,
+        },
+    });
+    let mut message = NetlinkMessage::new(header, question.into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
+}
+
+// Searches in the kernel's tables of TCP connections (`/proc/net/tcp`, `/proc/net/tcp6`).
 
 /// The maximum size of a table in bytes, which is enough for about 50,000 connections.
 const MAX_TABLE_BYTES: usize = 8 << 20;
+
+/// Limits the number of simultaneous searches in the table of connections, which can be megabytes
+/// long.
+static TABLE_SEARCHES: Semaphore = Semaphore::const_new(1);
 
 /// Returns the user who owns the client's end of a connection. Both addresses must be in canonical
 /// form.
@@ -245,96 +336,6 @@ fn format_address(address: SocketAddr) -> String {
         .collect::<Vec<_>>()
         .concat();
     format!("{words}:{:04X}", address.port())
-}
-
-// The owner of the client's end of a TCP connection within this machine.
-//
-// Both ends are sockets of this machine, so the kernel knows the user of each. `sock_diag(7)`
-// looks up one connection in about 10 us. It may be missing in a sandbox or an old kernel.
-
-const MAX_RESPONSE_BYTES: usize = 4096;
-
-/// The cookie that matches any instance of a connection (`INET_DIAG_NOCOOKIE`).
-const NO_COOKIE: [u8; 8] = [0xff; 8];
-
-/// Whether the kernel has found a test connection of this process. A real connection has to be
-/// looked up, because the response "not found" can also mean that `sock_diag` is not available for
-/// TCP.
-static IS_AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
-    let loopback = [
-        (Ipv4Addr::LOCALHOST, 0).into(),
-        (Ipv6Addr::LOCALHOST, 0).into(),
-    ];
-    loopback
-        .into_iter()
-        .any(|address: SocketAddr| finds_test_connection(address).unwrap_or(false))
-});
-
-fn finds_test_connection(address: SocketAddr) -> std::io::Result<bool> {
-    let listener = TcpListener::bind(address)?;
-    let client = TcpStream::connect(listener.local_addr()?)?;
-    let (accepted, _) = listener.accept()?;
-    Ok(find_uid_by_sock_diag(client.local_addr()?, accepted.local_addr()?).is_some())
-}
-
-/// Returns `true` if the kernel supports queries of single connections.
-fn is_available() -> bool {
-    *IS_AVAILABLE
-}
-
-/// Returns the user who owns the client's end of a connection, or `None` if the kernel does not
-/// report one, for example because that end is closed.
-fn find_uid_by_sock_diag(client: SocketAddr, server: SocketAddr) -> Option<u32> {
-    let (client, server) = (to_canonical(client), to_canonical(server));
-    let exchange = || -> std::io::Result<Vec<u8>> {
-        let socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        // The kernel's response is already available when `send` returns.
-        socket.set_non_blocking(true)?;
-        socket.connect(&NetlinkAddress::new(0, 0))?;
-        socket.send(&build_request(client, server), 0)?;
-        let mut answer = Vec::with_capacity(MAX_RESPONSE_BYTES);
-        socket.recv(&mut answer, 0)?;
-        Ok(answer)
-    };
-    let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&exchange().ok()?).ok()?;
-    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found)) = answer.payload else {
-        return None;
-    };
-    let header = found.header;
-    // A closed end has no inode and is listed as root's.
-    (header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid)
-}
-
-/// Converts an IPv4-mapped IPv6 address to IPv4, because the socket at the other end is an IPv4
-/// socket.
-fn to_canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// Returns the query for the client's socket. From that socket's point of view, the client is the
-/// source.
-fn build_request(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST;
-    let question = SockDiagMessage::InetRequest(InetRequest {
-        family: if client.is_ipv4() { AF_INET } else { AF_INET6 },
-        protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::empty(),
-        states: StateFlags::all(),
-        socket_id: SocketId {
-            source_port: client.port(),
-            destination_port: server.port(),
-            source_address: client.ip(),
-            destination_address: server.ip(),
-            interface_id: 0,
-            cookie: NO_COOKIE,
-        },
-    });
-    let mut message = NetlinkMessage::new(header, question.into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    bytes
 }
 
 #[cfg(test)]
@@ -404,14 +405,11 @@ mod tcp_table_tests {
 }
 
 #[cfg(test)]
-mod socket_owner_tests {
+mod sock_diag_tests {
     use std::{
-        net::{TcpListener, TcpStream},
         thread,
         time::{Duration, Instant},
     };
-
-    use rustix::process::geteuid;
 
     use super::*;
 
@@ -438,7 +436,7 @@ mod socket_owner_tests {
                 "{connect}"
             );
             assert_eq!(
-                super::find_uid_in_tables(to_canonical(client), to_canonical(server)),
+                find_uid_in_tables(to_canonical(client), to_canonical(server)),
                 Some(geteuid().as_raw()),
                 "{connect}"
             );

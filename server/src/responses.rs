@@ -1,5 +1,5 @@
-//! HTTP responses that are encoded outside the event loop, and compressed for clients that accept
-//! it.
+//! HTTP responses: their bytes are encoded outside the event loop, compressed for clients that
+//! accept it, and shared by equal requests.
 
 use std::{
     collections::HashMap,
@@ -27,6 +27,10 @@ use tokio::{
 
 use crate::{app::AppState, hub::Hub, lock, metrics::PageKey, peer::PeerKey, view::View};
 
+/// The compression level. Even the fastest level reduces JSON to a tenth of its size.
+const GZIP_LEVEL: Compression = Compression::fast();
+
+/// The data that a response contains.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Resource {
     Snapshot {
@@ -190,8 +194,15 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-// Encoding of large responses outside the event loop. The number of simultaneous encodings is
-// limited, and equal requests share one response.
+/// Compresses bytes with gzip.
+pub(crate) fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), GZIP_LEVEL);
+    // Writing to a vector cannot fail.
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
+}
+
+// Encoding outside the event loop. The number of simultaneous encodings is limited.
 //
 // The history of 64 GPUs is 10 MB of JSON. Encoding this much in the event loop would delay the
 // samples of all clients.
@@ -203,9 +214,6 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
 const REUSE_DURATION: Duration = Duration::from_millis(500);
 
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The compression level. Even the fastest level reduces JSON to a tenth of its size.
-const COMPRESSION: Compression = Compression::fast();
 
 /// The error if there are too many requests, or if clients read their responses too slowly.
 #[derive(Debug)]
@@ -390,14 +398,6 @@ impl AsRef<[u8]> for QuotaBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
-}
-
-/// Compresses bytes with gzip.
-pub(crate) fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), COMPRESSION);
-    // Writing to a vector cannot fail.
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,12 +17,11 @@ use crate::{
     alerts,
     app::AppState,
     auth::{self, AccessPolicy},
-    cells,
-    connections::arrival,
-    fleet,
+    client_events, connections, fleet,
     guard::{self, Access, Guard},
+    history,
     listen::{Listener, PortPurpose},
-    marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
+    metrics, openapi, page, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
 /// The time limit for a request including its body. Streams and announcements of runs in a terminal
@@ -41,7 +40,7 @@ pub(crate) fn build_router(state: AppState, listener: &Listener) -> Router {
 fn metrics_routes() -> Router<AppState> {
     Router::new()
         .route("/metrics", get(metrics::get_metrics))
-        .route("/metrics/dcgm", get(metrics::dcgm))
+        .route("/metrics/dcgm", get(metrics::get_dcgm))
         .route("/metrics/dcgm-4.9", get(metrics::get_dcgm_49))
         .route("/healthz", get(get_health))
         .route("/readyz", get(get_readiness))
@@ -67,8 +66,7 @@ pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
         )
         .merge(auth::routes::build_router())
         .merge(runs::build_router(state))
-        .merge(marks::build_router(state))
-        .merge(cells::build_router(state))
+        .merge(client_events::build_router(state))
         .merge(replay::routes::build_router(state))
         .merge(alerts::build_router())
         .merge(fleet::routes::build_router())
@@ -77,7 +75,7 @@ pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
         .route("/{*path}", get(page::get_file))
         .route("/api/v1/answers", get(snapshot::get_answers))
         .route("/api/v1/cost", get(usage::get_cost))
-        .route("/api/v1/history", get(past::get_history))
+        .route("/api/v1/history", get(history::routes::get_history))
         .route("/api/v1/jobs", get(usage::get_jobs))
         .route("/api/v1/openapi.json", get(openapi::get_openapi))
         .route("/api/v1/snapshot", get(snapshot::get_snapshot))
@@ -121,7 +119,7 @@ pub(crate) fn add_protection(routes: Router<AppState>, state: AppState, access: 
         ))
         .layer(middleware::from_fn_with_state(
             state.live.clone(),
-            arrival::replace_proxy_by_client,
+            connections::replace_proxy_by_client,
         ));
     // These layers enclose the others, so that refusals have the headers too.
     DEFAULT_HEADERS

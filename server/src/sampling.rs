@@ -1,4 +1,5 @@
-//! The sampling interval: the shortest interval that any client requests.
+//! How often samples are taken and sent: the sampling interval that clients request, the selection
+//! of samples for one client, and the number of viewers.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +14,7 @@ use tokio::{
 
 use crate::lock;
 
-/// The intervals requested by clients, and the collector's resulting interval.
+/// The intervals requested by clients, and the collector's resulting interval: the shortest one.
 #[derive(Debug)]
 pub(crate) struct SamplingInterval {
     wanted: Mutex<RequestedIntervals>,
@@ -108,9 +109,7 @@ impl Drop for IntervalRequest {
     }
 }
 
-// The selection of samples for one client, which receives at most as many as it requested.
-
-/// The state of one client's selection of samples.
+/// The selection of samples for one client, which receives at most as many as it requested.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     interval: Duration,
@@ -182,13 +181,11 @@ impl RateLimiter {
     }
 }
 
-// The number of viewers. Without viewers, the collector takes expensive readings only as often as
-// the history needs.
-
 /// The time for which a client counts as a viewer after it has requested current data.
 const REQUEST_VIEW_DURATION: Duration = Duration::from_secs(10);
 
-/// A counter of the server's current viewers.
+/// A counter of the server's current viewers. Without viewers, the collector takes expensive
+/// readings only as often as the history needs.
 #[derive(Debug, Default)]
 pub(crate) struct ViewerCounter {
     watchers: watch::Sender<usize>,
@@ -387,7 +384,7 @@ mod rate_limiter_tests {
 }
 
 #[cfg(test)]
-mod watching_tests {
+mod viewer_tests {
     use tokio::time::sleep;
 
     use super::*;

@@ -1,5 +1,5 @@
-//! Notifications for a service manager (`sd_notify(3)`): readiness, status, and the watchdog.
-//! Without a service manager, nothing is sent.
+//! The service manager: notifications (`sd_notify(3)`) of readiness, status and the watchdog, and
+//! the sockets that it has opened. Without a service manager, nothing is sent.
 
 use std::{
     io,

@@ -1,4 +1,5 @@
-//! The endpoint `GET /api/v1/snapshot`: the current data, and recent history on request.
+//! The endpoints of the current data: `GET /api/v1/snapshot`, with recent history on request, and
+//! `GET /api/v1/answers` for programs that output the driver's own terms.
 
 use std::ops::RangeInclusive;
 
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use crate::{
     app::AppState,
     auth::Client,
-    hub::now::SnapshotParts,
+    hub::SnapshotParts,
     join::client,
     responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
@@ -97,8 +98,6 @@ impl SnapshotQuery {
         })
     }
 }
-
-// The endpoint `GET /api/v1/answers`, which returns what the driver returned to the collector.
 
 /// Returns the driver's answers at the newest sample from the hub, without calling the driver.
 pub(crate) async fn get_answers(

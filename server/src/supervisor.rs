@@ -66,13 +66,13 @@ pub(crate) struct CollectorInstructions {
     pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
 
-/// The shortest pause before a restart. The pause doubles with each restart, up to `MAX_PAUSE`,
-/// which also applies if the start itself fails.
-const MIN_PAUSE: Duration = Duration::from_millis(250);
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The shortest pause before a restart. The pause doubles with each restart, up to
+/// `MAX_RESTART_PAUSE`, which also applies if the start itself fails.
+const MIN_RESTART_PAUSE: Duration = Duration::from_millis(250);
+const MAX_RESTART_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause after a collector that had sent samples. Such a collector probably crashed by
 /// chance, and the next one will work for a while.
-const MAX_PAUSE_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
+const MAX_RESTART_PAUSE_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
 /// The run time after which a collector counts as steady, so that the next pause is the shortest
 /// again.
 const STEADY_DURATION: Duration = Duration::from_secs(30);
@@ -252,7 +252,9 @@ struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: MIN_PAUSE }
+        Self {
+            next: MIN_RESTART_PAUSE,
+        }
     }
 }
 
@@ -261,12 +263,12 @@ impl Backoff {
     /// collector had sent samples.
     fn pause_after(&mut self, ran: Duration, had_begun: bool) -> Duration {
         let longest = if had_begun {
-            MAX_PAUSE_AFTER_SAMPLES
+            MAX_RESTART_PAUSE_AFTER_SAMPLES
         } else {
-            MAX_PAUSE
+            MAX_RESTART_PAUSE
         };
         let pause = if ran > STEADY_DURATION {
-            MIN_PAUSE
+            MIN_RESTART_PAUSE
         } else {
             self.next.min(longest)
         };
@@ -304,7 +306,7 @@ fn pause_message(holders: &[u32]) -> String {
     )
 }
 
-// Control of the collector: the requested state, and which requests were carried out.
+// The orders to pause and resume the collector, and which of them were carried out.
 
 /// The connection between the supervisor and the endpoints that pause and resume the collector.
 #[derive(Debug)]
@@ -316,6 +318,7 @@ pub(crate) struct PauseControl {
     done: watch::Sender<PauseOrder>,
 }
 
+/// An order to pause or resume the collector.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PauseOrder {
     pub(crate) number: u64,
@@ -441,9 +444,12 @@ mod tests {
         }
         assert_eq!(
             backoff.pause_after(Duration::ZERO, true),
-            MAX_PAUSE_AFTER_SAMPLES
+            MAX_RESTART_PAUSE_AFTER_SAMPLES
         );
-        assert_eq!(backoff.pause_after(STEADY_DURATION * 2, false), MIN_PAUSE);
+        assert_eq!(
+            backoff.pause_after(STEADY_DURATION * 2, false),
+            MIN_RESTART_PAUSE
+        );
     }
 
     #[test]
@@ -458,7 +464,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod control_tests {
+mod pause_control_tests {
     use super::*;
 
     #[test]

@@ -1,4 +1,5 @@
-//! The endpoint `GET /api/v1/usage`: usage by owner since the server's start, or in a time span.
+//! The endpoints of usage: `GET /api/v1/usage` by owner, `GET /api/v1/cost` by notebook kernel, and
+//! `GET /api/v1/jobs`.
 
 use std::{ops::Range, time::Duration};
 
@@ -17,6 +18,7 @@ use ts_rs::TS;
 use crate::{
     app::AppState,
     auth::Client,
+    hub::Hub,
     query,
     responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
@@ -34,7 +36,8 @@ pub(crate) struct UsageQuery {
     to_ms: Option<u64>,
 }
 
-/// Returns the usage from memory and, for a span, also from disk, without calling the driver.
+/// Returns the usage by owner from memory and, for a span, also from disk, without calling the
+/// driver.
 pub(crate) async fn get_usage(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
@@ -48,7 +51,7 @@ pub(crate) async fn get_usage(
     let view = View::for_client(&client, app.show_processes).await;
     let of_view = view.clone();
     let subject = Resource::Usage { span: span.clone() };
-    let write = move |hub: &crate::hub::Hub| {
+    let write = move |hub: &Hub| {
         to_json(
             &of_view.filter_usage(span.map_or_else(|| hub.usage(), |span| hub.read_usage(&span))),
         )
@@ -74,14 +77,11 @@ impl UsageQuery {
     }
 }
 
-// The endpoint `GET /api/v1/cost`: the cost of a notebook's kernel in a span. JupyterLab shows the
-// cost below a cell.
-
 /// The maximum wait for the driver's records of the end of a span. They usually arrive within two
 /// seconds, but a GPU that does not respond sends none.
-const MAX_WAIT: Duration = Duration::from_secs(5);
+const MAX_COST_WAIT: Duration = Duration::from_secs(5);
 
-/// The query of `GET /api/v1/cost`: a kernel and a span.
+/// The query of `GET /api/v1/cost`: a kernel and a span. JupyterLab shows the cost below a cell.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CostQuery {
@@ -118,15 +118,14 @@ pub(crate) async fn get_cost(
     let span = query::parse_span(query.from_ms, query.to_ms, app.hub.now_ms()).map_err(bad)?;
     let view = View::for_client(&client, app.show_processes).await;
     if query.to_ms.is_some() {
-        let _ = timeout(MAX_WAIT, app.hub.wait_for_costs(span.end)).await;
+        let _ = timeout(MAX_COST_WAIT, app.hub.wait_for_costs(span.end)).await;
     }
     let cost = app.hub.kernel_cost(&query.kernel_id, &span, &view);
     let stored = StoredCost::from_cost(&cost);
     Ok(Json(KernelCost { cost, stored }))
 }
 
-// The endpoint `GET /api/v1/jobs`: jobs, their GPUs, and the times of use.
-
+/// The query of `GET /api/v1/jobs`: a job.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobsQuery {
@@ -134,7 +133,7 @@ pub(crate) struct JobsQuery {
     id: Option<String>,
 }
 
-/// Returns jobs from memory and disk, without calling the driver.
+/// Returns jobs, their GPUs and the times of use from memory and disk, without calling the driver.
 pub(crate) async fn get_jobs(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
@@ -150,8 +149,7 @@ pub(crate) async fn get_jobs(
     let view = View::for_client(&client, app.show_processes).await;
     let of_view = view.clone();
     let subject = Resource::Jobs { id: id.clone() };
-    let write =
-        move |hub: &crate::hub::Hub| to_json(&of_view.filter_jobs(hub.read_jobs(id.as_deref())));
+    let write = move |hub: &Hub| to_json(&of_view.filter_jobs(hub.read_jobs(id.as_deref())));
     Ok(respond_with_resource(
         &app,
         &headers,

@@ -1,4 +1,5 @@
-//! A parser for nvidia-smi's command line, with the same error messages as nvidia-smi.
+//! A parser for nvidia-smi's command line, with the same error messages as nvidia-smi. It knows the
+//! subcommands, and detects which arguments of `gpumon` are meant for nvidia-smi.
 
 use std::{iter::Peekable, path::PathBuf, time::Duration};
 
@@ -326,7 +327,7 @@ const HANDED_OVER_SUBCOMMANDS: [&str; 19] = [
 pub(crate) fn find_subcommand(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS
         .iter()
-        .find(|subcommand| subcommand.form.name == name)
+        .find(|subcommand| subcommand.syntax.name == name)
 }
 
 /// Returns `true` if NVIDIA's own nvidia-smi must run the subcommand `name`.

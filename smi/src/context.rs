@@ -1,4 +1,5 @@
-//! The data that output forms are generated from: the driver, the GPUs, and the time.
+//! The data that output forms are generated from: the driver, the GPUs, and the time. A cache keeps
+//! the driver's answers.
 
 use std::{
     collections::HashMap,
@@ -62,10 +63,8 @@ impl Context<'_> {
     }
 }
 
-// A cache of query answers. Several cells or lines that need the same answer cost only one driver
-// call.
-
-/// The cached answers, by query.
+/// A cache of query answers. Several cells or lines that need the same answer cost only one driver
+/// call.
 pub(crate) struct Cache<Q> {
     /// A cell for each query. If two threads run the same query, the second waits for the first
     /// one's answer.
@@ -92,12 +91,9 @@ impl<Q: Hash + Eq> Cache<Q> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::atomic::{AtomicU32, Ordering},
-        thread,
-    };
+    use std::sync::atomic::{AtomicU32, Ordering};
 
-    use gpumon_probe::vendor::nvml::query::{Query, Value};
+    use gpumon_probe::vendor::nvml::query::Value;
 
     use super::*;
 

@@ -1,5 +1,5 @@
 //! The source of answers to queries: a running server's records, or the driver if there is no
-//! record.
+//! record. Calls to the driver have a time limit.
 
 use std::{
     ffi::OsString,
@@ -252,6 +252,9 @@ fn read_simulation(source: &AnswerSource<'_>) -> Result<RecordedAnswers, SourceE
 
 // A time limit for driver calls, so that a GPU whose calls hang does not delay other GPUs.
 
+/// The interval at which a waiting thread checks whether another GPU has been opened.
+const OPENING_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
 /// A driver whose calls are made on separate threads for each GPU, because calls may hang. While a
 /// GPU's call hangs, all other queries about that GPU return [`Code::TIMEOUT`] immediately.
 pub(crate) struct TimeLimited<D> {
@@ -261,9 +264,6 @@ pub(crate) struct TimeLimited<D> {
     /// deadlines of GPUs that are waiting start at this time.
     last_opened: Mutex<Option<Instant>>,
 }
-
-/// The interval at which a waiting thread checks whether another GPU has been opened.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The threads that make a GPU's driver calls.
 #[derive(Default)]
@@ -309,7 +309,7 @@ impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
             let left = self
                 .find_deadline(begun)
                 .saturating_duration_since(Instant::now());
-            match caller.answers.recv_timeout(left.min(POLL_INTERVAL)) {
+            match caller.answers.recv_timeout(left.min(OPENING_POLL_INTERVAL)) {
                 Ok(answer) => {
                     lock(&gpu.idle).push(caller);
                     if !std::mem::replace(&mut *lock(&gpu.has_answered), true) {
@@ -399,8 +399,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::vendor::nvml::query::Value;
-
     use super::*;
 
     /// A test driver in which GPU 0 returns immediately and GPU 1 blocks until the lock is free.
@@ -439,7 +437,7 @@ mod tests {
         );
         drop(held);
         while limited.find_gpu(1).is_stuck() {
-            thread::sleep(POLL_INTERVAL);
+            thread::sleep(OPENING_POLL_INTERVAL);
         }
         assert_eq!(ask(1), Ok(Value::from_number(1)));
     }

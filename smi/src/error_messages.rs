@@ -1,10 +1,12 @@
-//! Errors that end the command without output, in nvidia-smi's words.
+//! nvidia-smi's messages for errors: refusals, which end the command, warnings about lost GPUs, and
+//! the words that replace values.
 
 use std::{fmt, fs};
 
-use gpumon_probe::vendor::{SourceError, nvml::query::Code};
-
-use super::subcommand::UsageError;
+use gpumon_probe::vendor::{
+    SourceError,
+    nvml::query::{Answer, Code},
+};
 
 /// An error message and an exit code. Like nvidia-smi, gpumon writes the message to standard
 /// output.
@@ -67,19 +69,11 @@ impl Refusal {
     }
 }
 
-impl From<UsageError<'_>> for Refusal {
-    fn from(fault: UsageError<'_>) -> Self {
-        Self::new(2, format!("{fault}\n"))
-    }
-}
-
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
-
-// nvidia-smi's messages for a missing driver and for GPUs that cannot be opened.
 
 /// Returns the message and exit code for a driver that cannot be opened.
 pub(crate) fn make_driver_refusal(error: &SourceError) -> Refusal {
@@ -147,6 +141,14 @@ pub(crate) fn format_plain(code: Code) -> &'static str {
         Code::RESET_REQUIRED => "GPU requires reset",
         Code::DEPRECATED => "Requested functionality has been deprecated",
         _ => "Unknown Error",
+    }
+}
+
+/// Returns the text in an answer, or the word that replaces it.
+pub(crate) fn format_text(answer: &Answer) -> String {
+    match answer {
+        Ok(value) => value.text().unwrap_or("N/A").to_owned(),
+        Err(code) => format_plain(*code).to_owned(),
     }
 }
 

@@ -14,8 +14,7 @@ mod context;
 mod dmon;
 mod driver;
 mod error_messages;
-mod gpu_selection;
-mod list;
+mod gpu_list;
 mod log;
 mod monitor;
 mod nvidia_smi;
@@ -40,24 +39,22 @@ use gpumon_probe::{
 };
 
 use self::{
-    command_line::{Command, CommandLine},
+    command_line::{Command, CommandLine, find_subcommand, is_handed_over},
     context::Context,
     driver::Driver,
-    output::Output,
+    error_messages::Refusal,
+    output::{Output, Ticker},
     release::Release,
     subcommand::SubcommandError,
 };
-use command_line::{find_subcommand, is_handed_over};
-use error_messages::Refusal;
-pub use gpumon_probe::vendor::nvml::RecordedAnswers;
-use output::Ticker;
 
 pub use self::{
+    command_line::is_passthrough,
     driver::{AnswerSource, Server},
     release::{NEWEST_KNOWN, OLDEST_KNOWN},
+    subcommand::Arity,
 };
-pub use command_line::is_passthrough;
-pub use subcommand::Arity;
+pub use gpumon_probe::vendor::nvml::RecordedAnswers;
 
 /// Runs nvidia-smi's command line and returns its exit code. If a command requires NVIDIA's own
 /// nvidia-smi and that tool is installed, the tool replaces this process.
@@ -91,7 +88,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Subcomma
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
         let is_left = own
-            .form
+            .syntax
             .parse(behind)
             .is_err_and(|stop| stop.is_left_to_nvidia_smi());
         // If gpumon opened the driver, the GPU would be in use, and a change such as a reset would
@@ -169,7 +166,7 @@ impl<'a> Round<'a> {
     fn begin(source: &AnswerSource<'a>, typed: &CommandLine) -> Result<Self, Refusal> {
         let driver =
             Driver::open(source).map_err(|error| error_messages::make_driver_refusal(&error))?;
-        let count = gpu_selection::read_device_count(&driver);
+        let count = gpu_list::read_device_count(&driver);
         if count == 0 {
             return Err(Refusal::new_no_devices());
         }
@@ -224,10 +221,10 @@ impl<'a> Round<'a> {
 fn render(command: &Command, context: &Context<'_>) -> String {
     match command {
         Command::Summary => summary::render_summary(context),
-        Command::ListGpus => list::render_list(context),
-        Command::Version => list::render_version(context),
-        Command::Log(sections) => log::text(context, sections.as_deref()),
-        Command::Xml { with_dtd } => log::xml(context, *with_dtd),
+        Command::ListGpus => gpu_list::render_gpu_list(context),
+        Command::Version => release::render_version(context),
+        Command::Log(sections) => log::render_text_log(context, sections.as_deref()),
+        Command::Xml { with_dtd } => log::render_xml_log(context, *with_dtd),
         Command::Query(request) => request.render_rows(context),
         Command::Help | Command::HelpQuery(_) | Command::Dtd => {
             unreachable!("commands that need no GPU are answered earlier")
@@ -238,11 +235,11 @@ fn render(command: &Command, context: &Context<'_>) -> String {
 /// Returns the selected GPUs. A single list may contain several GPUs, but only one list is allowed.
 fn select_gpus(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
     match ids {
-        [] => gpu_selection::find_listed_gpus(driver, None),
-        [only] => gpu_selection::find_listed_gpus(driver, Some(only)),
+        [] => gpu_list::find_listed_gpus(driver, None),
+        [only] => gpu_list::find_listed_gpus(driver, Some(only)),
         several => {
             for id in several {
-                gpu_selection::find_listed_gpus(driver, Some(id))?;
+                gpu_list::find_listed_gpus(driver, Some(id))?;
             }
             Err(Refusal::new(
                 255,

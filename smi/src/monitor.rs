@@ -1,5 +1,5 @@
-//! Code that `dmon` and `pmon` share: their switches, error messages, and the loop that writes
-//! rounds of rows.
+//! Code that `dmon` and `pmon` share: their switches, error messages, timestamp columns, and the
+//! loop that writes rounds of rows.
 
 use std::{collections::HashMap, io::Write, time::Duration};
 
@@ -8,7 +8,7 @@ use jiff::Zoned;
 
 use super::{
     Context, Refusal,
-    gpu_selection::{find_listed_gpus, read_device_count},
+    gpu_list::{find_listed_gpus, read_device_count},
     output::{ScrollingOutput, Ticker},
     subcommand::{SubcommandError, Switches},
 };
@@ -16,6 +16,7 @@ use super::{
 /// The number of rows after which the heading is repeated.
 const ROWS_PER_HEADING: usize = 44;
 
+/// The selected GPUs, and how often and where their rows are written.
 #[derive(Debug)]
 pub(super) struct Rounds<'a> {
     pub(super) gpus: Vec<u32>,
@@ -166,7 +167,7 @@ pub(super) fn parse_groups(letters: &str, known: &str) -> Result<Vec<char>, Refu
 // The date, time, and index columns with which the rows of `dmon` and `pmon` start.
 
 /// The letters that `-o` accepts.
-pub(crate) const LETTERS: &str = "DT";
+pub(crate) const TIMESTAMP_LETTERS: &str = "DT";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TimestampColumns {
@@ -177,7 +178,9 @@ pub(crate) struct TimestampColumns {
 impl TimestampColumns {
     /// Parses the letters `D` and `T`. Returns `None` if the text contains any other letter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let is_known = text.chars().all(|letter| LETTERS.contains(letter));
+        let is_known = text
+            .chars()
+            .all(|letter| TIMESTAMP_LETTERS.contains(letter));
         is_known.then(|| Self {
             date: text.contains('D'),
             time: text.contains('T'),

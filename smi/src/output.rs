@@ -1,4 +1,5 @@
-//! The destination to which each round's text is written.
+//! The output of rounds: the destination of their text, the repetition of headings, and the ticker
+//! that starts each round.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -47,8 +48,6 @@ impl Output {
     }
 }
 
-// Scrolling output in which the heading is repeated.
-
 /// An output for rounds of rows. The heading is written before the first row and again after every
 /// `every` rows.
 pub(crate) struct ScrollingOutput<'a> {
@@ -95,13 +94,12 @@ impl<'a> ScrollingOutput<'a> {
     }
 }
 
-// A ticker for loops that run until the user presses Ctrl-C.
-
 /// The maximum time that a round may continue after SIGINT. It ensures that a hanging driver call
 /// cannot keep the process alive.
-const GRACE_PERIOD: Duration = Duration::from_millis(500);
+const INTERRUPT_GRACE_PERIOD: Duration = Duration::from_millis(500);
 
-/// A ticker that waits for the next round, or until SIGINT arrives.
+/// A ticker for loops that run until the user presses Ctrl-C. It waits for the next round, or until
+/// SIGINT arrives.
 pub(crate) struct Ticker {
     interval: Duration,
     next: Instant,
@@ -119,7 +117,7 @@ impl Ticker {
             .name("interrupt".to_owned())
             .spawn(move || {
                 if signals.forever().next().is_some() && sender.send(()).is_ok() {
-                    thread::sleep(GRACE_PERIOD);
+                    thread::sleep(INTERRUPT_GRACE_PERIOD);
                     // If the loop has already ended, sending fails.
                     if sender.send(()).is_ok() {
                         process::exit(0);
@@ -171,11 +169,6 @@ mod tests {
             .collect();
         assert_eq!(headings, [0, 45]);
     }
-}
-
-#[cfg(test)]
-mod ticker_tests {
-    use super::*;
 
     #[test]
     fn rounds_continue_until_sigint() {

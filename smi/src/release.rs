@@ -1,12 +1,10 @@
-//! The driver's release, which determines the format of the output.
+//! The driver's release, which determines the format of the output, and the output of `--version`.
 
-use std::num::ParseIntError;
-use std::ops::Range;
-use std::str::FromStr;
+use std::{num::ParseIntError, ops::Range, str::FromStr};
 
 use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
 
-use crate::Context;
+use crate::{Context, error_messages::format_text};
 
 /// The first two components of a driver version, such as 580.159 for `580.159.04`.
 ///
@@ -59,6 +57,38 @@ impl Context<'_> {
     pub(crate) fn release(&self) -> Release {
         Release::from_driver(self.driver)
     }
+}
+
+/// Returns the version of nvidia-smi that belongs to the library. NVML's version is the same,
+/// preceded by CUDA's major version. Under WSL, the version of the Windows driver is different.
+pub(crate) fn tool_version(context: &Context<'_>) -> Option<String> {
+    let library = context.run_system_query(SystemQuery::NvmlVersion).ok()?;
+    let (_, version) = library.text()?.split_once('.')?;
+    Some(version.to_owned())
+}
+
+/// Returns the output for `--version`.
+pub(crate) fn render_version(context: &Context<'_>) -> String {
+    let driver = format_text(&context.run_system_query(SystemQuery::DriverVersion));
+    let tool = tool_version(context).unwrap_or_else(|| driver.clone());
+    // This line shows only the first two components of the version.
+    let mut parts = tool.split('.');
+    let nvml = match (parts.next(), parts.next()) {
+        (Some(major), Some(minor)) => format!("{major}.{minor}"),
+        _ => format_text(&context.run_system_query(SystemQuery::NvmlVersion)),
+    };
+    let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
+    let head = format!("NVIDIA-SMI version  : {tool}\nNVML version        : {nvml}\n");
+    let versions = if context.release() < VERSIONS_RENAMED {
+        format!("DRIVER version      : {driver}\nCUDA Version        : {cuda}\n")
+    } else {
+        format!(
+            "DRIVER version      : Deprecated, see \"KMD version\" instead\n\
+             CUDA version        : Deprecated, see \"CUDA UMD version\" instead\n\
+             KMD version         : {driver}\nCUDA UMD version    : {cuda}\n"
+        )
+    };
+    head + &versions
 }
 
 #[cfg(test)]

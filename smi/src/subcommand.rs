@@ -1,4 +1,5 @@
-//! The definition of a subcommand, which consists of its syntax and its function.
+//! The definition of a subcommand, which consists of its syntax and its function, and the parsing
+//! of its switches.
 
 use std::{
     fmt,
@@ -11,7 +12,7 @@ use super::{Refusal, monitor};
 
 /// A subcommand's syntax and function.
 pub(crate) struct Subcommand {
-    pub(super) form: &'static SubcommandSyntax,
+    pub(super) syntax: &'static SubcommandSyntax,
     run: SubcommandFunction,
 }
 
@@ -28,8 +29,8 @@ pub(super) enum SubcommandError {
 }
 
 impl Subcommand {
-    pub(super) const fn new(form: &'static SubcommandSyntax, run: SubcommandFunction) -> Self {
-        Self { form, run }
+    pub(super) const fn new(syntax: &'static SubcommandSyntax, run: SubcommandFunction) -> Self {
+        Self { syntax, run }
     }
 
     /// Runs the subcommand until it ends, or until SIGINT ends the process. As in nvidia-smi, a
@@ -80,15 +81,20 @@ impl From<io::Error> for SubcommandError {
     }
 }
 
+impl From<UsageError<'_>> for Refusal {
+    fn from(fault: UsageError<'_>) -> Self {
+        Self::new(2, format!("{fault}\n"))
+    }
+}
+
 impl From<UsageError<'_>> for SubcommandError {
     fn from(fault: UsageError<'_>) -> Self {
         Self::Refused(fault.into())
     }
 }
 
-// The definition of a subcommand: the switches in its help, their values, and the switches that
-// are refused.
-
+/// A subcommand's syntax: the switches in its help, their values, and the switches that are
+/// refused.
 pub(crate) struct SubcommandSyntax {
     pub(crate) name: &'static str,
     /// The text before the usage in a monitor's help. After a usage error, a monitor prints only
@@ -167,7 +173,7 @@ impl SubcommandSyntax {
                 UsageError::BadValue { .. } => false,
             };
             let refusal = if self.about.is_empty() {
-                fault.into()
+                Refusal::from(fault)
             } else {
                 monitor::make_usage_refusal(fault, self.usage)
             };

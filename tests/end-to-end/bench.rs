@@ -661,7 +661,7 @@ fn missing_device_is_reported_as_error() {
             }
         }
         for (device, words) in [
-            ("7", "no GPU '7': there are 0 to 1"),
+            ("7", "no GPU '7': there are GPUs 0 to 1"),
             ("GPU-ffff", "no GPU 'GPU-ffff'"),
         ] {
             let arguments = [command, &["--device", device]].concat();

@@ -178,7 +178,7 @@ fn gpus_are_selected_by_index_or_ids() {
         assert_refused(
             fake.gpumon_command(&[&format!("--id={id}")]),
             6,
-            &format!("no GPU '{id}': there are 0 to 3"),
+            &format!("there is no GPU '{id}': 0 to 3 are available"),
         );
     }
 }

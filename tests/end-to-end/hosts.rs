@@ -448,12 +448,15 @@ fn table_lists_responding_hosts_and_leaves_no_processes() {
         reported.contains("gpumon1") && reported.contains("H200"),
         "{reported}"
     );
-    assert!(said.contains("refuse1: it refuses connections"), "{said}");
+    assert!(
+        said.contains("refuse1: the host refuses ssh connections"),
+        "{said}"
+    );
     ssh.assert_no_processes_are_left();
     let none = ssh.fleet_command("refuse1", &["--table"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
     assert!(
-        stderr_text(&none).contains("refuse1: it refuses connections; start"),
+        stderr_text(&none).contains("refuse1: the host refuses ssh connections; start"),
         "{}",
         stderr_text(&none)
     );
@@ -480,7 +483,7 @@ fn table_of_failing_hosts_has_reasons() {
         assert_eq!(reasons, 1, "{name}: {said}");
     }
     assert!(
-        said.contains("refuse7: it refuses connections; start"),
+        said.contains("refuse7: the host refuses ssh connections; start"),
         "{said}"
     );
 }

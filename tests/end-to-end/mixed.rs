@@ -204,7 +204,7 @@ fn gpus_are_selected_by_vendor() {
     assert_eq!(refused.status.code(), Some(6));
     let said = stderr_text(&refused);
     assert!(
-        said.contains("no GPU 'amd:1': there is only amd:0"),
+        said.contains("there is no GPU 'amd:1': only amd:0 is available"),
         "{said}"
     );
 }

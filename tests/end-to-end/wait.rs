@@ -555,7 +555,7 @@ fn mig_devices_are_taken_separately() {
         124,
     );
     assert!(
-        said.contains("GPU 0:0 taken, GPU 0:1 never ready: "),
+        said.contains("GPU 0:0 taken, GPU 0:1 can never be ready: "),
         "{said}"
     );
     let (_, said) = run_and_check_code(wait_command(&fake, &["--gpus", "2"]), 2);

@@ -1,9 +1,10 @@
 //! Evaluation of rules: a state machine for each rule and GPU (inactive, pending, firing, resolved)
 //! turns samples into alerts.
 //!
-//! [`observe`] compares a sample with a rule, and [`window`] computes rates of change. Delays, and
-//! times that do not count, work as for conditions. This module reads no clock: the same samples
-//! always produce the same alerts.
+//! [`observe`] compares a sample with a rule, [`target`] keeps the state of a rule for one GPU and
+//! computes rates of change, and [`saved`] keeps alerts across restarts. Delays, and times that do
+//! not count, work as for conditions. This module reads no clock: the same samples always produce
+//! the same alerts.
 
 mod observe;
 mod saved;
@@ -50,6 +51,49 @@ pub struct EvaluationOutcome {
     pub events: Vec<Event>,
     /// Notifications, each with the names of its receivers.
     pub notifications: Vec<(Notification, Vec<String>)>,
+}
+
+/// A rule with its current status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleStatus {
+    /// Name of the rule in the alert file.
+    pub name: String,
+    /// Severity of the rule's alerts.
+    pub severity: Severity,
+    /// Description of the rule, such as `Temperature above 85 °C for 2 min`.
+    pub text: String,
+    /// Whether the rule's notifications are silenced now.
+    pub silenced: bool,
+    /// End of the silence that was set with a command, in milliseconds since 1970.
+    pub silenced_until_ms: Option<u64>,
+    /// GPUs, or the machine, for which the rule is pending or firing.
+    pub active: Vec<PlaceStatus>,
+}
+
+/// State of a rule for one GPU, or for the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaceStatus {
+    /// The GPU; `null` for the machine.
+    pub gpu: Option<GpuRef>,
+    /// State of the rule for this GPU.
+    pub state: RuleState,
+    /// When the rule began to match, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// Description of the match, such as `Temperature 87 °C, above 85 °C`.
+    pub text: String,
+    /// Whether the text can contain names of processes and notebooks.
+    #[serde(skip)]
+    pub names_processes: bool,
+}
+
+/// State of a rule that matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleState {
+    /// The rule matches, but has not yet matched for long enough to fire.
+    Pending,
+    /// The rule has matched for long enough and is firing.
+    Firing,
 }
 
 /// All rules with their states.
@@ -193,7 +237,7 @@ impl Evaluator {
             .rules
             .iter()
             .flat_map(|watched| watched.places.values())
-            .filter_map(target::TargetState::firing_alert)
+            .filter_map(TargetState::firing_alert)
             .collect();
         firing.sort_by_key(|alert| {
             (
@@ -221,82 +265,7 @@ impl WatchedRule {
                 .iter()
                 .any(|quiet: &QuietTime| quiet.contains(now_ms, zone))
     }
-}
 
-impl EvaluationOutcome {
-    fn add_event(&mut self, at_ms: u64, alert: &FiringAlert, status: AlertStatus) {
-        let notification = Notification {
-            status,
-            at_ms,
-            alert: alert.clone(),
-        };
-        self.events.push(notification.into_event());
-    }
-
-    fn add_notification(
-        &mut self,
-        at_ms: u64,
-        alert: &FiringAlert,
-        status: AlertStatus,
-        receivers: &[String],
-    ) {
-        if !receivers.is_empty() {
-            let notification = Notification {
-                status,
-                at_ms,
-                alert: alert.clone(),
-            };
-            self.notifications.push((notification, receivers.to_vec()));
-        }
-    }
-}
-
-// The status of rules, for display and as JSON.
-
-/// A rule with its current status.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RuleStatus {
-    /// Name of the rule in the alert file.
-    pub name: String,
-    /// Severity of the rule's alerts.
-    pub severity: Severity,
-    /// Description of the rule, such as `Temperature above 85 °C for 2 min`.
-    pub text: String,
-    /// Whether the rule's notifications are silenced now.
-    pub silenced: bool,
-    /// End of the silence that was set with a command, in milliseconds since 1970.
-    pub silenced_until_ms: Option<u64>,
-    /// GPUs, or the machine, for which the rule is pending or firing.
-    pub active: Vec<PlaceStatus>,
-}
-
-/// State of a rule for one GPU, or for the machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PlaceStatus {
-    /// The GPU; `null` for the machine.
-    pub gpu: Option<GpuRef>,
-    /// State of the rule for this GPU.
-    pub state: RuleState,
-    /// When the rule began to match, in milliseconds since 1970.
-    pub since_ms: u64,
-    /// Description of the match, such as `Temperature 87 °C, above 85 °C`.
-    pub text: String,
-    /// Whether the text can contain names of processes and notebooks.
-    #[serde(skip)]
-    pub names_processes: bool,
-}
-
-/// State of a rule that matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleState {
-    /// The rule matches, but has not yet matched for long enough to fire.
-    Pending,
-    /// The rule has matched for long enough and is firing.
-    Firing,
-}
-
-impl WatchedRule {
     fn status(&self, now_ms: u64, zone: &TimeZone) -> RuleStatus {
         let Self {
             rule,
@@ -341,6 +310,34 @@ impl WatchedRule {
             silenced: self.is_silenced(now_ms, zone),
             silenced_until_ms: *silenced_until_ms,
             active: places.iter().filter_map(place).collect(),
+        }
+    }
+}
+
+impl EvaluationOutcome {
+    fn add_event(&mut self, at_ms: u64, alert: &FiringAlert, status: AlertStatus) {
+        let notification = Notification {
+            status,
+            at_ms,
+            alert: alert.clone(),
+        };
+        self.events.push(notification.into_event());
+    }
+
+    fn add_notification(
+        &mut self,
+        at_ms: u64,
+        alert: &FiringAlert,
+        status: AlertStatus,
+        receivers: &[String],
+    ) {
+        if !receivers.is_empty() {
+            let notification = Notification {
+                status,
+                at_ms,
+                alert: alert.clone(),
+            };
+            self.notifications.push((notification, receivers.to_vec()));
         }
     }
 }

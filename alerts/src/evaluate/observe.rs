@@ -1,4 +1,5 @@
-//! Comparison of a sample with a rule.
+//! Comparison of a sample with a rule, and the time that a restarted collector needs before its
+//! conditions can be compared.
 
 use std::collections::BTreeMap;
 
@@ -205,10 +206,10 @@ fn describe_reason(reason: &gpumon_probe::model::Absence) -> String {
         .replace('_', " ")
 }
 
-// The time for which each GPU has responded since the collector was started. A restarted collector
-// needs minutes to detect conditions again. Until then, an absent condition proves nothing, so a
-// firing alert continues.
-
+/// The time for which each GPU has responded since the collector was started.
+///
+/// A restarted collector needs minutes to detect conditions again. Until then, an absent condition
+/// proves nothing, so a firing alert continues.
 #[derive(Debug, Default)]
 pub(super) struct TimeSinceStart {
     started_ms: Option<u64>,

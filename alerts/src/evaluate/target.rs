@@ -1,4 +1,4 @@
-//! The state of a rule for one target.
+//! The state of a rule for one target, and the time window in which its rate of change is measured.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -270,12 +270,10 @@ pub(super) fn gpu_ref(place: &AlertTarget, inventory: Option<&Inventory>) -> Opt
     })
 }
 
-// The rate of change of a field over a time window.
-
 /// The approximate maximum number of values in a window: more values add no information.
-const MAX_VALUES: u64 = 120;
+const MAX_WINDOW_VALUES: u64 = 120;
 
-/// The values of a time window, oldest first.
+/// A field's values in a time window, oldest first, from which its rate of change is computed.
 #[derive(Debug)]
 pub(super) struct RateWindow {
     over_ms: u64,
@@ -307,7 +305,7 @@ impl RateWindow {
         };
         // To limit the number of values, the newest value replaces the previous one if the value
         // before that is still recent.
-        let close_ms = self.over_ms / MAX_VALUES;
+        let close_ms = self.over_ms / MAX_WINDOW_VALUES;
         if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
             self.values.pop_back();
         }

@@ -1,8 +1,8 @@
 //! Delivery of notifications to webhooks and commands.
 //!
-//! [`Dispatcher`] runs a [`worker`] thread with a bounded queue for each receiver, so that a
-//! hanging receiver delays neither the others nor the sender. [`program`] runs a program within
-//! limits, [`webhook`] sends requests with curl, and [`payload`] builds the messages.
+//! [`Dispatcher`] runs a thread with a bounded queue for each receiver, so that a hanging receiver
+//! delays neither the others nor the sender. [`program`] runs a program within limits, and
+//! [`webhook`] builds messages and sends them with curl.
 
 mod program;
 mod webhook;
@@ -146,9 +146,17 @@ impl Dispatcher {
     }
 }
 
+impl std::fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher")
+            .field("receivers", &self.workers.keys())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Returns an error message if the program that a receiver needs is not found.
 pub fn describe_missing_program(receiver: &Receiver) -> Option<String> {
-    let program = match &receiver.way {
+    let program = match &receiver.method {
         DeliveryMethod::Webhook { .. } => webhook::CURL,
         DeliveryMethod::Command { words } => words.first()?,
     };
@@ -160,14 +168,6 @@ pub fn describe_missing_program(receiver: &Receiver) -> Option<String> {
     ))
 }
 
-impl std::fmt::Debug for Dispatcher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher")
-            .field("receivers", &self.workers.keys())
-            .finish_non_exhaustive()
-    }
-}
-
 /// Delivers one notification in a single attempt.
 ///
 /// # Errors
@@ -177,7 +177,7 @@ pub fn deliver_notification(
     notification: &Notification,
     host: &str,
 ) -> Result<(), DeliveryError> {
-    match &receiver.way {
+    match &receiver.method {
         DeliveryMethod::Webhook { address, format } => webhook::post_json(
             address,
             &webhook::webhook_body(*format, notification, host),
@@ -203,20 +203,18 @@ pub fn deliver_notification(
     }
 }
 
-// The delivery thread of one receiver, with a bounded queue.
-
 /// The maximum number of notifications that wait for one receiver. When the queue is full, the
 /// oldest is dropped.
-const MAX_WAITING: usize = 256;
+const MAX_WAITING_NOTIFICATIONS: usize = 256;
 /// The delay before the first retry. The delay doubles after each failure, up to `MAX_RETRY_DELAY`.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 /// The maximum age of a notification. Delivery of an older notification is not retried, because it
 /// no longer describes the present.
-const MAX_AGE: Duration = Duration::from_hours(24);
+const MAX_NOTIFICATION_AGE: Duration = Duration::from_hours(24);
 
-/// The delivery thread of one receiver. When this value is dropped, the thread ends after the
-/// current delivery.
+/// The delivery thread of one receiver, with a bounded queue. When this value is dropped, the
+/// thread ends after the current delivery.
 struct DeliveryWorker {
     receiver: Receiver,
     queue: Arc<Queue>,
@@ -270,7 +268,7 @@ impl DeliveryWorker {
 
     fn push(&self, notification: Notification, host: String) {
         let mut state = self.queue.lock();
-        if state.waiting.len() == MAX_WAITING {
+        if state.waiting.len() == MAX_WAITING_NOTIFICATIONS {
             let oldest = state.waiting.pop_front();
             oldest.inspect(|oldest| {
                 state.record_lost_notification(
@@ -373,10 +371,10 @@ impl Queue {
                 // The problem is reported once, until a delivery succeeds again.
                 on_problem(format!("Alerts do not reach {}: {message}", receiver.name));
             }
-            if next.attempts >= attempts || next.since.elapsed() >= MAX_AGE {
+            if next.attempts >= attempts || next.since.elapsed() >= MAX_NOTIFICATION_AGE {
                 state.record_lost_notification(receiver, &next, &message);
                 retry = MIN_RETRY_DELAY;
-            } else if state.waiting.len() >= MAX_WAITING {
+            } else if state.waiting.len() >= MAX_WAITING_NOTIFICATIONS {
                 state.record_lost_notification(receiver, &next, "too many alerts are waiting");
             } else {
                 // The failed notification is retried before those that arrived in the meantime.
@@ -414,7 +412,7 @@ mod tests {
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         Receiver {
             name: name.into(),
-            way: DeliveryMethod::Command { words },
+            method: DeliveryMethod::Command { words },
             timeout: Duration::from_millis(timeout_ms),
         }
     }
@@ -437,7 +435,7 @@ mod tests {
         let worker =
             DeliveryWorker::start(make_command_receiver("slow", "sleep 60", 200), &on_problem);
         let begun = Instant::now();
-        for _ in 0..MAX_WAITING + 10 {
+        for _ in 0..MAX_WAITING_NOTIFICATIONS + 10 {
             worker.push(make_notification(), "gpu1".into());
         }
         assert!(
@@ -446,7 +444,7 @@ mod tests {
             begun.elapsed()
         );
         assert!(
-            worker.status().waiting <= MAX_WAITING && worker.status().failed >= 9,
+            worker.status().waiting <= MAX_WAITING_NOTIFICATIONS && worker.status().failed >= 9,
             "{:?}",
             worker.status()
         );
@@ -464,7 +462,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let on_problem: ProblemCallback = Arc::new(|_| {});
         let mut receiver = make_command_receiver("gate", "", 5000);
-        receiver.way = DeliveryMethod::Command {
+        receiver.method = DeliveryMethod::Command {
             words: vec![folder.path().join("program").display().to_string()],
         };
         let worker = DeliveryWorker::start(receiver, &on_problem);

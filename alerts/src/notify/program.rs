@@ -1,5 +1,6 @@
-//! Runs programs with a time limit and an output limit. A program that exceeds its time limit is
-//! killed with all of its child processes.
+//! Programs as receivers of notifications: their execution within limits, and the values for their
+//! arguments and environment variables. A program that exceeds its time limit is killed with all of
+//! its child processes.
 
 use std::{
     env,
@@ -29,7 +30,7 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 /// The maximum number of attempts. The limit is low because a program that fails may already have
 /// done its work, and would repeat it with each attempt.
 const MAX_ATTEMPTS: u32 = 3;
-const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The exit status and output of a program.
 #[derive(Debug)]
@@ -166,14 +167,12 @@ fn wait_with_timeout(child: &mut Child, timeout: Duration) -> io::Result<Option<
             child.wait()?;
             return Ok(None);
         }
-        thread::sleep(CHECK_INTERVAL);
+        thread::sleep(EXIT_CHECK_INTERVAL);
     }
 }
 
-// The values of an alert for placeholders in a command's arguments, such as `{rule}`, and for
-// environment variables, such as `GPUMON_ALERT_RULE`.
-
-/// The values of one notification, in the order of the placeholder names.
+/// The values of one notification for placeholders in a command's arguments, such as `{rule}`, and
+/// for environment variables, such as `GPUMON_ALERT_RULE`, in the order of the placeholder names.
 pub(super) struct PlaceholderValues([String; PLACEHOLDER_NAMES.len()]);
 
 impl PlaceholderValues {
@@ -313,7 +312,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod values_tests {
+mod placeholder_tests {
     use super::*;
     use crate::notify::webhook::payload_tests::make_notification;
 

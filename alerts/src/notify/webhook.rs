@@ -1,4 +1,4 @@
-//! Webhooks: one POST request by curl.
+//! Webhooks: the body of a message, and one POST request by curl.
 //!
 //! curl supports TLS, the system's certificates and proxies, and is installed on nearly every
 //! machine. A TLS library would add 1.3 MB to the program, an eighth of its size. The address is
@@ -133,10 +133,8 @@ fn quote_value(value: &str) -> String {
         .replace('\t', r"\t")
 }
 
-// Messages for receivers: the event and the machine's name as JSON, or a message in Slack's
-// format.
-
-/// Returns the body of a webhook request.
+/// Returns the body of a webhook request: the event and the machine's name as JSON, or a message in
+/// Slack's format.
 pub(super) fn webhook_body(
     format: WebhookFormat,
     notification: &Notification,

@@ -114,7 +114,7 @@ fn build_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Problem> 
                 format!(
                     "`{}` is not a valid silence; use {}",
                     text.get_ref(),
-                    file::EXPECTED_FORMATS
+                    file::EXPECTED_QUIET_TIMES
                 ),
             )
         };
@@ -491,7 +491,7 @@ fn build_webhook(webhook: WebhookTable) -> Result<Receiver, Problem> {
     let address = WebhookAddress::parse(&url).map_err(|message| (span, message.to_owned()))?;
     Ok(Receiver {
         name: webhook.name.into_inner(),
-        way: DeliveryMethod::Webhook {
+        method: DeliveryMethod::Webhook {
             address,
             format: webhook.format,
         },
@@ -552,7 +552,7 @@ fn build_command(command: CommandTable) -> Result<Receiver, Problem> {
     Ok(Receiver {
         name: command.name.into_inner(),
         timeout: check_timeout(command.timeout.as_ref())?,
-        way: DeliveryMethod::Command { words },
+        method: DeliveryMethod::Command { words },
     })
 }
 

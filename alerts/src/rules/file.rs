@@ -1,4 +1,5 @@
-//! The TOML structure of an alert file.
+//! The TOML structure of an alert file, and the values in it that are written as text: durations,
+//! quiet times, placeholders, and webhook addresses.
 
 use std::{fmt, time::Duration};
 
@@ -92,8 +93,6 @@ pub(super) struct CommandTable {
     pub(super) timeout: Option<Spanned<RuleDuration>>,
 }
 
-// Durations with a unit, such as `90s`, `2m` or `4h`.
-
 /// The accepted durations of a rule. A duration over 30 days must be a mistake.
 const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::ZERO,
@@ -101,6 +100,7 @@ const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_du
     "a duration of up to 30 days with a unit, such as \"30s\", \"2m\" or \"4h\"",
 );
 
+/// A duration with a unit, such as `90s`, `2m` or `4h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RuleDuration(pub(super) Duration);
 
@@ -116,10 +116,8 @@ impl<'de> Deserialize<'de> for RuleDuration {
     }
 }
 
-// Times at which nobody is notified: hours of the day such as `22:00-07:00`, or a date such as
-// `until 2026-12-24`.
-
-/// A time at which nobody is notified, in the time zone of the machine.
+/// A time at which nobody is notified, in the time zone of the machine: hours of the day such as
+/// `22:00-07:00`, or a date such as `until 2026-12-24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuietTime {
     /// Every day from the first time until the second, which may be on the next day.
@@ -129,8 +127,8 @@ pub enum QuietTime {
 }
 
 /// The accepted formats of a quiet time, for error messages.
-pub(super) const EXPECTED_FORMATS: &str = "hours of the day, such as \"22:00-07:00\", or a date, \
-                                         such as \"until 2026-12-24\" or \"until 2026-12-24T18:00\"";
+pub(super) const EXPECTED_QUIET_TIMES: &str = "hours of the day, such as \"22:00-07:00\", or a date, \
+     such as \"until 2026-12-24\" or \"until 2026-12-24T18:00\"";
 
 impl QuietTime {
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -218,13 +216,11 @@ pub(crate) fn split_placeholders(word: &str) -> impl Iterator<Item = (&str, Opti
     })
 }
 
-// Webhook addresses. An address is a secret, because anyone who knows it can send messages, and is
-// never shown.
-
 /// The example URL in error messages, without its scheme.
 const EXAMPLE_URL: &str = "://HOST/PATH";
 
-/// A parsed `http` or `https` URL.
+/// A parsed `http` or `https` URL. It is a secret, because anyone who knows it can send messages,
+/// and is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookAddress {
     /// Whether the scheme is `https`.
@@ -356,10 +352,21 @@ mod tests {
             assert!(ACCEPTED_DURATIONS.parse(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn unknown_placeholder_is_found_among_other_braces() {
+        assert_eq!(
+            (
+                find_unknown_placeholder("{rule} {txet}"),
+                find_unknown_placeholder("{rule} {} {1}")
+            ),
+            (Some("txet"), None)
+        );
+    }
 }
 
 #[cfg(test)]
-mod quiet_tests {
+mod quiet_time_tests {
     use super::*;
 
     fn quiet_time_contains(text: &str, at: &str) -> bool {
@@ -416,22 +423,6 @@ mod quiet_tests {
         ] {
             assert_eq!(QuietTime::parse(text), None, "{text}");
         }
-    }
-}
-
-#[cfg(test)]
-mod placeholder_tests {
-    use super::*;
-
-    #[test]
-    fn unknown_placeholder_is_found_among_other_braces() {
-        assert_eq!(
-            (
-                find_unknown_placeholder("{rule} {txet}"),
-                find_unknown_placeholder("{rule} {} {1}")
-            ),
-            (Some("txet"), None)
-        );
     }
 }
 

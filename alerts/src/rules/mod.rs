@@ -1,7 +1,6 @@
 //! The validated content of an alert file.
 //!
-//! [`file`] defines the TOML structure, and [`check`] validates it; [`time`], [`quiet`] and
-//! [`address`] parse single values.
+//! [`file`] defines the TOML structure and parses single values, and [`check`] validates them.
 
 mod check;
 pub(crate) mod file;
@@ -19,9 +18,7 @@ use gpumon_probe::{
 use serde::Deserialize;
 use thiserror::Error;
 
-pub use file::QuietTime;
-pub use file::WebhookAddress;
-pub use file::WebhookFormat;
+pub use file::{QuietTime, WebhookAddress, WebhookFormat};
 
 /// The rules and receivers of an alert file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -150,7 +147,7 @@ pub enum RateUnit {
 pub struct Receiver {
     /// The unique name of the receiver.
     pub name: String,
-    pub way: DeliveryMethod,
+    pub method: DeliveryMethod,
     /// The time limit of one delivery.
     pub timeout: Duration,
 }
@@ -268,7 +265,7 @@ impl RateUnit {
 impl Receiver {
     /// Returns a short description for people, without secrets, such as `webhook (slack)`.
     pub fn describe_kind(&self) -> String {
-        match &self.way {
+        match &self.method {
             DeliveryMethod::Webhook { format, .. } => format!("webhook ({format})"),
             DeliveryMethod::Command { words } => {
                 let program = words.first().map_or("", String::as_str);

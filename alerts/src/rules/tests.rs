@@ -141,7 +141,7 @@ fn webhook_address_is_read_from_url_file() {
         .unwrap()
         .receivers
         .remove(0)
-        .way
+        .method
     else {
         panic!("a webhook")
     };

@@ -1,4 +1,9 @@
-//! `gpumon help`: prints all options of gpumon, or of a command.
+//! `gpumon help` and `gpumon licenses`: print all options of gpumon or of a command, and the
+//! licenses of gpumon and its libraries.
+
+use std::io;
+
+use flate2::read::GzDecoder;
 
 use crate::{
     exit::{Failure, usage},
@@ -33,4 +38,21 @@ pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure>
         command = found.clone();
     }
     print(&command.render_long_help().ansi().to_string())
+}
+
+/// The license texts of the libraries, which `make licenses` collects and `build.rs` compresses.
+const COMPRESSED_LICENSES: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/THIRD-PARTY-LICENSES.txt"));
+
+/// Print the licenses of gpumon and of the libraries that it contains
+#[derive(Debug, clap::Args)]
+pub(crate) struct LicensesArgs {}
+
+/// Prints the licenses.
+pub(crate) fn print_licenses() -> Result<(), Failure> {
+    io::copy(
+        &mut GzDecoder::new(COMPRESSED_LICENSES),
+        &mut io::stdout().lock(),
+    )?;
+    Ok(())
 }

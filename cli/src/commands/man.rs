@@ -174,7 +174,7 @@ fn to_page_command(command: &clap::Command) -> clap::Command {
 // Sections that follow the options in a manual page.
 
 /// Adds the notes from the end of a command's help, without reflowing them.
-pub(crate) fn add_notes(page: &mut Roff, text: &str) {
+fn add_notes(page: &mut Roff, text: &str) {
     page.control("SH", ["NOTES"]);
     page.control("nf", []);
     for line in text.lines() {
@@ -184,7 +184,7 @@ pub(crate) fn add_notes(page: &mut Roff, text: &str) {
 }
 
 /// Adds the section with related manual pages.
-pub(crate) fn add_see_also(page: &mut Roff, own: &str) {
+fn add_see_also(page: &mut Roff, own: &str) {
     page.control("SH", ["SEE ALSO"]);
     let pages = ["gpumon", "nvidia-smi"]
         .into_iter()
@@ -201,7 +201,7 @@ pub(crate) fn add_see_also(page: &mut Roff, own: &str) {
 
 /// Returns the date for manual pages, such as `2026-01-31`. The date comes from `SOURCE_DATE_EPOCH`
 /// for reproducible builds, otherwise from the program file.
-pub(crate) fn find_page_date() -> String {
+fn find_page_date() -> String {
     let named = env::var("SOURCE_DATE_EPOCH")
         .ok()
         .and_then(|seconds| Timestamp::from_second(seconds.parse().ok()?).ok());
@@ -223,7 +223,7 @@ fn add_paragraph(page: &mut Roff, text: &str) {
 
 /// Adds sections for nvidia-smi's options, for each of its commands, and for the fields of each
 /// query.
-pub(crate) fn add_smi_sections(page: &mut Roff) {
+fn add_smi_sections(page: &mut Roff) {
     let commands = list_commands();
     for command in &commands {
         if command.name == "smi" {

@@ -14,7 +14,6 @@ pub(crate) mod fleet;
 pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod job;
-pub(crate) mod licenses;
 pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod mcp;
@@ -79,7 +78,7 @@ pub(crate) enum Command {
     Schema(schema::SchemaArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
-    Licenses(licenses::LicensesArgs),
+    Licenses(help::LicensesArgs),
     Help(help::HelpArgs),
     #[command(hide = true)]
     Measure(measure::MeasureArgs),
@@ -139,7 +138,7 @@ pub(crate) fn dispatch(args: Args, resolved: ResolvedArguments) -> Result<(), Fa
         Command::Wait(wait) => wait::run(source, &wait),
         Command::Completions(completions) => completions::run(&Args::command(), &completions),
         Command::Man(man) => man::run(Args::command(), &man),
-        Command::Licenses(_) => licenses::run(),
+        Command::Licenses(_) => help::print_licenses(),
         Command::Help(help) => help::run(Args::command(), &help),
     }
 }

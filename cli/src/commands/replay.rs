@@ -18,7 +18,7 @@ use super::{
 use crate::{
     config::ResolvedArguments,
     exit::{Failure, Result, print_message, usage},
-    fleet::options::default_settings,
+    fleet::options::build_passive_server_settings,
     options::SourceArgs,
     time_spans::{TimeReference, TypedTime, format_time},
     top,
@@ -124,7 +124,7 @@ async fn serve(
         readings: SampleSource::Recording(Box::new(player)),
         policy,
         show_processes: ShowProcesses::Names,
-        ..default_settings()
+        ..build_passive_server_settings()
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())

@@ -84,12 +84,11 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
     })
 }
 
-// The driver's answers as recorded by a running server, read over the server's local socket.
-
 /// The maximum time to wait for the server's response. A slower server is not used.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The server named in the environment, or any server of this machine.
+/// A running server, which provides the driver's recorded answers over its local socket: the server
+/// named in the environment, or any server of this machine.
 struct LocalServer;
 
 impl Server for LocalServer {

@@ -272,7 +272,7 @@ fn format_comparison(report: &TutorialReport) -> Option<(bool, String)> {
 #[cfg(test)]
 mod tests {
     use crate::{
-        commands::bench::sample_outcome as outcome,
+        fuzzing::make_outcome as outcome,
         terminal::{line::strip_styles, snapshot::compare_report},
     };
 

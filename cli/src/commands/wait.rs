@@ -9,8 +9,8 @@ use crate::{
     local_server::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
-        self, ACCEPTED_HOLD_TIMES, Conditions, DeviceSelection, Format, Locks, Patience, Progress,
-        Reader, Search, WantedMemory,
+        self, ACCEPTED_HOLD_TIMES, Conditions, DeviceFormat, DeviceSelection, Locks, Patience,
+        Progress, Reader, Search, WantedMemory,
     },
 };
 
@@ -97,8 +97,8 @@ pub(crate) struct WaitArgs {
     quiet: bool,
 
     /// Format in which the selected GPUs are printed; several GPUs are comma-separated
-    #[arg(long, value_enum, default_value_t = Format::Index, conflicts_with = "command")]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = DeviceFormat::Index, conflicts_with = "command")]
+    format: DeviceFormat,
 
     /// Without a command, how long the GPU stays reserved after it is printed, up to 1h
     #[arg(

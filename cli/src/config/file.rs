@@ -1,4 +1,5 @@
-//! The parser of a settings file, which collects all mistakes in the file.
+//! A settings file: the parser, which collects all mistakes in the file, and the writer, which
+//! preserves the rest of the file.
 
 use std::{fs, io, ops::Range, path::Path};
 
@@ -193,10 +194,8 @@ fn describe_unknown_key(keys: &Keys, table: Option<&str>, name: &str) -> String 
     format!("unknown key `{name}`{here}: {cure}")
 }
 
-// Writes values to a table of a settings file. Comments, order, empty lines and unknown keys are
-// preserved.
-
 /// Writes keys and values to `[table]`, and creates the file and its directory if necessary.
+/// Comments, order, empty lines and unknown keys are preserved.
 pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
     let text = match read_text(path) {
         Ok(text) => text,

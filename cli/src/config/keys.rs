@@ -1,4 +1,5 @@
-//! The list of all settings keys, derived from the definitions of the command line.
+//! The list of all settings keys, derived from the definitions of the command line, with the origin
+//! and the conversion of their values.
 
 use std::{
     any::TypeId,

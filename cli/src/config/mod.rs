@@ -1,10 +1,10 @@
 //! Settings: the table of keys, and the files, variables and flags that set them.
 //!
 //! - [`keys`] builds the table from the definitions of the command line. Each option with a
-//!   variable is a key. It also finds the origin of each value.
-//! - [`parse`] reads one file, [`value`] converts a single value to arguments.
+//!   variable is a key. It also converts single values to arguments, and finds the origin of each
+//!   value.
+//! - [`file`](mod@file) parses a file, and writes values into a file.
 //! - [`command_line`] resolves a command line with and without files.
-//! - [`edit`] writes values into a file and preserves the rest of the file.
 //!
 //! Later sources override earlier ones: the system's file, the user's file, variables, flags.
 
@@ -22,17 +22,16 @@ use std::{
 use gpumon_probe::private_file::{PrivateFile, PrivateFileError, Secrecy};
 use thiserror::Error;
 
+use self::file::Entry;
 use crate::data_dir::find_folder;
-use file::Entry;
 
+#[cfg(test)]
+pub(crate) use self::file::Mistake;
 pub(crate) use self::{
     command_line::{Refusal, ResolvedArguments, resolve_command_line},
-    keys::{EffectiveSetting, Key, Keys, Origin, TABLES, resolve_settings},
+    file::{ParsedFile, parse, write_table},
+    keys::{EffectiveSetting, Key, Keys, Origin, TABLES, ValueType, resolve_settings},
 };
-#[cfg(test)]
-pub(crate) use file::Mistake;
-pub(crate) use file::{ParsedFile, parse, write_table};
-pub(crate) use keys::ValueType;
 
 /// The settings from files that apply to all commands: pairs of an option's name and its value.
 static GENERAL_SETTINGS: OnceLock<Vec<(String, OsString)>> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Descriptions of a GPU, which all terminal views share: its problems, names, and amounts.
+//! Descriptions of a GPU, which all terminal views share: its problems, names, and readings.
 //!
 //! Each statement is a [`Phrase`] with a short form for lines full of numbers, and a long form.
 
@@ -22,74 +22,19 @@ use crate::terminal::units::format_clock;
 pub(crate) use self::{
     event::describe_event,
     framework::{compare_with_framework, format_factor, format_framework_label},
+    names::{
+        MAX_NAME_WIDTH, NotebookNames, capitalize, find_mig_device, find_notebook_path, fit_name,
+        format_mig_label, format_name_without_vendor, label_device,
+    },
+    readings::{
+        BUSY_WIDTH, BUSY_WIDTH_WITH_SM, LoadLevel, LoadLevels, Thresholds, Total, add_up_gpus,
+        format_codec_utilization, format_part_utilization, format_pcie_link, format_power_draw,
+        format_total_memory, format_used_memory, format_used_of_total, format_utilization,
+        shows_sm_activity, used_memory_fraction,
+    },
 };
-pub(crate) use names::{
-    MAX_NAME_WIDTH, NotebookNames, capitalize, find_mig_device, find_notebook_path, fit_name,
-    format_mig_label, format_name_without_vendor, label_device,
-};
-pub(crate) use readings::{
-    BUSY_WIDTH, BUSY_WIDTH_WITH_SM, LoadLevel, LoadLevels, Thresholds, Total, add_up_gpus,
-    format_codec_utilization, format_part_utilization, format_pcie_link, format_power_draw,
-    format_total_memory, format_used_memory, format_used_of_total, format_utilization,
-    shows_sm_activity, used_memory_fraction,
-};
 
-/// Returns the note about the number of processes that a sample omits.
-pub(crate) fn format_omitted_processes(count: u32) -> String {
-    format!("{count} more process{}", if count == 1 { "" } else { "es" })
-}
-
-/// Returns a note about processes of other PID namespaces, which are not visible, or `None` if
-/// there are none.
-pub(crate) fn format_unlisted_processes(gpu: &GpuSample) -> Option<String> {
-    let bytes = gpu.unlisted_memory_bytes?;
-    Some(format!(
-        "processes of other namespaces are not visible: {} in use",
-        format_byte_size(bytes as f64)
-    ))
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Context {
-    pub(crate) now_ms: u64,
-    /// Whether there is only a single sample, so that no condition could have started.
-    pub(crate) is_one_shot: bool,
-}
-
-/// Returns all phrases about a GPU, the most important first.
-pub(crate) fn list_gpu_phrases(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
-    let mut phrases: Vec<Phrase> = find_health_phrase(gpu, context.now_ms)
-        .into_iter()
-        .collect();
-    phrases.extend(
-        gpu.conditions
-            .iter()
-            .flat_map(|condition| list_condition_phrases(condition, gpu)),
-    );
-    if gpu.health == Health::Ok {
-        let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
-        // A single sample has no conditions, so problems are derived from its readings.
-        if context.is_one_shot {
-            phrases.extend(list_reason_phrases(reasons));
-            phrases.extend(find_nearly_full_phrase(gpu));
-        }
-        phrases.extend(find_setting_phrase(reasons));
-        phrases.extend(readings::find_unified_memory_phrase(gpu));
-    }
-    phrases.sort_by_key(|phrase| phrase.level);
-    phrases
-}
-
-fn find_nearly_full_phrase(gpu: &GpuSample) -> Option<Phrase> {
-    let (free, total) = (
-        *gpu.memory.free_bytes.value()?,
-        *gpu.memory.total_bytes.value()?,
-    );
-    is_memory_nearly_full(free, total).then(|| make_nearly_full_phrase(Level::Warn, free, total))
-}
-
-// Statements about a GPU, with their importance.
-
+/// A statement about a GPU, with its importance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phrase {
     /// The short form of the phrase, at most [`Phrase::MAX_SHORT_WIDTH`] columns wide.
@@ -133,6 +78,45 @@ impl From<Severity> for Level {
             Severity::Critical => Self::Act,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context {
+    pub(crate) now_ms: u64,
+    /// Whether there is only a single sample, so that no condition could have started.
+    pub(crate) is_one_shot: bool,
+}
+
+/// Returns all phrases about a GPU, the most important first.
+pub(crate) fn list_gpu_phrases(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
+    let mut phrases: Vec<Phrase> = find_health_phrase(gpu, context.now_ms)
+        .into_iter()
+        .collect();
+    phrases.extend(
+        gpu.conditions
+            .iter()
+            .flat_map(|condition| list_condition_phrases(condition, gpu)),
+    );
+    if gpu.health == Health::Ok {
+        let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
+        // A single sample has no conditions, so problems are derived from its readings.
+        if context.is_one_shot {
+            phrases.extend(list_reason_phrases(reasons));
+            phrases.extend(find_nearly_full_phrase(gpu));
+        }
+        phrases.extend(find_setting_phrase(reasons));
+        phrases.extend(readings::find_unified_memory_phrase(gpu));
+    }
+    phrases.sort_by_key(|phrase| phrase.level);
+    phrases
+}
+
+fn find_nearly_full_phrase(gpu: &GpuSample) -> Option<Phrase> {
+    let (free, total) = (
+        *gpu.memory.free_bytes.value()?,
+        *gpu.memory.total_bytes.value()?,
+    );
+    is_memory_nearly_full(free, total).then(|| make_nearly_full_phrase(Level::Warn, free, total))
 }
 
 // Phrases for GPUs without readings.
@@ -299,8 +283,6 @@ fn make_xid_phrase(level: Level, code: u32, count: u32) -> Phrase {
     )
 }
 
-// Description of GPUs that schedulers have allocated.
-
 /// Returns the labels of allocated GPUs and MIG devices that have no processes, each with the names
 /// of its jobs or pods.
 pub(crate) fn list_unused_allocations(
@@ -349,6 +331,21 @@ fn join_holder_names(holders: &[Allocation]) -> String {
         }
     }
     names.join(", ")
+}
+
+/// Returns the note about the number of processes that a sample omits.
+pub(crate) fn format_omitted_processes(count: u32) -> String {
+    format!("{count} more process{}", if count == 1 { "" } else { "es" })
+}
+
+/// Returns a note about processes of other PID namespaces, which are not visible, or `None` if
+/// there are none.
+pub(crate) fn format_unlisted_processes(gpu: &GpuSample) -> Option<String> {
+    let bytes = gpu.unlisted_memory_bytes?;
+    Some(format!(
+        "processes of other namespaces are not visible: {} in use",
+        format_byte_size(bytes as f64)
+    ))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The names of devices.
+//! The names of GPUs, the labels of MIG devices, and the names of notebooks.
 
 use std::collections::HashMap;
 
@@ -85,8 +85,6 @@ fn cut(text: &str, columns: usize, ellipsis: &str) -> String {
     }
 }
 
-// Labels of MIG devices.
-
 /// Returns the label of a MIG device, such as `6:0` for the first MIG device of GPU 6. Containers
 /// select devices by this label.
 pub(crate) fn format_mig_label(gpu: u32, device: &MigDevice) -> String {
@@ -99,11 +97,9 @@ pub(crate) fn find_mig_device(gpu: &Gpu, instance: MigInstance) -> Option<&MigDe
         .find(|device| device.instance == instance)
 }
 
-// Names of notebooks: for each path, the shortest suffix that no other path shares. The web page
-// follows the same rule, and `tests/notebook-names.json` contains test cases for both
-// implementations.
-
-/// The shortest unique names of notebooks, by path.
+/// The shortest unique names of notebooks, by path. A name is the shortest suffix of the path that
+/// no other path shares. The web page follows the same rule, and `tests/notebook-names.json`
+/// contains test cases for both implementations.
 #[derive(Debug, Default)]
 pub(crate) struct NotebookNames(HashMap<String, String>);
 

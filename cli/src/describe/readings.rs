@@ -1,4 +1,4 @@
-//! The load of a GPU in three levels, derived from utilization, memory, temperature and power.
+//! The readings of a GPU as text, and the load in three levels that they indicate.
 
 use gpumon_probe::model::{
     Activity, Gpu, GpuSample, MemoryKind, MigSample, Reading,
@@ -7,6 +7,12 @@ use gpumon_probe::model::{
 
 use super::{Level, Phrase};
 use crate::terminal::units::ABSENT;
+
+/// The width of a utilization with the label `SM`.
+pub(crate) const BUSY_WIDTH_WITH_SM: usize = "SM 100 %".len();
+pub(crate) const BUSY_WIDTH: usize = "100 %".len();
+
+const GIB: f64 = (1u64 << 30) as f64;
 
 /// A level of load. Terminals show levels by color and weight, so that no information depends on
 /// color alone.
@@ -158,10 +164,6 @@ impl LoadLevels {
     }
 }
 
-// Formats amounts of memory in GiB.
-
-const GIB: f64 = (1u64 << 30) as f64;
-
 /// Formats memory in use in GiB without the unit, such as `8.5`, `78.2`, or `130.0`, so that
 /// decimal points align.
 pub(crate) fn format_used_memory(bytes: u64) -> String {
@@ -194,7 +196,7 @@ pub(crate) fn used_memory_fraction(used: Option<&u64>, total: Option<&u64>) -> O
 
 /// Returns the fraction of memory that is unavailable, from 0 to 1, or `None` if unknown. For
 /// unified memory, the fraction includes the memory used by the rest of the system.
-pub(crate) fn unavailable_memory_fraction(gpu: &GpuSample) -> Option<f64> {
+fn unavailable_memory_fraction(gpu: &GpuSample) -> Option<f64> {
     let memory = &gpu.memory;
     let (used, total) = (memory.used_bytes.value(), memory.total_bytes.value());
     match gpu.memory_kind {
@@ -224,15 +226,11 @@ pub(super) fn find_unified_memory_phrase(gpu: &GpuSample) -> Option<Phrase> {
     Some(Phrase::new(Level::Quiet, short, long))
 }
 
-// Formats amounts of power in watts.
-
 /// Formats a power draw, such as `692/700 W`. The limit is left out if it is unknown.
 pub(crate) fn format_power_draw(watts: f64, limit: Option<f64>) -> String {
     let limit = limit.map_or_else(String::new, |limit| format!("/{limit:.0}"));
     format!("{watts:.0}{limit} W")
 }
-
-// Totals of several GPUs' readings.
 
 /// The total of a reading over all GPUs that report it.
 pub(crate) struct Total {
@@ -285,12 +283,6 @@ pub(crate) fn add_up_gpus(gpus: &[&GpuSample]) -> [(Total, String); 3] {
     [(busy, percent), (memory, used), (power, draw)]
 }
 
-// Formats the utilization of a GPU as a single number.
-
-/// The width of a utilization with the label `SM`.
-pub(crate) const BUSY_WIDTH_WITH_SM: usize = "SM 100 %".len();
-pub(crate) const BUSY_WIDTH: usize = "100 %".len();
-
 /// Formats the utilization of a GPU, such as `93 %`: the percentage of time in which any kernel
 /// ran. In MIG mode, the driver does not report this percentage, and the SM activity is returned
 /// instead, such as `SM 45 %`.
@@ -330,8 +322,6 @@ fn format_sm_activity(percent: f64) -> String {
 fn read_sm_percent(activity: Option<&Activity>) -> Option<f64> {
     activity?.sm_percent.value().copied()
 }
-
-// Formats the utilization of a GPU's video engines and the state of its PCIe link.
 
 /// Formats the utilization of encoder and decoder, such as `enc/dec 0/35 %`. Returns `None` if both
 /// are absent.

@@ -1,4 +1,4 @@
-//! Ordered lists of a fleet's nodes and GPUs.
+//! Ordered lists of a fleet's nodes and GPUs, their totals, and the search for free GPUs.
 
 use std::{
     cmp::Ordering,

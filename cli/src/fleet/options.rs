@@ -1,6 +1,8 @@
-//! Options for the source of a fleet and the access to its nodes. `gpumon serve` has these options
-//! with the prefix `fleet-`; `gpumon fleet` and `gpumon top --fleet` have the same options without
-//! the prefix.
+//! Options for the source of a fleet and the access to its nodes, and the settings of a fleet
+//! server.
+//!
+//! `gpumon serve` has these options with the prefix `fleet-`; `gpumon fleet` and `gpumon top
+//! --fleet` have the same options without the prefix.
 
 use std::{env, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
@@ -292,13 +294,13 @@ fn split_pair(text: &str, separator: char) -> Option<Pair> {
 // Options for the hosts that are read over ssh.
 
 /// The sampling interval of hosts in the fleet overview.
-const INTERVAL: Duration = Duration::from_secs(2);
+const HOSTS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The maximum size of a file with host names, in bytes.
-const MAX_FILE_BYTES: usize = 4 << 20;
+const MAX_HOST_FILE_BYTES: usize = 4 << 20;
 
 /// The file name that means standard input.
-const STDIN: &str = "-";
+const STDIN_NAME: &str = "-";
 
 #[derive(Debug, Clone, clap::Args)]
 // The field names must match the option names, which have the prefix `fleet-`.
@@ -321,7 +323,7 @@ pub(crate) struct HostsArgs {
 
 impl HostsArgs {
     /// Returns `true` if any hosts are given.
-    pub(super) fn has_hosts(&self) -> bool {
+    fn has_hosts(&self) -> bool {
         self.list().is_some() || self.file().is_some()
     }
 
@@ -388,7 +390,7 @@ impl HostsArgs {
                     std::process::id().to_string(),
                 ],
             ),
-            interval: INTERVAL,
+            interval: HOSTS_INTERVAL,
         });
         let nodes = RemoteNodes::open(NodeSettings::default()).map_err(|why| usage!(why))?;
         Ok(Some(FleetSettings {
@@ -401,10 +403,10 @@ impl HostsArgs {
 
 /// Reads a file with host names, up to the maximum size.
 pub(crate) fn read_host_file(file: &PathBuf) -> anyhow::Result<String> {
-    let read = if file.as_os_str() == STDIN {
-        bounded::read_text_from(std::io::stdin(), MAX_FILE_BYTES)
+    let read = if file.as_os_str() == STDIN_NAME {
+        bounded::read_text_from(std::io::stdin(), MAX_HOST_FILE_BYTES)
     } else {
-        File::open(file).and_then(|open| bounded::read_text_from(open, MAX_FILE_BYTES))
+        File::open(file).and_then(|open| bounded::read_text_from(open, MAX_HOST_FILE_BYTES))
     };
     read.with_context(|| format!("cannot read {} as a list of hosts", file.display()))
 }
@@ -448,18 +450,16 @@ impl<A: Args, R: RenameOption> Args for RenamedArgs<A, R> {
     }
 }
 
-// Settings for a server that shows a fleet and does not read GPUs itself.
-
 /// Returns the settings of a fleet server that requires no sign-in.
 pub(crate) fn build_fleet_server_settings(fleet: FleetSettings) -> ServerSettings {
     ServerSettings {
         fleet: Some(fleet),
-        ..default_settings()
+        ..build_passive_server_settings()
     }
 }
 
 /// Returns the settings of a server that neither reads GPUs nor starts processes.
-pub(crate) fn default_settings() -> ServerSettings {
+pub(crate) fn build_passive_server_settings() -> ServerSettings {
     ServerSettings {
         readings: SampleSource::None,
         join: None,

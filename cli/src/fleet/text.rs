@@ -1,4 +1,4 @@
-//! Formats the readings of a fleet as text.
+//! The readings of a fleet as text, and the columns of the tables of nodes and GPUs.
 
 use gpumon_fleet::{
     Rows, Summary,

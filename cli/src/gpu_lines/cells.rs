@@ -192,9 +192,8 @@ pub(crate) fn describe_gpu(gpu: &GpuSample, context: &LineContext) -> Vec<Phrase
         .collect()
 }
 
-// Further readings, which are shown in wide lines. Reasons for reduced clocks are shown as phrases
-// instead.
-
+/// A further reading, which is shown in wide lines. Reasons for reduced clocks are shown as phrases
+/// instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FurtherReading {
     SmActivity,

@@ -9,9 +9,9 @@ mod short;
 use gpumon_history::timeline::{TimePoint, Timeline};
 use gpumon_probe::model::{Gpu, GpuSample, Health, Inventory, Sample, fields::Kind};
 use gpumon_server::frame::History;
-use processes::Widths;
 use unicode_width::UnicodeWidthStr;
 
+use self::processes::Widths;
 use crate::{
     describe::{self, Thresholds, Total, add_up_gpus},
     gpu_lines::{Arrangement, CellWidths, GpuCells, GpuLines, LineContext, LineOptions, Role},
@@ -70,7 +70,7 @@ pub(crate) fn render(
             .map(|notice| Line::new(NOTICE, make_printable(notice, layout))),
     );
     lines.push(Line::default());
-    lines.extend(format_lines(view, layout, kept.as_deref_mut()));
+    lines.extend(format_gpu_lines(view, layout, kept.as_deref_mut()));
     lines.extend(view.with_total.then(|| format_total_line(view)));
     lines.push(Line::default());
     lines.extend(processes::format_lines(view, layout, kept));
@@ -109,9 +109,8 @@ fn join_lines(mut lines: Vec<Line>, layout: Layout) -> String {
         .collect()
 }
 
-// The lines of the table for GPUs and MIG devices.
-
-fn format_lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
+/// Formats the lines of GPUs and MIG devices.
+fn format_gpu_lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let context = build_phrase_context(view, layout);
     let (mut rows, mut pasts) = (Vec::new(), Vec::new());
     for gpu in &view.sample.gpus {
@@ -176,9 +175,8 @@ fn role_style(role: Role) -> anstyle::Style {
     }
 }
 
-// The first line of the table, with the driver, the GPU models, the machine, and the time.
-
-const GAP: usize = 2;
+/// The width of the gap between two parts of the first line.
+const HEAD_GAP: usize = 2;
 
 /// Formats the first line, such as `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host 10:42:07`.
 fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
@@ -196,8 +194,8 @@ fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
         );
     }
     let time = format_clock(view.sample.at_ms, view.sample.at_ms);
-    let room = layout.columns().saturating_sub(time.len() + GAP);
-    let taken: usize = parts.iter().map(|(_, text)| text.width() + GAP).sum();
+    let room = layout.columns().saturating_sub(time.len() + HEAD_GAP);
+    let taken: usize = parts.iter().map(|(_, text)| text.width() + HEAD_GAP).sum();
     let models = format_models(inventory);
     let fits = layout.width.is_none() || taken + models.width() <= room;
     parts.push((
@@ -214,18 +212,18 @@ fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
     let mut line = Line::default();
     for (style, text) in parts {
         let part = Line::new(style, make_printable(&text, layout));
-        let gap = if line.width() == 0 { 0 } else { GAP };
+        let gap = if line.width() == 0 { 0 } else { HEAD_GAP };
         if layout.width.is_some() && line.width() + gap + part.width() > room {
             break;
         }
         line.push(PLAIN, " ".repeat(gap));
         line.extend(part);
     }
-    if line.width() + GAP + time.len() <= layout.columns() || layout.width.is_none() {
+    if line.width() + HEAD_GAP + time.len() <= layout.columns() || layout.width.is_none() {
         let gap = layout
             .columns()
             .saturating_sub(line.width() + time.len())
-            .max(GAP);
+            .max(HEAD_GAP);
         line.push(PLAIN, " ".repeat(gap));
         line.push(DIM, time);
     }
@@ -250,24 +248,21 @@ fn format_models(inventory: &Inventory) -> String {
         .join(" + ")
 }
 
-// The column widths of a table, which are kept from one update to the next so that no value moves.
-
-/// The largest widths of all updates so far.
+/// The largest column widths of all updates so far, so that no value moves from one update to the
+/// next.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ColumnWidths {
     gpus: CellWidths,
     processes: Widths,
 }
 
-// The utilization of every GPU over the last minute, from a running server or from earlier updates
-// of the table.
-
 pub(crate) const MAX_HISTORY_MS: u64 = 60_000;
 
 /// The ID of the charted metric in history.
-pub(crate) const METRIC: &str = "utilization.gpu_percent";
+pub(crate) const UTILIZATION_METRIC: &str = "utilization.gpu_percent";
 
-/// Recent utilization values by GPU UUID.
+/// The utilization of every GPU over the last minute, by UUID. The values come from a running
+/// server or from earlier updates of the table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UtilizationHistory(Timeline<String>);
 
@@ -278,7 +273,12 @@ impl UtilizationHistory {
             past.push(TimePoint { at_ms, reach_ms: 0 });
         }
         for gpu in &history.gpus {
-            let values = gpu.metrics.get(METRIC).into_iter().flatten().enumerate();
+            let values = gpu
+                .metrics
+                .get(UTILIZATION_METRIC)
+                .into_iter()
+                .flatten()
+                .enumerate();
             for (place, value) in values.filter_map(|(place, value)| Some((place, (*value)?))) {
                 past.column_or_new(gpu.uuid.clone(), Kind::Gauge)
                     .set(place, value.into());
@@ -322,8 +322,6 @@ impl UtilizationHistory {
             .collect()
     }
 }
-
-// The line of the table with the totals of all GPUs.
 
 /// Formats the totals, such as `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh
 /// since driver load`. If some GPUs lack a value, the number of GPUs with the value is shown. GPUs
@@ -385,7 +383,7 @@ mod history_tests {
         let values = (0..70_u8)
             .map(|second| (second != 69).then_some(f32::from(second)))
             .collect::<Vec<_>>();
-        let metrics = [(METRIC.to_owned(), values)].into();
+        let metrics = [(UTILIZATION_METRIC.to_owned(), values)].into();
         let history = History {
             times_ms: (0..70).map(|second| second * 1000).collect(),
             gpus: vec![GpuHistory {

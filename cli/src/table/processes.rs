@@ -1,4 +1,5 @@
-//! The lines of processes. A process on several GPUs has a line for each of them.
+//! The lines of processes, and the readable labels of processes. A process on several GPUs has a
+//! line for each of them.
 
 use std::cmp::Reverse;
 
@@ -275,8 +276,6 @@ fn format_cells(
     line
 }
 
-// Readable labels of processes.
-
 /// The minimum width of a process's name. If less space would remain, the job or container is
 /// omitted from the label.
 const MIN_NAME_WIDTH: usize = 12;
@@ -409,7 +408,7 @@ fn shorten_script(command: &str) -> String {
 }
 
 /// Returns the letters by which nvidia-smi denotes the type of a process.
-pub(super) fn kind_letters(process: &Process) -> &'static str {
+fn kind_letters(process: &Process) -> &'static str {
     match (process.kind, process.mps) {
         (ProcessKind::Compute, false) => "C",
         (ProcessKind::Graphics, _) => "G",

@@ -7,18 +7,17 @@ use gpumon_probe::model::{GpuSample, Health, Process, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
 use super::{View, build_phrase_context};
-
-use crate::terminal::{
-    Layout,
-    line::{ALARM, DIM, Line, PLAIN, SIMULATED, STRONG, make_printable, pad_end, pad_start},
-    units::{ABSENT, format_clock},
-};
 use crate::{
     describe::{
         Level, MAX_NAME_WIDTH, fit_name, format_omitted_processes, format_unlisted_processes,
     },
     gpu_lines::describe_gpu,
     options::ShownProcesses,
+    terminal::{
+        Layout,
+        line::{ALARM, DIM, Line, PLAIN, SIMULATED, STRONG, make_printable, pad_end, pad_start},
+        units::{ABSENT, format_clock},
+    },
 };
 
 /// Parts that can be added to a line of the short view.

@@ -9,19 +9,18 @@ use gpumon_probe::model::{
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
 
+use super::{
+    examples::{
+        GIB, NOW_MS, example_inventory, example_process, example_processes, example_sample,
+    },
+    *,
+};
 use crate::{
     describe::LoadLevel,
     terminal::{
         line::{self, strip_styles},
         screen::Glyphs,
     },
-};
-
-use super::{
-    examples::{
-        GIB, NOW_MS, example_inventory, example_process, example_processes, example_sample,
-    },
-    *,
 };
 
 const WIDTHS: [usize; 4] = [60, 80, 120, 200];
@@ -93,7 +92,7 @@ impl Scene {
             let busy = seconds()
                 .map(|second| (second != 30).then_some(f32::from(second) * 100.0 / 59.0))
                 .collect();
-            let metrics = [(METRIC.to_owned(), busy)].into();
+            let metrics = [(UTILIZATION_METRIC.to_owned(), busy)].into();
             GpuHistory {
                 uuid: gpu.uuid.clone().unwrap_or_default(),
                 metrics,

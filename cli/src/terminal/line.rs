@@ -1,4 +1,4 @@
-//! Lines of styled text of known width.
+//! Lines of styled text of known width, and the styles.
 
 use anstyle::{AnsiColor, Effects, Style};
 use gpumon_probe::untrusted;

@@ -9,7 +9,7 @@ pub(crate) mod snapshot;
 pub(crate) mod text;
 pub(crate) mod units;
 
-use screen::Glyphs;
+use self::screen::Glyphs;
 
 /// The space and the character set available for output.
 #[derive(Debug, Clone, Copy)]

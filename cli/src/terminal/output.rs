@@ -1,4 +1,5 @@
-//! Standard output of commands: text for people, and JSON for programs.
+//! The output of commands: text for people and JSON for programs on standard output, and a status
+//! line on standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -56,9 +57,8 @@ pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-// A status line on standard error that is updated in place.
-
-/// A progress line on standard error. It must be cleared before anything else is printed.
+/// A progress line on standard error that is updated in place. It must be cleared before anything
+/// else is printed.
 #[derive(Debug, Default)]
 pub(crate) struct StatusLine {
     shown: String,

@@ -1,4 +1,5 @@
-//! Standard output: either a terminal with a size and capabilities, or a file.
+//! Standard output, which is either a terminal with a size and capabilities or a file, and the
+//! charts that it can show.
 
 use std::{
     env,
@@ -145,8 +146,7 @@ pub(crate) fn is_utf8_locale() -> bool {
     })
 }
 
-// The characters for lines and bars, depending on what the terminal can show.
-
+/// The characters for lines and bars, depending on what the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
     /// Braille characters, which contain dots in two columns and four rows.
@@ -307,8 +307,6 @@ impl Glyphs {
         if self == Self::Braille { "…" } else { "~" }
     }
 }
-
-// Reduction of values over time to one value per column of a chart.
 
 /// Divides the last `span_ms` before `now_ms` into `columns` equal parts, and returns the mean
 /// value of each part. Parts without values are `None`.

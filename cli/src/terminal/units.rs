@@ -1,4 +1,5 @@
-//! Formats numbers in a readable way: three significant digits, and one unit per quantity.
+//! Formats numbers in a readable way: three significant digits, and one unit per quantity. Amounts
+//! of energy include their cost if the price is known.
 
 use std::sync::OnceLock;
 
@@ -100,8 +101,7 @@ pub(crate) fn format_clock(at_ms: u64, now_ms: u64) -> String {
     .to_string()
 }
 
-// Formats energy costs in this process's output if the price is known.
-
+/// The energy price for all output of this process.
 static PRICE: OnceLock<EnergyPrice> = OnceLock::new();
 
 /// Sets the energy price, which adds costs to all amounts of energy that this process prints.
@@ -121,7 +121,7 @@ pub(crate) fn format_cost(joules: f64) -> Option<String> {
 
 /// Appends the cost to a formatted amount of energy if the price is known, as in `1.39 kWh (0.42
 /// EUR)`.
-pub(crate) fn append_cost(amount: String, joules: f64) -> String {
+fn append_cost(amount: String, joules: f64) -> String {
     match format_cost(joules) {
         Some(cost) => format!("{amount} ({cost})"),
         None => amount,

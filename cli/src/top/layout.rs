@@ -1,4 +1,5 @@
-//! The layout of the screen, which divides the space among its parts.
+//! The layout of the screen, which divides the space among its parts, and the views that the user
+//! can select for the middle part.
 
 use ratatui::layout::Rect;
 
@@ -185,8 +186,7 @@ pub(super) fn find_filled_grid_field(
     }
 }
 
-// Views that can be shown in the middle of the screen.
-
+/// A view that can be shown in the middle of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Charts,
@@ -235,6 +235,7 @@ impl View {
     }
 }
 
+/// The parts that share the space below the tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ScreenSplit {
     /// The selected view, with the list of processes below it.
@@ -415,11 +416,6 @@ mod tests {
         assert_eq!(choose_grid(screen_area(300, 30), 8), Some((4, 2)));
         assert_eq!(choose_grid(screen_area(80, 2), 1), None);
     }
-}
-
-#[cfg(test)]
-mod view_tests {
-    use super::*;
 
     #[test]
     fn views_cycle_in_both_directions() {

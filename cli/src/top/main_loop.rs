@@ -172,7 +172,7 @@ fn forward_input(
     screen: &mut Screen,
     input: Input,
 ) -> Result<NextStep, Failure> {
-    screen.is_answered |= matches!(input, Input::Background(_));
+    screen.is_background_known |= matches!(input, Input::Background(_));
     app.handle_input(input)
 }
 

@@ -1,18 +1,16 @@
 //! The live screen, `gpumon top`.
 //!
-//! - [`feed`] contains the sources of readings, including [`replay`]. [`model`] stores the newest
-//!   readings, and [`history`] stores earlier readings.
+//! - [`feed`] contains the sources of readings. [`model`] stores the newest readings of the
+//!   selected GPUs, and [`history`] stores earlier readings.
 //! - [`input`] defines all inputs, and [`app`] handles them. [`keys`] lists the key bindings, which
 //!   [`binding`] defines.
-//! - [`selection`] removes GPUs that are not selected. [`once`] prints a single frame.
-//! - [`job`] checks whether the terminal may be used. [`background`] detects whether the terminal
-//!   is light or dark.
 //! - [`draw`] draws [`state`] and [`model`]. [`layout`] divides the screen, each file in [`panel`]
-//!   and [`dialog`] draws one part with a [`painter`], and [`screen`] writes to the terminal.
+//!   and [`dialog`] draws one part with a [`painter`] in the colors of a [`theme`], and [`screen`]
+//!   writes to the terminal. [`once`] prints a single frame.
 //! - [`processes`] is the list of processes. [`inspect`] reads the details of a process, and
 //!   [`kill`] sends signals.
-//! - [`settings`] are read at the start. [`live`] is the main loop. [`fleet`] is another screen for
-//!   many machines, which uses the same loop.
+//! - [`settings`] are read at the start. [`main_loop`] runs the screen. [`fleet`] is another screen
+//!   for many machines, which uses the same loop.
 //!
 //! The thread that draws never calls the driver, and never reads files of a process that may hang
 //! in the driver.
@@ -23,8 +21,6 @@ mod dialog;
 mod draw;
 mod feed;
 pub(crate) mod fleet;
-#[cfg(any(fuzzing, test))]
-pub(crate) mod fuzzing;
 mod history;
 mod input;
 mod inspect;
@@ -39,7 +35,6 @@ mod painter;
 mod panel;
 mod plot;
 mod processes;
-mod prompt;
 mod screen;
 pub(crate) mod settings;
 mod state;
@@ -63,21 +58,23 @@ use self::{
     draw::draw_screen,
     feed::{Feed, PastReader, ServerAddress},
     input::Input,
+    main_loop::{LiveScreen, NextStep},
     model::{Model, Origin},
     settings::Settings,
     state::State,
-    theme::ThemeName,
+    theme::{Background, ThemeName},
 };
-use crate::terminal::screen::Glyphs;
 use crate::{
     describe::Level,
     exit::{Failure, print_message},
     local_server::Server,
     options::{ShownProcesses, SourceArgs},
+    terminal::screen::Glyphs,
 };
-use main_loop::{LiveScreen, NextStep};
-pub(crate) use model::Selection;
-use theme::Background;
+
+#[cfg(any(fuzzing, test))]
+pub(crate) use self::draw::fuzzing;
+pub(crate) use self::model::Selection;
 
 /// The maximum number of queued inputs. If the terminal accepts no output, the threads that send
 /// inputs wait, so that memory use is limited.

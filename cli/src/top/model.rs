@@ -1,4 +1,5 @@
-//! The state of the live view: the newest readings and their history.
+//! The state of the live view: the newest readings of the selected GPUs and their history. It
+//! changes only by updates, from which the data of other GPUs is removed first.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -129,7 +130,7 @@ impl Model {
                     .as_ref()
                     .map_or(&[][..], |inventory| &inventory.gpus);
                 self.history
-                    .set_server_rows(&past, |uuid| find_index(gpus, uuid));
+                    .set_server_rows(&past, |uuid| find_gpu_index(gpus, uuid));
             }
             // A missing history is reported once to the user, but it is not stored in the model.
             Update::NoPast(_) => {}
@@ -174,7 +175,7 @@ impl Model {
             .as_ref()
             .map_or(1000, |sample| sample.interval_ms);
         self.history
-            .add_server_history(past, interval, |uuid| find_index(gpus, uuid));
+            .add_server_history(past, interval, |uuid| find_gpu_index(gpus, uuid));
     }
 
     fn apply_record(&mut self, record: Record) {
@@ -332,15 +333,14 @@ impl Model {
     }
 }
 
-fn find_index(gpus: &[Gpu], uuid: &str) -> Option<u32> {
+fn find_gpu_index(gpus: &[Gpu], uuid: &str) -> Option<u32> {
     gpus.iter()
         .find(|gpu| gpu.uuid.as_deref() == Some(uuid))
         .map(|gpu| gpu.index)
 }
 
-// Limits updates to the selected GPUs.
-
-/// The selected GPUs, and their indices in the newest inventory.
+/// The selected GPUs, to which updates are limited. `indices` are their indices in the newest
+/// inventory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     shown: ShownGpus,
@@ -482,12 +482,6 @@ mod tests {
         model.ingest(Update::Collector(status));
         assert_eq!(model.silent.as_deref(), Some("no readings: a b"));
     }
-}
-
-#[cfg(test)]
-mod selection_tests {
-    use super::*;
-    use crate::top::{model::Model, testing};
 
     #[test]
     fn updates_keep_only_selected_gpus() {

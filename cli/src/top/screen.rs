@@ -1,4 +1,5 @@
-//! Access to the terminal, which the screen takes over and always restores.
+//! Access to the terminal, which the screen takes over and always restores. Job control determines
+//! whether the program may use the terminal.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -48,6 +49,11 @@ const MAX_SIZE: (u16, u16) = (1000, 500);
 /// that arrives later would be read by the shell as keys.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
 
+/// Advice on commands to use instead of `gpumon top`.
+pub(super) const ALTERNATIVES: &str = "use `gpumon top --once` for one frame, `gpumon --watch` \
+                                       for a table that is printed repeatedly, or `gpumon collect` \
+                                       for JSON";
+
 /// Whether the terminal is taken over. The panic hook restores the terminal only in this case.
 static IS_TAKEN_OVER: AtomicBool = AtomicBool::new(false);
 
@@ -59,35 +65,9 @@ pub(super) struct Screen {
     spare: Buffer,
     mouse: bool,
     /// The time at which the terminal's background was requested.
-    asked: Option<Instant>,
-    pub(super) is_answered: bool,
-}
-
-/// Advice on commands to use instead of `gpumon top`.
-pub(super) const ALTERNATIVES: &str = "use `gpumon top --once` for one frame, `gpumon --watch` \
-                                       for a table that is printed repeatedly, or `gpumon collect` \
-                                       for JSON";
-
-/// Checks that standard output is a terminal on which the command can draw. Otherwise, the error
-/// contains the advice `instead`.
-pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure> {
-    if !io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!(
-            "{command} needs a terminal, but its output is redirected; {instead}"
-        )));
-    }
-    let terminal = std::env::var("TERM").unwrap_or_default();
-    if matches!(terminal.as_str(), "" | "dumb" | "unknown") {
-        let what = if terminal.is_empty() {
-            "TERM is not set".to_owned()
-        } else {
-            format!("TERM is {terminal}")
-        };
-        return Err(Failure::usage(anyhow!(
-            "{command} needs a terminal that can move the cursor, but {what}; {instead}"
-        )));
-    }
-    Ok(())
+    background_requested: Option<Instant>,
+    /// Whether the terminal has responded to the request.
+    pub(super) is_background_known: bool,
 }
 
 impl Screen {
@@ -99,8 +79,8 @@ impl Screen {
             shown: Buffer::default(),
             spare: Buffer::default(),
             mouse,
-            asked: None,
-            is_answered: false,
+            background_requested: None,
+            is_background_known: false,
         };
         install_panic_hook();
         screen.set_up_terminal()?;
@@ -110,17 +90,19 @@ impl Screen {
     /// Requests the terminal's background. The request is sent with the next frame, once each time
     /// the terminal is taken over.
     pub(super) fn request_background(&mut self) -> io::Result<()> {
-        if self.asked.is_some() || !theme::supports_query() {
+        if self.background_requested.is_some() || !theme::supports_background_query() {
             return Ok(());
         }
-        (self.asked, self.is_answered) = (Some(Instant::now()), false);
-        queue!(self.out, Print(theme::QUERY))
+        (self.background_requested, self.is_background_known) = (Some(Instant::now()), false);
+        queue!(self.out, Print(theme::BACKGROUND_QUERY))
     }
 
     /// Returns how much longer to wait for the terminal's response before restoring the terminal.
     pub(super) fn remaining_wait(&self) -> Option<Duration> {
-        let asked = self.asked.filter(|_| !self.is_answered)?;
-        RESPONSE_TIMEOUT.checked_sub(asked.elapsed())
+        let requested = self
+            .background_requested
+            .filter(|_| !self.is_background_known)?;
+        RESPONSE_TIMEOUT.checked_sub(requested.elapsed())
     }
 
     /// Draws the cells that have changed since the last frame. If `anew` is set, draws all cells.
@@ -146,7 +128,7 @@ impl Screen {
         // Raw mode is disabled first, because crossterm does not enable it again while it is
         // recorded as enabled.
         disable_raw_mode()?;
-        self.asked = None;
+        self.background_requested = None;
         self.set_up_terminal()
     }
 
@@ -165,6 +147,28 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore_terminal();
     }
+}
+
+/// Checks that standard output is a terminal on which the command can draw. Otherwise, the error
+/// contains the advice `instead`.
+pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure> {
+    if !io::stdout().is_terminal() {
+        return Err(Failure::usage(anyhow!(
+            "{command} needs a terminal, but its output is redirected; {instead}"
+        )));
+    }
+    let terminal = std::env::var("TERM").unwrap_or_default();
+    if matches!(terminal.as_str(), "" | "dumb" | "unknown") {
+        let what = if terminal.is_empty() {
+            "TERM is not set".to_owned()
+        } else {
+            format!("TERM is {terminal}")
+        };
+        return Err(Failure::usage(anyhow!(
+            "{command} needs a terminal that can move the cursor, but {what}; {instead}"
+        )));
+    }
+    Ok(())
 }
 
 /// Restores the terminal and stops this program, as Ctrl-Z does. Another process may later continue
@@ -272,8 +276,7 @@ impl Write for FrameWriter {
     }
 }
 
-// Job control: checks whether this program or another job of the shell is in the foreground of the
-// terminal.
+// Job control.
 //
 // The kernel stops all threads of a background job that reads or changes its terminal. No thread
 // could then handle a request to end the program, so the program checks this first.
@@ -300,9 +303,9 @@ impl TerminalJob {
             Err(Errno::NOTTY | Errno::OPNOTSUPP) => return Self::Alone,
             Err(_) => return Self::Lost,
         };
-        match read_state(process::id()) {
+        match read_process_stat(process::id()) {
             Some(own) if own.group != front => {
-                if is_orphaned(own, read_state) {
+                if is_orphaned(own, read_process_stat) {
                     Self::Lost
                 } else {
                     Self::Behind
@@ -335,12 +338,14 @@ fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) 
 
 /// Reads the process group and the session of a process. Each is 0 if it is outside of the
 /// container.
-fn read_state(pid: u32) -> Option<ProcessStat> {
+fn read_process_stat(pid: u32) -> Option<ProcessStat> {
     ProcessStat::read_with_boot_time(Path::new("/proc"), pid, None).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::process_stat::Birth;
+
     use super::*;
 
     #[test]
@@ -365,13 +370,6 @@ mod tests {
         );
         assert_eq!(limit_area(0, u16::MAX).area(), 0);
     }
-}
-
-#[cfg(test)]
-mod job_tests {
-    use gpumon_probe::process_stat::Birth;
-
-    use super::*;
 
     #[test]
     fn job_without_parent_in_session_is_orphaned() {
@@ -411,7 +409,7 @@ mod job_tests {
 
     #[test]
     fn current_process_has_job_state() {
-        let own = read_state(process::id()).unwrap();
+        let own = read_process_stat(process::id()).unwrap();
         assert_eq!(own.parent, std::os::unix::process::parent_id());
         assert!(own.group > 0);
     }

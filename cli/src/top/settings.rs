@@ -38,8 +38,11 @@ pub(super) const RANGES_S: [u64; 11] = [
 const DAY_S: u64 = 24 * 3600;
 
 /// The table of the live screen in the settings file, and the prefix of its environment variables.
-const TABLE: &str = "top";
+const SETTINGS_TABLE: &str = "top";
 const VARIABLE_PREFIX: &str = "GPUMON_TOP_";
+
+/// The value that chooses the charts' characters by the terminal's capabilities.
+const AUTO_GLYPHS: &str = "auto";
 
 /// Settings of the live screen's appearance.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
@@ -113,7 +116,7 @@ pub(crate) struct Settings {
     // The full path makes `None` a valid value of the option. With `Option`, clap would make the
     // option itself optional.
     #[arg(
-        long, env = "GPUMON_TOP_GLYPHS", value_name = "GLYPHS", default_value = AUTO,
+        long, env = "GPUMON_TOP_GLYPHS", value_name = "GLYPHS", default_value = AUTO_GLYPHS,
         value_parser = glyphs_parser()
     )]
     pub(super) glyphs: std::option::Option<Glyphs>,
@@ -136,7 +139,7 @@ pub(crate) fn read_thresholds(resolved: &ResolvedArguments) -> Thresholds {
     let is_set = resolved
         .entries
         .iter()
-        .any(|entry| entry.key.table == Some(TABLE));
+        .any(|entry| entry.key.table == Some(SETTINGS_TABLE));
     let is_set = is_set
         || env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with(VARIABLE_PREFIX));
     if is_set {
@@ -151,13 +154,13 @@ pub(crate) fn read_thresholds(resolved: &ResolvedArguments) -> Thresholds {
 /// Returns the settings from files and environment variables. Other settings have their defaults.
 fn read_files(config: Option<&Path>) -> Option<Settings> {
     let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
-    let words: Vec<_> = ["gpumon".into(), TABLE.into()]
+    let words: Vec<_> = ["gpumon".into(), SETTINGS_TABLE.into()]
         .into_iter()
         .chain(config.into_iter().flatten())
         .collect();
     let resolved =
         config::resolve_command_line(&command_definition::build_command(), &words).ok()?;
-    let own = resolved.matches.subcommand_matches(TABLE)?;
+    let own = resolved.matches.subcommand_matches(SETTINGS_TABLE)?;
     Settings::from_arg_matches(own).ok()
 }
 
@@ -180,7 +183,7 @@ impl Settings {
 
     /// Writes the settings to their table in the file `path`. The rest of the file is preserved.
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
-        config::write_table(path, TABLE, &self.to_entries())
+        config::write_table(path, SETTINGS_TABLE, &self.to_entries())
     }
 
     pub(super) fn to_entries(&self) -> Vec<(&'static str, String)> {
@@ -213,7 +216,10 @@ impl Settings {
                 ),
             ),
             ("range-s", self.range_s.to_string()),
-            ("glyphs", quoted(self.glyphs.map_or(AUTO, Glyphs::id))),
+            (
+                "glyphs",
+                quoted(self.glyphs.map_or(AUTO_GLYPHS, Glyphs::id)),
+            ),
             ("mouse", self.mouse.to_string()),
             ("utilization-thresholds", pair(self.thresholds.utilization)),
             ("memory-thresholds", pair(self.thresholds.memory)),
@@ -233,10 +239,7 @@ impl Default for Settings {
     }
 }
 
-// Names for the values of settings.
-
-/// The value that chooses the charts' characters by the terminal's capabilities.
-const AUTO: &str = "auto";
+// Parsers and defaults for the options above.
 
 /// Returns a parser that accepts the given names and converts each with `meaning`.
 fn build_name_parser<T: Clone + Send + Sync + 'static>(
@@ -291,7 +294,7 @@ fn range_parser() -> impl TypedValueParser<Value = u64> {
 
 fn glyphs_parser() -> impl TypedValueParser<Value = Option<Glyphs>> {
     let [braille, blocks, ascii] = Glyphs::ALL.map(Glyphs::id);
-    PossibleValuesParser::new([AUTO, braille, blocks, ascii])
+    PossibleValuesParser::new([AUTO_GLYPHS, braille, blocks, ascii])
         .map(|name| Glyphs::ALL.into_iter().find(|glyphs| glyphs.id() == name))
 }
 
@@ -304,7 +307,7 @@ mod tests {
     fn written_default_settings_contain_every_key() {
         let keys = Keys::new();
         let mut written = Settings::default().to_entries();
-        for key in keys.iter_table(Some(TABLE)) {
+        for key in keys.iter_table(Some(SETTINGS_TABLE)) {
             let place = written.iter().position(|(name, _)| *name == key.name());
             let (_, value) =
                 written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));

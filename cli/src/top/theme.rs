@@ -1,5 +1,5 @@
-//! The color themes. Each color has one meaning, which is the same in the table and on the web
-//! page.
+//! The color themes, and detection of the terminal's background, which the theme `auto` follows.
+//! Each color has one meaning, which is the same in the table and on the web page.
 
 use std::env;
 
@@ -284,7 +284,7 @@ impl Theme {
     }
 }
 
-// Detection of the terminal's background, which the theme `auto` follows.
+// Detection of the terminal's background.
 //
 // No code waits for the terminal's response. The response is read with the keys whenever it
 // arrives, so no part of it is mistaken for a key, and a terminal that never responds costs no
@@ -293,7 +293,7 @@ impl Theme {
 /// The escape sequence that requests the terminal's background color. It ends with BEL, so that the
 /// response also ends with BEL. With the alternative terminator, released versions of rxvt send
 /// only half of the terminator.
-pub(super) const QUERY: &str = "\u{1b}]11;?\u{7}";
+pub(super) const BACKGROUND_QUERY: &str = "\u{1b}]11;?\u{7}";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Background {
@@ -305,11 +305,11 @@ pub(super) enum Background {
 impl Background {
     /// Returns the background set in `COLORFGBG`, which terminals such as rxvt and Konsole set.
     pub(super) fn from_environment() -> Self {
-        Self::parse_numbers(&env::var("COLORFGBG").unwrap_or_default())
+        Self::parse_color_numbers(&env::var("COLORFGBG").unwrap_or_default())
     }
 
     /// Parses color numbers from 0 to 15, such as `0;15`. The last number is the background.
-    fn parse_numbers(numbers: &str) -> Self {
+    fn parse_color_numbers(numbers: &str) -> Self {
         match numbers.rsplit(';').next().map(str::parse) {
             Some(Ok(7 | 9..=15)) => Self::Light,
             _ => Self::Dark,
@@ -319,7 +319,7 @@ impl Background {
     /// Parses a color such as `rgb:ffff/ffff/ffff`.
     pub(super) fn parse_color(color: &[u8]) -> Option<Self> {
         let (form, parts) = str::from_utf8(color).ok()?.split_once(':')?;
-        let mut parts = parts.split('/').map(parse_share);
+        let mut parts = parts.split('/').map(parse_color_part);
         let (red, green, blue) = (parts.next()??, parts.next()??, parts.next()??);
         let is_light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5;
         // Terminals with a translucent background answer with `rgba`.
@@ -329,14 +329,14 @@ impl Background {
 
 /// Parses one to four hexadecimal digits as a fraction of the largest number with the same number
 /// of digits.
-fn parse_share(digits: &str) -> Option<f64> {
+fn parse_color_part(digits: &str) -> Option<f64> {
     let most: &u32 = [0, 0xf, 0xff, 0xfff, 0xffff].get(digits.len())?;
     let value = u32::from_str_radix(digits, 16).ok()?;
     Some(f64::from(value) / f64::from(*most))
 }
 
 /// Returns `false` for terminals that would print the query instead of responding to it.
-pub(super) fn supports_query() -> bool {
+pub(super) fn supports_background_query() -> bool {
     let terminal = env::var("TERM").unwrap_or_default();
     !["linux", "vt", "Eterm"]
         .iter()
@@ -524,11 +524,6 @@ mod tests {
             }
         }
     }
-}
-
-#[cfg(test)]
-mod background_tests {
-    use super::*;
 
     #[test]
     fn color_is_classified_as_light_or_dark() {
@@ -570,7 +565,11 @@ mod background_tests {
             ("15;default", Background::Dark),
             ("", Background::Dark),
         ] {
-            assert_eq!(Background::parse_numbers(numbers), background, "{numbers}");
+            assert_eq!(
+                Background::parse_color_numbers(numbers),
+                background,
+                "{numbers}"
+            );
         }
     }
 }

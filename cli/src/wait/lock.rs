@@ -1,4 +1,5 @@
-//! Locks on GPUs, which are files shared by all users of the machine.
+//! Locks on GPUs, which are files shared by all users of the machine, and the handover of locked
+//! GPUs.
 //!
 //! A process that finds a GPU and then ends writes a reservation with an end time to the file,
 //! because the program that will use the GPU has not started yet.
@@ -125,7 +126,7 @@ impl Locks {
 
 impl Lock {
     /// Reserves the GPU for the time `hold` after this process has ended.
-    pub(super) fn reserve_after_exit(&mut self, hold: Duration) -> anyhow::Result<()> {
+    fn reserve_after_exit(&mut self, hold: Duration) -> anyhow::Result<()> {
         let until = now_ms() + hold.as_millis() as u64;
         self.write_text(&format!(
             "reserved until {until} by process {}\n",
@@ -147,7 +148,7 @@ impl Lock {
 
     /// Makes the lock inheritable, so that the command that replaces this process and its child
     /// processes keep the lock.
-    pub(super) fn make_inheritable(&self) -> io::Result<()> {
+    fn make_inheritable(&self) -> io::Result<()> {
         Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
     }
 
@@ -184,10 +185,10 @@ fn remaining_reservation(note: &str, now_ms: u64) -> Option<Duration> {
     (!left.is_zero() && left <= MAX_RESERVATION).then_some(left)
 }
 
-// Handing over of the devices, either to a command that replaces this process or by printing them.
+// Handover of the devices, either to a command that replaces this process or by printing them.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum DeviceFormat {
     /// Index as in nvidia-smi for NVIDIA: 3, or 3:1 for a MIG device or a partition
     Index,
     /// UUID, which identifies the same GPU in every program
@@ -196,8 +197,8 @@ pub(crate) enum Format {
 
 /// The exit codes of env(1) and shells for a command that does not exist, and for a command that
 /// cannot be started.
-const NOT_FOUND: u8 = 127;
-const NOT_STARTED: u8 = 126;
+const COMMAND_NOT_FOUND: u8 = 127;
+const COMMAND_NOT_STARTED: u8 = 126;
 
 /// Checks that the command exists before the wait for a GPU begins.
 pub(crate) fn check_command(command: &[OsString]) -> Result {
@@ -226,14 +227,14 @@ pub(crate) fn check_command(command: &[OsString]) -> Result {
                 "cannot run {}: the file is not executable (chmod +x)",
                 place.display()
             ),
-            NOT_STARTED,
+            COMMAND_NOT_STARTED,
         ),
         None => Failure::with_code(
             anyhow!(
                 "cannot run {}: there is no such command; check its name and PATH",
                 name()
             ),
-            NOT_FOUND,
+            COMMAND_NOT_FOUND,
         ),
     })
 }
@@ -241,12 +242,12 @@ pub(crate) fn check_command(command: &[OsString]) -> Result {
 /// Prints the devices and keeps them reserved for the time `hold` after this process has ended.
 pub(crate) fn print_devices(
     mut found: Vec<LockedDevice>,
-    format: Format,
+    format: DeviceFormat,
     hold: Duration,
 ) -> Result {
     let name = |held: &LockedDevice| match format {
-        Format::Index => held.candidate.index(),
-        Format::Uuid => held.uuid.clone(),
+        DeviceFormat::Index => held.candidate.index(),
+        DeviceFormat::Uuid => held.uuid.clone(),
     };
     let names = found.iter().map(name).collect::<Vec<_>>().join(",");
     // The devices are reserved before they are printed. If printing fails, they are released.
@@ -299,9 +300,9 @@ pub(crate) fn run_command(
 /// Returns the error for a command that could not be started, with the appropriate exit code.
 pub(crate) fn make_start_failure(program: &OsStr, error: &io::Error) -> Failure {
     let code = if error.kind() == io::ErrorKind::NotFound {
-        NOT_FOUND
+        COMMAND_NOT_FOUND
     } else {
-        NOT_STARTED
+        COMMAND_NOT_STARTED
     };
     Failure::with_code(
         anyhow!("cannot run {}: {error}", program.to_string_lossy()),

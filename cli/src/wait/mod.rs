@@ -4,9 +4,9 @@
 //! - [`reader`] reads the GPUs through a running server or a separate collector, so that this
 //!   process never calls the driver. [`candidate`] contains the state of each device and the
 //!   selection of devices.
-//! - [`lock`] prevents two waiting processes from taking the same device.
-//! - [`search`] combines the other modules, [`progress`] reports progress, and [`hand_over`] hands
-//!   the devices over.
+//! - [`lock`] prevents two waiting processes from taking the same device, and hands devices over to
+//!   the command or prints them.
+//! - [`search`] combines the other modules, and reports progress.
 
 mod candidate;
 mod condition;
@@ -17,9 +17,10 @@ mod search;
 pub(crate) use self::{
     candidate::DeviceSelection,
     condition::{Conditions, WantedMemory},
-    lock::{ACCEPTED_HOLD_TIMES, Locks},
+    lock::{
+        ACCEPTED_HOLD_TIMES, DeviceFormat, Locks, check_command, make_start_failure, print_devices,
+        run_command,
+    },
     reader::Reader,
-    search::{Patience, Search, find_devices},
+    search::{Patience, Progress, Search, find_devices},
 };
-pub(crate) use lock::{Format, check_command, make_start_failure, print_devices, run_command};
-pub(crate) use search::Progress;

@@ -202,7 +202,7 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self> {
-        let mut command = child_processes::build_command(source, interval)?;
+        let mut command = child_processes::build_collector_command(source, interval)?;
         let mut child = command
             .arg("--hide-commands")
             .spawn()
@@ -234,7 +234,7 @@ impl Collector {
         {
             self.interval = interval;
             // If the collector has ended, the next read detects that.
-            let _ = child_processes::set_interval(requests, interval);
+            let _ = child_processes::set_collector_interval(requests, interval);
         }
     }
 

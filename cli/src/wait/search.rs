@@ -1,4 +1,5 @@
-//! The search for devices: reading, evaluating, locking, and checking again.
+//! The search for devices: reading, evaluating, locking, and checking again, with progress
+//! messages.
 
 use std::{
     cmp::Reverse,
@@ -303,19 +304,19 @@ impl Search {
 // is updated in place. Other outputs get a line with both at long intervals.
 
 /// The interval between lines if the output is not a terminal.
-const LINE_INTERVAL: Duration = Duration::from_mins(10);
+const PROGRESS_LINE_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Reports the progress of a wait.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    output: Output,
+    output: ProgressOutput,
     begun: Instant,
     last: Option<Instant>,
     shown: StatusLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Output {
+enum ProgressOutput {
     None,
     Lines,
     Terminal,
@@ -323,7 +324,7 @@ enum Output {
 
 /// A description of a candidate's state, and the candidate's distance from the goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CandidateState {
+struct CandidateState {
     text: String,
     distance: usize,
 }
@@ -331,9 +332,9 @@ pub(super) struct CandidateState {
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
         let output = match (quiet, StatusLine::is_possible()) {
-            (true, _) => Output::None,
-            (false, true) => Output::Terminal,
-            (false, false) => Output::Lines,
+            (true, _) => ProgressOutput::None,
+            (false, true) => ProgressOutput::Terminal,
+            (false, false) => ProgressOutput::Lines,
         };
         Self {
             output,
@@ -344,18 +345,21 @@ impl Progress {
     }
 
     /// Reports the goal and each candidate's state.
-    pub(super) fn report_waiting(&mut self, goal: &str, parts: &[CandidateState]) {
+    fn report_waiting(&mut self, goal: &str, parts: &[CandidateState]) {
         match self.output {
-            Output::None => {}
-            Output::Lines if self.last.is_some_and(|last| last.elapsed() < LINE_INTERVAL) => {}
-            Output::Lines => {
+            ProgressOutput::None => {}
+            ProgressOutput::Lines
+                if self
+                    .last
+                    .is_some_and(|last| last.elapsed() < PROGRESS_LINE_INTERVAL) => {}
+            ProgressOutput::Lines => {
                 self.last = Some(Instant::now());
                 print_message(&format!(
                     "waiting for {goal}: {}",
                     CandidateState::join_all(parts)
                 ));
             }
-            Output::Terminal => {
+            ProgressOutput::Terminal => {
                 if self.last.replace(Instant::now()).is_none() {
                     print_message(&format!("waiting for {goal}"));
                 }
@@ -367,9 +371,9 @@ impl Progress {
     }
 
     /// Reports the devices that were taken, and removes the status line.
-    pub(super) fn report_found(&mut self, names: &[String]) {
+    fn report_found(&mut self, names: &[String]) {
         self.clear();
-        if self.output != Output::None {
+        if self.output != ProgressOutput::None {
             print_message(&format!(
                 "took {} after {}",
                 names.join(", "),
@@ -384,7 +388,7 @@ impl Progress {
 }
 
 impl CandidateState {
-    pub(super) fn from_verdict(name: &str, verdict: &Verdict) -> Self {
+    fn from_verdict(name: &str, verdict: &Verdict) -> Self {
         let text = match verdict {
             Verdict::Met => format!("{name} ready"),
             Verdict::NotYet(how) | Verdict::Out(how) => format!("{name} {how}"),
@@ -396,7 +400,7 @@ impl CandidateState {
         }
     }
 
-    pub(super) fn from_reason(why: String) -> Self {
+    fn from_reason(why: String) -> Self {
         Self {
             text: why,
             distance: 0,
@@ -404,7 +408,7 @@ impl CandidateState {
     }
 
     /// Joins the descriptions of all candidates in the driver's order.
-    pub(super) fn join_all(parts: &[Self]) -> String {
+    fn join_all(parts: &[Self]) -> String {
         parts
             .iter()
             .map(|part| part.text.as_str())

@@ -44,7 +44,8 @@ use crate::{
     local_server::{Server, ServerArgs},
     options::{SourceArgs, parse_time},
 };
-pub(crate) use printer::{ReportFormatter, print_list, run_and_print};
+
+pub(crate) use self::printer::{ReportFormatter, print_list, run_and_print};
 
 pub(crate) trait RunView {
     /// Handles a line from the worker process. `raw` is the unparsed line.

@@ -1,4 +1,5 @@
-//! Lists of hosts, from the command line or a file.
+//! Lists of hosts, from the command line or a file, and the expansion and order of the names in
+//! them.
 
 use std::{
     cmp::Ordering,
@@ -386,14 +387,12 @@ fn expand_ranges(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, N
     Ok(numbers)
 }
 
-// Natural sort order for names.
-
 /// Compares two names in natural order, in which numbers are compared by value: `node2` comes
 /// before `node10`. Names that differ only in case are sorted next to each other.
 pub fn compare_names(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
-        let (mine, theirs) = (split_part(left), split_part(right));
+        let (mine, theirs) = (split_first_part(left), split_first_part(right));
         let letters = |text: &str| text.to_lowercase();
         let order = letters(mine.text)
             .cmp(&letters(theirs.text))
@@ -410,13 +409,13 @@ pub fn compare_names(a: &str, b: &str) -> Ordering {
 }
 
 /// The first part of a name: its non-digits, and the digits that follow without leading zeros.
-struct Part<'a> {
+struct NamePart<'a> {
     text: &'a str,
     digits: &'a str,
     rest: &'a str,
 }
 
-fn split_part(text: &str) -> Part<'_> {
+fn split_first_part(text: &str) -> NamePart<'_> {
     let number = text
         .find(|it: char| it.is_ascii_digit())
         .unwrap_or(text.len());
@@ -425,7 +424,7 @@ fn split_part(text: &str) -> Part<'_> {
         .find(|it: char| !it.is_ascii_digit())
         .unwrap_or(behind.len());
     let (digits, rest) = behind.split_at(end);
-    Part {
+    NamePart {
         text: before,
         digits: digits.trim_start_matches('0'),
         rest,
@@ -672,7 +671,7 @@ mod names_tests {
 }
 
 #[cfg(test)]
-mod natural_tests {
+mod order_tests {
     use super::*;
 
     #[test]

@@ -1,9 +1,9 @@
 //! Monitoring of hosts over ssh.
 //!
-//! [`HostList`] parses the list of hosts, [`Ssh`] starts the system's `ssh`, and [`far_side`] is
-//! the remote command. [`Reader`] converts the remote command's output into records: gpumon's
-//! records stay unchanged, and [`smi`] converts nvidia-smi's CSV. [`complaint`] converts ssh's
-//! error messages into sentences.
+//! [`HostList`] parses the list of hosts. [`ssh`] contains the arguments for the system's `ssh`,
+//! the remote command, and the meanings of ssh's error messages. [`Reader`] converts the remote
+//! command's output into records: gpumon's records stay unchanged, and [`smi`] converts
+//! nvidia-smi's CSV.
 
 pub(crate) mod list;
 pub mod smi;
@@ -15,8 +15,6 @@ use smi::Converter;
 
 pub use list::{Host, HostList, HostListError, MOST_HOSTS, NamesError, expand_names};
 pub use ssh::Ssh;
-
-// Line-by-line conversion of a host's output into records.
 
 /// The maximum length of a line, in bytes. A gpumon record contains at most a megabyte of processes
 /// and a few kilobytes per GPU.
@@ -31,15 +29,15 @@ const MAX_PREAMBLE_BYTES: usize = 64 << 10;
 const MAX_WINDOW_BYTES: usize = 128 << 20;
 const WINDOW_MS: u64 = 10_000;
 
-/// A parser for one host's output.
+/// A parser that converts one host's output into records, line by line.
 pub struct Reader {
     host: String,
     interval: Duration,
-    state: State,
+    state: ReaderState,
     window: (u64, usize),
 }
 
-enum State {
+enum ReaderState {
     /// The remote command has not yet reported which program runs.
     Connecting { bytes: usize },
     /// The remote command runs gpumon.
@@ -63,15 +61,15 @@ impl Reader {
         Self {
             host: host.to_owned(),
             interval,
-            state: State::Connecting { bytes: 0 },
+            state: ReaderState::Connecting { bytes: 0 },
             window: (0, 0),
         }
     }
 
     pub fn progress(&self) -> Progress {
         match self.state {
-            State::Connecting { .. } => Progress::Connecting,
-            State::Records | State::Csv(_) => Progress::Connected,
+            ReaderState::Connecting { .. } => Progress::Connecting,
+            ReaderState::Records | ReaderState::Csv(_) => Progress::Connected,
         }
     }
 
@@ -89,15 +87,15 @@ impl Reader {
         self.count_bytes(line.len(), now_ms)?;
         let host = &self.host;
         match &mut self.state {
-            State::Connecting { bytes } => {
+            ReaderState::Connecting { bytes } => {
                 *bytes += line.len() + 1;
                 if line.starts_with("#records ") {
-                    self.state = State::Records;
+                    self.state = ReaderState::Records;
                 } else if let Some(name) = line.strip_prefix("#csv ") {
-                    self.state = State::Csv(Box::new(Converter::new(name, self.interval)));
+                    self.state = ReaderState::Csv(Box::new(Converter::new(name, self.interval)));
                 } else if let Some(version) = line.strip_prefix("#missing") {
                     return Err(ssh::describe_missing_programs(host, version));
-                } else if line.contains(ssh::NOLOGIN) {
+                } else if line.contains(ssh::NOLOGIN_MESSAGE) {
                     return Err(ssh::describe_failure(host, line));
                 } else if *bytes > MAX_PREAMBLE_BYTES {
                     return Err(format!(
@@ -106,8 +104,8 @@ impl Reader {
                     ));
                 }
             }
-            State::Records => emit(line),
-            State::Csv(converter) => {
+            ReaderState::Records => emit(line),
+            ReaderState::Csv(converter) => {
                 let records = converter
                     .handle_line(line, now_ms)
                     .map_err(|message| format!("{host}: {message}"))?;
@@ -120,7 +118,7 @@ impl Reader {
     /// Emits the records that become due as time passes. Callers must call this function several
     /// times per second.
     pub fn tick(&mut self, now_ms: u64, emit: impl FnMut(&str)) {
-        if let State::Csv(converter) = &mut self.state {
+        if let ReaderState::Csv(converter) = &mut self.state {
             emit_records(&converter.tick(now_ms), emit);
         }
     }
@@ -128,12 +126,12 @@ impl Reader {
     /// Returns `true` if the remote command accepts requests, one per line. gpumon does; nvidia-smi
     /// does not.
     pub fn accepts_requests(&self) -> bool {
-        matches!(self.state, State::Records)
+        matches!(self.state, ReaderState::Records)
     }
 
     /// Returns `true` if [`Self::tick`] can emit records in the current state.
     pub fn needs_ticks(&self) -> bool {
-        matches!(self.state, State::Csv(_))
+        matches!(self.state, ReaderState::Csv(_))
     }
 
     /// Counts the received bytes and returns an error if there are too many, because endless output

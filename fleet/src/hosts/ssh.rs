@@ -1,4 +1,4 @@
-//! The arguments for the system's `ssh`.
+//! The system's `ssh`: its arguments, the remote command, and the meanings of its error messages.
 
 use std::{
     ffi::OsString,
@@ -11,10 +11,10 @@ use gpumon_probe::owner::{clean_line, clean_name};
 use super::{Host, smi};
 
 /// The maximum time to establish a connection, in seconds.
-const CONNECT_S: u32 = 10;
+const CONNECT_TIMEOUT_S: u32 = 10;
 /// The interval between keepalive checks, in seconds. The connection ends after three unanswered
 /// checks.
-const ALIVE_S: u32 = 5;
+const KEEPALIVE_S: u32 = 5;
 
 /// The system's `ssh` program, with the user's agent and configuration. ssh never prompts for a
 /// password.
@@ -55,8 +55,8 @@ impl Ssh {
         arguments.extend(["-T", "-a", "-x"].map(OsString::from));
         let options = [
             "BatchMode=yes".to_owned(),
-            format!("ConnectTimeout={CONNECT_S}"),
-            format!("ServerAliveInterval={ALIVE_S}"),
+            format!("ConnectTimeout={CONNECT_TIMEOUT_S}"),
+            format!("ServerAliveInterval={KEEPALIVE_S}"),
             "ServerAliveCountMax=3".to_owned(),
             "ClearAllForwardings=yes".to_owned(),
             "ControlMaster=no".to_owned(),
@@ -83,15 +83,15 @@ impl Ssh {
 
 // The remote command that runs on a host, as a single line that works in every user's shell.
 
-const SCRIPT: &str = include_str!("far_side.sh");
+const REMOTE_SCRIPT: &str = include_str!("remote_command.sh");
 
 /// The interval between process lists, in seconds. Each list starts several programs.
-const PROCESSES_S: u64 = 5;
+const PROCESS_LIST_S: u64 = 5;
 
 /// Returns a command that prints samples of a host's GPUs every `interval` until its standard input
 /// ends. The user's shell may not be a POSIX shell, so the command starts `sh`.
-pub(super) fn build_remote_command(interval: Duration) -> String {
-    let lines = SCRIPT
+fn build_remote_command(interval: Duration) -> String {
+    let lines = REMOTE_SCRIPT
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -101,7 +101,7 @@ pub(super) fn build_remote_command(interval: Duration) -> String {
         .replace("@VERSIONS@", &build_version_pattern())
         .replace("@INTERVAL_MS@", &interval.as_millis().to_string())
         .replace("@INTERVAL_S@", &interval.as_secs().max(1).to_string())
-        .replace("@PROCESSES_S@", &PROCESSES_S.to_string())
+        .replace("@PROCESSES_S@", &PROCESS_LIST_S.to_string())
         .replace("@FIELDS@", &smi::list_query_fields().join(" "));
     format!("exec sh -c '{script}'")
 }
@@ -121,10 +121,10 @@ fn build_version_pattern() -> String {
 // Conversion of ssh's error messages into sentences with a remedy.
 
 /// The message that nologin(8) writes to standard output.
-pub(super) const NOLOGIN: &str = "This account is currently not available";
+pub(super) const NOLOGIN_MESSAGE: &str = "This account is currently not available";
 
 /// Fragments of ssh's error messages, each with its meaning and remedy.
-const COMPLAINTS: [(&str, &str, &str); 15] = [
+const SSH_ERRORS: [(&str, &str, &str); 15] = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         "the host key has changed",
@@ -183,7 +183,7 @@ const COMPLAINTS: [(&str, &str, &str); 15] = [
         "check this machine's network",
     ),
     (
-        NOLOGIN,
+        NOLOGIN_MESSAGE,
         "the account's shell is nologin, which runs no commands",
         "use an account with a shell (USER@HOST), or give this account a shell with `chsh`",
     ),
@@ -207,7 +207,7 @@ const COMPLAINTS: [(&str, &str, &str); 15] = [
 /// Returns a sentence that describes why the connection to `host` ended. `messages` are the error
 /// output of ssh and the remote command.
 pub fn describe_failure(host: &str, messages: &str) -> String {
-    for (said, what, cure) in COMPLAINTS {
+    for (said, what, cure) in SSH_ERRORS {
         if messages.contains(said) {
             return format!("{host}: {what}; {}", cure.replace("HOST", host));
         }
@@ -274,7 +274,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod far_side_tests {
+mod remote_command_tests {
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -305,7 +305,7 @@ mod far_side_tests {
 }
 
 #[cfg(test)]
-mod complaint_tests {
+mod error_tests {
     use super::*;
 
     #[test]

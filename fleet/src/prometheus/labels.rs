@@ -1,4 +1,4 @@
-//! The nodes and GPUs to which series belong.
+//! The nodes, GPUs and owners to which series belong, according to their labels.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -141,8 +141,6 @@ fn split_port(instance: &str) -> (&str, Option<u16>) {
     }
 }
 
-// Identification of GPU owners from the labels of series.
-
 /// The labels that distinguish owners in gpumon's counters.
 pub(super) const OWNER_LABELS: &str =
     "user, slurm_job, pbs_job, lsf_job, pod_uid, container, unit, notebook";
@@ -238,7 +236,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod owners_tests {
+mod owner_tests {
     use super::*;
     use crate::prometheus::answer;
 

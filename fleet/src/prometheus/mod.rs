@@ -1,19 +1,19 @@
 //! Reading of a fleet from Prometheus or a server with the same HTTP API, such as Thanos, Mimir or
 //! VictoriaMetrics.
 //!
-//! `questions` lists the queries about the current state and how often they are sent. `client`
+//! `query_table` lists the queries about the current state and how often they are sent. `client`
 //! sends queries within limits, `answer` parses responses, `facts` extracts values from individual
-//! series, and `assemble` combines them. `spans` reads data about time ranges. `reader` caches the
-//! results for all viewers.
+//! series, and `assemble` combines them. `spans` reads data about time ranges.
+//! [`PrometheusReader`] caches the results for all viewers.
 
 mod answer;
 mod assemble;
 mod cached;
 mod client;
+mod current_fleet;
 mod facts;
 mod labels;
 mod metrics;
-mod now;
 mod query;
 mod query_table;
 mod settings;
@@ -23,8 +23,8 @@ use std::{collections::HashMap, hash::Hash, sync::Arc, time::Duration};
 
 use cached::{CachedByKey, CachedValue, FreshValue};
 use client::QueryError;
+use current_fleet::{CurrentFleetReader, FleetContext};
 use labels::Target;
-use now::{FleetContext, NowReader};
 use query::{Source, build_exact_pattern};
 use spans::{TimeRangeResult, events, history, usage};
 
@@ -38,27 +38,25 @@ use crate::{
 
 pub use settings::{Authorization, ClientCertificate, Settings, SettingsError};
 
-// A fleet reader for Prometheus, shared by all viewers.
-
 /// The maximum time to wait for new data if older data can be shown instead.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The maximum number of nodes that are read individually when the fleet lists only nodes.
-const MAX_NODES: usize = 32;
+const MAX_CACHED_NODES: usize = 32;
 
 /// The maximum number of time ranges whose results are cached.
-const MAX_RANGES: usize = 16;
-const MAX_HISTORIES: usize = 64;
+const MAX_CACHED_RANGES: usize = 16;
+const MAX_CACHED_HISTORIES: usize = 64;
 
-/// A fleet reader for Prometheus. It sends queries only on request.
+/// A fleet reader for Prometheus, shared by all viewers. It sends queries only on request.
 pub struct PrometheusReader {
     source: Arc<Source>,
-    now: Arc<NowReader>,
+    now: Arc<CurrentFleetReader>,
     fleet: Arc<CachedValue<Fleet>>,
     /// The fleets of individual nodes, which are read separately when the main fleet lists only
     /// nodes.
     nodes: CachedByKey<String, Fleet>,
-    node_readers: std::sync::Mutex<HashMap<String, Arc<NowReader>>>,
+    node_readers: std::sync::Mutex<HashMap<String, Arc<CurrentFleetReader>>>,
     usage: CachedByKey<Range, FleetUsage>,
     events: CachedByKey<Range, FleetEvents>,
     history: CachedByKey<(Range, Option<String>), FleetHistory>,
@@ -72,14 +70,14 @@ impl PrometheusReader {
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         let source = Arc::new(Source::new(settings)?);
         Ok(Self {
-            now: Arc::new(NowReader::new(Arc::clone(&source), "", None)),
+            now: Arc::new(CurrentFleetReader::new(Arc::clone(&source), "", None)),
             source,
             fleet: Arc::default(),
-            nodes: CachedByKey::new(MAX_NODES),
+            nodes: CachedByKey::new(MAX_CACHED_NODES),
             node_readers: std::sync::Mutex::default(),
-            usage: CachedByKey::new(MAX_RANGES),
-            events: CachedByKey::new(MAX_RANGES),
-            history: CachedByKey::new(MAX_HISTORIES),
+            usage: CachedByKey::new(MAX_CACHED_RANGES),
+            events: CachedByKey::new(MAX_CACHED_RANGES),
+            history: CachedByKey::new(MAX_CACHED_HISTORIES),
         })
     }
 
@@ -97,7 +95,7 @@ impl PrometheusReader {
     async fn read_current_fleet(
         &self,
         cached: &Arc<CachedValue<Fleet>>,
-        reader: &Arc<NowReader>,
+        reader: &Arc<CurrentFleetReader>,
     ) -> Arc<Fleet> {
         let reading = Arc::clone(reader);
         let fleet = cached
@@ -201,11 +199,11 @@ impl PrometheusReader {
                 .node_readers
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            if readers.len() >= MAX_NODES && !readers.contains_key(node) {
+            if readers.len() >= MAX_CACHED_NODES && !readers.contains_key(node) {
                 readers.clear();
             }
             let new = || {
-                Arc::new(NowReader::new(
+                Arc::new(CurrentFleetReader::new(
                     Arc::clone(&self.source),
                     &build_matchers(&targets),
                     Some(Resolution::Gpu),
@@ -293,7 +291,7 @@ fn build_matchers(targets: &[Arc<Target>]) -> String {
         .iter()
         .map(|target| &*target.cluster)
         .find(|cluster| !cluster.is_empty());
-    let cluster = cluster.map(|cluster| format!(",cluster={}", query::quote(cluster)));
+    let cluster = cluster.map(|cluster| format!(",cluster={}", query::quote_text(cluster)));
     format!("instance=~{instances}{}", cluster.unwrap_or_default())
 }
 

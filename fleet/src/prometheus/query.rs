@@ -1,4 +1,5 @@
-//! Prometheus queries. Responses are parsed outside the event loop.
+//! Prometheus queries: their construction in PromQL, and their sending. Responses are parsed
+//! outside the event loop.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -65,7 +66,7 @@ impl Source {
         let matchers: Vec<_> = settings
             .labels
             .iter()
-            .map(|(name, value)| format!("{name}={}", quote(value)))
+            .map(|(name, value)| format!("{name}={}", quote_text(value)))
             .collect();
         Ok(Self {
             client: Client::new(&settings)?,
@@ -199,7 +200,7 @@ pub(super) fn now_ms() -> u64 {
 // Construction of PromQL queries. Text from labels or settings must always be quoted.
 
 /// Quotes a string for use in a PromQL query.
-pub(super) fn quote(text: &str) -> String {
+pub(super) fn quote_text(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {
@@ -228,7 +229,7 @@ pub(super) fn build_exact_pattern<'a>(texts: impl IntoIterator<Item = &'a str>) 
             pattern.push(character);
         }
     }
-    quote(&pattern)
+    quote_text(&pattern)
 }
 
 /// Returns a selector for the series with the given names and with matchers such as `a="b",c="d"`.
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn quoted_text_cannot_end_quotes() {
         assert_eq!(
-            quote("a\"} or vector(1) # \\ \n"),
+            quote_text("a\"} or vector(1) # \\ \n"),
             r#""a\"} or vector(1) # \\ \n""#
         );
         assert_eq!(

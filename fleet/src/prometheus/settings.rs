@@ -93,9 +93,7 @@ impl Settings {
     }
 }
 
-// The address of Prometheus: a scheme, a host, and the path of its API.
-
-/// The address of Prometheus without credentials.
+/// The address of Prometheus without credentials: a scheme, a host, and the path of its API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     /// The base URL without a trailing slash.

@@ -1,7 +1,7 @@
 //! Years of history in one SQLite file, which any SQLite tool can read.
 //!
 //! - [`schema`] defines the tables, generated from the field catalog, and their migrations.
-//! - [`write`] adds rows, [`roll_up`] makes the coarser tiers, [`retention`] deletes old rows.
+//! - [`write`] adds rows, [`maintenance`] makes the coarser tiers and deletes old rows.
 //! - [`usage`] stores the usage of each owner over time.
 //! - [`read`] reads a time span into a grid, [`salvage`] copies the readable rows of a damaged
 //!   file.
@@ -9,8 +9,8 @@
 // SQLite's integers are signed, and times are far below their maximum.
 #![allow(clippy::cast_possible_wrap)]
 
+mod maintenance;
 mod read;
-mod retention;
 mod salvage;
 mod schema;
 pub mod usage;
@@ -29,14 +29,15 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::bucket::BUCKET_MS;
 
-pub use self::read::{MAX_EVENTS, StoredSpan};
-pub use self::schema::render_reference;
 pub(crate) use self::{
-    retention::{Allowance, Limits},
+    maintenance::{Allowance, Limits, RollUpProgress},
     salvage::Salvage,
     write::StoredDevices,
 };
-pub(crate) use retention::RollUpProgress;
+pub use self::{
+    read::{MAX_EVENTS, StoredSpan},
+    schema::render_reference,
+};
 
 /// The name of the database file in its directory.
 pub const FILE_NAME: &str = "history.db";

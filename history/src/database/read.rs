@@ -7,7 +7,7 @@ use rusqlite::params;
 
 use super::{
     Database, DatabaseError, REACH_MS, TIERS,
-    retention::ALL_TIMES,
+    maintenance::ALL_TIMES,
     schema::{IS_PROCESS_EVENT, Subject, column_names, parse_job_kind, read_columns},
     write::{parse_json, read_stat},
 };

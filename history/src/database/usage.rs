@@ -1,4 +1,5 @@
-//! Usage by owner, in periods of 15 minutes.
+//! Usage by owner, in periods of 15 minutes: its storage on disk, and its combination with the
+//! usage in memory.
 
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ const UNHELD_KIND: &str = "unheld";
 
 /// The query that adds usage to the row that an earlier bucket or process stored for the same owner
 /// and period.
-const ADD_SQL: &str = "
+const ADD_USAGE_SQL: &str = "
     INSERT INTO usage (at_ms, kind, id, user, name, gpu_seconds, exclusive_seconds, active_seconds, joules_least,
         joules_most, joules_estimate) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
     ON CONFLICT (at_ms, kind, id, user) DO UPDATE SET
@@ -34,7 +35,7 @@ const ADD_SQL: &str = "
         joules_estimate = coalesce(joules_estimate + excluded.joules_estimate, joules_estimate, excluded.joules_estimate)";
 
 /// The query for each owner's total usage in a span, and the owner's latest name.
-const SUM_SQL: &str = "
+const SUM_USAGE_SQL: &str = "
     SELECT kind, id, user, name, sum(gpu_seconds), sum(exclusive_seconds), sum(active_seconds), sum(joules_least),
         sum(joules_most), sum(joules_estimate), max(iif(name IS NULL, 0, at_ms))
     FROM usage WHERE at_ms >= ?1 AND at_ms < ?2 GROUP BY kind, id, user";
@@ -42,7 +43,7 @@ const SUM_SQL: &str = "
 impl Database {
     /// Adds the usage of a whole period or of a part of a period.
     pub(crate) fn add_usage(&self, period: &Period) -> Result<(), rusqlite::Error> {
-        let mut add = self.connection.prepare_cached(ADD_SQL)?;
+        let mut add = self.connection.prepare_cached(ADD_USAGE_SQL)?;
         for OwnerUsage {
             user,
             job,
@@ -114,7 +115,7 @@ impl Database {
         if !self.has_usage()? {
             return Ok(sum);
         }
-        let mut statement = self.connection.prepare(SUM_SQL)?;
+        let mut statement = self.connection.prepare(SUM_USAGE_SQL)?;
         let mut rows = statement.query(params![from_ms as i64, to_ms as i64])?;
         while let Some(row) = rows.next()? {
             if row.get::<_, String>(0)? == UNHELD_KIND {
@@ -194,9 +195,6 @@ fn parse_owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
     })
 }
 
-// Usage by owner in a span. Combines the periods in memory and on disk without counting any usage
-// twice.
-
 /// The usage that this process has recorded.
 #[derive(Debug, Default)]
 pub struct UsageInMemory {
@@ -271,7 +269,8 @@ fn extend_to_periods(span: &Range<u64>) -> Range<u64> {
     span.start / PERIOD_MS * PERIOD_MS..span.end.div_ceil(PERIOD_MS).saturating_mul(PERIOD_MS)
 }
 
-/// Returns the usage by owner in the periods that overlap a span.
+/// Returns the usage by owner in the periods that overlap a span. Combines the periods in memory
+/// and on disk without counting any usage twice.
 pub fn combine_usage(
     memory: UsageInMemory,
     stored: Option<StoredUsage>,
@@ -307,8 +306,6 @@ pub fn combine_usage(
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::usage::PERIOD_MS;
-
     use super::*;
 
     const AT_MS: u64 = 1_800_000_000_000;
@@ -432,9 +429,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod usage_tests {
-    use gpumon_probe::usage::UnheldUsage;
-
+mod combination_tests {
     use super::*;
 
     fn make_period(number: u64, gpu_seconds: f64) -> Period {

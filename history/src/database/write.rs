@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Database, DatabaseError,
-    retention::ALL_TIMES,
+    maintenance::ALL_TIMES,
     schema::{Subject, job_kind_word},
 };
 use crate::{

@@ -1,4 +1,4 @@
-//! The history directory, and the lock for writing to it.
+//! The history directory: the lock for writing to it, and the damaged database files that it keeps.
 
 use std::{
     fs::{self, File},

@@ -173,11 +173,9 @@ impl Drop for Writer {
     }
 }
 
-// The writer thread's queue. Adding to the queue never waits for the disk, even if the disk hangs.
-
 /// The maximum number of events in the queue while the disk does not work. Process events are
 /// dropped first.
-const MAX_EVENTS: usize = 4000;
+const MAX_QUEUED_EVENTS: usize = 4000;
 
 /// The longest time that events wait before they are written.
 const MAX_EVENT_WAIT: Duration = Duration::from_secs(10);
@@ -205,6 +203,7 @@ struct Delivery {
     write_at: Option<Instant>,
 }
 
+/// The writer thread's queue. Adding to the queue never waits for the disk, even if the disk hangs.
 #[derive(Debug, Default)]
 struct Inbox {
     delivery: Mutex<Delivery>,
@@ -214,7 +213,7 @@ struct Inbox {
 impl Pending {
     fn add_event(&mut self, event: Event) {
         self.events.push_back(event);
-        if self.events.len() > MAX_EVENTS {
+        if self.events.len() > MAX_QUEUED_EVENTS {
             let of_process = |event: &Event| {
                 matches!(
                     event.what,
@@ -343,11 +342,9 @@ impl Inbox {
     }
 }
 
-// Handling of unwritten data when this process becomes the writer after another process that has
-// read the same GPUs.
-
-/// Removes waiting buckets and events for times that already have a row on disk. Comparing with the
-/// newest row alone is not enough, because the other process's clock may have been wrong. Ongoing
+/// Removes waiting buckets and events for times that already have a row on disk, when this process
+/// becomes the writer after another process that has read the same GPUs. Comparing with the newest
+/// row alone is not enough, because the other process's clock may have been wrong. Ongoing
 /// conditions, and this process's own marks, cells and runs, are kept.
 fn remove_stored_entries(
     pending: &mut Pending,

@@ -10,7 +10,7 @@ use std::{
     io::{self, ErrorKind},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::sleep,
     time::Duration,
 };
@@ -30,7 +30,7 @@ pub const SLURM_GPU_FOLDER: &str = "/run/gpustat";
 
 /// The maximum number of jobs per device. Fewer jobs share a GPU even with time-slicing, and the
 /// limit keeps samples small.
-const MAX_PER_DEVICE: usize = 64;
+const MAX_JOBS_PER_DEVICE: usize = 64;
 
 /// The maximum number of devices, including MIG devices. No machine has as many.
 const MAX_DEVICES: usize = 1024;
@@ -70,10 +70,10 @@ impl Allocations {
     }
 
     /// Starts a thread that reads the files of Slurm's prolog every few seconds.
-    pub(crate) fn follow_slurm(self: &std::sync::Arc<Self>, folder: PathBuf) {
+    pub(crate) fn follow_slurm(self: &Arc<Self>, folder: PathBuf) {
         self.lock().is_reading = true;
-        let all = std::sync::Arc::clone(self);
-        let follow = move || follow_files(&folder, |devices| all.set_slurm(devices));
+        let all = Arc::clone(self);
+        let follow = move || follow_slurm_files(&folder, |devices| all.set_slurm(devices));
         if thread::spawn("allocations", follow).is_err() {
             self.set_slurm(Vec::new());
         }
@@ -133,7 +133,7 @@ fn group_by_device(devices: Vec<AllocatedDevice>) -> ByDevice {
         }
         let holders = all.entry(device).or_default();
         let to = clean_allocation(to);
-        if holders.len() < MAX_PER_DEVICE && !holders.contains(&to) {
+        if holders.len() < MAX_JOBS_PER_DEVICE && !holders.contains(&to) {
             holders.push(to);
         }
     }
@@ -158,28 +158,28 @@ fn clean_allocation(to: Allocation) -> Allocation {
     }
 }
 
-// Reads the files that Slurm's prolog writes for each GPU or MIG device of a job, and that its
-// epilog removes.
+// The files that Slurm's prolog writes for each GPU or MIG device of a job, and that its epilog
+// removes.
 //
 // The format is that of Princeton's jobstats: `/run/gpustat/<UUID>` contains `<job id> <uid>`.
 // Only files owned by root or by this process's user are trusted, and only regular files are
 // opened.
 
 /// The interval between two reads of the files.
-const POLL_INTERVAL: Duration = Duration::from_secs(5);
+const SLURM_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The maximum number of bytes read from a file, twice the length of the longest job ID and user
 /// ID.
-const MAX_FILE_BYTES: usize = 64;
+const MAX_JOB_FILE_BYTES: usize = 64;
 
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// Reads the files forever, and calls `set` after each change.
-fn follow_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
+fn follow_slurm_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
     let own_uid = rustix::process::geteuid().as_raw();
     let (mut names, mut reported) = (HashMap::new(), None);
     loop {
-        let jobs = read_jobs(folder, own_uid);
+        let jobs = read_slurm_jobs(folder, own_uid);
         if reported.as_ref() != Some(&jobs) {
             // The jobs are first reported without user names, because looking up the names may take
             // long or never return.
@@ -191,7 +191,7 @@ fn follow_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
             set(to_devices(&jobs, &names));
             reported = Some(jobs);
         }
-        sleep(POLL_INTERVAL);
+        sleep(SLURM_POLL_INTERVAL);
     }
 }
 
@@ -219,7 +219,7 @@ fn to_devices(jobs: &[DeviceJob], names: &HashMap<u32, String>) -> Vec<Allocated
 
 /// Reads the files of a folder, and returns the jobs by device. Returns no jobs if the folder is
 /// missing.
-fn read_jobs(folder: &Path, own_uid: u32) -> Vec<DeviceJob> {
+fn read_slurm_jobs(folder: &Path, own_uid: u32) -> Vec<DeviceJob> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     // The folder also has files named after a GPU's ordinal, which is relative to the job.
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -252,18 +252,17 @@ fn read_trusted_file(path: &Path, own_uid: u32) -> io::Result<String> {
     if !status.is_file() || !is_trusted {
         return Err(ErrorKind::PermissionDenied.into());
     }
-    String::from_utf8(bounded::read_from(file, MAX_FILE_BYTES)?)
+    String::from_utf8(bounded::read_from(file, MAX_JOB_FILE_BYTES)?)
         .map_err(|_| ErrorKind::InvalidData.into())
 }
 
-// Job and pod names for processes, derived from the allocation of their device.
-
-/// The names for the processes of one GPU, by MIG instance.
+/// The job and pod names for the processes of one GPU, derived from the allocation of each MIG
+/// instance or of the whole GPU.
 #[derive(Debug, Default)]
-pub(crate) struct ProcessNaming(BTreeMap<Option<MigInstance>, Device>);
+pub(crate) struct ProcessNaming(BTreeMap<Option<MigInstance>, DeviceHolders>);
 
 #[derive(Debug, Default)]
-struct Device {
+struct DeviceHolders {
     holders: Vec<Allocation>,
     /// The pods and containers of the device's processes, according to their cgroups.
     pods: BTreeSet<String>,
@@ -277,9 +276,9 @@ impl ProcessNaming {
         let held = parts
             .chain([(None, &sample.allocated_to)])
             .filter(|(_, holders)| !holders.is_empty());
-        let device = |holders: &Vec<Allocation>| Device {
+        let device = |holders: &Vec<Allocation>| DeviceHolders {
             holders: holders.clone(),
-            ..Device::default()
+            ..DeviceHolders::default()
         };
         Self(
             held.map(|(instance, holders)| (instance, device(holders)))
@@ -328,7 +327,7 @@ impl ProcessNaming {
     }
 }
 
-impl Device {
+impl DeviceHolders {
     /// Fills in the pod's name if the device has only one pod. Several pods cannot be
     /// distinguished, because the kubelet does not report their UIDs.
     fn name_pod(&self, owner: &mut Owner) {

@@ -282,7 +282,7 @@ fn gpu_is_found_by_uuid_or_minor_number() {
     };
     allocations.set_kubernetes((0..5000).map(hostile).collect());
     let reported = serde_json::to_string(&of(None)).unwrap();
-    assert_eq!(of(None).len(), 1 + MAX_PER_DEVICE);
+    assert_eq!(of(None).len(), 1 + MAX_JOBS_PER_DEVICE);
     assert!(
         reported.len() < 20_000 && !reported.contains("\\u001b") && !reported.contains("\\n"),
         "{reported}"
@@ -335,7 +335,7 @@ fn only_trusted_regular_files_are_read() {
         uid,
     };
     let own = rustix::process::geteuid().as_raw();
-    let read = super::read_jobs(&folder, own);
+    let read = super::read_slurm_jobs(&folder, own);
     let long = job("GPU-long", &"9".repeat(64), None);
     let known = [
         job("GPU-a", "88124", None),
@@ -347,7 +347,7 @@ fn only_trusted_regular_files_are_read() {
     if own == 0 {
         std::os::unix::fs::chown(folder.join("GPU-b"), Some(65_533), None).unwrap();
         assert_eq!(
-            super::read_jobs(&folder, own).len(),
+            super::read_slurm_jobs(&folder, own).len(),
             known.len() - 1,
             "what a stranger wrote"
         );

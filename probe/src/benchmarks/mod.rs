@@ -1,9 +1,6 @@
 //! The benchmark results of each GPU, stored in a file of the data directory: a baseline, and the
 //! latest results to compare with the baseline. A chip that computes at a third of its speed passes
 //! every check of the chip alone.
-//!
-//! [`measurement`] defines a result, [`file`] reads and writes the file, and [`watched`] is the
-//! collector's view of the file.
 
 use std::{
     collections::BTreeMap,
@@ -213,8 +210,6 @@ fn replace_result(results: &mut Vec<Measurement>, result: Measurement) {
     results.drain(..surplus);
 }
 
-// Benchmark results and their comparison.
-
 /// The maximum length of a name in bytes. Names are part of condition texts.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -290,18 +285,17 @@ impl Measurement {
     }
 }
 
-// Reading and writing of the benchmark file, which is always replaced as a whole, by one process
-// at a time.
+// The benchmark file, which is always replaced as a whole, by one process at a time.
 
 /// The name of the benchmark file in a data directory.
 pub const FILE_NAME: &str = "benchmarks.json";
 
 /// The version of the file format. Files with other versions are not read.
-const VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 
 /// The maximum size of the file in bytes. One GPU with results for all workloads and types takes 60
 /// kB.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_FILE_BYTES: usize = 16 << 20;
 
 #[derive(Serialize)]
 struct WrittenFile<'a> {
@@ -315,7 +309,7 @@ struct FileVersion {
 }
 
 #[derive(Deserialize)]
-struct Content {
+struct FileContent {
     gpus: Benchmarks,
 }
 
@@ -324,21 +318,21 @@ struct Content {
 /// # Errors
 /// Returns an error if the file cannot be read, is damaged or too large, or has another version.
 pub fn read(path: &Path) -> io::Result<Benchmarks> {
-    parse(safe_file::read(path, MAX_BYTES)?)
+    parse_file(safe_file::read(path, MAX_FILE_BYTES)?)
 }
 
-fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
+fn parse_file(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
     let Some(bytes) = bytes else {
         return Ok(Benchmarks::default());
     };
     // The version is parsed first, because other versions may have another format.
     let FileVersion { version } = serde_json::from_slice(&bytes)?;
-    if version != VERSION {
+    if version != FORMAT_VERSION {
         return Err(invalid_data(format!(
-            "the file has format version {version}, but this gpumon supports version {VERSION}"
+            "the file has format version {version}, but this gpumon supports version {FORMAT_VERSION}"
         )));
     }
-    let Content { gpus } = serde_json::from_slice(&bytes)?;
+    let FileContent { gpus } = serde_json::from_slice(&bytes)?;
     if gpus.gpus.len() > MAX_GPUS {
         return Err(invalid_data(format!(
             "the file has more than {MAX_GPUS} GPUs"
@@ -374,24 +368,22 @@ pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<(
     // A failed lock is ignored, because some network file systems do not support locks, and
     // concurrent runs are rare.
     let _ = flock(folder.handle(), FlockOperation::LockExclusive);
-    let mut gpus = parse(folder.read(name, MAX_BYTES)?)?;
+    let mut gpus = parse_file(folder.read(name, MAX_FILE_BYTES)?)?;
     change(&mut gpus);
     let bytes = serde_json::to_vec(&WrittenFile {
-        version: VERSION,
+        version: FORMAT_VERSION,
         gpus: &gpus,
     })?;
-    if bytes.len() > MAX_BYTES {
+    if bytes.len() > MAX_FILE_BYTES {
         return Err(invalid_data(format!(
-            "the file would be larger than {MAX_BYTES} bytes"
+            "the file would be larger than {MAX_FILE_BYTES} bytes"
         )));
     }
     folder.replace(name, &bytes)
 }
 
-// The collector's view of the benchmark file, which other processes write.
-
-/// The GPUs that have a latest result below their baseline. Reading this value never waits for the
-/// disk.
+/// The GPUs that have a latest result below their baseline, according to a benchmark file that
+/// other processes write. Reading this value never waits for the disk.
 #[derive(Debug, Default)]
 pub struct BelowBaselines {
     latest: Mutex<Arc<BTreeMap<String, BelowBaseline>>>,
@@ -414,13 +406,13 @@ impl BelowBaselines {
         if std::mem::replace(seen, now) == now {
             return Ok(());
         }
-        let read = read(path);
-        let below = read
+        let benchmarks = read(path);
+        let below = benchmarks
             .as_ref()
             .map(Benchmarks::find_all_below_baseline)
             .unwrap_or_default();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(below);
-        read.map(drop)
+        benchmarks.map(drop)
     }
 }
 

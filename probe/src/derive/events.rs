@@ -1,4 +1,5 @@
-//! Events for processes that started or ended, derived from two consecutive process lists.
+//! Events derived from changes between readings: processes that started or ended, new memory
+//! errors, and driver errors without duplicates.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +8,9 @@ use crate::{
     vendor::DriverError,
 };
 
-/// The maximum number of events from one list. Larger changes, caused by a driver fault or a job
-/// with thousands of processes, yield no further events.
-const MAX_EVENTS: usize = 32;
+/// The maximum number of events from one process list. Larger changes, caused by a driver fault or
+/// a job with thousands of processes, yield no further events.
+const MAX_PROCESS_EVENTS: usize = 32;
 
 /// The maximum difference between two readings of the same start time. Start times are computed
 /// from the boot time, which changes when the clock is set.
@@ -55,7 +56,7 @@ impl ProcessTracker {
             .filter(|process| missing(&before, process))
             .cloned()
             .map(EventKind::ProcessStarted);
-        ended.chain(started).take(MAX_EVENTS).collect()
+        ended.chain(started).take(MAX_PROCESS_EVENTS).collect()
     }
 }
 
@@ -77,8 +78,6 @@ fn is_same_process(one: &ProcessRef, other: &ProcessRef) -> bool {
         _ => true,
     }
 }
-
-// Events for new memory errors, derived from counters.
 
 /// The latest values of one GPU's memory error counters.
 #[derive(Debug, Default)]
@@ -111,27 +110,25 @@ fn update_counter(before: &mut Option<u64>, total: &Reading<u64>) -> u64 {
         .map_or(0, |before| total.saturating_sub(before))
 }
 
-// Removal of duplicate driver errors, which arrive both as driver events and as lines in the
-// kernel log.
-//
-// Log lines are reported immediately. Driver events are reported immediately only if the log is
-// not read. Otherwise, an event briefly waits for the corresponding log line, which replaces the
-// event because it also contains the process and the driver's message. Within five seconds,
-// reports with the same code on the same GPU count as one error, unless the log names another
-// process.
-
 /// The maximum time that a driver event waits for the corresponding log line.
-const PATIENCE_MS: u64 = 300;
+const LOG_LINE_WAIT_MS: u64 = 300;
 
-/// The time within which reports with the same code count as one error. The driver reports a fault
-/// repeatedly, once per channel or multiprocessor.
-const DUPLICATE_MS: u64 = 5_000;
+/// The time within which driver errors with the same code count as one error. The driver reports a
+/// fault repeatedly, once per channel or multiprocessor.
+const DUPLICATE_WINDOW_MS: u64 = 5_000;
 
-/// The maximum number of reports to remember, because one fault can terminate thousands of
+/// The maximum number of driver errors to remember, because one fault can terminate thousands of
 /// processes.
-const MAX_REMEMBERED: usize = 256;
+const MAX_REMEMBERED_ERRORS: usize = 256;
 
-/// A filter that remembers the driver errors of the last seconds on all GPUs of the machine.
+/// A filter for duplicate driver errors, which arrive both as driver events and as lines in the
+/// kernel log. It remembers the errors of the last seconds on all GPUs of the machine.
+///
+/// Log lines are reported immediately. Driver events are reported immediately only if the log is
+/// not read. Otherwise, an event briefly waits for the corresponding log line, which replaces the
+/// event because it also contains the process and the driver's message. Within five seconds,
+/// reports with the same code on the same GPU count as one error, unless the log names another
+/// process.
 #[derive(Debug)]
 pub struct ErrorFilter {
     log_is_read: bool,
@@ -222,7 +219,7 @@ impl ErrorFilter {
         // Because the absolute difference is used, setting the clock back does not delay a report
         // for hours.
         let is_due = |pending: &mut RememberedError| {
-            !log_is_read || pending.at_ms.abs_diff(now_ms) >= PATIENCE_MS
+            !log_is_read || pending.at_ms.abs_diff(now_ms) >= LOG_LINE_WAIT_MS
         };
         let due: Vec<RememberedError> = self.pending.extract_if(.., is_due).collect();
         due.into_iter()
@@ -242,7 +239,7 @@ impl ErrorFilter {
     }
 
     fn report(&mut self, seen: RememberedError, message: Option<String>) -> DriverError {
-        if self.reported.len() == MAX_REMEMBERED {
+        if self.reported.len() == MAX_REMEMBERED_ERRORS {
             self.reported.remove(0);
         }
         self.reported.push(seen);
@@ -255,7 +252,7 @@ impl ErrorFilter {
 
     fn forget(&mut self, now_ms: u64) {
         self.reported
-            .retain(|seen| seen.at_ms.abs_diff(now_ms) < DUPLICATE_MS);
+            .retain(|seen| seen.at_ms.abs_diff(now_ms) < DUPLICATE_WINDOW_MS);
     }
 }
 
@@ -378,7 +375,7 @@ mod tests {
         let many: Vec<(u32, u64)> = (1..=2000).map(|pid| (pid, 1)).collect();
         assert_eq!(
             tracker.update(&make_list(&many), Vec::new()).len(),
-            MAX_EVENTS
+            MAX_PROCESS_EVENTS
         );
         assert_eq!(tracker.update(&make_list(&many), Vec::new()), []);
     }
@@ -560,6 +557,6 @@ mod error_filter_tests {
         for pid in 0..10_000 {
             filter.on_log_line(0, make_line(45, Some(pid)), 1_000);
         }
-        assert_eq!(filter.reported.len(), MAX_REMEMBERED);
+        assert_eq!(filter.reported.len(), MAX_REMEMBERED_ERRORS);
     }
 }

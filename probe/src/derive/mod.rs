@@ -24,10 +24,87 @@ pub use conditions::{
     Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation,
     could_hang, detection_time_ms, is_memory_nearly_full, unlisted_bytes,
 };
-pub use events::EccTracker;
-pub use events::ErrorFilter;
-pub use events::ProcessTracker;
+pub use events::{EccTracker, ErrorFilter, ProcessTracker};
 pub use rates::HostRates;
 
+/// Example GPUs for tests.
 #[cfg(test)]
-pub(crate) mod examples;
+pub(crate) mod examples {
+    use crate::model::{
+        Absence, Absent, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process,
+        ProcessKind, Reading,
+    };
+
+    pub(super) const GIB: u64 = 1 << 30;
+
+    /// Returns a sample of a busy, healthy GPU with 80 GiB and no processes.
+    pub(crate) fn make_sample(at_ms: u64) -> GpuSample {
+        let mut sample = GpuSample::new_absent(
+            0,
+            Some("GPU-0".into()),
+            at_ms,
+            Health::Ok,
+            &Absence::NotSupported,
+        );
+        set_gpu_use(&mut sample, 90.0, 60.0);
+        sample.memory.total_bytes = Reading::Now(80 * GIB);
+        sample.memory.used_bytes = Reading::Now(0);
+        sample.memory.free_bytes = Reading::Now(80 * GIB);
+        sample.throttle_reasons = Reading::Now(Vec::new());
+        sample.pcie.generation = Reading::Now(1);
+        sample.pcie.width = Reading::Now(16);
+        sample.processes = Reading::Now(Vec::new());
+        sample
+    }
+
+    /// Sets NVML's GPU utilization and GPM's SM activity.
+    pub(crate) fn set_gpu_use(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64) {
+        sample.utilization.gpu_percent = Reading::Now(gpu_percent);
+        sample.activity = Reading::Now(make_activity(sm_percent, 0.0));
+    }
+
+    pub(crate) fn make_activity(sm_percent: f64, tensor_percent: f64) -> Activity {
+        Activity {
+            graphics_percent: Reading::Now(sm_percent),
+            sm_percent: Reading::Now(sm_percent),
+            tensor_percent: Reading::Now(tensor_percent),
+            ..Activity::new_absent(&Absence::NotSupported)
+        }
+    }
+
+    /// Returns details that cause no condition.
+    pub(super) fn make_details(at_ms: u64) -> GpuDetails {
+        GpuDetails::new_absent(0, Some("GPU-0".into()), at_ms, &Absence::NotSupported)
+    }
+
+    /// Returns a board with 16 PCIe lanes.
+    pub(super) fn make_board() -> Board {
+        let mut board = Board::new_absent(&Absence::Unknown);
+        board.pcie_max_width = Reading::Now(16);
+        board
+    }
+
+    /// Returns a compute process of the user `ana`.
+    pub(crate) fn make_process(pid: u32, memory_bytes: u64) -> Process {
+        let absent = || Reading::Absent(Absence::NotSupported);
+        Process {
+            pid,
+            kind: ProcessKind::Compute,
+            memory_bytes: Reading::Now(memory_bytes),
+            sm_percent: Reading::Now(0.0),
+            memory_percent: absent(),
+            encoder_percent: absent(),
+            decoder_percent: absent(),
+            name: Reading::Now("train.py".into()),
+            program: None,
+            command: Reading::Absent(Absence::Hidden),
+            user: Reading::Now("ana".into()),
+            host_memory_bytes: Reading::Absent(Absence::NotSupported),
+            traced: Reading::Now(false),
+            started_ms: Reading::Now(1),
+            mig: None,
+            mps: false,
+            owner: Reading::Now(Owner::default()),
+        }
+    }
+}

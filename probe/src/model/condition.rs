@@ -1,4 +1,4 @@
-//! Conditions of a GPU, each with a severity, a beginning and an end.
+//! Conditions of a GPU, each with a start and an end, and the severity of conditions and alerts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -235,8 +235,6 @@ tagged!(ConditionKind by "condition" {
     "nv_link_down" => NvLinkDown { links },
     "pcie_degraded" => PcieDegraded { width, max_width },
 });
-
-// The severity of conditions and alerts.
 
 /// The severity of a condition or alert.
 #[derive(

@@ -253,8 +253,6 @@ impl StoredCost {
     }
 }
 
-// The GPU use of a notebook cell.
-
 /// The GPU use of one execution of a notebook's cell, as measured by the front end that ran the
 /// cell. Cells that used no GPU have no entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Events of GPUs and of the machine, each at one point in time.
+//! Events of GPUs and of the machine, each at one point in time, and the alerts that fire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -313,8 +313,6 @@ tagged!(EventKind by "what" {
     "alert_resolved" => AlertResolved(rest),
     "alert_problem" => AlertProblem { message },
 });
-
-// Alerts of the user's own rules.
 
 /// An alert: a rule of the alert file that matches a GPU or the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]

@@ -1,4 +1,4 @@
-//! The names that users can use to identify GPUs.
+//! The names by which users can identify GPUs, and the formats of PCI bus IDs.
 
 use std::{
     fmt,
@@ -126,8 +126,6 @@ impl fmt::Display for GpuName {
         }
     }
 }
-
-// PCI bus IDs, for which drivers use several formats.
 
 /// Converts a PCI bus ID in any of the driver's formats (`0000:3b:00`, `3b:00.0`,
 /// `00000000:3B:00.0`) to NVML's format (`00000000:3B:00.0`). Returns `None` if the text is not a

@@ -1,10 +1,11 @@
-//! The inventory of a machine, which is read at the start and again after every change.
+//! The inventory of a machine: its drivers, its GPUs with their constant properties, and the links
+//! between GPUs. It is read at the start and again after every change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Health, MigDevice, Reading, Vendor, reading::absent};
+use super::{Absence, Health, MigInstance, Reading, Vendor, absent};
 
 /// The machine, its drivers and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -219,8 +220,6 @@ impl Gpu {
     }
 }
 
-// The constant properties of a board.
-
 /// The constant properties of a board, read once when the GPU is opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Board {
@@ -323,7 +322,29 @@ absent! {
     Thresholds { shutdown_celsius, slowdown_celsius, memory_max_celsius, gpu_max_celsius }
 }
 
-// Links between GPUs.
+/// The constant properties of a MIG device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct MigDevice {
+    /// NVML's index among the MIG devices of the GPU.
+    pub index: u32,
+    /// The UUID, such as `MIG-...`, for use in `CUDA_VISIBLE_DEVICES`.
+    pub uuid: String,
+    /// The part of the GPU that the device uses.
+    #[serde(flatten)]
+    #[ts(flatten)]
+    pub instance: MigInstance,
+    /// The profile in nvidia-smi's format, such as `1g.18gb`, from the name of the device
+    /// (`nvmlDeviceGetName`).
+    pub profile: Reading<String>,
+    /// Number of multiprocessors (`nvmlDeviceGetAttributes_v2`).
+    pub multiprocessors: Reading<u32>,
+    /// Number of copy engines (`nvmlDeviceGetAttributes_v2`).
+    pub copy_engines: Reading<u32>,
+    /// Number of video decoders (`nvmlDeviceGetAttributes_v2`).
+    pub decoders: Reading<u32>,
+    /// Number of video encoders (`nvmlDeviceGetAttributes_v2`).
+    pub encoders: Reading<u32>,
+}
 
 /// The links between two GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -374,8 +395,6 @@ impl PciPath {
         Self::ALL.into_iter().find(|path| *path as i128 == level)
     }
 }
-
-// The playback of a recording.
 
 /// The state of a recording's playback. All other data is from the newest sample played.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS, JsonSchema)]

@@ -13,7 +13,6 @@ mod event;
 pub mod fields;
 mod gpu_name;
 mod inventory;
-mod mig;
 mod object;
 mod process;
 mod reading;
@@ -47,10 +46,9 @@ pub use event::{
 pub(crate) use gpu_name::sysfs_device_path;
 pub use gpu_name::{GpuName, GpuNameError, normalize_bus_id};
 pub use inventory::{
-    Board, Driver, EnergySource, Gpu, GpuLink, Inventory, KnownGpu, MaxClocks, PciPath, Platform,
-    Playback, PowerLimits, SourceKind, Thresholds,
+    Board, Driver, EnergySource, Gpu, GpuLink, Inventory, KnownGpu, MaxClocks, MigDevice, PciPath,
+    Platform, Playback, PowerLimits, SourceKind, Thresholds,
 };
-pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
 pub use process::{
     Allocation, Ancestor, BatchJob, Container, ContainerRuntime, Job, JobKind, Notebook, Owner,
@@ -60,21 +58,12 @@ pub use reading::{Absence, Reading};
 pub(crate) use reading::{Absent, absent};
 pub use sample::{
     Activity, Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemoryKind,
-    MemorySample, NetworkSample, NvLinks, PcieLink, Power, REASONS, RamSample, ReasonInfo, Sample,
-    Temperature, ThrottleCause, ThrottleReason, Trace, TraceMetric, Utilization,
+    MemorySample, MigInstance, MigSample, NetworkSample, NvLinks, PcieLink, Power, REASONS,
+    RamSample, ReasonInfo, Sample, Temperature, ThrottleCause, ThrottleReason, Trace, TraceMetric,
+    Utilization,
 };
 pub use vendor::Vendor;
 pub use wording::{BROWSER_WORDINGS, GPU_PROCESS, SLOW_CLOCK_RATIO, WORDINGS, Wording};
-
-/// Returns the current time in milliseconds since the Unix epoch, or 0 if the clock is set to a
-/// time before 1970.
-pub fn now_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64)
-}
-
-// Records, which are the lines of `gpumon collect`.
 
 /// A line of `gpumon collect`: a JSON object whose kind is given by `type`.
 ///
@@ -134,13 +123,20 @@ pub fn read_type(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     }
 }
 
+/// Returns the current time in milliseconds since the Unix epoch, or 0 if the clock is set to a
+/// time before 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
     use crate::{
-        model::{Absence, EventKind, TraceMetric},
         owner::CommandLines,
         sampler::{self, Options},
         vendor::{

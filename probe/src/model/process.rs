@@ -1,10 +1,10 @@
-//! Processes that use a GPU.
+//! Processes that use a GPU, their owners, and the allocations of GPUs by schedulers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, MigInstance, Reading, reading::absent};
+use super::{Absence, MigInstance, Reading, absent};
 use crate::tagged;
 
 /// A process that uses a GPU.
@@ -92,8 +92,6 @@ pub enum ProcessKind {
     /// The process uses both compute and graphics (nvidia-smi's `C+G`).
     ComputeAndGraphics,
 }
-
-// Owners of processes in addition to the user: notebooks, jobs, pods, containers and services.
 
 /// The owners of a process in addition to its user. An owner is omitted if the process has none of
 /// this kind, or if the reader may not see it.
@@ -300,7 +298,7 @@ pub struct Notebook {
     /// see the path. `no_permission` if the file cannot be opened or is not a regular file;
     /// `unknown` if there is no file, or if the file contains no path because Jupyter did not start
     /// the kernel.
-    #[serde(default = "unknown")]
+    #[serde(default = "unknown_path")]
     pub path: Reading<String>,
     /// The PID of the kernel, which differs from the process's own PID if the kernel started the
     /// process.
@@ -308,7 +306,7 @@ pub struct Notebook {
 }
 
 /// Returns the default for paths that are missing from recordings of earlier versions.
-fn unknown() -> Reading<String> {
+fn unknown_path() -> Reading<String> {
     Reading::Absent(Absence::Unknown)
 }
 
@@ -403,8 +401,6 @@ pub struct Ancestor {
     /// The program's name, from `/proc/PID/comm`.
     pub name: String,
 }
-
-// GPUs that a scheduler has allocated to jobs and pods.
 
 /// The job or pod to which a scheduler has allocated a GPU or MIG device, whether or not its
 /// processes use the device.

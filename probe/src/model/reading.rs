@@ -1,4 +1,4 @@
-//! Readings: a value with its time, or the reason for its absence.
+//! Readings, which are a value with its time or the reason for its absence, and their JSON format.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 

@@ -1,5 +1,5 @@
-//! The interface to the process reader. One finder serves all GPUs, so that each process is read
-//! only once.
+//! The finder, which reads processes on its own threads. One finder serves all GPUs, so that each
+//! process is read only once.
 
 use std::{
     collections::BTreeSet,
@@ -145,7 +145,7 @@ impl Drop for Resolver {
 // The threads that read processes: one for the first stage, which cannot block, and several for
 // the second stage, which can.
 //
-// A second stage that takes longer than [`HUNG_AFTER`] counts as hung. Its thread cannot be
+// A second stage that takes longer than `HUNG_AFTER` counts as hung. Its thread cannot be
 // stopped, so it is abandoned and replaced. Other processes of the same user are not read until
 // the hung stage returns, because they would probably hang too, and one user can have any number
 // of them. Processes of other users are read as usual.
@@ -155,10 +155,10 @@ impl Drop for Resolver {
 const HUNG_AFTER: Duration = Duration::from_millis(500);
 
 /// The maximum number of threads for the second stage. Each thread serves a different user.
-const MAX_WORKERS: usize = 4;
+const MAX_DETAILS_THREADS: usize = 4;
 
 /// The maximum number of abandoned threads. If more threads hang, they are not replaced.
-const MAX_ABANDONED: usize = 16;
+const MAX_ABANDONED_THREADS: usize = 16;
 
 /// The number of first stages to run before second stages are started.
 const BATCH_SIZE: usize = 32;
@@ -167,9 +167,9 @@ const BATCH_SIZE: usize = 32;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state shared by the GPU threads and the threads that read processes.
-pub(super) struct SharedState {
+struct SharedState {
     reader: ProcessReader,
-    state: Mutex<State>,
+    state: Mutex<ReaderState>,
     /// Signals that there are processes to read.
     work: Condvar,
     /// Signals that a process has been read.
@@ -177,13 +177,13 @@ pub(super) struct SharedState {
 }
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) table: Table,
+struct ReaderState {
+    table: Table,
     has_basics_thread: bool,
     /// The number of threads for the second stage, without abandoned threads.
-    workers: usize,
+    details_threads: usize,
     /// The number of second-stage threads that are waiting for work.
-    idle: usize,
+    idle_threads: usize,
     running: Vec<RunningTask>,
     next_id: u64,
 }
@@ -201,10 +201,10 @@ impl RunningTask {
     }
 }
 
-impl State {
+impl ReaderState {
     /// Returns `true` if no more details of the process are expected soon: both stages are
     /// complete, or a second stage of the same user hangs.
-    pub(super) fn is_settled(&self, pid: u32) -> bool {
+    fn is_settled(&self, pid: u32) -> bool {
         let uid = self.table.process_uid(pid);
         let is_held_up = || {
             self.running
@@ -215,13 +215,13 @@ impl State {
     }
 
     #[cfg(test)]
-    pub(super) fn thread_count(&self) -> usize {
+    fn thread_count(&self) -> usize {
         let abandoned = self
             .running
             .iter()
             .filter(|running| running.abandoned)
             .count();
-        usize::from(self.has_basics_thread) + self.workers + abandoned
+        usize::from(self.has_basics_thread) + self.details_threads + abandoned
     }
 
     fn is_busy(&self, uid: Option<u32>) -> bool {
@@ -239,17 +239,17 @@ impl State {
             .iter_mut()
             .filter(|running| !running.abandoned && running.is_hung())
         {
-            if abandoned < MAX_ABANDONED {
+            if abandoned < MAX_ABANDONED_THREADS {
                 running.abandoned = true;
                 abandoned += 1;
-                self.workers -= 1;
+                self.details_threads -= 1;
             }
         }
     }
 }
 
 impl SharedState {
-    pub(super) fn new(reader: ProcessReader) -> Arc<Self> {
+    fn new(reader: ProcessReader) -> Arc<Self> {
         Arc::new(Self {
             reader,
             state: Mutex::default(),
@@ -258,20 +258,20 @@ impl SharedState {
         })
     }
 
-    pub(super) fn is_in_child_pid_namespace(&self) -> bool {
+    fn is_in_child_pid_namespace(&self) -> bool {
         self.reader.is_in_child_pid_namespace()
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReaderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a change, but only briefly, because a thread that hangs does not signal.
-    pub(super) fn wait_for_change<'a>(
+    fn wait_for_change<'a>(
         &self,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, ReaderState>,
         most: Duration,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, ReaderState> {
         let waited = self
             .changed
             .wait_timeout(state, most.min(Duration::from_millis(10)));
@@ -280,7 +280,7 @@ impl SharedState {
 
     /// Starts threads for all queued stages. If the machine cannot start a thread, stages remain
     /// queued.
-    pub(super) fn ensure_threads(self: &Arc<Self>, state: &mut State) {
+    fn ensure_threads(self: &Arc<Self>, state: &mut ReaderState) {
         state.abandon_hung();
         if state.table.has_basics_due() && !state.has_basics_thread {
             let shared = Arc::clone(self);
@@ -293,16 +293,19 @@ impl SharedState {
         if !has_task && !state.table.has_basics_due() {
             return;
         }
-        if has_task && state.idle == 0 && state.workers < MAX_WORKERS {
+        if has_task && state.idle_threads == 0 && state.details_threads < MAX_DETAILS_THREADS {
             let shared = Arc::clone(self);
-            state.workers +=
+            state.details_threads +=
                 usize::from(thread::spawn("owner-details", move || shared.run_details()).is_ok());
         }
         self.work.notify_all();
     }
 
     /// Waits for work. Returns `false` if none arrived within [`IDLE_TIMEOUT`].
-    fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+    fn wait_for_work<'a>(
+        &self,
+        state: MutexGuard<'a, ReaderState>,
+    ) -> (MutexGuard<'a, ReaderState>, bool) {
         self.changed.notify_all();
         let (state, waited) = self
             .work
@@ -340,12 +343,12 @@ impl SharedState {
         loop {
             let busy: Vec<_> = state.running.iter().map(|running| running.uid).collect();
             let Some(mut task) = state.table.next_task(|uid| busy.contains(&uid)) else {
-                state.idle += 1;
+                state.idle_threads += 1;
                 let goes_on;
                 (state, goes_on) = self.wait_for_work(state);
-                state.idle -= 1;
+                state.idle_threads -= 1;
                 if !goes_on {
-                    state.workers -= 1;
+                    state.details_threads -= 1;
                     return;
                 }
                 continue;

@@ -4,25 +4,11 @@
 //! file, `kernel-<id>.json`, as an argument. Jupyter writes the notebook's path and the kernel's
 //! name into that file.
 
-use std::{
-    fs::File,
-    io::{self, ErrorKind},
-    os::fd::{AsRawFd, OwnedFd},
-    path::{Component, Path},
-    thread,
-};
+use std::io::{self, ErrorKind};
 
-use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
-    io::Errno,
-};
 use serde::Deserialize;
 
-use super::as_user::{self, User};
-use crate::{
-    bounded,
-    model::{Absence, Notebook},
-};
+use crate::model::{Absence, Notebook};
 
 /// The fields that Jupyter adds to the connection file. They are missing if Jupyter did not start
 /// the kernel.
@@ -88,74 +74,6 @@ fn parse_kernel_id(argument: &str) -> Option<String> {
     is_id.then(|| id.to_owned())
 }
 
-// Safe opening of a file that a process names on its command line.
-//
-// The path is untrusted. It can lead to a pipe without a writer, to a device that acts when
-// opened, to an endless device, or to a file that only root may read. The file is therefore opened
-// below the process's own root directory with the rights of the process's user, must be a regular
-// file, and is read only up to a limit.
-
-/// The maximum number of bytes to read. Jupyter writes a few hundred bytes.
-const MAX_BYTES: usize = 64 << 10;
-
-/// Reads the file at `path` below `root`. Only root can open the root directory of another user's
-/// process. If gpumon runs as root, `user` is the user with whose rights the file is read.
-pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result<Vec<u8>> {
-    let read = || {
-        let place = open_path(root, Path::new(path))?;
-        if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::RegularFile {
-            return Err(ErrorKind::InvalidInput.into());
-        }
-        // The file is opened through the checked file descriptor, because another file may now be
-        // at the path.
-        let file = openat(
-            CWD,
-            format!("/proc/self/fd/{}", place.as_raw_fd()),
-            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        bounded::read_from(File::from(file), MAX_BYTES)
-    };
-    match user {
-        // A separate thread is used, because while a thread acts as the user, the user can
-        // permanently change the thread's priority.
-        Some(user) => thread::scope(|scope| {
-            let reading = scope.spawn(|| as_user::run_as_user(user, read));
-            reading
-                .join()
-                .unwrap_or_else(|_| Err(ErrorKind::Other.into()))
-        }),
-        None => read(),
-    }
-}
-
-/// The flags for finding a file. With `O_PATH`, no device is opened, and pipes do not block.
-const FIND_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-fn open_path(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    match openat2(root, path, FIND_FLAGS, Mode::empty(), resolve) {
-        // `openat2` does not exist before Linux 5.6, and is forbidden in some sandboxes.
-        Err(Errno::NOSYS | Errno::PERM) => open_step_by_step(root, path),
-        found => Ok(found?),
-    }
-}
-
-/// Opens a path component by component, without following links or going up to parent directories.
-fn open_step_by_step(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    let mut place = root.try_clone()?;
-    for component in path.components() {
-        match component {
-            Component::RootDir | Component::CurDir => {}
-            Component::Normal(name) => place = openat(&place, name, FIND_FLAGS, Mode::empty())?,
-            Component::ParentDir | Component::Prefix(_) => {
-                return Err(ErrorKind::InvalidInput.into());
-            }
-        }
-    }
-    Ok(place)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,6 +132,7 @@ mod tests {
         assert_eq!(known.kernel_name.as_deref(), Some("python3"));
         assert_eq!(known.kernel_pid, 7);
     }
+
     #[test]
     fn missing_path_has_reason() {
         for (read, reason) in [
@@ -238,131 +157,5 @@ mod tests {
             .unwrap();
             assert_eq!(known.path, Reading::Absent(reason));
         }
-    }
-}
-
-#[cfg(test)]
-mod connection_file_tests {
-    use std::{
-        fs,
-        os::unix::fs::{PermissionsExt, symlink},
-        path::PathBuf,
-        sync::mpsc,
-        thread,
-        time::Duration,
-    };
-
-    use rustix::fs::{mkfifoat, open};
-
-    use super::*;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let root = std::env::temp_dir()
-                .join(format!("gpumon-connection-{}-{name}", std::process::id()));
-            fs::create_dir_all(root.join("run")).unwrap();
-            Self(root)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn open_folder(root: &Path) -> OwnedFd {
-        open(root, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap()
-    }
-
-    #[test]
-    fn only_regular_file_is_read() {
-        let folder = Folder::new("kinds");
-        let root = folder.0.clone();
-        mkfifoat(CWD, root.join("run/pipe"), Mode::RUSR | Mode::WUSR).unwrap();
-        symlink("/dev/zero", root.join("run/device")).unwrap();
-        symlink("file", root.join("run/link")).unwrap();
-        fs::write(root.join("run/file"), "{}").unwrap();
-        let (tell, reported) = mpsc::channel();
-        thread::spawn(move || {
-            for name in [
-                "run/pipe",
-                "run/device",
-                "run/link",
-                "run",
-                "run/none",
-                "/run/file",
-                "run/file",
-            ] {
-                tell.send((name, read(&open_folder(&root), name, None).ok()))
-                    .unwrap();
-            }
-        });
-        while let Ok((name, bytes)) = reported.recv_timeout(Duration::from_secs(20)) {
-            assert_eq!(
-                bytes,
-                name.ends_with("/file").then(|| b"{}".to_vec()),
-                "{name}"
-            );
-            if name == "run/file" {
-                return;
-            }
-        }
-        panic!("it hangs");
-    }
-
-    #[test]
-    fn path_cannot_leave_root() {
-        let folder = Folder::new("out");
-        fs::write(folder.0.join("secret"), "secret").unwrap();
-        symlink("/secret", folder.0.join("run/absolute")).unwrap();
-        symlink("../secret", folder.0.join("run/relative")).unwrap();
-        let root = folder.0.join("run");
-        for name in ["../secret", "absolute", "relative", "/../secret"] {
-            let root = open_folder(&root);
-            assert!(read(&root, name, None).is_err(), "{name}");
-            let found = open_step_by_step(&root, Path::new(name));
-            let is_file =
-                found.is_ok_and(|place| fstat(&place).unwrap().st_mode & 0o170_000 == 0o100_000);
-            assert!(!is_file, "{name} step by step");
-        }
-    }
-
-    #[test]
-    fn file_is_read_up_to_limit() {
-        let folder = Folder::new("long");
-        fs::write(folder.0.join("run/long"), vec![b'x'; 3 * MAX_BYTES]).unwrap();
-        let root = open_folder(&folder.0);
-        assert_eq!(read(&root, "run/long", None).unwrap().len(), MAX_BYTES);
-        let place = open_step_by_step(&root, Path::new("/run/./long")).unwrap();
-        assert_eq!(
-            usize::try_from(fstat(&place).unwrap().st_size),
-            Ok(3 * MAX_BYTES)
-        );
-    }
-
-    #[test]
-    fn root_reads_with_the_rights_of_the_process() {
-        if !as_user::can_act_as_user() {
-            return;
-        }
-        let folder = Folder::new("rights");
-        let file = folder.0.join("run/file");
-        fs::write(&file, "root's").unwrap();
-        let user = Some(User {
-            uid: 65_533,
-            gid: 65_533,
-        });
-        for (mode, may_read) in [(0o600, false), (0o604, true)] {
-            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(
-                read(&open_folder(&folder.0), "run/file", user).is_ok(),
-                may_read,
-                "{mode:o}"
-            );
-        }
-        assert!(read(&open_folder(&folder.0), "run/file", None).is_ok());
     }
 }

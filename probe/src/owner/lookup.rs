@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 
 use super::{
-    as_user::User,
+    as_user::{self, User},
     cgroup::{self, is_sluid},
     jupyter,
     proc_fs::ProcFs,
@@ -246,7 +246,7 @@ fn read_file_of_process(
     if is_root && !user.is_some_and(|user| proc_fs.has_only_user(pid, user)) {
         return Err(ErrorKind::PermissionDenied.into());
     }
-    jupyter::read(&root, path, user.filter(|user| is_root && user.uid != 0))
+    as_user::read_untrusted_file(&root, path, user.filter(|user| is_root && user.uid != 0))
 }
 
 /// Cleans all names, because names in cgroups and variables can be arbitrary.

@@ -4,20 +4,20 @@
 //! Everything is read below one root directory, which is `/proc` except in tests. A process can
 //! block the reader: its command line can be in memory that another process must provide, and its
 //! files can be on a file system that does not respond. Processes are therefore read by the threads
-//! of a [`Finder`] (`workers.rs`) in two stages, and only the second stage can block. Callers wait
-//! for a limited time, and receive [`NotReadYet`](crate::model::Absence::NotReadYet) for details
-//! that are still unknown then.
+//! of a [`Finder`] in two stages, and only the second stage can block. Callers wait for a limited
+//! time, and receive [`NotReadYet`](crate::model::Absence::NotReadYet) for details that are still
+//! unknown then.
 
 mod as_user;
 mod cgroup;
 mod finder;
-#[cfg(any(fuzzing, test))]
-pub mod fuzzing;
 mod jupyter;
 mod lookup;
 mod proc_fs;
 mod process_reader;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use crate::untrusted::is_invisible;
 
@@ -87,11 +87,32 @@ fn make_printable(character: char) -> char {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Entry points for fuzzing with input that processes control.
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing {
+    use std::path::Path;
+
+    use super::{CommandLines, cgroup, process_reader::ProcessReader};
+    use crate::model::Owner;
+
+    /// Returns the owners in the text of a process's `cgroup` file.
+    pub fn cgroup(text: &str) -> Owner {
+        let mut owner = Owner::default();
+        cgroup::fill_owner(text, &mut owner);
+        owner
+    }
+
+    /// Runs both stages of reading a process, using the directory `proc` instead of `/proc`.
+    /// Returns `None` if there is no such process.
+    pub fn owner(proc: &Path, pid: u32) -> Option<Owner> {
+        let reader = ProcessReader::new(proc.to_owned(), CommandLines::All);
+        let basics = reader.read_basics(pid).ok()?;
+        Some(reader.read_details(pid, &basics, None).owner)
+    }
+}
 
 #[cfg(test)]
-mod clean_tests {
+mod clean_text_tests {
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Options, SharedInterval, process_list,
-    schedule::{Steps, WatchFlag},
+    schedule::{TimeSteps, WatchFlag},
     threads::{Message, Outcome, Query, Readings},
 };
 use crate::{
@@ -59,7 +59,7 @@ pub(super) struct GpuWorker {
     sys_root: PathBuf,
     depth: ReadDepth,
     watched: Arc<WatchFlag>,
-    steps: Steps,
+    steps: TimeSteps,
     /// The time of the next reading of details, or `None` if details are not requested.
     details_due: Option<Instant>,
     /// The destination of the driver's responses, or `None` if they are not requested.
@@ -100,7 +100,7 @@ impl GpuWorker {
             sys_root: options.sys_root.clone(),
             depth: options.depth,
             watched: Arc::clone(&options.watched),
-            steps: Steps::new_for_history(),
+            steps: TimeSteps::new_for_history(),
             details_due: options.details.then(Instant::now),
             answers: options.answers.clone(),
             ticks: 0,

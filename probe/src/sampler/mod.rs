@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::sampling::Sampling;
+use self::{sampling::Sampling, schedule::Ticker};
 use crate::{
     allocation::Allocations,
     benchmarks::BelowBaselines,
@@ -30,12 +30,10 @@ use crate::{
     owner::CommandLines,
     vendor::{LatestAnswers, ReadDepth, Source, SourceError},
 };
+
 pub use gpu_indices::identify_gpus;
 pub use learned_baselines::LearnedBaselines;
-pub use schedule::SharedInterval;
-use schedule::Ticker;
-pub use schedule::WatchFlag;
-pub use schedule::{ONE_SHOT_OPENING_TIME, OPENING_TIME};
+pub use schedule::{ONE_SHOT_OPENING_TIME, OPENING_TIME, SharedInterval, WatchFlag};
 
 /// The options of the sampler.
 #[derive(Debug, Clone)]

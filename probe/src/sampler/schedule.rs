@@ -1,4 +1,5 @@
-//! The clock that determines when samples are taken.
+//! The schedule of the sampler: when samples are taken, how long a tick waits for the GPUs, and how
+//! much is read.
 
 use std::{
     sync::{
@@ -13,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::{model::now_ms, vendor::ReadDepth};
 
 /// The minimum time between two samples after the interval was changed.
-const MIN_INTERVAL: Duration = Duration::from_millis(100);
+const MIN_CHANGED_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A clock whose ticks are at fixed times, so that the time for taking a sample does not delay the
 /// next sample.
@@ -37,7 +38,7 @@ impl Ticker {
     pub(super) fn new_after(last: Instant, interval: Duration, now: Instant) -> Self {
         Self {
             interval,
-            next: (last + interval.max(MIN_INTERVAL)).max(now),
+            next: (last + interval.max(MIN_CHANGED_INTERVAL)).max(now),
         }
     }
 
@@ -53,8 +54,6 @@ impl Ticker {
         wait
     }
 }
-
-// The sampling interval, which can be changed while sampling.
 
 /// The sampling interval, shared by the sampler and the code that changes it.
 #[derive(Debug)]
@@ -93,12 +92,11 @@ impl SharedInterval {
     }
 }
 
-// Detection of changes to the system clock, by comparison with the time since boot.
+/// The minimum change of the system clock that is reported. Time synchronization constantly causes
+/// smaller changes.
+const MIN_CLOCK_CHANGE_MS: u64 = 10_000;
 
-/// The minimum change that is reported. Time synchronization constantly causes smaller changes.
-const MIN_CHANGE_MS: u64 = 10_000;
-
-/// Compares the system clock with the time since boot at every tick.
+/// Detects changes of the system clock, by comparison with the time since boot at every tick.
 #[derive(Debug, Default)]
 pub(super) struct ClockWatch {
     /// The system clock minus the time since boot, in milliseconds.
@@ -119,11 +117,9 @@ impl ClockWatch {
     fn compare(&mut self, now_ms: u64, since_start_ms: u64) -> Option<i64> {
         let ahead_ms = now_ms.cast_signed() - since_start_ms.cast_signed();
         let by_ms = ahead_ms - self.ahead_ms.replace(ahead_ms)?;
-        (by_ms.unsigned_abs() >= MIN_CHANGE_MS).then_some(by_ms)
+        (by_ms.unsigned_abs() >= MIN_CLOCK_CHANGE_MS).then_some(by_ms)
     }
 }
-
-// The deadline of a tick that waits for the GPUs' responses.
 
 /// The time within which all GPUs that the driver keeps open can be read.
 const KEPT_OPEN_TIME: Duration = Duration::from_millis(300);
@@ -144,7 +140,7 @@ pub const OPENING_TIME: Duration = Duration::from_secs(2);
 /// to show.
 pub const ONE_SHOT_OPENING_TIME: Duration = Duration::from_secs(10);
 
-/// The time at which a tick stops waiting, adjusted according to the responses so far.
+/// The time at which a tick stops waiting for the GPUs, adjusted according to the responses so far.
 pub(super) struct Deadline {
     begun: Instant,
     latest: Instant,
@@ -196,8 +192,8 @@ impl Deadline {
     }
 }
 
-// Decides how much is read at a tick: everything while somebody watches; otherwise, expensive
-// readings only as often as the history needs them.
+// The amount to read at a tick: everything while somebody watches; otherwise, expensive readings
+// only as often as the history needs them.
 
 /// The length of the history's time steps.
 const HISTORY_STEP_MS: u64 = 10_000;
@@ -231,13 +227,13 @@ impl Default for WatchFlag {
 /// Divides time into steps and detects the last sample of each step. Averages read with that sample
 /// cover exactly one step.
 #[derive(Debug)]
-pub(super) struct Steps {
+pub(super) struct TimeSteps {
     length_ms: u64,
     /// The number of the step after the last closed step.
     next: u64,
 }
 
-impl Steps {
+impl TimeSteps {
     /// Returns steps with the length used by the history.
     pub(super) fn new_for_history() -> Self {
         Self::new(HISTORY_STEP_MS)
@@ -317,8 +313,9 @@ mod tests {
 
 #[cfg(test)]
 mod shared_interval_tests {
+    use std::sync::Arc;
+
     use super::*;
-    use std::{sync::Arc, time::Instant};
 
     #[test]
     fn interval_change_wakes_sleeping_sampler() {
@@ -410,13 +407,13 @@ mod deadline_tests {
 }
 
 #[cfg(test)]
-mod attention_tests {
+mod time_steps_tests {
     use super::*;
 
     /// Returns the seconds of the ticks that close a step. Ticks are one second apart, start at
     /// `first_ms` and are up to 3 ms late.
     fn closing_seconds(first_ms: u64) -> Vec<u64> {
-        let mut steps = Steps::new_for_history();
+        let mut steps = TimeSteps::new_for_history();
         let ticks = (0..60).filter(|tick| {
             steps.closes_step_at(first_ms + tick * 1000 + tick % 4, Duration::from_secs(1))
         });
@@ -445,14 +442,14 @@ mod attention_tests {
 
     #[test]
     fn slow_interval_closes_every_step() {
-        let mut steps = Steps::new(HOST_STEP_MS);
+        let mut steps = TimeSteps::new(HOST_STEP_MS);
         assert!((0..9).all(|tick| steps.closes_step_at(tick * 60_000, Duration::from_mins(1))));
     }
 
     #[test]
     fn watching_restores_full_depth() {
         let (watched, second) = (WatchFlag::default(), Duration::from_secs(1));
-        let mut steps = Steps::new_for_history();
+        let mut steps = TimeSteps::new_for_history();
         assert_eq!(
             steps.choose_depth(ReadDepth::Full, &watched, second),
             ReadDepth::Full

@@ -1,4 +1,5 @@
-//! Threads that wait for driver events and kernel log messages.
+//! Threads that wait for driver events, kernel log messages and the links between GPUs, and the
+//! messages between the sampler and all its threads.
 
 use std::{
     path::PathBuf,

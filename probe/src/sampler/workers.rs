@@ -18,7 +18,7 @@ use super::{
     Options, SharedInterval,
     gpu_worker::{FIRST_OWNER_WAIT, GpuWorker},
     process_list,
-    schedule::{Deadline, HOST_STEP_MS, Steps, WatchFlag},
+    schedule::{Deadline, HOST_STEP_MS, TimeSteps, WatchFlag},
     threads::{Message, Query, spawn},
 };
 use crate::{
@@ -191,31 +191,29 @@ fn parse_run_delay(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds))
 }
 
-// The thread that reads the host. A separate thread is used because readings of the host can hang,
-// for example on a failed disk.
+/// The minimum age of the host's latest reading before the host is read again. This is slightly
+/// less than a second to tolerate early ticks.
+const MIN_HOST_AGE: Duration = Duration::from_millis(900);
 
-/// The minimum age of the latest reading before the host is read again. This is slightly less than
-/// a second to tolerate early ticks.
-const MIN_AGE: Duration = Duration::from_millis(900);
-
-/// A worker that reads the host on its own thread.
-pub(super) struct HostWorker {
-    ask: SyncSender<()>,
-    answers: Receiver<HostSample>,
+/// A worker that reads the host on its own thread, because readings of the host can hang, for
+/// example on a failed disk.
+struct HostWorker {
+    queries: SyncSender<()>,
+    readings: Receiver<HostSample>,
     latest: HostSample,
-    asked: Option<Instant>,
-    state: State,
+    queried_at: Option<Instant>,
+    state: HostState,
     interval: Arc<SharedInterval>,
     watched: Arc<WatchFlag>,
-    steps: Steps,
+    steps: TimeSteps,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum HostState {
     /// All queries have been answered.
     Free,
     /// The host was queried at this tick.
-    Asked,
+    Queried,
     /// An earlier query has not been answered yet. The sampler does not wait for the response,
     /// because that would delay the readings of GPUs.
     Late,
@@ -224,22 +222,22 @@ enum State {
 impl HostWorker {
     /// Reads the host once, so that there is always a latest reading, and starts the thread. If
     /// this first reading hangs, nothing is started, which the supervisor detects.
-    pub(super) fn start(options: &Options) -> Result<Self, SourceError> {
+    fn start(options: &Options) -> Result<Self, SourceError> {
         let mut reader = HostReader::new();
         let latest = reader.read();
-        let (ask, asked) = mpsc::sync_channel(1);
-        let (answer, answers) = mpsc::channel();
+        let (queries, incoming) = mpsc::sync_channel(1);
+        let (sender, readings) = mpsc::channel();
         spawn("host", move || {
-            while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {}
+            while incoming.recv().is_ok() && sender.send(reader.read()).is_ok() {}
         })?;
         let (interval, watched) = (Arc::clone(&options.interval), Arc::clone(&options.watched));
-        let steps = Steps::new(HOST_STEP_MS);
+        let steps = TimeSteps::new(HOST_STEP_MS);
         Ok(Self {
-            ask,
-            answers,
+            queries,
+            readings,
             latest,
-            asked: None,
-            state: State::Free,
+            queried_at: None,
+            state: HostState::Free,
             interval,
             watched,
             steps,
@@ -247,32 +245,33 @@ impl HostWorker {
     }
 
     /// Requests a reading, unless a query is pending or the latest reading is new enough.
-    pub(super) fn request_reading(&mut self) {
-        self.ingest(self.answers.try_recv().ok());
+    fn request_reading(&mut self) {
+        self.ingest(self.readings.try_recv().ok());
         let is_due = self.is_due();
         self.state = match self.state {
-            State::Free if is_due && self.ask.try_send(()).is_ok() => State::Asked,
-            State::Free => State::Free,
-            State::Asked | State::Late => State::Late,
+            HostState::Free if is_due && self.queries.try_send(()).is_ok() => HostState::Queried,
+            HostState::Free => HostState::Free,
+            HostState::Queried | HostState::Late => HostState::Late,
         };
-        if self.state == State::Asked {
-            self.asked = Some(Instant::now());
+        if self.state == HostState::Queried {
+            self.queried_at = Some(Instant::now());
         }
     }
 
     fn is_due(&mut self) -> bool {
         if self.watched.is_watched() {
-            self.asked.is_none_or(|asked| asked.elapsed() >= MIN_AGE)
+            self.queried_at
+                .is_none_or(|at| at.elapsed() >= MIN_HOST_AGE)
         } else {
             self.steps.closes_step(self.interval.get())
         }
     }
 
     /// Waits for the response to the current tick's query.
-    pub(super) fn wait_for_reading(&mut self, deadline: Instant) {
-        if self.state == State::Asked {
+    fn wait_for_reading(&mut self, deadline: Instant) {
+        if self.state == HostState::Queried {
             self.ingest(
-                self.answers
+                self.readings
                     .recv_timeout(deadline.saturating_duration_since(Instant::now()))
                     .ok(),
             );
@@ -280,14 +279,14 @@ impl HostWorker {
     }
 
     /// Returns the newest reading.
-    pub(super) fn latest(&self) -> HostSample {
+    fn latest(&self) -> HostSample {
         self.latest.clone()
     }
 
-    fn ingest(&mut self, answer: Option<HostSample>) {
-        if let Some(sample) = answer {
+    fn ingest(&mut self, reading: Option<HostSample>) {
+        if let Some(sample) = reading {
             self.latest = sample;
-            self.state = State::Free;
+            self.state = HostState::Free;
         }
     }
 }

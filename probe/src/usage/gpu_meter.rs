@@ -1,4 +1,5 @@
-//! The energy and GPU time of each owner on one GPU, calculated from consecutive samples.
+//! The energy and GPU time of each owner on one GPU, calculated from consecutive samples, and the
+//! total energy of a GPU in a time window.
 //!
 //! The board's energy counter is read every few seconds. Its growth is divided among the samples in
 //! proportion to their power. Without a counter, energy is the integral of the power.
@@ -198,9 +199,7 @@ impl ProcessOwner {
     }
 }
 
-// Calculates the energy of a GPU over a time window from the board's energy counter.
-
-/// A meter that sums the growth of a GPU's energy counter.
+/// A meter for the energy of a GPU in a time window, which sums the growth of the energy counter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EnergyMeter {
     /// The newest reading in joules, and its time.

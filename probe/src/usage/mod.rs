@@ -12,6 +12,8 @@
 pub mod cost;
 mod gpu_meter;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, ops::Add};
 
@@ -230,8 +232,6 @@ impl Period {
     }
 }
 
-// The usage so far, in total and in periods of 15 minutes.
-
 /// The maximum number of owners kept in memory, more than a machine has jobs in months. Beyond this
 /// limit, jobs with the least usage are merged into their user, and then users into the unknown
 /// owner. The limit also applies to all periods together.
@@ -255,7 +255,7 @@ struct Ledger {
     unheld: UnheldUsage,
 }
 
-/// The usage so far.
+/// The usage so far, in total and in periods of 15 minutes.
 #[derive(Debug, Default)]
 struct Accounts {
     total: Ledger,
@@ -414,6 +414,3 @@ impl Ledger {
         owners
     }
 }
-
-#[cfg(test)]
-mod tests;

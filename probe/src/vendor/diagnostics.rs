@@ -1,4 +1,5 @@
-//! Checks of the kernel drivers and their files for `gpumon doctor`. No check wakes a sleeping GPU.
+//! Checks of the kernel drivers for `gpumon doctor`, explanations of driver errors, and copies of
+//! driver files for bug reports. None of these wakes a sleeping GPU.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -63,13 +64,13 @@ pub fn check_drivers(roots: &Roots) -> Vec<DriverFinding> {
     let mut findings = amd::BINDING.find_unbound_gpus(&roots.sys, &amd_cards);
     findings.extend(intel::BINDING.find_unbound_gpus(&roots.sys, &intel_cards));
     findings.extend(amd::check_topology(&roots.sys, &amd_cards));
-    let mut tasks = make_tasks(amd_cards, amd::check_card);
-    tasks.extend(make_tasks(intel_cards, intel::check_card));
+    let mut tasks = make_check_tasks(amd_cards, amd::check_card);
+    tasks.extend(make_check_tasks(intel_cards, intel::check_card));
     findings.extend(run_tasks(tasks, MAX_CHECK_WAIT));
     findings
 }
 
-fn make_tasks(
+fn make_check_tasks(
     cards: Vec<Card>,
     check: fn(&Card) -> Vec<DriverFinding>,
 ) -> Vec<Task<DriverFinding>> {
@@ -147,40 +148,6 @@ pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
     Ok(findings.collect())
 }
 
-// Tasks that read driver files and may hang.
-
-/// A task that delivers its results to a callback, one by one.
-pub(super) type Task<T> = Box<dyn FnOnce(&dyn Fn(T)) + Send>;
-
-/// Runs each task on its own thread, and returns the results that arrive within `patience`, in the
-/// order of the tasks. If a task hangs in a driver, it is abandoned.
-pub(super) fn run_tasks<T: Send + 'static>(tasks: Vec<Task<T>>, patience: Duration) -> Vec<T> {
-    let (sender, results) = mpsc::channel();
-    for (place, task) in tasks.into_iter().enumerate() {
-        let sender = sender.clone();
-        let run = move || {
-            task(&|result| {
-                // If the result is too late, there is no receiver, so sending fails.
-                let _ = sender.send((place, result));
-            });
-        };
-        // If the thread cannot be started, the task delivers no results.
-        let _ = thread::Builder::new()
-            .name("driver-files".to_owned())
-            .spawn(run);
-    }
-    drop(sender);
-    let begun = Instant::now();
-    let mut found = Vec::new();
-    while let Ok(result) = results.recv_timeout(patience.saturating_sub(begun.elapsed())) {
-        found.push(result);
-    }
-    found.sort_by_key(|(place, _)| *place);
-    found.into_iter().map(|(_, result)| result).collect()
-}
-
-// Explanations of driver errors, and vendor-specific advice.
-
 /// The kernel drivers' sysfs folders. Each contains a link to every GPU that the driver uses.
 pub const KERNEL_DRIVERS: [&str; 4] = [
     "/sys/bus/pci/drivers/nvidia",
@@ -252,11 +219,6 @@ pub fn read_kernel_messages(path: &Path) -> io::Result<Vec<String>> {
     kernel_log::read_driver_messages(path)
 }
 
-// Copying of the files from which AMD and Intel GPUs are read, for bug reports.
-//
-// The copies have the same paths as the originals, so gpumon can read the copies instead. A file
-// is skipped if reading it wakes a GPU, changes a counter, or takes a second.
-
 /// A copy of a system file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemFile {
@@ -288,6 +250,9 @@ pub enum FilePart {
 const MAX_COPY_WAIT: Duration = Duration::from_secs(10);
 
 /// Copies the files of all AMD and Intel cards, and the files of processes that have a card open.
+///
+/// The copies have the same paths as the originals, so gpumon can read the copies instead. A file
+/// is skipped if reading it wakes a GPU, changes a counter, or takes a second.
 pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
     let amd_cards = amd::find_cards(&roots.sys);
     let intel_cards = intel::find_cards(&roots.sys);
@@ -344,6 +309,36 @@ fn make_processes_task(
         }
         record_clients(&recorder, &proc_root, &may_read);
     })
+}
+
+/// A task that delivers its results to a callback, one by one.
+type Task<T> = Box<dyn FnOnce(&dyn Fn(T)) + Send>;
+
+/// Runs each task on its own thread, and returns the results that arrive within `patience`, in the
+/// order of the tasks. If a task hangs in a driver, it is abandoned.
+fn run_tasks<T: Send + 'static>(tasks: Vec<Task<T>>, patience: Duration) -> Vec<T> {
+    let (sender, results) = mpsc::channel();
+    for (place, task) in tasks.into_iter().enumerate() {
+        let sender = sender.clone();
+        let run = move || {
+            task(&|result| {
+                // If the result is too late, there is no receiver, so sending fails.
+                let _ = sender.send((place, result));
+            });
+        };
+        // If the thread cannot be started, the task delivers no results.
+        let _ = thread::Builder::new()
+            .name("driver-files".to_owned())
+            .spawn(run);
+    }
+    drop(sender);
+    let begun = Instant::now();
+    let mut found = Vec::new();
+    while let Ok(result) = results.recv_timeout(patience.saturating_sub(begun.elapsed())) {
+        found.push(result);
+    }
+    found.sort_by_key(|(place, _)| *place);
+    found.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
-//! Errors that a driver reports without a request, identified by the vendor's code.
+//! Errors that drivers report without a request: their codes and explanations, and the
+//! classification of messages that have no error code.
 
-use crate::model::{Severity, XidReport};
+use std::ops::Range;
+
+use crate::model::{Severity, XidReport, normalize_bus_id};
 
 /// The device file of Linux's kernel log.
 pub const KERNEL_LOG: &str = "/dev/kmsg";
@@ -95,4 +98,98 @@ impl ErrorInfo {
             message,
         }
     }
+}
+
+/// A kind of driver error, which is recognized by its message.
+#[derive(Clone, Copy)]
+pub(super) struct ErrorKind {
+    /// Strings that must all occur in the message, in this order.
+    patterns: &'static [&'static str],
+    pub(super) info: ErrorInfo,
+}
+
+impl ErrorKind {
+    /// Creates a kind of error that is caused by the hardware or the driver.
+    pub(super) const fn new(
+        patterns: &'static [&'static str],
+        severity: Severity,
+        name: &'static str,
+        meaning: &'static str,
+        advice: &'static str,
+    ) -> Self {
+        let info = ErrorInfo {
+            name,
+            meaning,
+            advice,
+            severity,
+            by_program: false,
+            needs_reset: false,
+            brief: ["", ""],
+        };
+        Self { patterns, info }
+    }
+
+    /// Marks the error as caused by a program.
+    pub(super) const fn mark_as_caused_by_program(self) -> Self {
+        Self {
+            info: ErrorInfo {
+                by_program: true,
+                ..self.info
+            },
+            ..self
+        }
+    }
+
+    /// Marks the error as fatal, so that the GPU needs a reset.
+    pub(super) const fn mark_as_needing_reset(self) -> Self {
+        Self {
+            info: ErrorInfo {
+                needs_reset: true,
+                ..self.info
+            },
+            ..self
+        }
+    }
+
+    fn matches(&self, message: &str) -> bool {
+        let mut rest = Some(message);
+        for pattern in self.patterns {
+            rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
+        }
+        rest.is_some()
+    }
+}
+
+/// A vendor's kinds of errors, and the code of the first kind. The codes do not overlap with those
+/// of other vendors or with Xids.
+pub(super) struct ErrorTable {
+    pub(super) first: u32,
+    pub(super) kinds: &'static [ErrorKind],
+}
+
+impl ErrorTable {
+    /// Returns the range of the table's error codes.
+    pub(super) const fn codes(&self) -> Range<u32> {
+        self.first..self.first.saturating_add(self.kinds.len() as u32)
+    }
+
+    /// Returns the explanation of an error code, or `None` if the code is not in this table.
+    pub(super) fn describe(&self, code: u32) -> Option<ErrorInfo> {
+        let place = code.checked_sub(self.first)? as usize;
+        self.kinds.get(place).map(|kind| kind.info)
+    }
+
+    /// Returns the first kind of error that matches `message`, and its code.
+    pub(super) fn find(&self, message: &str) -> Option<(u32, &'static ErrorKind)> {
+        let mut kinds = self.codes().zip(self.kinds);
+        kinds.find(|(_, kind)| kind.matches(message))
+    }
+}
+
+/// Splits a driver message such as `amdgpu 0000:03:00.0: amdgpu: GPU reset begin!` into the PCI bus
+/// ID and the text.
+pub(super) fn split_message<'a>(text: &'a str, driver: &str) -> Option<(String, &'a str)> {
+    let rest = text.strip_prefix(driver)?.strip_prefix(' ')?;
+    let (address, message) = rest.split_once(": ")?;
+    Some((normalize_bus_id(address)?, message))
 }

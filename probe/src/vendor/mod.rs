@@ -190,9 +190,6 @@ pub enum Notice {
     Partitions,
 }
 
-// Errors that prevent a source or device from being used. Each vendor's module writes its own
-// error messages.
-
 /// The reason why a GPU cannot be opened or read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DeviceError {
@@ -258,8 +255,6 @@ pub enum SourceError {
     BadScenario(String),
 }
 
-// The locations in which drivers are searched for.
-
 /// The root folders and the library name that are used to find drivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
@@ -282,9 +277,7 @@ impl Default for Roots {
     }
 }
 
-// The machine's memory, which GPUs without their own memory use.
-
-/// The machine's memory, in bytes.
+/// The machine's memory, which GPUs without their own memory use, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MachineMemory {
     total_bytes: u64,
@@ -332,11 +325,8 @@ impl GpuSample {
     }
 }
 
-// The driver's raw responses, in the format that the vendor's own tools use.
-//
-// Only the vendor's module interprets the responses. All other code passes them on unchanged.
-
-/// A driver's raw responses about one GPU.
+/// A driver's raw responses about one GPU, in the format that the vendor's own tools use. Only the
+/// vendor's module interprets them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VendorAnswers(CachedAnswers);

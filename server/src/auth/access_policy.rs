@@ -71,7 +71,7 @@ pub struct AccessPolicy {
 
 impl std::fmt::Debug for AccessPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doors").finish_non_exhaustive()
+        f.debug_struct("AccessPolicy").finish_non_exhaustive()
     }
 }
 

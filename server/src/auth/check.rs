@@ -1,4 +1,5 @@
-//! The check of each request before its route: rate limits, identity of the client, and scope.
+//! The check of each request before its route (rate limits, identity of the client, and scope), and
+//! of each stream while it lasts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -378,14 +379,12 @@ fn too_many_requests(message: String, wait: Duration) -> Response {
         .into_response()
 }
 
-// A client's permission to continue reading. The permission ends when the client signs out, or
-// when the client's credentials expire or are revoked.
-
 /// The interval at which streams check whether their session has expired. Nothing notifies them of
 /// it.
-const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The permission of one client for the duration of a stream.
+/// The permission of one client to continue reading a stream. The permission ends when the client
+/// signs out, or when the client's credentials expire or are revoked.
 pub(crate) struct ReadPermission {
     policy: Arc<AccessPolicy>,
     /// The client's identity, or `None` if no sign-in was required.
@@ -395,7 +394,7 @@ pub(crate) struct ReadPermission {
     public_origins: Arc<[PublicOrigin]>,
     live: watch::Receiver<LiveSettings>,
     changes: watch::Receiver<u64>,
-    next_look: Instant,
+    next_check: Instant,
 }
 
 impl ReadPermission {
@@ -412,7 +411,7 @@ impl ReadPermission {
             public_origins: Arc::clone(&live.borrow().public_origins),
             live: live.clone(),
             changes: policy.subscribe_changes(),
-            next_look: Instant::now() + CHECK_INTERVAL,
+            next_check: Instant::now() + EXPIRY_CHECK_INTERVAL,
         }
     }
 
@@ -423,7 +422,7 @@ impl ReadPermission {
                 _ = self.changes.changed() => {}
                 // This branch never completes if the settings cannot change.
                 Ok(()) = self.live.changed() => {}
-                () = sleep_until(self.next_look) => self.next_look = Instant::now() + CHECK_INTERVAL,
+                () = sleep_until(self.next_check) => self.next_check = Instant::now() + EXPIRY_CHECK_INTERVAL,
             }
             if let Some(why) = self.end_reason() {
                 return why;

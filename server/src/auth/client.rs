@@ -1,4 +1,4 @@
-//! The client of a request: its address and its identity.
+//! The client of a request: its address, its authenticated identity, and the scopes of access.
 
 use std::{
     collections::BTreeMap,
@@ -17,36 +17,6 @@ use tokio::{task::spawn_blocking, time::Instant};
 
 use super::credentials::Digest;
 use crate::peer::{Peer, PeerKey};
-
-/// The time for which a user's name is cached.
-const NAME_CACHE_TIME: Duration = Duration::from_mins(1);
-
-/// The maximum number of cached names.
-const MAX_CACHED_NAMES: usize = 1024;
-
-static USER_NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
-
-/// The names of users by user ID. Without this cache, a directory service that does not respond
-/// would block a thread for each request.
-struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
-
-impl UserNames {
-    fn find(&self, uid: u32) -> Option<String> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names
-            .get(&uid)
-            .filter(|(read, _)| read.elapsed() < NAME_CACHE_TIME)
-            .map(|(_, name)| name.clone())
-    }
-
-    fn insert(&self, uid: u32, name: String) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.retain(|_, (read, _)| read.elapsed() < NAME_CACHE_TIME);
-        if names.len() < MAX_CACHED_NAMES {
-            names.insert(uid, (Instant::now(), name));
-        }
-    }
-}
 
 /// The client of a request that was allowed.
 #[derive(Clone)]
@@ -96,6 +66,36 @@ impl Client {
     }
 }
 
+/// The time for which a user's name is cached.
+const NAME_CACHE_TIME: Duration = Duration::from_mins(1);
+
+/// The maximum number of cached names.
+const MAX_CACHED_NAMES: usize = 1024;
+
+static USER_NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
+
+/// The names of users by user ID. Without this cache, a directory service that does not respond
+/// would block a thread for each request.
+struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
+
+impl UserNames {
+    fn find(&self, uid: u32) -> Option<String> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names
+            .get(&uid)
+            .filter(|(read, _)| read.elapsed() < NAME_CACHE_TIME)
+            .map(|(_, name)| name.clone())
+    }
+
+    fn insert(&self, uid: u32, name: String) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.retain(|_, (read, _)| read.elapsed() < NAME_CACHE_TIME);
+        if names.len() < MAX_CACHED_NAMES {
+            names.insert(uid, (Instant::now(), name));
+        }
+    }
+}
+
 /// Returns the address of a peer for the log.
 pub(crate) fn format_peer(peer: Peer) -> String {
     match peer {
@@ -115,11 +115,10 @@ pub(super) fn client_key(peer: Peer) -> PeerKey {
     }
 }
 
-// The authenticated identity of a client.
-
 /// The maximum number of a name's characters that are written to the log.
-const MAX_NAME_CHARS: usize = 64;
+const MAX_LOGGED_NAME_CHARS: usize = 64;
 
+/// The authenticated identity of a client.
 #[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) name: Arc<str>,
@@ -191,13 +190,14 @@ impl fmt::Display for Identity {
         };
         let name: String = clean_line(&self.name)
             .chars()
-            .take(MAX_NAME_CHARS)
+            .take(MAX_LOGGED_NAME_CHARS)
             .collect();
         write!(f, "{kind} {name}")
     }
 }
 
-// The scopes of access.
+/// The path of the sign-in endpoint.
+pub(crate) const SESSION_PATH: &str = "/api/v1/session";
 
 /// A scope of access. Each scope includes those before it.
 #[derive(
@@ -213,10 +213,7 @@ pub(crate) enum Scope {
     Run,
 }
 
-/// The path of the sign-in endpoint.
-pub(crate) const SESSION_PATH: &str = "/api/v1/session";
-
-const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
+const ALL_SCOPES: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
 impl Scope {
     /// Returns the scope that a request needs. `None` means everybody: the page without its data,
@@ -257,7 +254,10 @@ impl FromStr for Scope {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        ALL.into_iter().find(|scope| scope.name() == text).ok_or(())
+        ALL_SCOPES
+            .into_iter()
+            .find(|scope| scope.name() == text)
+            .ok_or(())
     }
 }
 
@@ -284,11 +284,6 @@ mod tests {
             PeerKey::User(7)
         );
     }
-}
-
-#[cfg(test)]
-mod scope_tests {
-    use super::*;
 
     #[test]
     fn each_scope_includes_lower_scopes() {

@@ -1,4 +1,5 @@
-//! The credentials of a request: a token or password in `Authorization`, or a session cookie.
+//! The credentials of a request, which are a token or password in `Authorization` or a session
+//! cookie, and the digests that the server stores and compares instead of them.
 
 use std::sync::LazyLock;
 
@@ -54,15 +55,14 @@ pub(super) fn parse_authorization(
     }))
 }
 
-// Keyed hashes of secrets. The server stores and compares the hashes instead of the secrets.
-
 const DIGEST_BYTES: usize = 32;
 
 /// The key of the hashes. Each process generates a different key, so that nobody can prepare inputs
 /// with similar hashes.
-static KEY: LazyLock<hmac::Key> =
+static DIGEST_KEY: LazyLock<hmac::Key> =
     LazyLock::new(|| hmac::Key::new(hmac::HMAC_SHA256, &random_bytes()));
 
+/// A keyed hash of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; DIGEST_BYTES]);
 
@@ -70,7 +70,7 @@ impl Digest {
     /// Returns the hash of several parts. The lengths are hashed too, so that different lists of
     /// parts never have the same input.
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
-        let mut context = hmac::Context::with_key(&KEY);
+        let mut context = hmac::Context::with_key(&DIGEST_KEY);
         for part in parts {
             context.update(&(part.len() as u64).to_le_bytes());
             context.update(part);

@@ -1,4 +1,4 @@
-//! Rate limits for each client.
+//! Rate limits for each client's requests, password guesses and connections.
 
 use std::{collections::HashMap, hash::Hash, sync::Mutex, time::Duration};
 
@@ -79,8 +79,7 @@ fn check_spacing(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), 
     }
 }
 
-// Rate limits for requests, password guesses and connections, and the keys under which clients are
-// counted.
+// The server's rate limits, and the keys under which clients are counted.
 
 /// The limit of wrong passwords for a user from the same address.
 pub(super) const GUESS_LIMIT_FOR_USER: Rate = Rate {
@@ -138,7 +137,7 @@ pub(super) enum Requester {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::marks::MARK_RATE;
+    use crate::client_events::EVENT_RATE;
 
     const RATE: Rate = Rate {
         burst: 10,
@@ -162,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_limited_to_burst_then_spacing() {
+    fn client_events_are_limited_to_burst_then_spacing() {
         let limit = RatePerClient::new();
         let start = Instant::now();
         let admitted = |after| {
             (0..100)
-                .filter(|_| limit.admit("mark", MARK_RATE, start + after).is_ok())
+                .filter(|_| limit.admit("mark", EVENT_RATE, start + after).is_ok())
                 .count()
         };
         assert_eq!(admitted(Duration::ZERO), 20);

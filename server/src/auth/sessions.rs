@@ -1,5 +1,5 @@
-//! Sessions of the web page. After the sign-in, a random value in a cookie replaces the token in
-//! the browser.
+//! Sessions of the web page, and their cookies. After the sign-in, a random value in a cookie
+//! replaces the token in the browser.
 //!
 //! Sessions are kept in memory, and end with the server.
 
@@ -114,13 +114,12 @@ fn remove_oldest(sessions: &mut HashMap<Digest, Session>, may: impl Fn(&Session)
     }
 }
 
-// The session cookie.
-//
-// Over TLS, its name begins with `__Host-`, so that browsers accept the cookie only from this host
-// and only over TLS. All ports of a host share their cookies, so the name contains the port.
+// The session cookie. Over TLS, its name begins with `__Host-`, so that browsers accept the cookie
+// only from this host and only over TLS. All ports of a host share their cookies, so the name
+// contains the port.
 
-const NAME_PREFIX: &str = "gpumon-session-";
-const SECURE_PREFIX: &str = "__Host-";
+const COOKIE_NAME_PREFIX: &str = "gpumon-session-";
+const SECURE_COOKIE_PREFIX: &str = "__Host-";
 
 pub(super) fn make_cookie(value: &str, port: u16, is_secure: bool) -> HeaderValue {
     format_cookie(value, port, is_secure, SESSION_LIFETIME.as_secs())
@@ -132,12 +131,12 @@ pub(super) fn make_expired_cookie(port: u16, is_secure: bool) -> HeaderValue {
 
 fn format_cookie(value: &str, port: u16, is_secure: bool, seconds: u64) -> HeaderValue {
     let (prefix, secure) = if is_secure {
-        (SECURE_PREFIX, "; Secure")
+        (SECURE_COOKIE_PREFIX, "; Secure")
     } else {
         ("", "")
     };
     let text = format!(
-        "{prefix}{NAME_PREFIX}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; \
+        "{prefix}{COOKIE_NAME_PREFIX}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; \
          SameSite=Strict{secure}"
     );
     HeaderValue::from_str(&text).expect("the name of a session is hexadecimal")
@@ -147,8 +146,8 @@ fn format_cookie(value: &str, port: u16, is_secure: bool, seconds: u64) -> Heade
 /// prefix count, because other hosts of the domain can set cookies without it.
 pub(super) fn session_values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
     let names = [
-        format!("{SECURE_PREFIX}{NAME_PREFIX}{port}"),
-        format!("{NAME_PREFIX}{port}"),
+        format!("{SECURE_COOKIE_PREFIX}{COOKIE_NAME_PREFIX}{port}"),
+        format!("{COOKIE_NAME_PREFIX}{port}"),
     ];
     let names = if is_tls { &names[..1] } else { &names[..] };
     let cookies = headers

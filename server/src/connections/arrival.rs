@@ -1,4 +1,5 @@
-//! A connection's origin, which is known before its first request.
+//! A connection's origin, which is known before its first request, and its replacement for clients
+//! of a reverse proxy.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::{auth::Digest, live_settings::LiveSettings, peer::Peer};
 
+/// The origin of a connection.
 #[derive(Clone)]
 pub(crate) struct Arrival {
     /// The client's address and user. Behind a reverse proxy, the address is the one that the proxy
@@ -29,6 +31,7 @@ pub(crate) struct Arrival {
     pub(crate) certificate: Option<ClientCertificate>,
 }
 
+/// A verified client certificate.
 #[derive(Clone)]
 pub(crate) struct ClientCertificate {
     pub(crate) name: Arc<str>,
@@ -68,8 +71,8 @@ impl Arrival {
 /// The header that marks requests that a fleet's server passes on to a node (RFC 9110, section
 /// 7.6.3).
 pub(crate) const VIA: HeaderName = header::VIA;
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const FLEET_VIA: &str = "1.1 gpumon-fleet";
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Replaces the proxy by its client before any other processing, because the user at the other end
 /// of the connection is the proxy's. This is decided for each request, so that a change of the

@@ -1,7 +1,7 @@
-//! HTTP/1.1 connections: how they are accepted, and their time limits. [`slots`] limits their
-//! number, [`encryption`] contains the TLS handshake, and [`arrival`] a connection's origin.
+//! HTTP/1.1 connections: how they are accepted, their TLS handshakes, and their time limits.
+//! [`slots`] limits their number, and [`arrival`] contains a connection's origin.
 
-pub(crate) mod arrival;
+mod arrival;
 mod slots;
 
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
@@ -20,17 +20,16 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
 use tower::ServiceExt;
 
+pub(crate) use self::{
+    arrival::{Arrival, ClientCertificate, FLEET_VIA, VIA, replace_proxy_by_client},
+    slots::{BusyGuard, ConnectionSlot, ConnectionTable},
+};
 use crate::{
     auth::AccessPolicy,
     listen::Listener,
     live_settings::LiveSettings,
     peer::Peer,
     web_config::{Tls, WebConfig},
-};
-
-pub(crate) use self::{
-    arrival::{Arrival, ClientCertificate},
-    slots::{BusyGuard, ConnectionSlot, ConnectionTable},
 };
 
 /// The time limit for receiving a request's head, and for an idle connection to send its next
@@ -48,22 +47,6 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 const TOO_MANY_CONNECTIONS: &str =
     "too many connections are in use: close some, or try again later\n";
-
-/// Returns the server's own address of a connection, or `None` for a Unix socket.
-fn local_address(socket: &Socket) -> Option<SocketAddr> {
-    match socket {
-        Either::Left(socket) => socket.local_addr().ok(),
-        Either::Right(_) => None,
-    }
-}
-
-/// Returns the client's address, or `None` for a Unix socket.
-fn client_address(socket: &Socket) -> Option<SocketAddr> {
-    match socket {
-        Either::Left(socket) => socket.peer_addr().ok(),
-        Either::Right(_) => None,
-    }
-}
 
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
@@ -230,6 +213,22 @@ async fn handle_request(
     _busy: BusyGuard,
 ) -> Result<axum::response::Response, Infallible> {
     router.oneshot(request).await
+}
+
+/// Returns the server's own address of a connection, or `None` for a Unix socket.
+fn local_address(socket: &Socket) -> Option<SocketAddr> {
+    match socket {
+        Either::Left(socket) => socket.local_addr().ok(),
+        Either::Right(_) => None,
+    }
+}
+
+/// Returns the client's address, or `None` for a Unix socket.
+fn client_address(socket: &Socket) -> Option<SocketAddr> {
+    match socket {
+        Either::Left(socket) => socket.peer_addr().ok(),
+        Either::Right(_) => None,
+    }
 }
 
 // The TLS handshake, which has the same time limit as a request's head.

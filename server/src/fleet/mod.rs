@@ -1,7 +1,7 @@
 //! Fleets: the data of a [`FleetReader`](gpumon_fleet::FleetReader) over HTTP.
 //!
-//! [`routes`] contains the endpoints, [`owners`] limits which owners a client sees, [`nodes`]
-//! passes requests on to a single node, and [`hosts`] reads hosts over ssh.
+//! [`routes`] contains the endpoints, and limits which owners a client sees. [`nodes`] passes
+//! requests on to a single node, and [`hosts`] reads hosts over ssh.
 
 pub mod hosts;
 pub mod nodes;

@@ -1,4 +1,5 @@
-//! The endpoints below `/api/v1/fleet`: the current state of all GPUs, usage, events, and history.
+//! The endpoints below `/api/v1/fleet`: the current state of all GPUs, usage, events, and history,
+//! with only the owners that a client may see.
 
 use std::{borrow::Cow, collections::BTreeMap, convert::Infallible};
 
@@ -273,7 +274,7 @@ const HIDDEN_OWNERS_MESSAGE: &str = "This server shows each user only their own 
                                      its administrator to start it without --show-processes own.";
 
 /// Returns the fleet with only the owners that a client with this view may see.
-pub(super) fn filter_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
+fn filter_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
     let View::Own(user) = view else {
         return Cow::Borrowed(fleet);
     };
@@ -303,7 +304,7 @@ pub(super) fn filter_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> 
 
 /// Returns the usage that a client with this view may see. Unheld usage and total energy belong to
 /// nobody, and are always included.
-pub(super) fn filter_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
+fn filter_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
     let View::Own(user) = view else {
         return Cow::Borrowed(usage);
     };

@@ -3,6 +3,7 @@
 
 mod holders;
 mod recent;
+pub(crate) mod routes;
 
 use std::{
     io,
@@ -137,10 +138,8 @@ impl HistoryStore {
     }
 }
 
-// Spans of history, combined from memory and disk.
-
-/// Returns a span of history. `events` are the events in memory. The disk is read without holding
-/// the lock.
+/// Returns a span of history, combined from memory and disk. `events` are the events in memory. The
+/// disk is read without holding the lock.
 pub(crate) fn read_span(
     past: &RwLock<HistoryStore>,
     request: &SpanRequest,
@@ -255,9 +254,8 @@ fn add_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan)
     }
 }
 
-// Jobs and their GPUs, from memory and from disk.
-
-/// Returns all jobs, or only the jobs named `called`. The disk is read without holding the lock.
+/// Returns all jobs and their GPUs from memory and disk, or only the jobs named `called`. The disk
+/// is read without holding the lock.
 pub(crate) fn list_jobs(past: &RwLock<HistoryStore>, called: Option<&str>) -> JobList {
     let (writer, known) = {
         let past = lock::read(past);
@@ -279,10 +277,8 @@ pub(crate) fn list_jobs(past: &RwLock<HistoryStore>, called: Option<&str>) -> Jo
     }
 }
 
-// Usage by owner in a time span, from memory and from disk.
-
-/// Returns the usage of all quarters of an hour that overlap a span. The disk is read without
-/// holding the lock.
+/// Returns the usage by owner in all quarters of an hour that overlap a span, from memory and disk.
+/// The disk is read without holding the lock.
 pub(crate) fn read_usage(
     past: &RwLock<HistoryStore>,
     meter: &RwLock<UsageMeter>,

@@ -1,5 +1,5 @@
-//! Processing of the collector's records and of this process's own events, and notification of
-//! clients.
+//! Processing of records, from the collector or from a joined server, and of this process's own
+//! events.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -54,7 +54,7 @@ impl Hub {
         }
     }
 
-    /// Processes a record. Clients are notified if `is_told` is set.
+    /// Processes a record. Clients are notified if `is_reported` is set.
     pub(super) fn process_record(&self, line: &str, record: Record, is_reported: bool) {
         lock::write(&self.kernels).push(&record);
         match record {
@@ -262,7 +262,7 @@ impl Hub {
         }
         self.write_state(|state| {
             state.events.merge(events);
-            state.alerts_there = alerts;
+            state.joined_alerts = alerts;
         });
         let CollectorStatus {
             state,
@@ -289,7 +289,7 @@ impl Hub {
     /// Sets the firing alerts of the joined server.
     pub(crate) fn set_joined_firing_alerts(&self, firing: Vec<FiringAlert>) {
         let firing = self.write_state(|state| {
-            state.alerts_there = firing;
+            state.joined_alerts = firing;
             state.firing_alerts()
         });
         self.notify(Notice::from_alerts(firing));
@@ -320,10 +320,9 @@ mod tests {
     };
 
     use super::{
-        super::{MAX_NOTICES, event_log::MAX_PROCESS_EVENTS},
+        super::{MAX_NOTICES, SnapshotParts, event_log::MAX_PROCESS_EVENTS},
         *,
     };
-    use crate::hub::now::SnapshotParts;
 
     /// Returns a collector line that reports the start of a process.
     fn make_process_start(at_ms: u64) -> String {

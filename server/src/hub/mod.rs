@@ -4,10 +4,10 @@
 //! a `watch` channel, from which a slow client gets only the newest. Everything else is sent
 //! through a `broadcast` channel, because no event may be skipped.
 
+mod current_data;
 mod event_log;
+mod history;
 mod intake;
-pub(crate) mod now;
-mod past;
 mod shared_frames;
 
 use std::{
@@ -26,10 +26,13 @@ use gpumon_probe::{
     usage::{Usage, UsageMeter, cost::KernelMeter},
     vendor::DriverAnswers,
 };
-use shared_frames::NoticeSubject;
 use tokio::sync::{broadcast, watch};
 
-use self::event_log::EventLog;
+pub(crate) use self::{
+    current_data::SnapshotParts,
+    shared_frames::{Notice, SampleFrame},
+};
+use self::{event_log::EventLog, shared_frames::NoticeSubject};
 use crate::{
     audit::RefusedCredentials,
     frame::{CollectorState, CollectorStatus, ServerFrame, is_fresh_sample, late_sample_age_ms},
@@ -38,8 +41,6 @@ use crate::{
     stream::TextFrame,
     view::View,
 };
-
-pub(crate) use shared_frames::{Notice, SampleFrame};
 
 /// The maximum number of events and states that are waiting for a slow client. If there are more,
 /// the oldest are dropped and the client is notified.
@@ -167,8 +168,7 @@ fn to_json(frame: &ServerFrame) -> String {
     serde_json::to_string(frame).expect("frames can always be serialized")
 }
 
-// The hub's current state, protected by one lock.
-
+/// The hub's current state, protected by one lock.
 struct HubState {
     collector: CollectorStatus,
     inventory: Option<Arc<Inventory>>,
@@ -181,7 +181,7 @@ struct HubState {
     /// The firing alerts of this server.
     alerts: Vec<FiringAlert>,
     /// The firing alerts of the joined server.
-    alerts_there: Vec<FiringAlert>,
+    joined_alerts: Vec<FiringAlert>,
     /// The socket of the joined server, if the readings come from it.
     joined: Option<PathBuf>,
     /// The number of Xids since the server's start.
@@ -211,7 +211,7 @@ impl HubState {
             answers: DriverAnswers::default(),
             events: EventLog::default(),
             alerts: Vec::new(),
-            alerts_there: Vec::new(),
+            joined_alerts: Vec::new(),
             joined: None,
             xids: XidCounts::default(),
             refused: None,
@@ -228,7 +228,7 @@ impl HubState {
 
     /// Returns the firing alerts, most severe first.
     fn firing_alerts(&self) -> Vec<FiringAlert> {
-        let mut firing = [&self.alerts[..], &self.alerts_there].concat();
+        let mut firing = [&self.alerts[..], &self.joined_alerts].concat();
         firing.sort_by_key(|firing| Reverse(firing.alert.severity));
         firing
     }
@@ -245,13 +245,11 @@ impl HubState {
     }
 }
 
-// Counts of the driver's Xid errors.
-
-/// The maximum number of counts for all GPUs together. NVIDIA has fewer codes, so only a faulty
+/// The maximum number of Xid counts for all GPUs together. NVIDIA has fewer codes, so only a faulty
 /// driver exceeds this number.
-const MAX_COUNTS: usize = 4096;
+const MAX_XID_COUNTS: usize = 4096;
 
-/// The counts by the GPU's NVML index and the Xid code.
+/// The counts of the driver's Xid errors by the GPU's NVML index and the Xid code.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct XidCounts(BTreeMap<(u32, u32), u64>);
 
@@ -261,7 +259,7 @@ impl XidCounts {
             return;
         };
         let place = (gpu.index, report.code);
-        if self.0.len() < MAX_COUNTS || self.0.contains_key(&place) {
+        if self.0.len() < MAX_XID_COUNTS || self.0.contains_key(&place) {
             *self.0.entry(place).or_default() += 1;
         }
     }
@@ -273,8 +271,6 @@ impl XidCounts {
             .map(|((_, code), count)| (*code, *count))
     }
 }
-
-// The hub's data for metrics.
 
 /// The hub's data at one time, shared with the hub.
 pub(crate) struct HubData {
@@ -320,8 +316,6 @@ impl HubData {
             .is_some_and(|inventory| inventory.playback.is_some())
     }
 }
-
-// The hub's data for evaluating alert rules.
 
 /// The data needed to evaluate alert rules.
 pub(crate) struct AlertReadings {
@@ -401,6 +395,6 @@ mod tests {
             (counts.gpu_counts(0).count(), counts.gpu_counts(3).count()),
             (1, 0)
         );
-        assert_eq!(counts.0.len(), MAX_COUNTS);
+        assert_eq!(counts.0.len(), MAX_XID_COUNTS);
     }
 }

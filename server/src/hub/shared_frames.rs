@@ -1,4 +1,5 @@
-//! Notices: events and states that are sent to the clients.
+//! The frames that many clients share: notices, which are events and states, and samples. Each is
+//! encoded once for all clients with the same view.
 
 use std::{
     borrow::Cow,
@@ -22,8 +23,8 @@ use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 const MAX_CACHED_TEXTS: usize = 64;
 const MAX_CACHED_HELLOS: usize = 2;
 
-/// The text for clients that may see everything, and the subject, from which the texts for all
-/// other clients are made.
+/// An event or state: its text for clients that may see everything, and its subject, from which the
+/// texts for all other clients are made.
 #[derive(Debug, Clone)]
 pub(crate) struct Notice {
     pub(super) text: TextFrame,
@@ -112,9 +113,7 @@ impl Notice {
     }
 }
 
-// Samples as they are sent to the clients.
-
-/// A sample and its encoded text.
+/// A sample and its encoded texts.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleFrame {
     /// The sample's number in this hub. The difference between two numbers shows how many samples a

@@ -1,4 +1,4 @@
-//! A connection to another server's stream.
+//! A client of another server: the connection to its stream, and blocking requests.
 
 use std::{io, ops::Range, os, path::Path, time::Duration};
 
@@ -151,7 +151,7 @@ fn find_mismatch(hello: &Hello) -> Option<String> {
     })
 }
 
-// Blocking requests to another server.
+// Blocking requests.
 
 /// The time limit for a response. The server may have to read from disk.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -242,7 +242,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod ask_tests {
+mod request_tests {
     use std::{
         io::{Read, Write},
         os::unix::net::UnixListener,

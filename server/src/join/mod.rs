@@ -1,10 +1,6 @@
 //! Joining the system's server. While it is available, this server shows its readings, so that only
-//! one process per machine reads the GPUs.
-//!
-//! - [`attempts`] decides when to try to join, so that a server that restarts frequently is not
-//!   joined each time.
-//! - [`client`] is the connection, [`relay`] processes its frames, and [`ask`] requests more
-//!   history.
+//! one process per machine reads the GPUs. [`client`] contains the connection, and requests more
+//! history.
 //!
 //! No private data of other users is passed on, because the system's server only sends data that
 //! any user may see. This server adds the details of its own user's processes itself, as its own
@@ -14,7 +10,6 @@ pub(crate) mod client;
 
 use std::{convert::Infallible, io, path::PathBuf, sync::Arc, time::Duration};
 
-use client::{Frames, ServerConnection};
 use gpumon_probe::{
     model::{FiringAlert, Object, Record, read_type},
     own_processes::OwnProcessReader,
@@ -25,7 +20,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use self::client::JoinRefusal;
+use self::client::{Frames, JoinRefusal, ServerConnection};
 use crate::{
     frame::{ClientFrame, CollectorState, CollectorStatus, Hello, INTERVAL_LIMITS_MS},
     history::RETENTION_MS,
@@ -59,7 +54,7 @@ pub(crate) struct ServerJoin {
     interval: watch::Receiver<Duration>,
     /// The number of clients that are watching.
     watchers: watch::Receiver<usize>,
-    attempts: Attempts,
+    attempts: JoinAttempts,
     /// The reason why the last attempt was refused.
     refusal: Option<String>,
     own: Option<OwnProcessReader>,
@@ -83,7 +78,7 @@ impl ServerJoin {
             settings,
             interval,
             watchers,
-            attempts: Attempts::new(),
+            attempts: JoinAttempts::new(),
             refusal: None,
             own: None,
         }
@@ -183,74 +178,7 @@ impl ServerJoin {
     }
 }
 
-// The times at which this server tries to join another server.
-
-/// The pause before the next attempt if there is no server. Such attempts cost almost nothing.
-/// `REFUSED_PAUSE` applies if the server cannot be joined.
-const ABSENT_PAUSE: Duration = Duration::from_secs(5);
-const REFUSED_PAUSE: Duration = Duration::from_mins(1);
-
-/// The shortest pause before joining again after a lost connection. The pause doubles with each
-/// loss, up to `MAX_PAUSE`.
-const MIN_PAUSE: Duration = Duration::from_secs(10);
-const MAX_PAUSE: Duration = Duration::from_mins(5);
-
-/// The time of the next attempt, and how it was chosen.
-#[derive(Debug)]
-struct Attempts {
-    due: Instant,
-    /// The pause after the next loss of the connection.
-    next: Duration,
-    waits: Duration,
-}
-
-impl Attempts {
-    /// Creates the state in which the first attempt is due immediately.
-    fn new() -> Self {
-        Self {
-            due: Instant::now(),
-            next: MIN_PAUSE,
-            waits: Duration::ZERO,
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        self.due <= Instant::now()
-    }
-
-    fn due_time(&self) -> Instant {
-        self.due
-    }
-
-    /// Returns the pause that began at the last failure.
-    fn current_pause(&self) -> Duration {
-        self.waits
-    }
-
-    /// Schedules the next attempt. `is_absent` is whether there was no server, as opposed to one
-    /// that cannot be joined.
-    fn record_failure(&mut self, is_absent: bool) {
-        self.delay_next_attempt(if is_absent {
-            ABSENT_PAUSE
-        } else {
-            REFUSED_PAUSE
-        });
-    }
-
-    /// Schedules the next attempt after the connection was lost. `was_steady` is whether the
-    /// connection had lasted long.
-    fn record_loss(&mut self, was_steady: bool) {
-        let wait = if was_steady { MIN_PAUSE } else { self.next };
-        self.next = (wait * 2).min(MAX_PAUSE);
-        self.delay_next_attempt(wait);
-    }
-
-    fn delay_next_attempt(&mut self, wait: Duration) {
-        (self.waits, self.due) = (wait, Instant::now() + wait);
-    }
-}
-
-// Processing of the frames of a joined server.
+// Processing of the joined server's frames.
 
 /// The time limit for adding process details to a sample. If this takes longer, the sample is
 /// passed on without details.
@@ -421,13 +349,80 @@ fn interval_frame(interval: Duration) -> ClientFrame {
     }
 }
 
+// The times of the attempts to join. A server that restarts frequently is not joined each time.
+
+/// The pause before the next attempt if there is no server. Such attempts cost almost nothing.
+/// `REFUSED_PAUSE` applies if the server cannot be joined.
+const ABSENT_PAUSE: Duration = Duration::from_secs(5);
+const REFUSED_PAUSE: Duration = Duration::from_mins(1);
+
+/// The shortest pause before joining again after a lost connection. The pause doubles with each
+/// loss, up to `MAX_PAUSE`.
+const MIN_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_mins(5);
+
+/// The time of the next attempt, and how it was chosen.
+#[derive(Debug)]
+struct JoinAttempts {
+    due: Instant,
+    /// The pause after the next loss of the connection.
+    next: Duration,
+    waits: Duration,
+}
+
+impl JoinAttempts {
+    /// Creates the state in which the first attempt is due immediately.
+    fn new() -> Self {
+        Self {
+            due: Instant::now(),
+            next: MIN_PAUSE,
+            waits: Duration::ZERO,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.due <= Instant::now()
+    }
+
+    fn due_time(&self) -> Instant {
+        self.due
+    }
+
+    /// Returns the pause that began at the last failure.
+    fn current_pause(&self) -> Duration {
+        self.waits
+    }
+
+    /// Schedules the next attempt. `is_absent` is whether there was no server, as opposed to one
+    /// that cannot be joined.
+    fn record_failure(&mut self, is_absent: bool) {
+        self.delay_next_attempt(if is_absent {
+            ABSENT_PAUSE
+        } else {
+            REFUSED_PAUSE
+        });
+    }
+
+    /// Schedules the next attempt after the connection was lost. `was_steady` is whether the
+    /// connection had lasted long.
+    fn record_loss(&mut self, was_steady: bool) {
+        let wait = if was_steady { MIN_PAUSE } else { self.next };
+        self.next = (wait * 2).min(MAX_PAUSE);
+        self.delay_next_attempt(wait);
+    }
+
+    fn delay_next_attempt(&mut self, wait: Duration) {
+        (self.waits, self.due) = (wait, Instant::now() + wait);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn unstable_server_is_joined_less_often() {
-        let mut attempts = Attempts::new();
+        let mut attempts = JoinAttempts::new();
         assert!(attempts.is_due());
         let waits = [(); 7].map(|()| {
             attempts.record_loss(false);

@@ -1,4 +1,5 @@
-//! The allocation of GPUs to pods, as reported by this machine's kubelet.
+//! The allocation of GPUs to pods, as reported by this machine's kubelet through its pod resources
+//! API.
 
 use std::{
     io::{self, ErrorKind},
@@ -93,6 +94,12 @@ async fn query_devices(
 /// The name of NVIDIA's driver for dynamic resource allocation.
 const DRA_DRIVER: &str = "gpu.nvidia.com";
 
+/// The maximum length of a device ID in bytes. A UUID with its prefix has 40 bytes.
+const MAX_DEVICE_ID_BYTES: usize = 128;
+
+/// The maximum number of devices in a response. Each share of a shared device counts.
+const MAX_DEVICES: usize = 4096;
+
 fn list_allocated_devices(answer: ListPodResourcesResponse) -> Vec<AllocatedDevice> {
     let mut all = Vec::new();
     for pod in answer.pod_resources {
@@ -115,12 +122,6 @@ fn list_allocated_devices(answer: ListPodResourcesResponse) -> Vec<AllocatedDevi
     all
 }
 
-/// The maximum length of a device ID in bytes. A UUID with its prefix has 40 bytes.
-const MAX_ID_BYTES: usize = 128;
-
-/// The maximum number of devices in a response. Each share of a shared device counts.
-const MAX_DEVICES: usize = 4096;
-
 fn container_devices(container: &ContainerResources) -> impl Iterator<Item = String> {
     let by_plugin = container.devices.iter().flat_map(plugin_devices);
     let claims = container
@@ -138,7 +139,7 @@ fn plugin_devices(devices: &ContainerDevices) -> impl Iterator<Item = String> {
     let ids = devices
         .device_ids
         .iter()
-        .filter(move |id| is_nvidia && id.len() <= MAX_ID_BYTES);
+        .filter(move |id| is_nvidia && id.len() <= MAX_DEVICE_ID_BYTES);
     ids.filter_map(|id| {
         let device = id
             .split_once("::")
@@ -183,11 +184,11 @@ const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 /// The URI of the service's `List` method. Its argument is an empty message.
 const LIST_METHOD: &str = "http://kubelet/v1.PodResourcesLister/List";
-const EMPTY_MESSAGE: &[u8] = &[0; HEAD_BYTES];
+const EMPTY_GRPC_MESSAGE: &[u8] = &[0; GRPC_PREFIX_BYTES];
 
 /// The size of the prefix of a gRPC message in bytes. It consists of a compression flag and the
 /// message's length. Messages are only compressed if the client offers it.
-const HEAD_BYTES: usize = 5;
+const GRPC_PREFIX_BYTES: usize = 5;
 
 #[derive(Clone, PartialEq, Message)]
 struct ListPodResourcesResponse {
@@ -268,7 +269,7 @@ async fn list_pod_resources(socket: &Path) -> Result<ListPodResourcesResponse, Q
     let request = Request::post(LIST_METHOD)
         .header(CONTENT_TYPE, "application/grpc")
         .header("te", "trailers")
-        .body(Full::new(Bytes::from_static(EMPTY_MESSAGE)))
+        .body(Full::new(Bytes::from_static(EMPTY_GRPC_MESSAGE)))
         .map_err(|_| QueryError::NotGrpc("no request"))?;
     let exchange = async {
         let response = sender.send_request(request).await?;
@@ -280,7 +281,7 @@ async fn list_pod_resources(socket: &Path) -> Result<ListPodResourcesResponse, Q
         }
         // A gRPC error response can consist of headers only.
         check_status(&head.headers)?;
-        let answer = Limited::new(body, MAX_RESPONSE_BYTES + HEAD_BYTES)
+        let answer = Limited::new(body, MAX_RESPONSE_BYTES + GRPC_PREFIX_BYTES)
             .collect()
             .await
             .map_err(|error| match error.downcast::<hyper::Error>() {
@@ -311,14 +312,14 @@ fn check_status(headers: &HeaderMap) -> Result<(), QueryError> {
         Some(code) => {
             let message =
                 text("grpc-message").map_or_else(String::new, |message| format!(": {message}"));
-            let [code, message] = [&code, &*message].map(gpumon_probe::owner::clean_name);
+            let [code, message] = [&code, &*message].map(clean_name);
             Err(QueryError::Refused { code, message })
         }
     }
 }
 
 fn parse_message(mut answer: Bytes) -> Result<ListPodResourcesResponse, QueryError> {
-    if answer.len() < HEAD_BYTES {
+    if answer.len() < GRPC_PREFIX_BYTES {
         return Err(QueryError::NotGrpc("no message"));
     }
     let (is_compressed, length) = (answer.get_u8() != 0, answer.get_u32() as usize);

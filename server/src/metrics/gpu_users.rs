@@ -1,6 +1,6 @@
-//! The jobs and users that use a GPU: one series for each GPU and job, for joins in queries.
+//! Metrics of the jobs, processes and owners that use GPUs.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use gpumon_probe::{
     model::{Job, JobKind, Owner, Process},
@@ -14,6 +14,8 @@ use super::{
         SeriesKind::{Counter, Gauge},
     },
 };
+
+// The jobs of each GPU: one series for each GPU and job, for joins in queries.
 
 /// The maximum number of jobs per GPU. Only a program that starts jobs without limit exceeds it.
 const MAX_JOBS_PER_GPU: usize = 64;
@@ -141,9 +143,9 @@ pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
                 .map(|process| (reported, process)),
         );
     }
-    all.sort_by_key(|(_, process)| std::cmp::Reverse(process.memory_bytes.value().copied()));
+    all.sort_by_key(|(_, process)| Reverse(process.memory_bytes.value().copied()));
     // A process that both computes and renders, or that uses two MIG devices, can be listed twice.
-    let mut known = std::collections::BTreeSet::new();
+    let mut known = BTreeSet::new();
     all.retain(|(reported, process)| known.insert((reported.gpu.index, process.pid)));
     // Samples also limit their number of processes. Those that they omit are counted here.
     let unlisted: u32 = scrape
@@ -369,7 +371,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod owners_tests {
+mod owner_tests {
     use gpumon_probe::{
         model::{Job, JobKind},
         usage::{UnheldUsage, Usage},

@@ -1,11 +1,10 @@
 //! The metrics for Prometheus at `/metrics`. They are written from memory, without calling the
 //! driver.
 //!
-//! - [`negotiate`] chooses the format, and [`text`] writes it. [`shared`] writes each page once for
-//!   all clients, and in advance.
+//! - [`text`] chooses the format and writes it. [`shared_pages`] writes each page once for all
+//!   clients, and in advance.
 //! - [`scrape`] selects each GPU's valid data.
-//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] use gpumon's own
-//!   metric names, in base units.
+//! - [`health`], [`readings`] and [`gpu_users`] use gpumon's own metric names, in base units.
 //! - [`dcgm`] uses dcgm-exporter's metric names, for its dashboards.
 //!
 //! Absent readings have no series. After a GPU hangs or the collector ends, earlier readings are
@@ -15,8 +14,12 @@ mod dcgm;
 mod gpu_users;
 mod health;
 mod readings;
+#[cfg(test)]
+mod reference;
 mod scrape;
 mod shared_pages;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::sync::Arc;
@@ -35,6 +38,7 @@ use tokio::{
     time::{Duration, Instant, sleep_until},
 };
 
+pub(crate) use self::shared_pages::{MetricNames, PageKey, PageReader, SharedPages};
 use self::{
     dcgm::DcgmVersion,
     scrape::Scrape,
@@ -47,8 +51,6 @@ use crate::{
     responses::{Resource, accepts_gzip, compress_gzip, respond_encoded},
     view::View,
 };
-pub(crate) use shared_pages::SharedPages;
-pub(crate) use shared_pages::{MetricNames, PageKey, PageReader};
 
 /// The minimum interval at which pages are written in advance.
 const MIN_WRITE_INTERVAL: Duration = Duration::from_millis(800);
@@ -92,7 +94,7 @@ pub(crate) async fn get_metrics(
 }
 
 /// Returns the page of `/metrics/dcgm`, for clients that cannot set query parameters.
-pub(crate) async fn dcgm(
+pub(crate) async fn get_dcgm(
     app: State<AppState>,
     client: Extension<Client>,
     headers: HeaderMap,
@@ -249,8 +251,3 @@ impl PageKey {
         }
     }
 }
-
-#[cfg(test)]
-mod reference;
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,4 @@
-//! The metrics that are named in the field catalog: metrics of GPUs, of MIG devices, and of the
-//! host.
+//! The metrics of readings of GPUs, MIG devices and the host. Most are named in the field catalog.
 
 use gpumon_probe::model::{
     NvLink, RecoveryAction, ThrottleReason,
@@ -124,8 +123,7 @@ pub(super) fn write_host_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     }
 }
 
-// Slowly changing metrics of a GPU with many series: one series for each action, memory location
-// or link.
+// Metrics with several series per GPU: one for each recovery action, memory location or link.
 
 /// A metric with a series for each link: its name, kind, help text, and a function that returns a
 /// link's value.

@@ -29,8 +29,8 @@ pub(crate) struct SharedPages {
 struct KeptPage {
     /// The value of the hub's state change count when the page was written.
     change: u64,
-    begun: Instant,
-    asked: Instant,
+    started: Instant,
+    requested: Instant,
     page: Arc<OnceLock<Vec<u8>>>,
 }
 
@@ -46,10 +46,10 @@ impl SharedPages {
         let page = {
             let mut newest = lock::lock(&self.newest);
             let kept = newest.entry(key).or_insert_with(|| KeptPage::new(change));
-            if kept.change < change || kept.begun.elapsed() >= REUSE_DURATION {
+            if kept.change < change || kept.started.elapsed() >= REUSE_DURATION {
                 *kept = KeptPage::new(change);
             }
-            kept.asked = Instant::now();
+            kept.requested = Instant::now();
             Arc::clone(&kept.page)
         };
         page.get_or_init(write).clone()
@@ -65,8 +65,11 @@ impl SharedPages {
         let mut new = KeptPage::new(change);
         let _ = new.page.set(write());
         let mut newest = lock::lock(&self.newest);
-        if let Some(kept) = newest.get_mut(&key).filter(|kept| kept.begun <= new.begun) {
-            new.asked = kept.asked;
+        if let Some(kept) = newest
+            .get_mut(&key)
+            .filter(|kept| kept.started <= new.started)
+        {
+            new.requested = kept.requested;
             *kept = new;
         }
     }
@@ -74,7 +77,7 @@ impl SharedPages {
     /// Removes pages without recent requests, and returns the removed size in KiB.
     pub(crate) fn remove_unused_pages(&self) -> usize {
         let mut newest = lock::lock(&self.newest);
-        let unwanted = newest.extract_if(|_, kept| kept.asked.elapsed() >= KEEP_DURATION);
+        let unwanted = newest.extract_if(|_, kept| kept.requested.elapsed() >= KEEP_DURATION);
         unwanted
             .filter_map(|(_, kept)| kept.page.get().map(Vec::len))
             .sum::<usize>()
@@ -86,14 +89,12 @@ impl KeptPage {
     fn new(change: u64) -> Self {
         Self {
             change,
-            begun: Instant::now(),
-            asked: Instant::now(),
+            started: Instant::now(),
+            requested: Instant::now(),
             page: Arc::default(),
         }
     }
 }
-
-// The key that identifies a metrics page.
 
 /// The naming scheme of the metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
@@ -188,7 +189,7 @@ mod tests {
         pages.renew_page(PageKey::default(), 2, write);
         assert_eq!((get(2)[0], pages.remove_unused_pages()), (2, 0));
         let mut long_ago = KeptPage::new(2);
-        long_ago.begun = Instant::now().checked_sub(REUSE_DURATION).unwrap();
+        long_ago.started = Instant::now().checked_sub(REUSE_DURATION).unwrap();
         pages
             .newest
             .lock()
@@ -201,7 +202,7 @@ mod tests {
             .unwrap()
             .get_mut(&PageKey::default())
             .unwrap()
-            .asked -= KEEP_DURATION;
+            .requested -= KEEP_DURATION;
         assert_eq!(
             (pages.remove_unused_pages(), pages.requested_keys().len()),
             (2, 0)

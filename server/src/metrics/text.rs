@@ -1,5 +1,5 @@
 //! Prometheus' text format (version 0.0.4) and OpenMetrics 1.0: families of series with their help
-//! text and type.
+//! text and type, and the choice of the format for a client.
 //!
 //! The Rust client library is not used, because it appends `_total` to all counters, but
 //! dcgm-exporter's counters do not have this suffix.
@@ -276,10 +276,8 @@ fn escape_text(text: &str, quoted: bool) -> String {
     escaped
 }
 
-// Content negotiation for the format of metrics (RFC 9110, section 12.5.1).
-
-/// Returns `OpenMetrics` if the client accepts it with at least the same weight as the text format,
-/// as Prometheus does.
+/// Returns the format for a client (RFC 9110, section 12.5.1): `OpenMetrics` if the client accepts
+/// it with at least the same weight as the text format, as Prometheus does.
 pub(super) fn choose_format(headers: &HeaderMap) -> Format {
     let values = headers
         .get_all(header::ACCEPT)
@@ -395,7 +393,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod negotiate_tests {
+mod format_choice_tests {
     use axum::http::HeaderValue;
 
     use super::*;

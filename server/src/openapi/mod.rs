@@ -11,11 +11,7 @@ mod page;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
-mod routed;
-#[cfg(test)]
 mod table;
-#[cfg(test)]
-mod types;
 
 use std::io::Read;
 

@@ -15,25 +15,21 @@ use gpumon_probe::{
 use gpumon_workload::protocol::Job;
 use serde_json::{Value, json};
 
-use super::{
-    operation::{Operation, describe_operation, describe_refusals},
-    types::TypeSchemas,
-};
+use super::operation::{Operation, TypeSchemas, describe_operation, describe_refusals};
 use crate::{
     alerts::{AlertStatus, routes::Silence},
     auth::routes::{SessionState, SignIn},
+    client_events::NewMark,
     fleet::{
         hosts::routes::TargetsQuery,
         routes::{FleetHistoryQuery, FleetQuery, NodeQuery, RangeQuery},
     },
     frame::{ClientFrame, CollectorStatus, ServerFrame, Snapshot},
-    marks::NewMark,
     metrics::{self, MetricsQuery},
     pause::PauseQuery,
     replay::{ReplayOrder, ReplayPosition},
     runs::{
-        Catalogue,
-        access::GPUMON_HEADER,
+        Catalogue, GPUMON_HEADER,
         registry::{MAX_RUN_S, TIME_KEYS},
         routes::{self, RunList, Started},
         state::{RunDetails, RunState},
@@ -108,7 +104,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
             "/api/v1/runs/announced",
             "Reports a run that was started in a terminal. The format of the request is internal.",
         )
-        .with_required_header(routes::RUN_NAME_HEADER, "The name of the run.", &format!("^[A-Za-z0-9_-]{{1,{}}}$", routes::MAX_NAME_BYTES))
+        .with_required_header(routes::RUN_NAME_HEADER, "The name of the run.", &format!("^[A-Za-z0-9_-]{{1,{}}}$", routes::MAX_RUN_NAME_BYTES))
         .with_line_body()
         .require_socket()
         .with_plain_response(200)

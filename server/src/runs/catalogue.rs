@@ -1,14 +1,10 @@
 //! The catalog of all workloads, for clients that start runs.
 
-use axum::{Extension, Json, extract::State};
 use gpumon_probe::model::RunKind;
 use gpumon_workload::{catalogue, oom, protocol::Backend, tutorials::CASES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use super::access;
-use crate::{app::AppState, auth::Client};
 
 /// The response of `GET /api/v1/catalogue`: everything that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
@@ -36,17 +32,9 @@ pub struct CatalogueEntry {
     pub on_cpu: bool,
 }
 
-pub(super) async fn get_catalogue(
-    State(app): State<AppState>,
-    Extension(client): Extension<Client>,
-) -> Json<Catalogue> {
-    let refusal = access::find_refusal(&app, &client).map(|why| why.trim_end().to_owned());
-    Json(Catalogue::new(refusal))
-}
-
 impl Catalogue {
     /// Creates the catalog of everything that can be run.
-    fn new(refusal: Option<String>) -> Self {
+    pub(super) fn new(refusal: Option<String>) -> Self {
         let workloads = catalogue::list_workloads().map(|about| {
             make_entry(
                 RunKind::Bench,

@@ -1,4 +1,5 @@
-//! The known runs: the runs in progress, and the most recent runs that have ended.
+//! The known runs, which are the runs in progress and the most recent runs that have ended; their
+//! changes for each client; and the limits on requested jobs.
 
 use std::{
     collections::VecDeque,
@@ -402,15 +403,12 @@ fn exit_status(
     }
 }
 
-// Changes of runs for one client. The client receives every change or, if there are too many, only
-// the newest states.
-
 /// The minimum time between two updates. Progress is only displayed, so the states in between can
 /// be skipped.
-const MIN_INTERVAL: Duration = Duration::from_millis(100);
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One client's position in the sequence of changes. The client first receives a frame for each
-/// known run.
+/// known run, then every change or, if there are too many, only the newest states.
 pub(crate) struct RunFollower {
     runs: Arc<Runs>,
     changes: watch::Receiver<u64>,
@@ -437,12 +435,10 @@ impl RunFollower {
         let change = *self.changes.borrow_and_update();
         let frames = self.runs.list_changed_runs(self.seen);
         self.seen = change;
-        self.not_before = Instant::now() + MIN_INTERVAL;
+        self.not_before = Instant::now() + MIN_UPDATE_INTERVAL;
         frames
     }
 }
-
-// Limits on requested jobs.
 
 /// The maximum run time that a client may request for a job, in seconds.
 pub(crate) const MAX_RUN_S: f64 = 24.0 * 60.0 * 60.0;
@@ -452,7 +448,7 @@ pub(crate) const TIME_KEYS: [&str; 2] = ["seconds", "hold_seconds"];
 const MAX_TITLE_CHARS: usize = 80;
 
 /// Returns the title that a job has until its process reports one.
-pub(crate) fn job_title(job: &Job) -> String {
+fn job_title(job: &Job) -> String {
     clean_text(&job.title(), MAX_TITLE_CHARS)
 }
 
@@ -460,7 +456,7 @@ pub(crate) fn job_title(job: &Job) -> String {
 ///
 /// # Errors
 /// Returns an error with the valid times if the job requests too long a time.
-pub(crate) fn job_time_limit(job: &Job) -> Result<Duration, String> {
+fn job_time_limit(job: &Job) -> Result<Duration, String> {
     let [of_burn, of_oom] = TIME_KEYS;
     let (key, seconds) = match job {
         Job::Burn(burn) => (of_burn, burn.seconds),

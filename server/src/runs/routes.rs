@@ -1,13 +1,14 @@
-//! The endpoints `/api/v1/runs` and `/api/v1/catalogue`.
+//! The endpoints `/api/v1/runs` and `/api/v1/catalogue`, including the endpoint for runs in
+//! terminals, and the permission that they require.
 
 use std::sync::Arc;
 
 use axum::{
     Extension, Json, Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, Path, State},
+    extract::{DefaultBodyLimit, Path, Request, State},
     http::{HeaderMap, StatusCode},
-    middleware,
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{delete, get, post},
 };
@@ -17,16 +18,22 @@ use gpumon_workload::{
     parent::{LineSplitter, LineTooLong},
     protocol::{Job, ReportLine},
 };
+use rustix::process::geteuid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Runs, access,
-    catalogue::get_catalogue,
+    Runs,
+    catalogue::Catalogue,
     registry::Refusal,
     state::{RunDetails, RunState},
 };
-use crate::{app::AppState, audit, auth::Client, peer};
+use crate::{
+    app::AppState,
+    audit,
+    auth::Client,
+    peer::{self, Peer},
+};
 
 /// The maximum size of a job in bytes, enough for the names of all workloads.
 const MAX_JOB_BYTES: usize = 64 * 1024;
@@ -46,7 +53,7 @@ pub(crate) struct Started {
 }
 
 pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
-    let may_run = middleware::from_fn_with_state(app.clone(), access::require_run_permission);
+    let may_run = middleware::from_fn_with_state(app.clone(), require_run_permission);
     Router::new()
         .route(
             "/api/v1/runs",
@@ -142,18 +149,112 @@ fn unknown_run_refusal() -> Refusal {
     )
 }
 
-// The endpoint `POST /api/v1/runs/announced` for a run in a terminal. The request body consists of
-// the run's report lines, sent as they appear.
+async fn get_catalogue(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+) -> Json<Catalogue> {
+    let refusal = find_refusal(&app, &client).map(|why| why.trim_end().to_owned());
+    Json(Catalogue::new(refusal))
+}
+
+// The permission to start and stop runs, set marks and control a replay. The server's own user and
+// root have it, and everybody else if the settings allow it.
+
+/// A header that pages of other origins cannot send without permission. This server never gives
+/// that permission.
+pub(crate) const GPUMON_HEADER: &str = "x-gpumon";
+const MISSING_HEADER_MESSAGE: &str = "send the header `X-Gpumon: run` to start or stop a run, set \
+                                      a mark or control a replay; pages of other origins cannot \
+                                      send it\n";
+
+const MISSING_SCOPE_MESSAGE: &str = "starting and stopping runs, setting marks and controlling a \
+                                     replay require a token with the scope run\n";
+
+/// Returns `true` if the request has the header that pages of other origins cannot send.
+pub(crate) fn has_gpumon_header(headers: &HeaderMap) -> bool {
+    headers
+        .get(GPUMON_HEADER)
+        .is_some_and(|value| value == "run")
+}
+
+pub(crate) async fn require_run_permission(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let refused = if has_gpumon_header(request.headers()) {
+        find_refusal(&app, &client)
+    } else {
+        Some(MISSING_HEADER_MESSAGE)
+    };
+    match refused {
+        None => next.run(request).await,
+        Some(message) => (StatusCode::FORBIDDEN, message).into_response(),
+    }
+}
+
+/// Returns the reason why this client may not start and stop runs, or `None` if the client has
+/// permission.
+pub(crate) fn find_refusal(app: &AppState, client: &Client) -> Option<&'static str> {
+    match client.may_start_runs() {
+        Some(true) => return None,
+        Some(false) => return Some(MISSING_SCOPE_MESSAGE),
+        None => {}
+    }
+    let method = match client.peer {
+        Peer::Socket { .. } => AccessMethod::Socket,
+        Peer::Port { .. } if app.live.borrow().runs_for_all => return None,
+        Peer::Port { .. } if app.live.borrow().is_behind_proxy() => AccessMethod::Proxy,
+        Peer::Port { .. } => AccessMethod::Port,
+    };
+    check_user(client.peer.uid(), geteuid().as_raw(), method)
+}
+
+/// The way in which a client reaches the server.
+#[derive(Debug, Clone, Copy)]
+enum AccessMethod {
+    Socket,
+    Port,
+    /// The port, if the server is behind a reverse proxy. Clients that connect to the port directly
+    /// are included.
+    Proxy,
+}
+
+fn check_user(uid: Option<u32>, own: u32, method: AccessMethod) -> Option<&'static str> {
+    if uid.is_some_and(|uid| uid == own || uid == 0) {
+        return None;
+    }
+    Some(match method {
+        AccessMethod::Socket => {
+            "only the user who started this server, or root, may start and stop runs, set marks \
+             and control a replay\n"
+        }
+        AccessMethod::Port => {
+            "only the user who started this server may start and stop runs, set marks and control \
+             a replay over its port: start it with `gpumon serve --allow-runs` to allow this for \
+             everybody who can reach the port\n"
+        }
+        AccessMethod::Proxy => {
+            "this server is behind a reverse proxy and cannot identify who starts or stops a run, \
+             sets a mark or controls a replay: start it with `gpumon serve --allow-runs` to allow \
+             this for everybody who can reach the proxy\n"
+        }
+    })
+}
+
+// The endpoint for a run in a terminal. The request body consists of the run's report lines, sent
+// as they appear.
 
 /// The header that contains the name of the run. The client chooses the name.
 pub(crate) const RUN_NAME_HEADER: &str = "x-gpumon-run";
 /// The maximum size of all lines of a run in bytes, enough for days of progress.
-const MAX_BODY_BYTES: usize = 64 << 20;
-pub(crate) const MAX_NAME_BYTES: usize = 64;
+const MAX_ANNOUNCEMENT_BYTES: usize = 64 << 20;
+pub(crate) const MAX_RUN_NAME_BYTES: usize = 64;
 
 /// Reads report lines until the body ends. A run that has not reported its end by then is recorded
 /// as lost.
-pub(super) async fn post_announced_run(
+async fn post_announced_run(
     State(app): State<AppState>,
     headers: HeaderMap,
     body: Body,
@@ -165,7 +266,7 @@ pub(super) async fn post_announced_run(
         .filter(|name| is_run_name(name));
     let name = name.ok_or_else(|| {
         bad(format!(
-            "the header X-Gpumon-Run must contain the name of the run: up to {MAX_NAME_BYTES} \
+            "the header X-Gpumon-Run must contain the name of the run: up to {MAX_RUN_NAME_BYTES} \
              letters, digits, '-' and '_'"
         ))
     })?;
@@ -179,7 +280,7 @@ pub(super) async fn post_announced_run(
     // When the process in the terminal ends, its connection is closed, which ends this loop.
     while let Some(Ok(chunk)) = chunks.next().await {
         received += chunk.len();
-        if received > MAX_BODY_BYTES {
+        if received > MAX_ANNOUNCEMENT_BYTES {
             return Err(bad("this run has sent too much data".to_owned()));
         }
         announcement
@@ -194,7 +295,7 @@ pub(super) async fn post_announced_run(
 
 fn is_run_name(name: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_fit)
+    (1..=MAX_RUN_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_fit)
 }
 
 /// A guard that ends its run when dropped, even if the handler is canceled because the connection
@@ -243,5 +344,33 @@ mod tests {
         for name in ["", "a b", "../etc", "ä", &"a".repeat(65)] {
             assert!(!is_run_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn only_server_user_may_run_without_permission() {
+        let of = |uid, method| check_user(uid, 1000, method);
+        assert_eq!(
+            [
+                of(Some(1000), AccessMethod::Port),
+                of(Some(0), AccessMethod::Port),
+                of(Some(1000), AccessMethod::Socket)
+            ],
+            [None; 3]
+        );
+        for uid in [Some(1001), None] {
+            assert!(
+                of(uid, AccessMethod::Port)
+                    .unwrap()
+                    .contains("--allow-runs")
+            );
+            assert!(of(uid, AccessMethod::Socket).unwrap().contains("or root"));
+        }
+        let behind_proxy = of(None, AccessMethod::Proxy).unwrap();
+        assert!(
+            behind_proxy.contains("behind a reverse proxy and cannot identify who")
+                && behind_proxy.contains(": start it with `gpumon serve --allow-runs`")
+                && behind_proxy.contains("who can reach the proxy"),
+            "{behind_proxy}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The state of a run as clients receive it.
+//! The state of a run: its form as clients receive it, and its changes by the reports of its
+//! process.
 
 use gpumon_probe::model::{Absence, Reading, Run, RunKind, RunStatus, now_ms};
 use gpumon_workload::protocol::{
@@ -168,14 +169,13 @@ impl RunState {
     }
 }
 
-// Conversion of a worker process's reports into the form that clients receive.
-//
-// Terminals can announce any text, so texts are truncated and stripped of control characters.
+// Conversion of reports. Terminals can announce any text, so texts are truncated and stripped of
+// control characters.
 
 /// The maximum number of characters of a name.
-pub(super) const MAX_NAME_CHARS: usize = 80;
+const MAX_NAME_CHARS: usize = 80;
 /// The maximum number of characters of a progress text.
-pub(super) const MAX_PROGRESS_CHARS: usize = 200;
+const MAX_PROGRESS_CHARS: usize = 200;
 /// The maximum number of characters in a sentence or an error message.
 const MAX_SENTENCE_CHARS: usize = 2000;
 
@@ -310,8 +310,6 @@ impl RunDevice {
     }
 }
 
-// The record of one run, built from the reports of its process.
-
 /// The maximum number of devices of a run.
 const MAX_DEVICES: usize = 64;
 /// The maximum number of results and sentences that are kept for a run.
@@ -320,6 +318,7 @@ const MAX_ITEMS: usize = 512;
 /// displace all other events.
 const MAX_STEP_EVENTS: usize = 64;
 
+/// The record of one run, built from the reports of its process.
 #[derive(Debug)]
 pub(crate) struct RunRecord {
     pub(crate) state: RunState,

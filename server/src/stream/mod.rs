@@ -26,7 +26,7 @@ use tokio::{
 use tokio_tungstenite::tungstenite::Message;
 
 use self::socket::Disconnected;
-pub(crate) use self::socket::{ClientSocket, accept_upgrade};
+pub(crate) use self::socket::{ClientSocket, Encoding, TextFrame, accept_upgrade};
 use crate::{
     app::AppState,
     auth::{Client as Asker, ReadPermission},
@@ -39,7 +39,6 @@ use crate::{
     sampling::{IntervalRequest, RateLimiter, ViewerGuard},
     view::View,
 };
-pub(crate) use socket::{Encoding, TextFrame};
 
 /// The maximum time without a frame, after which a heartbeat is sent.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! The WebSocket of one client. tungstenite reads incoming messages. Outgoing messages are written
-//! directly from bytes that all clients share.
+//! The WebSocket of one client, and the encoding of its frames. tungstenite reads incoming
+//! messages. Outgoing messages are written directly from bytes that all clients share.
 //!
 //! tungstenite would copy each frame into a separate buffer for each connection, and each buffer
 //! would keep the size of its largest frame.
@@ -162,7 +162,7 @@ impl ClientSocket {
     }
 }
 
-// The encoding of a client's frames: unchanged, or compressed (`?encoding=deflate-raw`).
+// Payloads: unchanged, or compressed (`?encoding=deflate-raw`).
 //
 // A compressed connection is one raw deflate stream (RFC 1951). Each binary message contains a
 // frame and a line feed, and does not refer to earlier data. A frame is therefore compressed only
@@ -207,7 +207,7 @@ impl Encoding {
 }
 
 /// Returns the part of the deflate stream that contains this text and a line feed.
-pub(super) fn deflate_text(text: &[u8]) -> Vec<u8> {
+fn deflate_text(text: &[u8]) -> Vec<u8> {
     if text.len() < MIN_COMPRESSED_BYTES {
         store_block(text)
     } else {
@@ -238,7 +238,7 @@ fn deflate_block(text: &[u8]) -> Vec<u8> {
     mem::take(encoder.get_mut())
 }
 
-// Encoded WebSocket frames (RFC 6455, section 5.2).
+// Frames with their headers (RFC 6455, section 5.2).
 
 /// The first byte of a message that consists of a single text frame. For binary frames, it is
 /// `FINAL_BINARY`.
@@ -250,7 +250,7 @@ const TWO_BYTE_LENGTH: u8 = 126;
 const EIGHT_BYTE_LENGTH: u8 = 127;
 
 /// The size in bytes from which texts are compressed outside the event loop.
-const BACKGROUND_BYTES: usize = 16 * 1024;
+const MIN_BACKGROUND_BYTES: usize = 16 * 1024;
 
 /// A text and its frame header, shared by all clients that receive it. Servers do not mask frames,
 /// so all clients receive the same bytes.
@@ -291,7 +291,7 @@ impl TextFrame {
             Encoding::Text => Ok(&self.0.text),
             Encoding::DeflateRaw => {
                 let text = self.0.text.slice(self.0.head..);
-                let is_long = text.len() > BACKGROUND_BYTES;
+                let is_long = text.len() > MIN_BACKGROUND_BYTES;
                 let write = move || encode_frame(encoding, &deflate_text(&text));
                 let write = async || {
                     if is_long {
@@ -314,7 +314,7 @@ fn encode_frame(encoding: Encoding, payload: &[u8]) -> Bytes {
 }
 
 /// Writes the header of a frame with a payload of this length.
-pub(super) fn write_head(frame: &mut BytesMut, encoding: Encoding, length: usize) {
+fn write_head(frame: &mut BytesMut, encoding: Encoding, length: usize) {
     frame.put_u8(match encoding {
         Encoding::Text => FINAL_TEXT,
         Encoding::DeflateRaw => FINAL_BINARY,
@@ -415,7 +415,7 @@ mod text_frame_tests {
 
     #[tokio::test]
     async fn a_frame_is_compressed_once_for_all_clients() {
-        let frame = TextFrame::new(&"x".repeat(BACKGROUND_BYTES + 1));
+        let frame = TextFrame::new(&"x".repeat(MIN_BACKGROUND_BYTES + 1));
         let other = frame.clone();
         let (one, same) = tokio::join!(
             frame.encoded_bytes(Encoding::DeflateRaw),

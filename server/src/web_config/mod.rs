@@ -1,8 +1,5 @@
 //! The web configuration (`--web-config`): the file with TLS settings and passwords that
-//! Prometheus' exporters use.
-//!
-//! [`file`] contains the file format, and [`tls`] and [`client_certificates`] the settings for
-//! connections.
+//! Prometheus' exporters use. [`tls`] contains the settings for connections.
 //!
 //! Settings that would have no effect here are refused, except `http2`.
 
@@ -10,6 +7,7 @@ mod tls;
 
 use std::{
     collections::BTreeMap,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -22,15 +20,14 @@ use gpumon_probe::{
 use gpumon_workload::suggest::suggest_word;
 use serde::Deserialize;
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
-use tls::shorten_name;
-
-use crate::auth::{Rate, Users};
 
 pub(crate) use self::tls::Tls;
+use self::tls::shorten_name;
+use crate::auth::{Rate, Users};
 
 /// The valid costs of bcrypt. A check takes a tenth of a second at cost 10, and twice as long for
 /// each further step.
-const BCRYPT_COST_LIMITS: std::ops::RangeInclusive<u32> = 4..=16;
+const BCRYPT_COST_LIMITS: RangeInclusive<u32> = 4..=16;
 
 /// The headers that can be set. If a header has only a few valid values, they are listed.
 const ALLOWED_HEADERS: [(&str, &[&str]); 5] = [
@@ -217,11 +214,11 @@ struct HttpSection {
 #[serde(deny_unknown_fields)]
 struct RateSection {
     interval: String,
-    #[serde(default = "one")]
+    #[serde(default = "default_burst")]
     burst: u32,
 }
 
-fn one() -> u32 {
+fn default_burst() -> u32 {
     1
 }
 

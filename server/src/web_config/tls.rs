@@ -1,4 +1,5 @@
-//! TLS settings (`tls_server_config`): certificate, key, versions and algorithms.
+//! TLS settings (`tls_server_config`): certificate, key, versions and algorithms, and the accepted
+//! client certificates.
 
 use std::{
     net::IpAddr,
@@ -121,9 +122,9 @@ impl Tls {
 }
 
 /// The contents of a PEM file, and the name of their source.
-pub(super) struct Pem {
-    pub(super) name: String,
-    pub(super) text: String,
+struct Pem {
+    name: String,
+    text: String,
 }
 
 fn read_pem(
@@ -259,14 +260,15 @@ fn unknown_value_error(key: &str, wanted: &str, all: &str) -> String {
     format!("{key}: gpumon does not support '{wanted}'; remove it, or use one or more of {all}")
 }
 
-// Client certificates: the setting `client_auth_type`, and the other settings that concern them.
+// Client certificates.
 
-/// The maximum number of characters of a name.
-const MAX_NAME_CHARS: usize = 64;
+/// The maximum number of characters of a name that is shown.
+const MAX_SHORT_NAME_CHARS: usize = 64;
 
-/// The accepted client certificates.
+/// The accepted client certificates: the setting `client_auth_type`, and the other settings that
+/// concern them.
 pub(crate) struct ClientCertificates {
-    pub(super) verifier: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<dyn ClientCertVerifier>,
     allowed_sans: Vec<String>,
     /// Whether clients must have a certificate.
     pub(crate) is_required: bool,
@@ -275,7 +277,7 @@ pub(crate) struct ClientCertificates {
 }
 
 impl ClientCertificates {
-    pub(super) fn new(
+    fn new(
         section: &TlsSection,
         authority: Option<&Pem>,
         provider: &Arc<CryptoProvider>,
@@ -367,7 +369,10 @@ impl ClientCertificates {
 }
 
 pub(super) fn shorten_name(name: &str) -> String {
-    clean_line(name).chars().take(MAX_NAME_CHARS).collect()
+    clean_line(name)
+        .chars()
+        .take(MAX_SHORT_NAME_CHARS)
+        .collect()
 }
 
 /// Returns a certificate's alternative names: hostnames, IP addresses, email addresses and URIs.

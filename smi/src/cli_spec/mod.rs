@@ -9,9 +9,8 @@ use super::{
     log,
     options::{Flag, OPTIONS, OptionDef},
     query::{self, QueryKind},
-    subcommand::{AllowedValues, Arity, Switch},
+    subcommand::{self, AllowedValues, Arity, Switch},
 };
-use crate::subcommand;
 
 /// nvidia-smi itself, or one of its commands.
 pub struct CommandSpec {
@@ -59,14 +58,14 @@ pub fn list_commands() -> Vec<CommandSpec> {
         options: OPTIONS.iter().map(describe_option).collect(),
     };
     let subcommands = SUBCOMMANDS.iter().map(|own| CommandSpec {
-        name: own.form.name,
-        about: find_headline(&own.form.help()),
+        name: own.syntax.name,
+        about: find_headline(&own.syntax.help()),
         options: own
-            .form
+            .syntax
             .switches()
             .into_iter()
-            .filter(|switch| !own.form.is_refused(switch.spellings[0]))
-            .map(|switch| describe_switch(switch, own.form.usage))
+            .filter(|switch| !own.syntax.is_refused(switch.spellings[0]))
+            .map(|switch| describe_switch(switch, own.syntax.usage))
             .collect(),
     });
     std::iter::once(itself).chain(subcommands).collect()
@@ -105,7 +104,7 @@ fn describe_option(option: &OptionDef) -> OptionSpec {
     let values = match option.flag {
         Flag::File => ValueHint::File,
         Flag::Sections => ValueHint::Commas(owned(&mut log::list_section_words())),
-        Flag::Format => ValueHint::Commas(owned(&mut query::list_modifiers())),
+        Flag::Format => ValueHint::Commas(owned(&mut query::list_format_modifiers())),
         Flag::SelectiveQuery(_) => ValueHint::Commas(owned(
             &mut list_fields(&spellings)
                 .into_iter()

@@ -118,14 +118,14 @@ fn commands_accept_completed_options() {
     assert_eq!(find_option("pmon", "-s").values, letters("um"));
     assert_eq!(find_option("dmon", "-f").values, ValueHint::File);
     for command in &SUBCOMMANDS {
-        let switches = command.form.switches();
+        let switches = command.syntax.switches();
         for switch in &switches {
             let typed = split_words(&format!("{} 0", switch.spellings[0]));
             let count = if switch.arity == Arity::None { 1 } else { 2 };
             assert!(
                 Switches::parse(&switches, &typed[..count]).is_ok(),
                 "{} {typed:?}",
-                command.form.name
+                command.syntax.name
             );
         }
     }

@@ -1,11 +1,11 @@
-//! The columns for GPU readings, by the groups that `-s` selects.
+//! The columns of `dmon`: GPU readings, by the groups that `-s` selects, and GPM metrics.
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, Value};
 
 use crate::{Context, Refusal, monitor};
 
 /// The letters of all column groups.
-pub(super) const GROUPS: &str = "pucvmet";
+pub(super) const COLUMN_GROUPS: &str = "pucvmet";
 
 /// The field for the memory temperature, `NVML_FI_DEV_MEMORY_TEMP`.
 const MEMORY_TEMPERATURE: u32 = 82;
@@ -145,13 +145,30 @@ static TRAFFIC: [Column; 2] = [
 /// The highest metric ID that driver 580 has.
 const LAST_METRIC: u32 = 209;
 
+/// The name suffixes of chip-to-chip metrics: total sent, total received, data sent, data received.
+const C2C_DIRECTIONS: [&str; 4] = ["ttx", "trx", "dtx", "drx"];
+
+/// The ID of the first context switch metric.
+const FIRST_CONTEXT_SWITCH_METRIC: u32 = 170;
+
+/// The columns for context switch metrics: elapsed cycles, active cycles, requests, cycles per
+/// request, share of active cycles.
+const CONTEXT_SWITCH_COLUMNS: [(&str, &str, usize); 5] = [
+    ("elp", "GPM:#", 16),
+    ("act", "GPM:#", 10),
+    ("req", "GPM:#", 10),
+    ("cperq", "GPM:C/R", 10),
+    ("actpt", "GPM:%", 10),
+];
+
+/// The levels for which GPM metrics are shown: the whole GPU, its MIG devices, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Levels {
+pub(super) struct MetricLevels {
     pub(super) gpu: bool,
     pub(super) mig: bool,
 }
 
-impl Default for Levels {
+impl Default for MetricLevels {
     fn default() -> Self {
         Self {
             gpu: true,
@@ -160,11 +177,11 @@ impl Default for Levels {
     }
 }
 
-impl Levels {
-    /// The values that [`Levels::parse`] accepts.
+impl MetricLevels {
+    /// The values that [`MetricLevels::parse`] accepts.
     pub(super) const WORDS: &[&str] = &["d", "m", "dm", "md"];
 
-    /// Parses one of [`Levels::WORDS`].
+    /// Parses one of [`MetricLevels::WORDS`].
     pub(super) fn parse(text: &str) -> Option<Self> {
         Self::WORDS.contains(&text).then(|| Self {
             gpu: text.contains('d'),
@@ -174,7 +191,7 @@ impl Levels {
 }
 
 /// Parses a comma-separated list of metric IDs.
-pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
+pub(super) fn parse_metrics(text: &str) -> Result<Vec<u32>, Refusal> {
     let fault =
         |what: String| monitor::make_value_refusal(&format!("{what}Could not parse GPM metrics\n"));
     if let Some(other) = text
@@ -200,7 +217,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
 
 pub(super) fn list_metrics() -> Vec<String> {
     (1..=LAST_METRIC)
-        .filter(|metric| !describe_column(*metric).0.starts_with("id="))
+        .filter(|metric| !describe_metric_column(*metric).0.starts_with("id="))
         .map(|metric| metric.to_string())
         .collect()
 }
@@ -222,7 +239,7 @@ pub(super) fn read_metrics(
 }
 
 /// Returns the name, unit, and width of a metric's column.
-pub(super) fn describe_column(metric: u32) -> (String, &'static str, usize) {
+pub(super) fn describe_metric_column(metric: u32) -> (String, &'static str, usize) {
     const PERCENT: &str = "GPM:%";
     const RATE: &str = "GPM:MiB/s";
     const NARROW: usize = 10;
@@ -252,9 +269,12 @@ pub(super) fn describe_column(metric: u32) -> (String, &'static str, usize) {
             let direction = ["rx", "tx"][(metric % 2) as usize];
             fixed(&format!("nvl{}{direction}", (metric - 62) / 2), RATE)
         }
-        100..=103 => fixed(&format!("c2c{}", DIRECTIONS[(metric % 4) as usize]), RATE),
+        100..=103 => fixed(
+            &format!("c2c{}", C2C_DIRECTIONS[(metric % 4) as usize]),
+            RATE,
+        ),
         104..=159 => {
-            let direction = DIRECTIONS[(metric % 4) as usize];
+            let direction = C2C_DIRECTIONS[(metric % 4) as usize];
             fixed(&format!("c2c{}{direction}", (metric - 104) / 4), RATE)
         }
         160 => fixed("hmhit", PERCENT),
@@ -282,23 +302,7 @@ pub(super) fn counts_elapsed_cycles(metric: u32) -> bool {
     metric >= FIRST_CONTEXT_SWITCH_METRIC && metric.is_multiple_of(5)
 }
 
-/// The name suffixes of chip-to-chip metrics: total sent, total received, data sent, data received.
-const DIRECTIONS: [&str; 4] = ["ttx", "trx", "dtx", "drx"];
-
-/// The ID of the first context switch metric.
-const FIRST_CONTEXT_SWITCH_METRIC: u32 = 170;
-
-/// The columns for context switch metrics: elapsed cycles, active cycles, requests, cycles per
-/// request, share of active cycles.
-const CONTEXT_SWITCH_COLUMNS: [(&str, &str, usize); 5] = [
-    ("elp", "GPM:#", 16),
-    ("act", "GPM:#", 10),
-    ("req", "GPM:#", 10),
-    ("cperq", "GPM:C/R", 10),
-    ("actpt", "GPM:%", 10),
-];
-
-// Measurement of the share of time during which a limit has reduced the clocks.
+// The share of time during which a limit has reduced the clocks.
 
 /// The policy `NVML_PERF_POLICY_POWER`. The constant below is `NVML_PERF_POLICY_THERMAL`.
 const POWER_POLICY: u32 = 0;
@@ -308,14 +312,14 @@ const THERMAL_POLICY: u32 = 1;
 /// has no such counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Violations {
-    power: Option<Counter>,
-    thermal: Option<Counter>,
+    power: Option<ViolationCounter>,
+    thermal: Option<ViolationCounter>,
 }
 
 /// The elapsed time in microseconds, and the time in which a limit reduced the clocks in
 /// nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Counter {
+struct ViolationCounter {
     reference_us: i128,
     violation_ns: i128,
 }
@@ -326,7 +330,7 @@ impl Violations {
             let answer = context
                 .run_query(gpu, Query::ViolationStatus(policy))
                 .ok()?;
-            Some(Counter {
+            Some(ViolationCounter {
                 reference_us: answer.number_at(0)?,
                 violation_ns: answer.number_at(1)?,
             })
@@ -365,7 +369,7 @@ mod tests {
     use super::*;
 
     fn make_violations(reference_us: i128, violation_ns: i128) -> Violations {
-        let counter = Some(Counter {
+        let counter = Some(ViolationCounter {
             reference_us,
             violation_ns,
         });

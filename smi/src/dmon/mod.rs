@@ -1,20 +1,17 @@
-//! The `dmon` subcommand, which prints a row for each GPU in each round.
+//! The `dmon` subcommand, which prints a row for each GPU in each round, in columns or as CSV.
 
 mod columns;
 
 use std::io::Write;
 
-use columns::{Column, Levels, Violations};
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::{
-    Context,
+use self::columns::{Column, ColumnReader, MetricLevels, Violations};
+use crate::{
+    Context, Refusal,
+    monitor::{self, TimestampColumns},
     release::Release,
     subcommand::{AllowedValues, SubcommandError, SubcommandSyntax, Switches},
-};
-use crate::{
-    Refusal,
-    monitor::{self, TimestampColumns},
 };
 
 pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
@@ -23,13 +20,13 @@ pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     usage: include_str!("usage.txt"),
     takes: &["-i", "-d", "-c"],
     values: &[
-        ("-s", AllowedValues::Letters(columns::GROUPS)),
+        ("-s", AllowedValues::Letters(columns::COLUMN_GROUPS)),
         (
             "--gpm-metrics",
             AllowedValues::Commas(columns::list_metrics),
         ),
-        ("--gpm-options", AllowedValues::One(Levels::WORDS)),
-        ("-o", AllowedValues::Letters(monitor::LETTERS)),
+        ("--gpm-options", AllowedValues::One(MetricLevels::WORDS)),
+        ("-o", AllowedValues::Letters(monitor::TIMESTAMP_LETTERS)),
         ("-f", AllowedValues::File),
         ("--format", AllowedValues::Commas(list_format_words)),
     ],
@@ -66,32 +63,36 @@ pub(super) fn run(
     })
 }
 
+/// The columns, metrics, and layout that the switches select.
 struct Selection {
     columns: Vec<&'static Column>,
     /// Whether any column needs the violation counters.
     violations: bool,
     metrics: Vec<u32>,
-    levels: Levels,
+    levels: MetricLevels,
     layout: Layout,
 }
 
 impl Selection {
     fn parse(switches: &Switches<'_>) -> Result<Self, Refusal> {
-        let groups = monitor::parse_groups(switches.value("-s").unwrap_or("puc"), columns::GROUPS)?;
+        let groups = monitor::parse_groups(
+            switches.value("-s").unwrap_or("puc"),
+            columns::COLUMN_GROUPS,
+        )?;
         let metrics = switches
             .value("--gpm-metrics")
-            .map(columns::parse)
+            .map(columns::parse_metrics)
             .transpose()?
             .unwrap_or_default();
         let levels = match switches.value("--gpm-options") {
-            Some(text) => Levels::parse(text).ok_or_else(|| Refusal::new(0, SYNTAX.usage))?,
-            None => Levels::default(),
+            Some(text) => MetricLevels::parse(text).ok_or_else(|| Refusal::new(0, SYNTAX.usage))?,
+            None => MetricLevels::default(),
         };
         let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
         // The levels apply only if metrics are selected. In that case, the MIG level without the
         // GPU level hides the columns of the whole GPU.
         let levels = if metrics.is_empty() {
-            Levels::default()
+            MetricLevels::default()
         } else {
             levels
         };
@@ -119,7 +120,7 @@ impl Selection {
     ) -> Vec<String> {
         let read = monitor::read_each_gpu(context, before, |gpu, before| {
             let violations = self.violations.then(|| Violations::read(context, gpu));
-            let reader = columns::ColumnReader {
+            let reader = ColumnReader {
                 context,
                 gpu,
                 violations,
@@ -141,7 +142,7 @@ impl Selection {
 
     /// Returns the cells for all of a GPU's rows: one row for the GPU itself, and one for each MIG
     /// device.
-    fn read_cells(&self, reader: &columns::ColumnReader<'_>) -> Vec<RowCells> {
+    fn read_cells(&self, reader: &ColumnReader<'_>) -> Vec<RowCells> {
         let (context, gpu) = (reader.context, reader.gpu);
         let devices = if self.levels.mig {
             context
@@ -187,7 +188,7 @@ impl Selection {
     }
 }
 
-// The layout of heading lines and rows, either in columns or as CSV.
+// The layout of heading lines and rows.
 
 /// The layout that `--format` selects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -269,13 +270,13 @@ impl Layout {
         timestamp: TimestampColumns,
         columns: &[&'static Column],
         metrics: &[u32],
-        levels: Levels,
+        levels: MetricLevels,
     ) -> String {
         let ids = ["mig_id", "gi_id", "ci_id"];
         let ids = ids.iter().filter(|_| levels.mig);
         let metrics: Vec<_> = metrics
             .iter()
-            .map(|metric| columns::describe_column(*metric))
+            .map(|metric| columns::describe_metric_column(*metric))
             .collect();
         let names = columns
             .iter()
@@ -311,7 +312,7 @@ impl Layout {
         timestamp: &[String],
         cells: &RowCells,
         metrics: &[u32],
-        levels: Levels,
+        levels: MetricLevels,
     ) -> String {
         let word = |number: &Option<i128>| monitor::format_cell(*number);
         let own = cells
@@ -324,7 +325,7 @@ impl Layout {
             .filter(|_| levels.mig)
             .map(|number| Cell::new(word(number), INSTANCE_WIDTH));
         let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| {
-            let cell = Cell::new(word(number), columns::describe_column(*metric).2);
+            let cell = Cell::new(word(number), columns::describe_metric_column(*metric).2);
             if number.is_some() && columns::counts_elapsed_cycles(*metric) {
                 Cell { gap: "", ..cell }
             } else {

@@ -181,7 +181,7 @@ fn mig_device_metrics_have_separate_rows() {
 
 #[test]
 fn metric_names_match_nvidia_smi() {
-    let name = |metric| super::columns::describe_column(metric).0;
+    let name = |metric| super::columns::describe_metric_column(metric).0;
     for (metric, expected) in [
         (37, "nvdec7"),
         (40, "nvjpg0"),
@@ -200,7 +200,7 @@ fn metric_names_match_nvidia_smi() {
     ] {
         assert_eq!(name(metric), expected);
     }
-    assert_eq!(super::columns::describe_column(173).1, "GPM:C/R");
+    assert_eq!(super::columns::describe_metric_column(173).1, "GPM:C/R");
 }
 
 #[test]

@@ -9,14 +9,14 @@ use super::{
         number_item, text_item,
     },
     value::{
-        ABSENT, Cursor, format_absent, format_count, format_enabled, format_microseconds,
-        format_name, format_or_reason, format_yes_no,
+        ABSENT, Cursor, format_absent, format_code, format_count, format_enabled,
+        format_microseconds, format_name, format_or_reason, format_yes_no,
     },
 };
 use crate::release::Release;
 
 /// The items for the product name, and the display and driver modes.
-pub(super) static NAMES: &[Item] = &[
+pub(super) static NAME_ITEMS: &[Item] = &[
     text_item("Product Name", TITLE_AS_TAG, Q::Name),
     number_item("Product Brand", TITLE_AS_TAG, Q::Brand, 0, format_brand),
     number_item(
@@ -27,7 +27,7 @@ pub(super) static NAMES: &[Item] = &[
         format_architecture,
     ),
     computed_item("Display Mode", TITLE_AS_TAG, |_| {
-        super::value::format_code(Code::DEPRECATED)
+        format_code(Code::DEPRECATED)
     }),
     number_item(
         "Display Attached",
@@ -59,7 +59,7 @@ pub(super) static NAMES: &[Item] = &[
     ),
 ];
 
-pub(super) static MODES: &[Item] = &[
+pub(super) static MODE_ITEMS: &[Item] = &[
     number_item(
         "Accounting Mode",
         TITLE_AS_TAG,

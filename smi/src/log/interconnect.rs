@@ -1,4 +1,4 @@
-//! Items for the GPU's PCI bus ID and PCIe link.
+//! Items for the GPU's PCI bus ID and PCIe link, the NVLink fabric, and extended GPU memory.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::release::BRANCH_590;
 
-pub(super) static ITEMS: &[Item] = &[group_item("PCI", TITLE_AS_TAG)
+pub(super) static PCI_ITEMS: &[Item] = &[group_item("PCI", TITLE_AS_TAG)
     .with_slow_queries(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])
     .with_items(&[
         hexadecimal_item("Bus", "pci_bus", &[1, 2]),
@@ -165,15 +165,15 @@ fn format_atomics(mask: i128) -> String {
     }
 }
 
-// Items for the NVLink fabric and other capabilities of the GPU.
+// The NVLink fabric, and extended GPU memory (EGM).
 
 /// The items for the fabric's state and health, and the GPU's membership.
-pub(super) static FABRIC: &[Item] = &[group_item("Fabric", TITLE_AS_TAG).with_items(&[
+pub(super) static FABRIC_ITEMS: &[Item] = &[group_item("Fabric", TITLE_AS_TAG).with_items(&[
     number_item("State", TITLE_AS_TAG, Q::FabricInfo, 0, |state| {
         format_name(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
     }),
     computed_item("Status", TITLE_AS_TAG, |at| {
-        format_or_reason(read_joined_number(at, 1), format_status)
+        format_or_reason(read_joined_number(at, 1), format_join_status)
     }),
     computed_item("CliqueId", "cliqueId", |at| {
         format_or_reason(read_joined_number(at, 2), format_count)
@@ -191,34 +191,33 @@ pub(super) static FABRIC: &[Item] = &[group_item("Fabric", TITLE_AS_TAG).with_it
             })
         }),
         computed_item("Bandwidth", TITLE_AS_TAG, |at| {
-            format_health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
+            format_fabric_health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
         }),
-        condition_item("Route Recovery in progress", TITLE_AS_TAG, &[2]),
-        condition_item("Route Unhealthy", TITLE_AS_TAG, &[4]),
-        condition_item("Access Timeout Recovery", TITLE_AS_TAG, &[6]),
+        fabric_condition_item("Route Recovery in progress", TITLE_AS_TAG, &[2]),
+        fabric_condition_item("Route Unhealthy", TITLE_AS_TAG, &[4]),
+        fabric_condition_item("Access Timeout Recovery", TITLE_AS_TAG, &[6]),
         computed_item("Incorrect Configuration", TITLE_AS_TAG, |at| {
-            format_health(at, 8, 0xF, CONFIGURATIONS)
+            format_fabric_health(at, 8, 0xF, FABRIC_CONFIGURATIONS)
         }),
-        condition_item("Partition Assigned", TITLE_AS_TAG, &[12]).hide_in_releases(BRANCH_590),
+        fabric_condition_item("Partition Assigned", TITLE_AS_TAG, &[12])
+            .hide_in_releases(BRANCH_590),
     ]),
 ])];
 
 /// The item for extended GPU memory (EGM).
-pub(super) static CAPABILITIES: &[Item] =
-    &[
-        group_item("Capabilities", TITLE_AS_TAG).with_items(&[number_item(
-            "EGM",
-            TITLE_AS_TAG,
-            Q::Capabilities,
-            0,
-            |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned(),
-        )]),
-    ];
+pub(super) static CAPABILITY_ITEMS: &[Item] = &[group_item("Capabilities", TITLE_AS_TAG)
+    .with_items(&[number_item(
+        "EGM",
+        TITLE_AS_TAG,
+        Q::Capabilities,
+        0,
+        |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned(),
+    )])];
 
 /// The value of `NVML_GPU_FABRIC_STATE_COMPLETED`.
-const COMPLETED: i128 = 3;
+const FABRIC_COMPLETED: i128 = 3;
 /// The texts for the `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*` values, in order.
-const CONFIGURATIONS: &[&str] = &[
+const FABRIC_CONFIGURATIONS: &[&str] = &[
     ABSENT,
     "None",
     "Incorrect SysGUID",
@@ -232,13 +231,13 @@ const CONFIGURATIONS: &[&str] = &[
 /// Returns a number that is valid only after the GPU has joined the fabric.
 fn read_joined_number(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.read_number(Q::FabricInfo, 0)? {
-        COMPLETED => at.read_number(Q::FabricInfo, place),
+        FABRIC_COMPLETED => at.read_number(Q::FabricInfo, place),
         _ => Err(ABSENT.to_owned()),
     }
 }
 
 /// Returns the `nvmlReturn_t` of the attempt to join the fabric, as text.
-fn format_status(code: i128) -> String {
+fn format_join_status(code: i128) -> String {
     match u32::try_from(code) {
         Ok(0) => "Success".to_owned(),
         Ok(code) => format_code(Code(code)),
@@ -248,14 +247,18 @@ fn format_status(code: i128) -> String {
 
 /// Defines an item for a two-bit value in the health mask, where 0 means unknown. `bit` is the
 /// position of the lower bit.
-const fn condition_item(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
+const fn fabric_condition_item(
+    title: &'static str,
+    tag: &'static str,
+    bit: &'static [i128],
+) -> Item {
     computed_item(title, tag, |at| {
-        format_health(at, at.argument_at(0), 0x3, &[ABSENT, "True", "False"])
+        format_fabric_health(at, at.argument_at(0), 0x3, &[ABSENT, "True", "False"])
     })
     .with_numbers(bit)
 }
 
-fn format_health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]) -> String {
+fn format_fabric_health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]) -> String {
     format_or_reason(read_joined_number(at, 3), |mask| {
         format_name(mask >> shift & width, names)
     })

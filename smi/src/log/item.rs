@@ -1,4 +1,8 @@
-//! The sections of the text output that `-d` selects.
+//! Definitions of the log's items: their titles, XML elements, and values, and the sections that
+//! `-d` selects.
+//!
+//! Definitions do not depend on the output format. Text, XML, and DTD are generated from the same
+//! tables, so a new line needs only one entry.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -11,52 +15,6 @@ use super::value::{
     ABSENT, Cursor, format_code, format_mhz, format_or_reason, format_percent, format_watts,
 };
 use crate::{Refusal, release::Release};
-
-/// A section that `-d` can select. `VOLTAGE` is accepted, but has no items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Section(&'static str);
-
-macro_rules! sections {
-    ($($word:ident),* $(,)?) => {
-        impl Section {
-            $(pub(super) const $word: Self = Self(stringify!($word));)*
-            const ALL: &[Self] = &[$(Self::$word),*];
-        }
-    };
-}
-
-sections! {
-    MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, PERFORMANCE, SUPPORTED_CLOCKS, PAGE_RETIREMENT,
-    ACCOUNTING, ENCODER_STATS, SUPPORTED_GPU_TARGET_TEMP, VOLTAGE, FBC_STATS, ROW_REMAPPER, GSP_FIRMWARE_VERSION,
-    POWER_SMOOTHING, POWER_PROFILES,
-}
-
-/// Returns the words that `-d` accepts, in the order of nvidia-smi's help.
-pub(crate) fn list_section_words() -> impl Iterator<Item = &'static str> {
-    Section::ALL.iter().map(|section| section.0)
-}
-
-/// Parses the value of `-d`, which consists of words in upper or lower case, separated only by
-/// commas. If the list is empty, only the headings of GPUs are shown.
-pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
-    let find = |typed: &str| {
-        let section = Section::ALL
-            .iter()
-            .find(|section| section.0.eq_ignore_ascii_case(typed));
-        section
-            .copied()
-            .ok_or_else(|| Refusal::new(2, "Failed to parse --display/-d flags\n"))
-    };
-    text.split(',')
-        .filter(|typed| !typed.is_empty())
-        .map(find)
-        .collect()
-}
-
-// Definitions of the log's items: their titles, XML elements, and values.
-//
-// Definitions do not depend on the output format. Text, XML, and DTD are generated from the same
-// tables, so a new line needs only one entry.
 
 /// A placeholder for an XML element whose name is the title in lower case with underscores.
 pub(super) const TITLE_AS_TAG: &str = "=";
@@ -354,20 +312,65 @@ pub(super) const fn declared_item(tag: &'static str, items: &'static [Item]) -> 
     Item::new("", tag, Content::Declared(items))
 }
 
+// The sections of the text output that `-d` selects.
+
+/// A section that `-d` can select. `VOLTAGE` is accepted, but has no items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Section(&'static str);
+
+macro_rules! sections {
+    ($($word:ident),* $(,)?) => {
+        impl Section {
+            $(pub(super) const $word: Self = Self(stringify!($word));)*
+            const ALL: &[Self] = &[$(Self::$word),*];
+        }
+    };
+}
+
+sections! {
+    MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, PERFORMANCE, SUPPORTED_CLOCKS, PAGE_RETIREMENT,
+    ACCOUNTING, ENCODER_STATS, SUPPORTED_GPU_TARGET_TEMP, VOLTAGE, FBC_STATS, ROW_REMAPPER, GSP_FIRMWARE_VERSION,
+    POWER_SMOOTHING, POWER_PROFILES,
+}
+
+/// Returns the words that `-d` accepts, in the order of nvidia-smi's help.
+pub(crate) fn list_section_words() -> impl Iterator<Item = &'static str> {
+    Section::ALL.iter().map(|section| section.0)
+}
+
+/// Parses the value of `-d`, which consists of words in upper or lower case, separated only by
+/// commas. If the list is empty, only the headings of GPUs are shown.
+pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
+    let find = |typed: &str| {
+        let section = Section::ALL
+            .iter()
+            .find(|section| section.0.eq_ignore_ascii_case(typed));
+        section
+            .copied()
+            .ok_or_else(|| Refusal::new(2, "Failed to parse --display/-d flags\n"))
+    };
+    text.split(',')
+        .filter(|typed| !typed.is_empty())
+        .map(find)
+        .collect()
+}
+
 // Summaries of the samples that the driver keeps for several seconds. They appear only in text
 // output, and only with `-d`.
 
 /// Defines a summary of the samples with the given `nvmlSamplingType_t`.
 pub(super) const fn samples_item(title: &'static str, kind: &'static [i128]) -> Item {
-    group_item(title, "").with_numbers(kind).with_items(ITEMS)
+    group_item(title, "")
+        .with_numbers(kind)
+        .with_items(SAMPLE_ITEMS)
 }
 
 /// The sampling type `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.
-const POWER: i128 = 0;
+const POWER_SAMPLES: i128 = 0;
 /// The sampling types `NVML_PROCESSOR_CLK_SAMPLES` and `NVML_MEMORY_CLK_SAMPLES`, in MHz.
-const CLOCKS: [i128; 2] = [5, 6];
+const CLOCK_SAMPLES: [i128; 2] = [5, 6];
 
-static ITEMS: &[Item] = &[
+static SAMPLE_ITEMS: &[Item] = &[
     computed_item("Duration", "", |at| {
         format_summary(at, |_, kept| {
             format!("{:.2} sec", (kept.times.max - kept.times.min) / 1e6)
@@ -427,8 +430,8 @@ fn format_summary(at: &Cursor<'_>, format: fn(&Cursor<'_>, &SampleSummary) -> St
 fn format_in_unit(at: &Cursor<'_>, value: f64) -> String {
     let whole = value as i128;
     match at.number_at(0) {
-        POWER => format_watts(whole),
-        kind if CLOCKS.contains(&kind) => format_mhz(whole),
+        POWER_SAMPLES => format_watts(whole),
+        kind if CLOCK_SAMPLES.contains(&kind) => format_mhz(whole),
         _ => format_percent(whole),
     }
 }

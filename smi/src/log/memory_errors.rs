@@ -1,4 +1,5 @@
-//! Items for memory errors. Which counters a board has depends on its generation.
+//! Items for memory errors, and for memory that has been taken out of use. Which counters a board
+//! has depends on its generation.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
@@ -7,6 +8,7 @@ use super::{
         Item, Layout, List, Section, TITLE_AS_TAG, computed_item, declared_item, group_item,
         list_item, number_item, replaceable_group_item,
     },
+    text::VALUE_COLUMN,
     value::{
         ABSENT, Cursor, format_code, format_count, format_enabled, format_or_reason, format_yes_no,
     },
@@ -41,10 +43,10 @@ pub(super) static ECC_ITEMS: &[Item] = &[
         .with_items(&[
             group_item("Volatile", TITLE_AS_TAG)
                 .with_numbers(&[VOLATILE])
-                .with_items(COUNTERS),
+                .with_items(ERROR_COUNTER_ITEMS),
             group_item("Aggregate", TITLE_AS_TAG)
                 .with_numbers(&[AGGREGATE])
-                .with_items(COUNTERS),
+                .with_items(ERROR_COUNTER_ITEMS),
             group_item("Aggregate Uncorrectable SRAM Sources", TITLE_AS_TAG)
                 .show_when(distinguishes_sram_sources)
                 .with_items(&[
@@ -83,15 +85,15 @@ pub(super) static ECC_ITEMS: &[Item] = &[
 
 /// The items for the counters of the `nvmlEccCounterType_t` in `about`. On older boards, nvidia-smi
 /// pads the headings with spaces.
-static COUNTERS: &[Item] = &[
+static ERROR_COUNTER_ITEMS: &[Item] = &[
     group_item("Single Bit            ", TITLE_AS_TAG)
         .with_numbers(&[CORRECTED])
         .show_when(counts_errors_by_cache)
-        .with_items(LOCATIONS),
+        .with_items(ERROR_LOCATION_ITEMS),
     group_item("Double Bit            ", TITLE_AS_TAG)
         .with_numbers(&[UNCORRECTED])
         .show_when(counts_errors_by_cache)
-        .with_items(LOCATIONS),
+        .with_items(ERROR_LOCATION_ITEMS),
     computed_item("SRAM Correctable", TITLE_AS_TAG, |at| {
         if distinguishes_sram_sources(at) {
             format_sram_errors(
@@ -138,7 +140,7 @@ static COUNTERS: &[Item] = &[
 
 /// The items for the counters by location. `about` contains the counter type and the
 /// `nvmlMemoryErrorType_t`.
-static LOCATIONS: &[Item] = &[
+static ERROR_LOCATION_ITEMS: &[Item] = &[
     error_item("Device Memory", TITLE_AS_TAG, &[2]),
     error_item("Register File", TITLE_AS_TAG, &[3]),
     error_item("L1 Cache", TITLE_AS_TAG, &[0]),
@@ -220,7 +222,7 @@ fn distinguishes_sram_sources(at: &Cursor<'_>) -> bool {
         .map_or(true, |architecture| architecture > TURING)
 }
 
-// Items for memory that has been taken out of use: pages on older boards, rows on newer boards.
+// Memory that has been taken out of use: pages on older boards, rows on newer boards.
 
 pub(super) static REPAIR_ITEMS: &[Item] = &[
     group_item("Retired Pages", TITLE_AS_TAG)
@@ -232,10 +234,10 @@ pub(super) static REPAIR_ITEMS: &[Item] = &[
                 .with_numbers(&[DOUBLE_BIT]),
             group_item("", "multiple_single_bit_retirement")
                 .with_numbers(&[SINGLE_BIT])
-                .with_items(RETIREMENT),
+                .with_items(RETIREMENT_ITEMS),
             group_item("", "double_bit_retirement")
                 .with_numbers(&[DOUBLE_BIT])
-                .with_items(RETIREMENT),
+                .with_items(RETIREMENT_ITEMS),
             computed_item(
                 "Pending Page Blacklist",
                 "pending_blacklist",
@@ -247,18 +249,18 @@ pub(super) static REPAIR_ITEMS: &[Item] = &[
         read_remapped_rows(at, 0).err()
     })
     .show_in_section(Section::ROW_REMAPPER)
-    .with_items(ROWS),
+    .with_items(REMAPPED_ROW_ITEMS),
 ];
 
 /// The items for the pages retired for the `nvmlPageRetirementCause_t` in `about`.
-static RETIREMENT: &[Item] = &[
+static RETIREMENT_ITEMS: &[Item] = &[
     computed_item("", "retired_count", format_retired_page_count),
-    list_item("", "retired_pagelist", &PAGES),
+    list_item("", "retired_pagelist", &RETIRED_PAGES),
 ];
 
 /// The list of retired pages. Each row contains the page's address; the cause comes from the
 /// enclosing group.
-static PAGES: List = List {
+static RETIRED_PAGES: List = List {
     rows: |at| {
         let pages = at
             .run_query(Q::RetiredPages(at.argument_at(0)))
@@ -278,10 +280,10 @@ static PAGES: List = List {
         }),
         declared_item("retired_page_timestamp", &[]),
     ],
-    layout: Layout::Under(super::text::VALUE_COLUMN),
+    layout: Layout::Under(VALUE_COLUMN),
 };
 
-static ROWS: &[Item] = &[
+static REMAPPED_ROW_ITEMS: &[Item] = &[
     remapped_rows_item("Correctable Error", "remapped_row_corr", &[0]),
     remapped_rows_item(
         "Inactive Correctable Error",

@@ -1,10 +1,10 @@
 //! The output of `-q`: all readings of a GPU, as text or XML.
 //!
 //! Readings are defined in tables, with one file per subject. [`item`] defines the entries of a
-//! table, and [`gpu`] contains the order of the tables. [`text`](mod@text), [`xml`](mod@xml) and
-//! [`dtd`](mod@dtd) use the same tables, so a new line needs only one entry. Each GPU's block is
-//! written on its own thread. For each GPU, a query runs at most once, and only if its answer is
-//! shown.
+//! table, [`value`] reads and formats their values, and [`LOG_ITEMS`] contains the order of the
+//! tables. [`text`] and [`xml`] use the same tables, so a new line needs only one entry. Each GPU's
+//! block is written on its own thread. For each GPU, a query runs at most once, and only if its
+//! answer is shown.
 
 mod board;
 mod interconnect;
@@ -23,25 +23,27 @@ mod xml;
 use std::thread;
 
 use gpumon_probe::vendor::nvml::query::{Query, Subject, SystemQuery};
-use item::Item;
-use text::{VALUE_COLUMN, remove_control_characters, write_line};
-use value::{ABSENT, Cursor, Device, OutputFormat, format_code, format_supported};
-use virtualization::is_vgpu_host;
-use xml::{Dtd, write_branch, write_leaf};
 
+use self::{
+    item::Item,
+    text::{VALUE_COLUMN, remove_control_characters, write_line},
+    value::{ABSENT, Cursor, Device, OutputFormat, format_code, format_supported},
+    virtualization::is_vgpu_host,
+    xml::{Dtd, write_branch, write_leaf},
+};
 use crate::{
-    Context,
+    Context, error_messages,
     release::{Release, VERSIONS_RENAMED},
 };
 
-pub(crate) use item::{Section, list_section_words, parse_sections};
+pub(crate) use self::item::{Section, list_section_words, parse_sections};
 
 const DTD_FILE_NAME: &str = "nvsmi_device_v13.dtd";
 
 /// Returns the output of `-q`. If sections are given, returns the output of `-q -d`.
-pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> String {
+pub(crate) fn render_text_log(context: &Context<'_>, sections: Option<&[Section]>) -> String {
     let blocks = context.map_gpus(|gpu| {
-        let shown = |item: &item::Item| {
+        let shown = |item: &Item| {
             sections.map_or(item.full, |asked| {
                 item.section.is_some_and(|own| asked.contains(&own))
             })
@@ -50,11 +52,11 @@ pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> Strin
             render_block(context, gpu, OutputFormat::Text, shown, text::write_item);
         format!("GPU {bus_id}\n{items}\n")
     });
-    render_text(context) + &blocks.concat()
+    render_text_header(context) + &blocks.concat()
 }
 
 /// Returns the output of `-q -x`. If `with_dtd` is `true`, returns the output of `-q -x --dtd`.
-pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
+pub(crate) fn render_xml_log(context: &Context<'_>, with_dtd: bool) -> String {
     let blocks = context.map_gpus(|gpu| {
         let GpuBlock { bus_id, items } = render_block(
             context,
@@ -76,8 +78,8 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
     let mut out = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE {ROOT_ELEMENT} {dtd}>\n");
     // The root element's tags are on separate lines, so that programs reading the output of `-l`
     // can detect the end of each document.
-    xml::write_branch(&mut out, 0, ROOT_ELEMENT, |out| {
-        write_elements(out, context);
+    write_branch(&mut out, 0, ROOT_ELEMENT, |out| {
+        write_header_elements(out, context);
         out.push_str(&blocks.concat());
     });
     out
@@ -86,43 +88,6 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
 /// Returns the output of `--dtd`.
 pub(crate) fn render_dtd(release: Release) -> String {
     build_gpu_dtd(release).render(DTD_FILE_NAME, "gpu")
-}
-
-fn build_gpu_dtd(release: Release) -> Dtd {
-    let mut dtd = Dtd::new(release);
-    let mut root: Vec<String> = list_header_lines(release)
-        .map(|line| line.tag.to_owned())
-        .collect();
-    root.extend([
-        format!("{}?", HOST_CAPABILITY_TITLES[0].1),
-        ATTACHED.tag.to_owned(),
-    ]);
-    root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
-    dtd.add_sequence(ROOT_ELEMENT, &root);
-    dtd.add_sequence(
-        HOST_CAPABILITY_TITLES[0].1,
-        &[HOST_CAPABILITY_TITLES[1].1.to_owned()],
-    );
-    let lines = list_header_lines(release)
-        .chain([&ATTACHED])
-        .map(|line| line.tag);
-    for tag in lines
-        .chain([HOST_CAPABILITY_TITLES[1].1])
-        .chain(UNUSED_ELEMENTS.iter().copied())
-    {
-        dtd.add_leaf(tag);
-    }
-    dtd.add_sequence(
-        "gpu",
-        &ITEMS
-            .iter()
-            .flat_map(|items| dtd.list_children(items))
-            .collect::<Vec<_>>(),
-    );
-    for item in ITEMS.iter().copied().flatten() {
-        dtd.add_item(item);
-    }
-    dtd
 }
 
 /// XML elements that NVIDIA's DTD declares but nvidia-smi never writes.
@@ -134,15 +99,52 @@ const UNUSED_ELEMENTS: &[&str] = &[
     "graphics_volt",
 ];
 
-// Writing of a GPU's block, which contains all items in order.
+fn build_gpu_dtd(release: Release) -> Dtd {
+    let mut dtd = Dtd::new(release);
+    let mut root: Vec<String> = list_header_lines(release)
+        .map(|line| line.tag.to_owned())
+        .collect();
+    root.extend([
+        format!("{}?", HOST_CAPABILITY_TITLES[0].1),
+        ATTACHED_GPUS.tag.to_owned(),
+    ]);
+    root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
+    dtd.add_sequence(ROOT_ELEMENT, &root);
+    dtd.add_sequence(
+        HOST_CAPABILITY_TITLES[0].1,
+        &[HOST_CAPABILITY_TITLES[1].1.to_owned()],
+    );
+    let lines = list_header_lines(release)
+        .chain([&ATTACHED_GPUS])
+        .map(|line| line.tag);
+    for tag in lines
+        .chain([HOST_CAPABILITY_TITLES[1].1])
+        .chain(UNUSED_ELEMENTS.iter().copied())
+    {
+        dtd.add_leaf(tag);
+    }
+    dtd.add_sequence(
+        "gpu",
+        &LOG_ITEMS
+            .iter()
+            .flat_map(|items| dtd.list_children(items))
+            .collect::<Vec<_>>(),
+    );
+    for item in LOG_ITEMS.iter().copied().flatten() {
+        dtd.add_item(item);
+    }
+    dtd
+}
 
-static ITEMS: &[&[Item]] = &[
-    board::NAMES,
-    virtualization::CAPABILITIES,
-    virtualization::ITEMS,
-    board::MODES,
+// A GPU's block, which contains all items in order.
+
+static LOG_ITEMS: &[&[Item]] = &[
+    board::NAME_ITEMS,
+    virtualization::VGPU_CAPABILITY_ITEMS,
+    virtualization::MIG_ITEMS,
+    board::MODE_ITEMS,
     board::NUMBER_ITEMS,
-    interconnect::ITEMS,
+    interconnect::PCI_ITEMS,
     performance::PERFORMANCE_ITEMS,
     usage::MEMORY_ITEMS,
     usage::UTILIZATION_ITEMS,
@@ -150,13 +152,13 @@ static ITEMS: &[&[Item]] = &[
     memory_errors::REPAIR_ITEMS,
     power_and_temperature::TEMPERATURE_ITEMS,
     power_and_temperature::POWER_ITEMS,
-    power_profiles::ITEMS,
+    power_profiles::POWER_PROFILE_ITEMS,
     performance::CLOCK_ITEMS,
-    interconnect::FABRIC,
-    performance::SUPPORTED,
-    processes::RUNNING,
-    processes::ACCOUNTED,
-    interconnect::CAPABILITIES,
+    interconnect::FABRIC_ITEMS,
+    performance::SUPPORTED_CLOCK_ITEMS,
+    processes::RUNNING_PROCESS_ITEMS,
+    processes::ACCOUNTED_PROCESS_ITEMS,
+    interconnect::CAPABILITY_ITEMS,
 ];
 
 struct GpuBlock {
@@ -177,7 +179,7 @@ fn render_block(
 ) -> GpuBlock {
     let device = &Device::new(context, gpu);
     let at = Cursor::new(device, form);
-    let items: Vec<_> = ITEMS
+    let items: Vec<_> = LOG_ITEMS
         .iter()
         .copied()
         .flatten()
@@ -215,7 +217,7 @@ fn render_block(
 const ROOT_ELEMENT: &str = "nvidia_smi_log";
 
 /// A line before the first GPU's block.
-struct Line {
+struct HeaderLine {
     title: &'static str,
     tag: &'static str,
     value: fn(&Context<'_>) -> String,
@@ -225,12 +227,12 @@ struct Line {
     deprecated: &'static str,
 }
 
-const fn define_line(
+const fn define_header_line(
     title: &'static str,
     tag: &'static str,
     value: fn(&Context<'_>) -> String,
-) -> Line {
-    Line {
+) -> HeaderLine {
+    HeaderLine {
         title,
         tag,
         value,
@@ -240,43 +242,27 @@ const fn define_line(
 }
 
 /// The lines that show the time and the driver's versions.
-static LINES: &[Line] = &[
-    define_line("Timestamp", "timestamp", |context| {
+static HEADER_LINES: &[HeaderLine] = &[
+    define_header_line("Timestamp", "timestamp", |context| {
         context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()
     }),
-    Line {
+    HeaderLine {
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]",
-        ..define_line("Driver Version", "driver_version", driver_version)
+        ..define_header_line("Driver Version", "driver_version", format_driver_version)
     },
-    Line {
+    HeaderLine {
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]",
-        ..define_line("CUDA Version", "cuda_version", cuda_version)
+        ..define_header_line("CUDA Version", "cuda_version", format_cuda_version)
     },
-    Line {
+    HeaderLine {
         since: VERSIONS_RENAMED,
-        ..define_line("KMD Version", "kmd_version", driver_version)
+        ..define_header_line("KMD Version", "kmd_version", format_driver_version)
     },
-    Line {
+    HeaderLine {
         since: VERSIONS_RENAMED,
-        ..define_line("CUDA UMD Version", "cuda_umd_version", cuda_version)
+        ..define_header_line("CUDA UMD Version", "cuda_umd_version", format_cuda_version)
     },
 ];
-
-/// Returns the lines that `release` shows.
-fn list_header_lines(release: Release) -> impl Iterator<Item = &'static Line> {
-    LINES.iter().filter(move |line| line.since <= release)
-}
-
-fn driver_version(context: &Context<'_>) -> String {
-    match context.run_system_query(SystemQuery::DriverVersion) {
-        Ok(version) => version.text().unwrap_or(ABSENT).to_owned(),
-        Err(code) => format_code(code),
-    }
-}
-
-fn cuda_version(context: &Context<'_>) -> String {
-    context.cuda_version().unwrap_or_else(format_code)
-}
 
 /// The titles and XML elements for a vGPU host's driver capabilities: first the group, then the
 /// item in it.
@@ -285,12 +271,28 @@ const HOST_CAPABILITY_TITLES: [(&str, &str); 2] = [
     ("Heterogenous Multi-vGPU", "heterogenous_multivGPU"),
 ];
 
-static ATTACHED: Line = define_line("Attached GPUs", "attached_gpus", |context| {
-    context.count.to_string()
-});
+static ATTACHED_GPUS: HeaderLine =
+    define_header_line("Attached GPUs", "attached_gpus", |context| {
+        context.count.to_string()
+    });
+
+/// Returns the lines that `release` shows.
+fn list_header_lines(release: Release) -> impl Iterator<Item = &'static HeaderLine> {
+    HEADER_LINES
+        .iter()
+        .filter(move |line| line.since <= release)
+}
+
+fn format_driver_version(context: &Context<'_>) -> String {
+    error_messages::format_text(&context.run_system_query(SystemQuery::DriverVersion))
+}
+
+fn format_cuda_version(context: &Context<'_>) -> String {
+    context.cuda_version().unwrap_or_else(format_code)
+}
 
 /// Returns the text output before the first GPU's block.
-fn render_text(context: &Context<'_>) -> String {
+fn render_text_header(context: &Context<'_>) -> String {
     let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
     let release = context.release();
     for own in list_header_lines(release) {
@@ -299,7 +301,7 @@ fn render_text(context: &Context<'_>) -> String {
         let value = (own.value)(context) + note;
         write_line(&mut out, 0, VALUE_COLUMN, own.title, &value);
     }
-    if let Some(capability) = host_capability(context) {
+    if let Some(capability) = format_host_capability(context) {
         out.push_str(HOST_CAPABILITY_TITLES[0].0);
         out.push('\n');
         write_line(
@@ -315,27 +317,27 @@ fn render_text(context: &Context<'_>) -> String {
         &mut out,
         0,
         VALUE_COLUMN,
-        ATTACHED.title,
-        &(ATTACHED.value)(context),
+        ATTACHED_GPUS.title,
+        &(ATTACHED_GPUS.value)(context),
     );
     out
 }
 
 /// Writes the XML elements before the first GPU's element.
-fn write_elements(out: &mut String, context: &Context<'_>) {
+fn write_header_elements(out: &mut String, context: &Context<'_>) {
     for own in list_header_lines(context.release()) {
         write_leaf(out, 1, own.tag, &(own.value)(context));
     }
-    if let Some(capability) = host_capability(context) {
+    if let Some(capability) = format_host_capability(context) {
         write_branch(out, 1, HOST_CAPABILITY_TITLES[0].1, |out| {
             write_leaf(out, 2, HOST_CAPABILITY_TITLES[1].1, &capability);
         });
     }
-    write_leaf(out, 1, ATTACHED.tag, &(ATTACHED.value)(context));
+    write_leaf(out, 1, ATTACHED_GPUS.tag, &(ATTACHED_GPUS.value)(context));
 }
 
 /// Returns the driver's vGPU capability, or `None` if the machine is not a vGPU host.
-fn host_capability(context: &Context<'_>) -> Option<String> {
+fn format_host_capability(context: &Context<'_>) -> Option<String> {
     let first = *context.gpus.first()?;
     is_vgpu_host(&context.run_query(first, Query::VirtualizationMode)).then(|| {
         match context.run_system_query(SystemQuery::VgpuDriverCapability(0)) {

@@ -1,4 +1,4 @@
-//! Items for the fan, the performance state, and the reasons for reduced clocks.
+//! Items for the fan, the performance state, the clocks, and the reasons for reduced clocks.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -17,13 +17,13 @@ use super::{
 
 pub(super) static PERFORMANCE_ITEMS: &[Item] = &[
     number_item("Fan Speed", TITLE_AS_TAG, Q::FanSpeed, 0, format_percent),
-    computed_item("Performance State", TITLE_AS_TAG, format_state)
+    computed_item("Performance State", TITLE_AS_TAG, format_performance_state)
         .show_in_section(Section::PERFORMANCE),
     replaceable_group_item("Clocks Event Reasons", TITLE_AS_TAG, |at| {
         at.read_number(Q::ThrottleReasons, 0).err()
     })
     .show_in_section(Section::PERFORMANCE)
-    .with_items(REASONS),
+    .with_items(EVENT_REASON_ITEMS),
     group_item("Clocks Event Reasons Counters", TITLE_AS_TAG)
         .show_in_section(Section::PERFORMANCE)
         .with_items(&[
@@ -53,7 +53,7 @@ pub(super) static PERFORMANCE_ITEMS: &[Item] = &[
         .show_in_section(Section::PERFORMANCE),
 ];
 
-static REASONS: &[Item] = &[
+static EVENT_REASON_ITEMS: &[Item] = &[
     event_reason_item("Idle", "clocks_event_reason_gpu_idle", &[0x1]),
     event_reason_item(
         "Applications Clocks Setting",
@@ -94,7 +94,7 @@ static REASONS: &[Item] = &[
     }),
 ];
 
-pub(super) fn format_state(at: &Cursor<'_>) -> String {
+pub(super) fn format_performance_state(at: &Cursor<'_>) -> String {
     at.read_formatted(Q::PerformanceState, 0, |state| {
         if state > 15 {
             "Unknown".to_owned()
@@ -107,11 +107,11 @@ pub(super) fn format_state(at: &Cursor<'_>) -> String {
 /// Defines a line that shows whether a reason currently reduces the clocks. `bit` is the reason's
 /// bit in the mask.
 const fn event_reason_item(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
-    computed_item(title, tag, format_activity).with_numbers(bit)
+    computed_item(title, tag, format_reason_activity).with_numbers(bit)
 }
 
 /// Returns `Active` or `Not Active`, or `N/A` if the board does not support the reason.
-fn format_activity(at: &Cursor<'_>) -> String {
+fn format_reason_activity(at: &Cursor<'_>) -> String {
     let bit = at.number_at(0);
     if at
         .read_number(Q::SupportedThrottleReasons, 0)
@@ -145,22 +145,26 @@ fn format_sparse_mode(at: &Cursor<'_>) -> String {
     }
 }
 
-// Items for current, allowed, and supported clocks.
+// Current, allowed, and supported clocks.
 
 pub(super) static CLOCK_ITEMS: &[Item] = &[
     group_item("Clocks", TITLE_AS_TAG)
         .show_in_section(Section::CLOCK)
         .with_items(&[
-            clock_item("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
-            clock_item("SM", "sm_clock", Q::Clock(SM)),
-            clock_item("Memory", "mem_clock", Q::Clock(MEMORY)),
-            clock_item("Video", "video_clock", Q::Clock(VIDEO)),
+            clock_item("Graphics", "graphics_clock", Q::Clock(GRAPHICS_CLOCK)),
+            clock_item("SM", "sm_clock", Q::Clock(SM_CLOCK)),
+            clock_item("Memory", "mem_clock", Q::Clock(MEMORY_CLOCK)),
+            clock_item("Video", "video_clock", Q::Clock(VIDEO_CLOCK)),
         ]),
     group_item("Applications Clocks", TITLE_AS_TAG)
         .show_in_section(Section::CLOCK)
         .with_items(&[
-            clock_item("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
-            clock_item("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
+            clock_item(
+                "Graphics",
+                "graphics_clock",
+                Q::ApplicationsClock(GRAPHICS_CLOCK),
+            ),
+            clock_item("Memory", "mem_clock", Q::ApplicationsClock(MEMORY_CLOCK)),
         ]),
     group_item("Default Applications Clocks", TITLE_AS_TAG)
         .show_in_section(Section::CLOCK)
@@ -168,9 +172,13 @@ pub(super) static CLOCK_ITEMS: &[Item] = &[
             clock_item(
                 "Graphics",
                 "graphics_clock",
-                Q::DefaultApplicationsClock(GRAPHICS),
+                Q::DefaultApplicationsClock(GRAPHICS_CLOCK),
             ),
-            clock_item("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
+            clock_item(
+                "Memory",
+                "mem_clock",
+                Q::DefaultApplicationsClock(MEMORY_CLOCK),
+            ),
         ]),
     group_item("Deferred Clocks", TITLE_AS_TAG)
         .show_in_section(Section::CLOCK)
@@ -178,17 +186,17 @@ pub(super) static CLOCK_ITEMS: &[Item] = &[
     group_item("Max Clocks", TITLE_AS_TAG)
         .show_in_section(Section::CLOCK)
         .with_items(&[
-            clock_item("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
-            clock_item("SM", "sm_clock", Q::MaxClock(SM)),
-            clock_item("Memory", "mem_clock", Q::MaxClock(MEMORY)),
-            clock_item("Video", "video_clock", Q::MaxClock(VIDEO)),
+            clock_item("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS_CLOCK)),
+            clock_item("SM", "sm_clock", Q::MaxClock(SM_CLOCK)),
+            clock_item("Memory", "mem_clock", Q::MaxClock(MEMORY_CLOCK)),
+            clock_item("Video", "video_clock", Q::MaxClock(VIDEO_CLOCK)),
         ]),
     group_item("Max Customer Boost Clocks", TITLE_AS_TAG)
         .show_in_section(Section::CLOCK)
         .with_items(&[clock_item(
             "Graphics",
             "graphics_clock",
-            Q::CustomerBoostClock(GRAPHICS),
+            Q::CustomerBoostClock(GRAPHICS_CLOCK),
         )]),
     samples_item("SM Clock Samples", &[5]).show_only_in_section(Section::CLOCK),
     samples_item("Memory Clock Samples", &[6]).show_only_in_section(Section::CLOCK),
@@ -207,18 +215,20 @@ pub(super) static CLOCK_ITEMS: &[Item] = &[
 ];
 
 /// The items for supported clocks. In text output, they are shown only with `-d`.
-pub(super) static SUPPORTED: &[Item] =
-    &[list_item("Supported Clocks", TITLE_AS_TAG, &MEMORY_CLOCKS)
-        .show_only_in_section(Section::SUPPORTED_CLOCKS)];
+pub(super) static SUPPORTED_CLOCK_ITEMS: &[Item] =
+    &[
+        list_item("Supported Clocks", TITLE_AS_TAG, &SUPPORTED_MEMORY_CLOCKS)
+            .show_only_in_section(Section::SUPPORTED_CLOCKS),
+    ];
 
 /// The list of memory clocks, in which each row contains a list of graphics clocks.
-static MEMORY_CLOCKS: List = List {
-    rows: |at| read_rows(at, Q::SupportedMemoryClocks),
+static SUPPORTED_MEMORY_CLOCKS: List = List {
+    rows: |at| read_clock_rows(at, Q::SupportedMemoryClocks),
     tag: "supported_mem_clock",
     items: &[
         computed_item("Memory", "value", |at| format_mhz(at.number_at(0))),
         row_items(
-            |at| read_rows(at, Q::SupportedGraphicsClocks(at.argument_at(0))),
+            |at| read_clock_rows(at, Q::SupportedGraphicsClocks(at.argument_at(0))),
             &[computed_item(
                 "Graphics",
                 "supported_graphics_clock",
@@ -235,12 +245,12 @@ const fn clock_item(title: &'static str, tag: &'static str, query: Q) -> Item {
 }
 
 /// The `nvmlClockType_t` of the graphics clock, followed by those of the other clocks.
-const GRAPHICS: u32 = 0;
-const SM: u32 = 1;
-const MEMORY: u32 = 2;
-const VIDEO: u32 = 3;
+const GRAPHICS_CLOCK: u32 = 0;
+const SM_CLOCK: u32 = 1;
+const MEMORY_CLOCK: u32 = 2;
+const VIDEO_CLOCK: u32 = 3;
 
-fn read_rows(at: &Cursor<'_>, query: Q) -> Result<Vec<Vec<i128>>, String> {
+fn read_clock_rows(at: &Cursor<'_>, query: Q) -> Result<Vec<Vec<i128>>, String> {
     Ok(at
         .run_query(query)
         .map_err(format_code)?

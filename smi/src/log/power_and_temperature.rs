@@ -1,4 +1,4 @@
-//! Items for the power of the GPU, the memory, and the module.
+//! Items for the power of the GPU, the memory, and the module, and for temperatures.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -7,7 +7,7 @@ use super::{
         Item, Section, TITLE_AS_TAG, computed_item, field_item, group_item, number_item,
         samples_item,
     },
-    performance::format_state,
+    performance::format_performance_state,
     value::{Cursor, format_celsius, format_watts},
 };
 use crate::release::Release;
@@ -16,61 +16,72 @@ use crate::release::Release;
 /// `nvmlPowerScopeType_t`.
 pub(super) static POWER_ITEMS: &[Item] = &[
     group_item("GPU Power Readings", TITLE_AS_TAG)
-        .with_numbers(&[GPU])
+        .with_numbers(&[GPU_SCOPE])
         .show_in_section(Section::POWER)
-        .with_items(READINGS)
-        .show_before_release(READINGS_DIVIDED),
+        .with_items(POWER_READINGS)
+        .show_before_release(POWER_READINGS_DIVIDED),
     group_item("GPU Power Readings", TITLE_AS_TAG)
-        .with_numbers(&[GPU])
+        .with_numbers(&[GPU_SCOPE])
         .show_in_section(Section::POWER)
-        .with_items(DIVIDED_READINGS)
-        .show_since_release(READINGS_DIVIDED),
+        .with_items(DIVIDED_POWER_READINGS)
+        .show_since_release(POWER_READINGS_DIVIDED),
     samples_item("Power Samples", &[0]).show_only_in_section(Section::POWER),
     // The trailing space is also in nvidia-smi's output.
     group_item("GPU Memory Power Readings ", TITLE_AS_TAG)
-        .with_numbers(&[MEMORY])
+        .with_numbers(&[MEMORY_SCOPE])
         .show_in_section(Section::POWER)
-        .with_items(&[AVERAGE, INSTANT]),
+        .with_items(&[AVERAGE_POWER, INSTANT_POWER]),
     group_item("Module Power Readings", TITLE_AS_TAG)
-        .with_numbers(&[MODULE])
+        .with_numbers(&[MODULE_SCOPE])
         .show_in_section(Section::POWER)
-        .with_items(READINGS),
+        .with_items(POWER_READINGS),
 ];
 
-const GPU: i128 = 0;
-const MODULE: i128 = 1;
-const MEMORY: i128 = 2;
-const GPU_BASE: i128 = 3;
+const GPU_SCOPE: i128 = 0;
+const MODULE_SCOPE: i128 = 1;
+const MEMORY_SCOPE: i128 = 2;
+const BASE_SCOPE: i128 = 3;
 
 /// The first release that shows a GPU's power limit separately from its base power.
-const READINGS_DIVIDED: Release = Release(610, 0);
+const POWER_READINGS_DIVIDED: Release = Release(610, 0);
 
-static READINGS: &[Item] = &[
-    STATE, AVERAGE, INSTANT, CURRENT, REQUESTED, DEFAULT, MIN_LIMIT, MAX_LIMIT,
+static POWER_READINGS: &[Item] = &[
+    PERFORMANCE_STATE,
+    AVERAGE_POWER,
+    INSTANT_POWER,
+    CURRENT_LIMIT,
+    REQUESTED_LIMIT,
+    DEFAULT_LIMIT,
+    MIN_LIMIT,
+    MAX_LIMIT,
 ];
 
-static DIVIDED_READINGS: &[Item] = &[
-    STATE,
-    AVERAGE,
-    INSTANT,
-    group_item("GPU Ceiling Power Limit", TITLE_AS_TAG).with_items(&[CURRENT, REQUESTED, DEFAULT]),
+static DIVIDED_POWER_READINGS: &[Item] = &[
+    PERFORMANCE_STATE,
+    AVERAGE_POWER,
+    INSTANT_POWER,
+    group_item("GPU Ceiling Power Limit", TITLE_AS_TAG).with_items(&[
+        CURRENT_LIMIT,
+        REQUESTED_LIMIT,
+        DEFAULT_LIMIT,
+    ]),
     // The XML element names are guesses, based on those for the limit.
     group_item("GPU Base Power", TITLE_AS_TAG).with_items(&[
-        power_item("Current Base Power", TITLE_AS_TAG, &[190, GPU_BASE]),
-        power_item("Requested Base Power", TITLE_AS_TAG, &[192, GPU_BASE]),
-        power_item("Default Base Power", TITLE_AS_TAG, &[189, GPU_BASE]),
+        power_item("Current Base Power", TITLE_AS_TAG, &[190, BASE_SCOPE]),
+        power_item("Requested Base Power", TITLE_AS_TAG, &[192, BASE_SCOPE]),
+        power_item("Default Base Power", TITLE_AS_TAG, &[189, BASE_SCOPE]),
     ]),
     MIN_LIMIT,
     MAX_LIMIT,
 ];
 
 /// The item for the performance state, which XML output repeats here.
-const STATE: Item = computed_item("", "power_state", format_state);
-const AVERAGE: Item = power_item("Average Power Draw", TITLE_AS_TAG, &[185]);
-const INSTANT: Item = power_item("Instantaneous Power Draw", "instant_power_draw", &[186]);
-const CURRENT: Item = power_item("Current Power Limit", TITLE_AS_TAG, &[190]);
-const REQUESTED: Item = power_item("Requested Power Limit", TITLE_AS_TAG, &[192]);
-const DEFAULT: Item = power_item("Default Power Limit", TITLE_AS_TAG, &[189]);
+const PERFORMANCE_STATE: Item = computed_item("", "power_state", format_performance_state);
+const AVERAGE_POWER: Item = power_item("Average Power Draw", TITLE_AS_TAG, &[185]);
+const INSTANT_POWER: Item = power_item("Instantaneous Power Draw", "instant_power_draw", &[186]);
+const CURRENT_LIMIT: Item = power_item("Current Power Limit", TITLE_AS_TAG, &[190]);
+const REQUESTED_LIMIT: Item = power_item("Requested Power Limit", TITLE_AS_TAG, &[192]);
+const DEFAULT_LIMIT: Item = power_item("Default Power Limit", TITLE_AS_TAG, &[189]);
 const MIN_LIMIT: Item = power_item("Min Power Limit", TITLE_AS_TAG, &[187]);
 const MAX_LIMIT: Item = power_item("Max Power Limit", TITLE_AS_TAG, &[188]);
 
@@ -84,8 +95,8 @@ const fn power_item(title: &'static str, tag: &'static str, field: &'static [i12
     .with_numbers(field)
 }
 
-// Items for temperatures and temperature limits. Newer boards report their limits as margins in
-// degrees, and older boards as temperatures.
+// Temperatures and their limits. Newer boards report their limits as margins in degrees, and older
+// boards as temperatures.
 
 /// The items for temperatures, their limits, and the range of target temperatures.
 pub(super) static TEMPERATURE_ITEMS: &[Item] = &[
@@ -106,7 +117,7 @@ pub(super) static TEMPERATURE_ITEMS: &[Item] = &[
                 0,
                 format_celsius,
             )
-            .show_before_release(RELABELED),
+            .show_before_release(TEMPERATURES_RELABELED),
             number_item(
                 "GPU Current T.Limit Temp",
                 "gpu_temp_tlimit",
@@ -114,33 +125,37 @@ pub(super) static TEMPERATURE_ITEMS: &[Item] = &[
                 0,
                 format_celsius,
             )
-            .show_since_release(RELABELED),
+            .show_since_release(TEMPERATURES_RELABELED),
             degree_limit_item("GPU Shutdown Temp", "gpu_temp_max_threshold", &[0]),
             margin_limit_item(
                 "GPU Shutdown T.Limit Temp",
                 "gpu_temp_max_tlimit_threshold",
-                SHUTDOWN,
+                SHUTDOWN_MARGIN,
             ),
             degree_limit_item("GPU Slowdown Temp", "gpu_temp_slow_threshold", &[1]),
             margin_limit_item(
                 "GPU Slowdown T.Limit Temp",
                 "gpu_temp_slow_tlimit_threshold",
-                SLOWDOWN,
+                SLOWDOWN_MARGIN,
             ),
             degree_limit_item("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", &[3]),
             margin_limit_item(
                 "GPU Max Operating T.Limit Temp",
                 "gpu_temp_max_gpu_tlimit_threshold",
-                GPU_MAX,
+                GPU_MAX_MARGIN,
             ),
-            computed_item("GPU Target Temperature", TITLE_AS_TAG, format_target)
-                .show_before_release(RELABELED),
+            computed_item(
+                "GPU Target Temperature",
+                TITLE_AS_TAG,
+                format_target_temperature,
+            )
+            .show_before_release(TEMPERATURES_RELABELED),
             computed_item(
                 "GPU Target Temperature Specification",
                 "gpu_target_temperature",
-                format_target,
+                format_target_temperature,
             )
-            .show_since_release(RELABELED),
+            .show_since_release(TEMPERATURES_RELABELED),
             field_item(
                 "Memory Current Temp",
                 "memory_temp",
@@ -155,39 +170,43 @@ pub(super) static TEMPERATURE_ITEMS: &[Item] = &[
             margin_limit_item(
                 "Memory Max Operating T.Limit Temp",
                 "gpu_temp_max_mem_tlimit_threshold",
-                MEMORY_MAX,
+                MEMORY_MAX_MARGIN,
             ),
         ]),
     group_item("Supported GPU_TARGET_TEMP", TITLE_AS_TAG)
         .show_only_in_section(Section::SUPPORTED_GPU_TARGET_TEMP)
         .with_items(&[
-            limit_item("Min", "gpu_target_temp_min", &[4]),
-            limit_item("Max", "gpu_target_temp_max", &[6]),
+            temperature_limit_item("Min", "gpu_target_temp_min", &[4]),
+            temperature_limit_item("Max", "gpu_target_temp_max", &[6]),
         ]),
 ];
 
 /// The release that renamed the titles. The XML elements are assumed to have kept their names.
-const RELABELED: Release = Release(610, 0);
+const TEMPERATURES_RELABELED: Release = Release(610, 0);
 
 /// The field ID `NVML_FI_DEV_MEMORY_TEMP`.
 const MEMORY_TEMPERATURE: u32 = 82;
 /// The field ID `NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT`.
-const SHUTDOWN: u32 = 193;
+const SHUTDOWN_MARGIN: u32 = 193;
 /// The field ID `NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT`.
-const SLOWDOWN: u32 = 194;
+const SLOWDOWN_MARGIN: u32 = 194;
 /// The field ID `NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT`.
-const MEMORY_MAX: u32 = 195;
+const MEMORY_MAX_MARGIN: u32 = 195;
 /// The field ID `NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT`.
-const GPU_MAX: u32 = 196;
+const GPU_MAX_MARGIN: u32 = 196;
 
 /// Defines a line for the limit with the given `nvmlTemperatureThresholds_t`.
-const fn limit_item(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
+const fn temperature_limit_item(
+    title: &'static str,
+    tag: &'static str,
+    kind: &'static [i128],
+) -> Item {
     computed_item(title, tag, |at| format_threshold(at, at.argument_at(0))).with_numbers(kind)
 }
 
 /// Defines a line for a limit, shown only for boards that report limits as temperatures.
 const fn degree_limit_item(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
-    limit_item(title, tag, kind).show_when(|at| !uses_margins(at))
+    temperature_limit_item(title, tag, kind).show_when(|at| !uses_margins(at))
 }
 
 /// Defines a line for a limit, shown only for boards that report limits as margins.
@@ -197,7 +216,7 @@ const fn margin_limit_item(title: &'static str, tag: &'static str, id: u32) -> I
 
 /// Returns `true` if the board reports its limits as margins.
 fn uses_margins(at: &Cursor<'_>) -> bool {
-    at.read_field(SHUTDOWN, 0).is_ok()
+    at.read_field(SHUTDOWN_MARGIN, 0).is_ok()
 }
 
 fn format_threshold(at: &Cursor<'_>, kind: u32) -> String {
@@ -206,7 +225,7 @@ fn format_threshold(at: &Cursor<'_>, kind: u32) -> String {
 
 /// Returns the board's target temperature. The acoustic target takes precedence over the target set
 /// by the user.
-fn format_target(at: &Cursor<'_>) -> String {
+fn format_target_temperature(at: &Cursor<'_>) -> String {
     at.read_number(Q::TemperatureThreshold(5), 0)
         .map_or_else(|_| format_threshold(at, 7), format_celsius)
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::release::Release;
 
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static POWER_PROFILE_ITEMS: &[Item] = &[
     replaceable_group_item("Power Smoothing", TITLE_AS_TAG, |at| {
         at.read_field(ENABLED, ACTIVE_PROFILE_SCOPE).err()
     })

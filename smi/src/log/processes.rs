@@ -15,12 +15,13 @@ use crate::{
     running_processes::{kind_letters, read_running_processes},
 };
 
-pub(super) static RUNNING: &[Item] =
+pub(super) static RUNNING_PROCESS_ITEMS: &[Item] =
     &[list_item("Processes", TITLE_AS_TAG, &PROCESSES).show_in_section(Section::PIDS)];
 
 /// The items for accounted processes. Text output contains them only with `-d`.
-pub(super) static ACCOUNTED: &[Item] = &[list_item("Accounted Processes", TITLE_AS_TAG, &ACCOUNTS)
-    .show_only_in_section(Section::ACCOUNTING)];
+pub(super) static ACCOUNTED_PROCESS_ITEMS: &[Item] =
+    &[list_item("Accounted Processes", TITLE_AS_TAG, &ACCOUNTS)
+        .show_only_in_section(Section::ACCOUNTING)];
 
 /// The list of running processes.
 static PROCESSES: List = List {

@@ -1,4 +1,5 @@
-//! Items for the utilization of the GPU and its engines.
+//! Items for the usage of the GPU: its compute mode, the utilization of its engines, and its
+//! memory.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -102,9 +103,7 @@ pub(super) static UTILIZATION_ITEMS: &[Item] = &[
         ]),
 ];
 
-// Items for memory usage in MiB.
-
-/// The items for the GPU's memory, the BAR1 window, and the protected memory.
+/// The items for the GPU's memory, the BAR1 window, and the protected memory, in MiB.
 pub(super) static MEMORY_ITEMS: &[Item] = &[
     group_item("FB Memory Usage", TITLE_AS_TAG)
         .show_in_section(Section::MEMORY)

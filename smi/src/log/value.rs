@@ -1,5 +1,4 @@
-//! The position in the log at which a value is read: the GPU, the output format, and the numbers of
-//! groups and rows.
+//! Reading of values at a position in the log, and formatting of values.
 
 use std::sync::OnceLock;
 
@@ -13,6 +12,8 @@ pub(super) enum OutputFormat {
     Xml,
 }
 
+/// A position in the log at which a value is read: the GPU, the output format, and the numbers of
+/// groups and rows.
 pub(super) struct Cursor<'a> {
     pub(super) device: &'a Device<'a>,
     pub(super) form: OutputFormat,
@@ -89,10 +90,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns the text in the answer to `query`, or the text to show instead.
     pub(super) fn read_text(&self, query: Query) -> String {
-        match self.run_query(query) {
-            Ok(value) => value.text().unwrap_or(ABSENT).to_owned(),
-            Err(code) => format_code(code),
-        }
+        error_messages::format_text(&self.run_query(query))
     }
 
     pub(super) fn read_field(&self, id: u32, scope: u32) -> Result<i128, String> {
@@ -111,10 +109,7 @@ impl<'a> Cursor<'a> {
     /// Queries a field. If the driver does not know the field, it returns “invalid argument”, which
     /// is changed to “not supported”.
     fn run_field_query(&self, id: u32, scope: u32) -> Answer {
-        let id = self
-            .device
-            .find_field_number(id)
-            .ok_or(Code::NOT_SUPPORTED)?;
+        let id = self.device.find_field_id(id).ok_or(Code::NOT_SUPPORTED)?;
         self.run_query(Query::Field(id, scope)).map_err(|code| {
             if code == Code::INVALID_ARGUMENT {
                 Code::NOT_SUPPORTED
@@ -141,28 +136,7 @@ fn read_answer_number(answer: &Answer, place: usize) -> Result<i128, String> {
     }
 }
 
-// Fields whose IDs depend on the driver: driver 580.82 changed the IDs from 251 on.
-//
-// The tables use the new IDs. In an older driver, these IDs belong to other fields, so they must
-// be converted to the old IDs.
-
-/// The first release with the new field IDs.
-pub(super) const RENUMBERED: Release = Release(580, 82);
-
-/// Converts a field's ID to the old ID, or returns `None` if the field did not exist.
-pub(super) fn find_old_number(id: u32) -> Option<u32> {
-    match id {
-        ..251 => Some(id),
-        // These are the fields of power smoothing.
-        251..=268 => Some(id + 5),
-        // These fields count the time for which each reason has reduced the clocks.
-        269..=271 => Some(id - 18),
-        _ => None,
-    }
-}
-
-// The GPU whose block is being written. Each query runs only once.
-
+/// The GPU whose block is being written. Each query runs only once.
 pub(super) struct Device<'a> {
     pub(super) context: &'a Context<'a>,
     /// The GPU's NVML index.
@@ -189,9 +163,9 @@ impl<'a> Device<'a> {
 
     /// Returns a field's ID in the installed driver, or `None` if the driver does not have the
     /// field.
-    pub(super) fn find_field_number(&self, id: u32) -> Option<u32> {
-        if self.release() < RENUMBERED {
-            find_old_number(id)
+    fn find_field_id(&self, id: u32) -> Option<u32> {
+        if self.release() < FIELDS_RENUMBERED {
+            find_old_field_id(id)
         } else {
             Some(id)
         }
@@ -201,8 +175,6 @@ impl<'a> Device<'a> {
         *self.release.get_or_init(|| self.context.release())
     }
 }
-
-// Formatting of values in the output of `-q`.
 
 /// The text that replaces an absent value.
 pub(super) const ABSENT: &str = "N/A";
@@ -321,23 +293,38 @@ pub(super) fn format_name(number: i128, names: &[&str]) -> String {
         .to_owned()
 }
 
+// IDs of fields that depend on the driver: driver 580.82 changed the IDs from 251 on.
+//
+// The tables use the new IDs. In an older driver, these IDs belong to other fields, so they must
+// be converted to the old IDs.
+
+/// The first release with the new field IDs.
+const FIELDS_RENUMBERED: Release = Release(580, 82);
+
+/// Converts a field's ID to the old ID, or returns `None` if the field did not exist.
+fn find_old_field_id(id: u32) -> Option<u32> {
+    match id {
+        ..251 => Some(id),
+        // These are the fields of power smoothing.
+        251..=268 => Some(id + 5),
+        // These fields count the time for which each reason has reduced the clocks.
+        269..=271 => Some(id - 18),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn old_field_numbers_are_unique() {
-        let mut numbers: Vec<_> = (200..300).filter_map(find_old_number).collect();
+        let mut numbers: Vec<_> = (200..300).filter_map(find_old_field_id).collect();
         numbers.sort_unstable();
         let all = numbers.len();
         numbers.dedup();
         assert_eq!(numbers.len(), all);
     }
-}
-
-#[cfg(test)]
-mod format_tests {
-    use super::*;
 
     #[test]
     fn used_bar1_is_rounded_down_unlike_memory() {

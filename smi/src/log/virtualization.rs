@@ -1,4 +1,4 @@
-//! Items for a GPU's MIG mode and MIG devices.
+//! Items for a GPU's MIG mode and MIG devices, and for the capabilities of a vGPU host.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q, Subject, Value};
 
@@ -14,23 +14,23 @@ use super::{
 };
 
 /// The item for the MIG mode, and a block for each MIG device.
-pub(super) static ITEMS: &[Item] = &[
+pub(super) static MIG_ITEMS: &[Item] = &[
     group_item("MIG Mode", TITLE_AS_TAG).with_items(&[
         number_item("Current", "current_mig", Q::MigMode, 0, format_enabled),
         number_item("Pending", "pending_mig", Q::MigMode, 1, format_enabled),
     ]),
-    list_item("MIG Device", "mig_devices", &DEVICES),
+    list_item("MIG Device", "mig_devices", &MIG_DEVICES),
 ];
 
 /// The list of MIG devices. Each row contains the device's index.
-static DEVICES: List = List {
+static MIG_DEVICES: List = List {
     rows: |at| Ok(list_device_indices(at)),
     tag: "mig_device",
-    items: DEVICE,
+    items: MIG_DEVICE_ITEMS,
     layout: Layout::Headed,
 };
 
-static DEVICE: &[Item] = &[
+static MIG_DEVICE_ITEMS: &[Item] = &[
     computed_item("Index", TITLE_AS_TAG, |at| format_count(at.number_at(0))),
     part_item(
         "GPU Instance ID",
@@ -61,7 +61,7 @@ static DEVICE: &[Item] = &[
             group_item("Volatile", "volatile_count").with_items(&[part_item(
                 "SRAM Uncorrectable",
                 TITLE_AS_TAG,
-                SRAM_ERRORS,
+                MIG_SRAM_ERRORS,
                 0,
                 format_count,
             )]),
@@ -92,7 +92,7 @@ static DEVICE: &[Item] = &[
 ];
 
 /// The query for uncorrected SRAM errors since the driver was loaded.
-const SRAM_ERRORS: Q = Q::MemoryErrors(1, 0, 7);
+const MIG_SRAM_ERRORS: Q = Q::MemoryErrors(1, 0, 7);
 
 /// Returns the indices of the MIG devices, or an empty list if MIG mode is off or the GPU does not
 /// respond.
@@ -116,58 +116,57 @@ const fn attribute_item(title: &'static str, tag: &'static str, place: usize) ->
 fn has_error_counts(at: &Cursor<'_>) -> bool {
     let part = Subject::from_mig(at.device.gpu, at.argument_at(0));
     at.form == OutputFormat::Xml
-        || at.device.run_query(part, SRAM_ERRORS) != Err(Code::NOT_SUPPORTED)
+        || at.device.run_query(part, MIG_SRAM_ERRORS) != Err(Code::NOT_SUPPORTED)
 }
 
-// Items for the capabilities of a vGPU host.
-
 /// The items for the board's vGPU capabilities, which are shown only on vGPU hosts.
-pub(super) static CAPABILITIES: &[Item] = &[group_item("vGPU Device Capability", TITLE_AS_TAG)
-    .show_when(|at| is_vgpu_host(&at.run_query(Q::VirtualizationMode)))
-    .with_items(&[
-        number_item(
-            "Fractional Multi-vGPU",
-            "fractional_multiVgpu",
-            Q::VgpuCapability(0),
-            0,
-            format_supported,
-        ),
-        number_item(
-            "Heterogeneous Time-Slice Profiles",
-            "heterogeneous_timeSlice_profile",
-            Q::VgpuCapability(1),
-            0,
-            format_supported,
-        ),
-        number_item(
-            "Heterogeneous Time-Slice Sizes",
-            "heterogeneous_timeSlice_sizes",
-            Q::VgpuCapability(2),
-            0,
-            format_supported,
-        ),
-        number_item(
-            "Homogeneous Placements",
-            TITLE_AS_TAG,
-            Q::VgpuCapability(9),
-            0,
-            format_supported,
-        ),
-        number_item(
-            "MIG Time-Slicing",
-            "mig_timeSlicing",
-            Q::VgpuCapability(10),
-            0,
-            format_supported,
-        ),
-        number_item(
-            "MIG Time-Slicing Mode",
-            "mig_timeSlicing_mode",
-            Q::VgpuCapability(11),
-            0,
-            format_enabled,
-        ),
-    ])];
+pub(super) static VGPU_CAPABILITY_ITEMS: &[Item] =
+    &[group_item("vGPU Device Capability", TITLE_AS_TAG)
+        .show_when(|at| is_vgpu_host(&at.run_query(Q::VirtualizationMode)))
+        .with_items(&[
+            number_item(
+                "Fractional Multi-vGPU",
+                "fractional_multiVgpu",
+                Q::VgpuCapability(0),
+                0,
+                format_supported,
+            ),
+            number_item(
+                "Heterogeneous Time-Slice Profiles",
+                "heterogeneous_timeSlice_profile",
+                Q::VgpuCapability(1),
+                0,
+                format_supported,
+            ),
+            number_item(
+                "Heterogeneous Time-Slice Sizes",
+                "heterogeneous_timeSlice_sizes",
+                Q::VgpuCapability(2),
+                0,
+                format_supported,
+            ),
+            number_item(
+                "Homogeneous Placements",
+                TITLE_AS_TAG,
+                Q::VgpuCapability(9),
+                0,
+                format_supported,
+            ),
+            number_item(
+                "MIG Time-Slicing",
+                "mig_timeSlicing",
+                Q::VgpuCapability(10),
+                0,
+                format_supported,
+            ),
+            number_item(
+                "MIG Time-Slicing Mode",
+                "mig_timeSlicing_mode",
+                Q::VgpuCapability(11),
+                0,
+                format_enabled,
+            ),
+        ])];
 
 /// Returns `true` if `mode`, an answer to [`Q::VirtualizationMode`], is that of a vGPU host.
 pub(super) fn is_vgpu_host(mode: &Answer) -> bool {

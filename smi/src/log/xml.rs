@@ -1,4 +1,4 @@
-//! The XML output, with one element for each item. Each level is indented by a tab.
+//! The XML output, with one element for each item, and its DTD. Each level is indented by a tab.
 
 use std::fmt::Write as _;
 
@@ -94,16 +94,15 @@ fn indentation(depth: usize) -> String {
     "\t".repeat(depth)
 }
 
-// The DTD for the XML output, generated from the same definitions.
+/// The maximum line width of the DTD. Longer declarations are wrapped.
+const MAX_DTD_LINE_WIDTH: usize = 100;
 
-/// The declared elements and their content models, without duplicates.
+/// The DTD of the XML output, generated from the same definitions: the declared elements and their
+/// content models, without duplicates.
 pub(crate) struct Dtd {
     release: Release,
     elements: Vec<(String, String)>,
 }
-
-/// The maximum line width. Longer declarations are wrapped.
-const MAX_LINE_WIDTH: usize = 100;
 
 impl Dtd {
     pub(super) fn new(release: Release) -> Self {
@@ -222,7 +221,7 @@ fn wrap_declaration(head: &str, model: &str) -> String {
     let mut out = head.to_owned();
     let mut length = head.len();
     for piece in model.split_inclusive(' ') {
-        if length + piece.len() > MAX_LINE_WIDTH {
+        if length + piece.len() > MAX_DTD_LINE_WIDTH {
             out.truncate(out.trim_end().len());
             let _ = write!(out, "\n{:indent$}", "", indent = head.len());
             length = head.len();

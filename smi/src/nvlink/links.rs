@@ -1,4 +1,4 @@
-//! A GPU's NVLinks: how many there are, and which are selected.
+//! A GPU's NVLinks, and the text that each switch of `nvlink` prints about them.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, Value};
 
@@ -68,62 +68,7 @@ impl<'a> Links<'a> {
     }
 }
 
-// The low-power state of NVLinks, and its threshold.
-
-/// The field ID `NVML_FI_DEV_NVLINK_GET_POWER_STATE` (0 is full power, 1 is low power). The
-/// constant below is `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD`, whose unit the GPU reports.
-const POWER_STATE_FIELD: u32 = 167;
-const THRESHOLD_FIELD: u32 = 168;
-
-/// The field ID `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX`. The constants below are the IDs for
-/// `_MIN` and `_UNITS`.
-const MAX_THRESHOLD_FIELD: u32 = 200;
-const MIN_THRESHOLD_FIELD: u32 = 223;
-const THRESHOLD_UNIT_FIELD: u32 = 224;
-
-/// `NVML_NVLINK_LOW_POWER_THRESHOLD_MIN` and `_MAX`, the threshold limits for GPUs that do not
-/// report any.
-const DEFAULT_RANGE: (i128, i128) = (1, 0x1FFF);
-
-/// Returns each link's power state, and the idle time after which a link enters low power. Returns
-/// `None` if the GPU has no low-power state.
-pub(super) fn format_low_power(links: &Links<'_>) -> Option<String> {
-    let chosen = links.selected_links()?;
-    links.read_field(POWER_STATE_FIELD, *chosen.first()?)?;
-    let least = links
-        .read_field(MIN_THRESHOLD_FIELD, 0)
-        .unwrap_or(DEFAULT_RANGE.0);
-    let most = links
-        .read_field(MAX_THRESHOLD_FIELD, 0)
-        .unwrap_or(DEFAULT_RANGE.1);
-    // There are two units, `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US` and `..._50US`.
-    let unit_us = match links.read_field(THRESHOLD_UNIT_FIELD, 0) {
-        Some(1) => 50,
-        _ => 100,
-    };
-    let states = chosen
-        .iter()
-        .filter(|link| links.is_active(**link))
-        .map(|link| {
-            let state = if links.read_field(POWER_STATE_FIELD, *link)? == 0 {
-                "High Speed State"
-            } else {
-                "Low Power State"
-            };
-            let threshold_us = links.read_field(THRESHOLD_FIELD, *link)? * unit_us;
-            Some(format!(
-                "\t Link {link}: Low Power Mode: {state}\n\t Link {link}: Low Power Threshold: \
-                 {threshold_us} us\n\n"
-            ))
-        })
-        .collect::<Option<String>>()?;
-    Some(format!(
-        "\t Low Power Threshold are in units of {unit_us} us\n\
-         \t Range of Low Power Threshold values are {least} to {most}\n\n{states}"
-    ))
-}
-
-// The text that each switch of `nvlink` prints about a GPU's links.
+// The text about a GPU's links.
 
 /// The field ID `NVML_FI_DEV_NVLINK_GET_SPEED`, in MB/s. The constant below is
 /// `NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID`.
@@ -142,7 +87,7 @@ const DATA_FIELDS: [(u32, &str); 2] = [(138, "Data Tx"), (139, "Data Rx")];
 const RAW_FIELDS: [(u32, &str); 2] = [(140, "Raw Tx"), (141, "Raw Rx")];
 
 /// The names of the capabilities, in the order of `nvmlNvLinkCapability_t`.
-const CAPABILITIES: [&str; 6] = [
+const LINK_CAPABILITIES: [&str; 6] = [
     "P2P is supported",
     "Access to system memory supported",
     "P2P atomics supported",
@@ -158,7 +103,7 @@ const NOT_AVAILABLE: &str = "N/A";
 const INVALID_LINK: &str = "\t Invalid Link\n";
 
 /// Returns the text for all given switches, in nvidia-smi's order.
-pub(super) fn format_all(
+pub(super) fn format_links(
     links: &Links<'_>,
     switches: &Switches<'_>,
     release: Release,
@@ -271,7 +216,7 @@ fn format_status(links: &Links<'_>, release: Release) -> String {
 }
 
 fn format_capabilities(links: &Links<'_>, link: u32) -> String {
-    let text = CAPABILITIES
+    let text = LINK_CAPABILITIES
         .iter()
         .zip(0..)
         .filter_map(|(words, capability)| {
@@ -331,4 +276,59 @@ fn format_info(links: &Links<'_>) -> String {
         format!("\n{versions}")
     };
     format!("\t NVLE: {encrypted}\n\t Firmware Version:{versions}")
+}
+
+// The low-power state of NVLinks, and its threshold.
+
+/// The field ID `NVML_FI_DEV_NVLINK_GET_POWER_STATE` (0 is full power, 1 is low power). The
+/// constant below is `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD`, whose unit the GPU reports.
+const POWER_STATE_FIELD: u32 = 167;
+const THRESHOLD_FIELD: u32 = 168;
+
+/// The field ID `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX`. The constants below are the IDs for
+/// `_MIN` and `_UNITS`.
+const MAX_THRESHOLD_FIELD: u32 = 200;
+const MIN_THRESHOLD_FIELD: u32 = 223;
+const THRESHOLD_UNIT_FIELD: u32 = 224;
+
+/// `NVML_NVLINK_LOW_POWER_THRESHOLD_MIN` and `_MAX`, the threshold limits for GPUs that do not
+/// report any.
+const DEFAULT_THRESHOLD_RANGE: (i128, i128) = (1, 0x1FFF);
+
+/// Returns each link's power state, and the idle time after which a link enters low power. Returns
+/// `None` if the GPU has no low-power state.
+fn format_low_power(links: &Links<'_>) -> Option<String> {
+    let chosen = links.selected_links()?;
+    links.read_field(POWER_STATE_FIELD, *chosen.first()?)?;
+    let least = links
+        .read_field(MIN_THRESHOLD_FIELD, 0)
+        .unwrap_or(DEFAULT_THRESHOLD_RANGE.0);
+    let most = links
+        .read_field(MAX_THRESHOLD_FIELD, 0)
+        .unwrap_or(DEFAULT_THRESHOLD_RANGE.1);
+    // There are two units, `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US` and `..._50US`.
+    let unit_us = match links.read_field(THRESHOLD_UNIT_FIELD, 0) {
+        Some(1) => 50,
+        _ => 100,
+    };
+    let states = chosen
+        .iter()
+        .filter(|link| links.is_active(**link))
+        .map(|link| {
+            let state = if links.read_field(POWER_STATE_FIELD, *link)? == 0 {
+                "High Speed State"
+            } else {
+                "Low Power State"
+            };
+            let threshold_us = links.read_field(THRESHOLD_FIELD, *link)? * unit_us;
+            Some(format!(
+                "\t Link {link}: Low Power Mode: {state}\n\t Link {link}: Low Power Threshold: \
+                 {threshold_us} us\n\n"
+            ))
+        })
+        .collect::<Option<String>>()?;
+    Some(format!(
+        "\t Low Power Threshold are in units of {unit_us} us\n\
+         \t Range of Low Power Threshold values are {least} to {most}\n\n{states}"
+    ))
 }

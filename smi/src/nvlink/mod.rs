@@ -7,12 +7,12 @@ use std::io::Write;
 use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, SystemQuery};
 
 use self::links::Links;
-use super::{
-    gpu_selection::{find_listed_gpus, is_divided},
+use crate::{
+    Refusal, error_messages,
+    gpu_list::{find_listed_gpus, is_divided},
     release::Release,
     subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
 };
-use crate::{Refusal, error_messages};
 
 pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "nvlink",
@@ -103,7 +103,7 @@ pub(super) fn run(
             continue;
         };
         let links = Links::new(driver, Subject::from_gpu(gpu), count, link);
-        let text = links::format_all(&links, &switches, release)?;
+        let text = links::format_links(&links, &switches, release)?;
         output.write_all(text.as_bytes())?;
     }
     Ok(code)
@@ -125,10 +125,9 @@ fn format_bandwidth_mode(driver: &dyn QueryBackend) -> &'static str {
     }
 }
 
-// The heading line for a GPU, which contains its index, name, and UUID.
-
-/// Returns the heading line without a line break.
-pub(crate) fn format_headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
+/// Returns the heading line for a GPU, which contains its index, name, and UUID, without a line
+/// break.
+fn format_headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
     let text = |query| {
         let answer = driver.answer_query(Subject::from_gpu(gpu), query)?;
         Ok(answer.text().unwrap_or("").to_owned())

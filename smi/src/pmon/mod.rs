@@ -4,17 +4,15 @@ use std::{collections::BTreeMap, io::Write};
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, SystemQuery};
 
-use super::{
-    monitor::{self, TimestampColumns},
-    subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
-};
 use crate::{
     Context,
+    monitor::{self, TimestampColumns},
     running_processes::{COMPUTE, GRAPHICS, MPS_CLIENT, read_running_processes},
+    subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
 };
 
 /// The letters of all column groups.
-const GROUPS: &str = "um";
+const COLUMN_GROUPS: &str = "um";
 
 pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "pmon",
@@ -22,8 +20,8 @@ pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     usage: include_str!("usage.txt"),
     takes: &["-i", "-d", "-c"],
     values: &[
-        ("-s", AllowedValues::Letters(GROUPS)),
-        ("-o", AllowedValues::Letters(monitor::LETTERS)),
+        ("-s", AllowedValues::Letters(COLUMN_GROUPS)),
+        ("-o", AllowedValues::Letters(monitor::TIMESTAMP_LETTERS)),
         ("-f", AllowedValues::File),
     ],
     ..SubcommandSyntax::EMPTY
@@ -38,7 +36,7 @@ pub(super) fn run(
     output: &mut dyn Write,
 ) -> Result<u8, SubcommandError> {
     let switches = SYNTAX.parse(arguments)?;
-    let groups = monitor::parse_groups(switches.value("-s").unwrap_or("u"), GROUPS)?;
+    let groups = monitor::parse_groups(switches.value("-s").unwrap_or("u"), COLUMN_GROUPS)?;
     let rounds = monitor::parse_rounds(&switches, driver, LIMITS, SYNTAX.usage)?;
     let columns: Vec<&Column> = groups
         .iter()
@@ -48,11 +46,11 @@ pub(super) fn run(
         utilization: groups.contains(&'u'),
         protected: groups.contains(&'m'),
     };
-    let mut seen = vec![0; rounds.gpus.len()];
+    let mut newest_samples = vec![0; rounds.gpus.len()];
     let heading = format_heading(rounds.timestamp, &columns);
     rounds.write_rounds(driver, output, heading, |context| {
         let read = |gpu, since| read_processes(context, gpu, wants, since);
-        let processes = monitor::read_each_gpu(context, &mut seen, read);
+        let processes = monitor::read_each_gpu(context, &mut newest_samples, read);
         let rows = processes.iter().zip(context.gpus).map(|(processes, gpu)| {
             let front = rounds.timestamp.format_words(&context.now, *gpu);
             format_rows(processes, &front, &columns)
@@ -234,7 +232,7 @@ fn read_processes(
         .into_iter()
         .map(|(pid, (kinds, bytes))| Process {
             pid,
-            kind: kind_letters(kinds),
+            kind: find_type_letters(kinds),
             shares: shares.get(&pid).map(|(_, shares)| *shares),
             memory_mib: (bytes >= 0).then_some(bytes / BYTES_PER_MIB),
             protected_mib,
@@ -246,7 +244,7 @@ fn read_processes(
 
 /// Returns nvidia-smi's letters for the kinds of work that a process does: `C` for compute, `G` for
 /// graphics, `M` for MPS clients, `C+G` and `M+C` for both.
-fn kind_letters(kinds: i128) -> &'static str {
+fn find_type_letters(kinds: i128) -> &'static str {
     match (
         kinds & MPS_CLIENT != 0,
         kinds & COMPUTE != 0,

@@ -1,4 +1,5 @@
-//! The option `--query-compute-apps`, which lists a GPU's compute processes in the driver's order.
+//! The options that print several rows for each GPU: for its compute processes, the processes in
+//! the driver's accounting, its retired memory pages, and its supported clocks.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 use jiff::Timestamp;
@@ -10,6 +11,7 @@ use super::{
     },
 };
 
+/// The option `--query-compute-apps`, which lists a GPU's compute processes in the driver's order.
 pub(super) static COMPUTE_PROCESSES: Table = Table {
     subjects: &[
         &[with_title(
@@ -22,12 +24,12 @@ pub(super) static COMPUTE_PROCESSES: Table = Table {
             row_field("pid", format_nth_number::<0>, "The process ID."),
             row_field(
                 "process_name or name",
-                format_name,
+                format_process_name,
                 "The name of the process.",
             ),
             row_field(
                 "used_gpu_memory or used_memory [MiB]",
-                format_used_memory,
+                format_process_memory,
                 "The GPU memory that the context uses, in MiB. It is not available on Windows in \
                  WDDM mode, because Windows manages the memory.",
             ),
@@ -38,20 +40,19 @@ pub(super) static COMPUTE_PROCESSES: Table = Table {
     items: |gpu| split_items::<4>(&[], gpu.run_query(Query::ComputeProcesses)),
 };
 
-fn format_name(row: &Row<'_>) -> Cell {
+fn format_process_name(row: &Row<'_>) -> Cell {
     format_text(&row.run_system_query(SystemQuery::ProcessName(row.pid()?)))
 }
 
-fn format_used_memory(row: &Row<'_>) -> Cell {
+fn format_process_memory(row: &Row<'_>) -> Cell {
     match row.number_at(1)? {
         -1 => Err(Absent::new_not_available()),
         bytes => Ok(format_whole_mebibytes(bytes)),
     }
 }
 
-// The option `--query-accounted-apps`: the resources that processes have used since accounting was
-// enabled. If accounting is disabled, there are no rows.
-
+/// The option `--query-accounted-apps`: the resources that processes have used since accounting was
+/// enabled. If accounting is disabled, there are no rows.
 pub(super) static ACCOUNTED_PROCESSES: Table = Table {
     subjects: &[
         &[with_title(
@@ -75,24 +76,24 @@ pub(super) static ACCOUNTED_PROCESSES: Table = Table {
             row_field("pid", format_nth_number::<0>, "The process ID."),
             row_field(
                 "gpu_utilization or gpu_util [%]",
-                format_stat::<0>,
+                format_accounting_stat::<0>,
                 "Share of the process's lifetime in which at least one of its kernels ran on the \
                  GPU, in percent.",
             ),
             row_field(
                 "mem_utilization or mem_util [%]",
-                format_stat::<1>,
+                format_accounting_stat::<1>,
                 "Share of the process's lifetime in which it read or wrote the GPU's memory, in \
                  percent.",
             ),
             row_field(
                 "max_memory_usage [MiB]",
-                |row| Ok(format_whole_mebibytes(read_stat(row, 2)?)),
+                |row| Ok(format_whole_mebibytes(read_accounting_stat(row, 2)?)),
                 "The peak GPU memory of the process, in MiB.",
             ),
             row_field(
                 "time [ms]",
-                format_stat::<3>,
+                format_accounting_stat::<3>,
                 "The time for which the process had its context, in milliseconds. It is 0 until \
                  the process ends.",
             ),
@@ -102,20 +103,19 @@ pub(super) static ACCOUNTED_PROCESSES: Table = Table {
 };
 
 /// Returns a number from the answer to [`Query::AccountingStats`].
-fn read_stat(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
+fn read_accounting_stat(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     match read_number(&row.run_query(Query::AccountingStats(row.pid()?)), place)? {
         -1 => Err(Absent::new_not_available()),
         known => Ok(known),
     }
 }
 
-fn format_stat<const PLACE: usize>(row: &Row<'_>) -> Cell {
-    Ok(read_stat(row, PLACE)?.to_string())
+fn format_accounting_stat<const PLACE: usize>(row: &Row<'_>) -> Cell {
+    Ok(read_accounting_stat(row, PLACE)?.to_string())
 }
 
-// The option `--query-retired-pages`, which lists retired memory pages. Pages with single-bit
-// errors come first. A board without retired pages has one row for each cause.
-
+/// The option `--query-retired-pages`, which lists retired memory pages. Pages with single-bit
+/// errors come first. A board without retired pages has one row for each cause.
 pub(super) static RETIRED_PAGES: Table = Table {
     subjects: &[
         table::COMMON_SECTIONS,
@@ -127,34 +127,34 @@ pub(super) static RETIRED_PAGES: Table = Table {
             ),
             row_field(
                 "retired_pages.timestamp",
-                format_time,
+                format_retirement_time,
                 "The time at which the page was retired.",
             ),
             row_field(
                 "retired_pages.cause",
-                format_cause,
+                format_retirement_cause,
                 "The reason why the page was retired:\n - Double Bit ECC - one double-bit error, \
                  which cannot be corrected.\n - Single Bit ECC - several single-bit errors.",
             ),
         ])],
     ],
-    items: list_pages,
+    items: list_retired_pages,
 };
 
 /// Returns three numbers for each page: the `nvmlPageRetirementCause_t`, the time in µs (0 if
 /// unknown), and the address.
-fn list_pages(gpu: &Gpu<'_>) -> Vec<Item> {
+fn list_retired_pages(gpu: &Gpu<'_>) -> Vec<Item> {
     let of_cause =
         |cause: u32| split_items::<2>(&[cause.into()], gpu.run_query(Query::RetiredPages(cause)));
     [0, 1].into_iter().flat_map(of_cause).collect()
 }
 
-fn format_cause(row: &Row<'_>) -> Cell {
+fn format_retirement_cause(row: &Row<'_>) -> Cell {
     let causes = ["Single Bit ECC", "Double Bit ECC"];
     Ok(causes[row.number_at(0)? as usize].to_owned())
 }
 
-fn format_time(row: &Row<'_>) -> Cell {
+fn format_retirement_time(row: &Row<'_>) -> Cell {
     let microseconds = match row.number_at(1)? {
         0 => return Err(Absent::new_not_available()),
         known => i64::try_from(known).map_err(|_| Code::UNKNOWN)?,
@@ -164,9 +164,8 @@ fn format_time(row: &Row<'_>) -> Cell {
     Ok(local.strftime("%a %b %e %H:%M:%S %Y").to_string())
 }
 
-// The option `--query-supported-clocks`, which lists all combinations of a memory clock and a
-// graphics clock that a GPU supports. The highest memory clock comes first.
-
+/// The option `--query-supported-clocks`, which lists all combinations of a memory clock and a
+/// graphics clock that a GPU supports. The highest memory clock comes first.
 pub(super) static SUPPORTED_CLOCKS: Table = Table {
     subjects: &[
         &[with_title(
@@ -189,11 +188,11 @@ pub(super) static SUPPORTED_CLOCKS: Table = Table {
             ),
         ])],
     ],
-    items: list_pairs,
+    items: list_clock_pairs,
 };
 
 /// Returns all combinations of clocks, as pairs of numbers in MHz.
-fn list_pairs(gpu: &Gpu<'_>) -> Vec<Item> {
+fn list_clock_pairs(gpu: &Gpu<'_>) -> Vec<Item> {
     let with = |memory: &i128| {
         let graphics = gpu.run_query(Query::SupportedGraphicsClocks(*memory as u32));
         split_items::<1>(&[*memory], graphics)

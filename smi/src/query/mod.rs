@@ -66,7 +66,7 @@ impl QueryKind {
 
     fn table(self) -> &'static Table {
         match self {
-            Self::Gpu => &gpu::TABLE,
+            Self::Gpu => &gpu::GPUS,
             Self::ComputeApps => &lists::COMPUTE_PROCESSES,
             Self::AccountedApps => &lists::ACCOUNTED_PROCESSES,
             Self::RetiredPages => &lists::RETIRED_PAGES,
@@ -133,8 +133,7 @@ impl Request {
     }
 }
 
-// The modifiers that `--format=` accepts.
-
+/// The effects of the modifiers that `--format=` accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Format {
     /// Whether the output starts with a line of field names.
@@ -146,14 +145,14 @@ struct Format {
 type ApplyModifier = fn(&mut Format);
 
 /// The modifiers and their effects. `csv` has no effect, because it is the default.
-const MODIFIERS: [(&str, ApplyModifier); 3] = [
+const FORMAT_MODIFIERS: [(&str, ApplyModifier); 3] = [
     ("csv", |_| {}),
     ("noheader", |format| format.header = false),
     ("nounits", |format| format.units = false),
 ];
 
-pub(crate) fn list_modifiers() -> impl Iterator<Item = &'static str> {
-    MODIFIERS.iter().map(|(modifier, _)| *modifier)
+pub(crate) fn list_format_modifiers() -> impl Iterator<Item = &'static str> {
+    FORMAT_MODIFIERS.iter().map(|(modifier, _)| *modifier)
 }
 
 impl Format {
@@ -165,7 +164,9 @@ impl Format {
             units: true,
         };
         for typed in modifiers.split(',').filter(|modifier| !modifier.is_empty()) {
-            let known = MODIFIERS.iter().find(|(modifier, _)| *modifier == typed);
+            let known = FORMAT_MODIFIERS
+                .iter()
+                .find(|(modifier, _)| *modifier == typed);
             let (_, set) =
                 known.ok_or_else(|| Refusal::new(2, "Format modifier is not recognized.\n"))?;
             set(&mut format);

@@ -1,4 +1,4 @@
-//! The table of a query's fields.
+//! The table of a query's fields, and the rows that are written from it for each GPU.
 
 use std::{collections::HashMap, fmt::Write as _, ops::Range};
 
@@ -7,14 +7,14 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, SystemQuery};
 use super::cell::{Cell, format_text};
 use crate::{Context, Refusal, context::Cache, release::Release};
 
-/// A query's fields, in the order of its help.
+/// A query's fields, in the order of its help. Selected fields are represented by their indices in
+/// the table.
 pub(super) struct Table {
     pub(super) subjects: &'static [&'static [Section]],
     /// A function that returns a GPU's items. Each item produces a row.
     pub(super) items: fn(&Gpu<'_>) -> Vec<Item>,
 }
 
-/// Selected fields are represented by their indices in the table.
 /// A field's names and description, as shown in the help.
 pub struct FieldHelp {
     /// The field's names, starting with the main name.
@@ -362,24 +362,24 @@ pub(super) const fn fields(fields: &'static [Field]) -> Section {
 
 // The fields for the time and the GPU that all queries except `--query-gpu` have in common.
 
-pub(super) const COMMON_SECTIONS: &[Section] = &[fields(&[
-    row_field("timestamp", format_timestamp, TIMESTAMP),
-    field("gpu_name", Query::Name, format_text, NAME),
-    field("gpu_bus_id", Query::BusId, format_text, BUS_ID),
-    field("gpu_serial", Query::Serial, format_text, SERIAL),
-    field("gpu_uuid", Query::Uuid, format_text, UUID),
-])];
-
-pub(super) const TIMESTAMP: &str =
+pub(super) const TIMESTAMP_HELP: &str =
     "The time of the query, in local time, as YYYY/MM/DD HH:MM:SS.msec.";
-pub(super) const NAME: &str = "The product name of the GPU, in letters and digits. All products \
+pub(super) const NAME_HELP: &str = "The product name of the GPU, in letters and digits. All products \
                                have it.";
-pub(super) const BUS_ID: &str =
+pub(super) const BUS_ID_HELP: &str =
     "The PCI bus ID of the GPU, in hexadecimal: domain:bus:device.function.";
-pub(super) const SERIAL: &str = "The serial number that is printed on the board, in letters and \
+pub(super) const SERIAL_HELP: &str = "The serial number that is printed on the board, in letters and \
                                  digits. It is unique and never changes.";
-pub(super) const UUID: &str = "The UUID of the GPU, in letters and digits. It is unique and never \
+pub(super) const UUID_HELP: &str = "The UUID of the GPU, in letters and digits. It is unique and never \
                                changes. It is not printed on the board.";
+
+pub(super) const COMMON_SECTIONS: &[Section] = &[fields(&[
+    row_field("timestamp", format_timestamp, TIMESTAMP_HELP),
+    field("gpu_name", Query::Name, format_text, NAME_HELP),
+    field("gpu_bus_id", Query::BusId, format_text, BUS_ID_HELP),
+    field("gpu_serial", Query::Serial, format_text, SERIAL_HELP),
+    field("gpu_uuid", Query::Uuid, format_text, UUID_HELP),
+])];
 
 // All cell functions must return a `Result`, even if they cannot fail.
 #[allow(clippy::unnecessary_wraps)]

@@ -1,4 +1,4 @@
-//! The matrix of connections between all pairs of devices.
+//! The matrices of connections between devices, and the tables of capabilities between GPUs.
 
 use std::cmp;
 
@@ -16,6 +16,21 @@ use crate::Refusal;
 const LINK_COUNT_FIELD: u32 = 91;
 const SWITCH_LINK_COUNT_FIELD: u32 = 147;
 const LINK_STATE_FIELD: u32 = 165;
+
+const SELF_CELL: &str = " X ";
+
+const LINKS_LEGEND: &str = "  NV#  = Connection traversing a bonded set of # NVLinks\n";
+
+const MATRIX_LEGEND: &str = "
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
+  PIX  = Connection traversing at most a single PCIe bridge
+";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matrix {
@@ -81,7 +96,7 @@ pub(super) fn render_matrix(topology: &Topology<'_>, gpus: &[u32], matrix: Matri
             .collect();
         format!("\n{kind} Legend:\n\n{}\n", names.concat())
     };
-    format!("{rows}{LEGEND}{links}{names}")
+    format!("{rows}{MATRIX_LEGEND}{links}{names}")
 }
 
 fn read_gpu(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
@@ -130,7 +145,7 @@ fn render_square(
         let near = gpus
             .iter()
             .map(|another| format_connection(topology, gpu, another, matrix));
-        let ways = others
+        let paths = others
             .iter()
             .map(|other| format_path(gpu.device.as_ref(), other.device.as_ref()));
         let place = [
@@ -141,7 +156,7 @@ fn render_square(
         let cells = [gpu.label()]
             .into_iter()
             .chain(near)
-            .chain(ways)
+            .chain(paths)
             .chain(place);
         lines.push(format!(
             "{}\n",
@@ -152,14 +167,14 @@ fn render_square(
         let near = gpus
             .iter()
             .map(|gpu| format_path(other.device.as_ref(), gpu.device.as_ref()));
-        let ways = others.iter().enumerate().map(|(column, another)| {
+        let paths = others.iter().enumerate().map(|(column, another)| {
             if row == column {
                 SELF_CELL.to_owned()
             } else {
                 format_path(other.device.as_ref(), another.device.as_ref())
             }
         });
-        let cells = [other.label.clone()].into_iter().chain(near).chain(ways);
+        let cells = [other.label.clone()].into_iter().chain(near).chain(paths);
         // Network cards have no affinities, so the affinity columns are empty.
         lines.push(format!("{}\t\t\t\t\n", join_cells(cells)));
     }
@@ -173,12 +188,12 @@ fn render_disks(gpus: &[Gpu], disks: &[OtherDevice]) -> String {
         join_cells(disks.iter().map(|disk| disk.label.clone()))
     )];
     for gpu in gpus {
-        let ways = disks
+        let paths = disks
             .iter()
             .map(|disk| format_path(gpu.device.as_ref(), disk.device.as_ref()));
         lines.push(format!(
             "{}\t\n",
-            join_cells([gpu.label()].into_iter().chain(ways))
+            join_cells([gpu.label()].into_iter().chain(paths))
         ));
     }
     lines.concat()
@@ -246,25 +261,10 @@ fn format_path(one: Option<&Device>, other: Option<&Device>) -> String {
         .to_owned()
 }
 
-const SELF_CELL: &str = " X ";
-
-const LINKS_LEGEND: &str = "  NV#  = Connection traversing a bonded set of # NVLinks\n";
-
-const LEGEND: &str = "
-Legend:
-
-  X    = Self
-  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
-  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
-  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
-  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
-  PIX  = Connection traversing at most a single PCIe bridge
-";
-
 // The PCIe path between two devices, in nvidia-smi's words.
 
 /// The levels that `topo -n` accepts.
-pub(super) const LEVELS: &[&str] = &["0", "1", "2", "3", "4", "5"];
+pub(super) const PATH_LEVELS: &[&str] = &["0", "1", "2", "3", "4", "5"];
 
 /// Returns the path that a level of `-n` (0 to 5) stands for, and NVML's number for that level.
 pub(super) fn find_path_of_level(number: i64) -> Option<(PciPath, u32)> {
@@ -303,18 +303,30 @@ pub(super) fn describe_path(path: PciPath) -> &'static str {
     }
 }
 
-// The tables that show the peer-to-peer capabilities between GPUs.
+// The tables of peer-to-peer capabilities between GPUs.
 
 /// The letters for the capabilities, in the order of `nvmlGpuP2PCapsIndex_t`.
-pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
+pub(super) const P2P_CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
+
+const P2P_LEGEND: &str = "
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+  GNS  = GPU not supported
+  TNS  = Topology not supported
+  NS   = Not supported
+  U    = Unknown
+";
 
 /// Returns the table for one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
-pub(super) fn render_table(
+pub(super) fn render_p2p_table(
     driver: &dyn QueryBackend,
     gpus: &[u32],
     letter: &str,
 ) -> Result<String, Refusal> {
-    let capability = CAPABILITIES
+    let capability = P2P_CAPABILITIES
         .iter()
         .position(|known| *known == letter)
         .ok_or_else(|| {
@@ -331,7 +343,7 @@ pub(super) fn render_table(
                 if row == column {
                     "X"
                 } else {
-                    format_status(driver, *row, *column, capability as u32)
+                    find_p2p_word(driver, *row, *column, capability as u32)
                 }
             })
             .map(|word| format!("{word}\t"))
@@ -339,14 +351,14 @@ pub(super) fn render_table(
         format!(" GPU{row}\t{}\n", words.concat())
     });
     Ok(format!(
-        " \t\u{1b}[4m{}\u{1b}[0m\n{}{CAPABILITY_LEGEND}",
+        " \t\u{1b}[4m{}\u{1b}[0m\n{}{P2P_LEGEND}",
         names.concat(),
         rows.collect::<Vec<_>>().concat()
     ))
 }
 
 /// Returns nvidia-smi's word for an `nvmlGpuP2PStatus_t`.
-fn format_status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
+fn find_p2p_word(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
     let answer = driver
         .answer_query(Subject::from_gpu(gpu), Query::P2pStatus(other, capability))
         .ok();
@@ -359,15 +371,3 @@ fn format_status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u3
         _ => "U",
     }
 }
-
-const CAPABILITY_LEGEND: &str = "
-Legend:
-
-  X    = Self
-  OK   = Status Ok
-  CNS  = Chipset not supported
-  GNS  = GPU not supported
-  TNS  = Topology not supported
-  NS   = Not supported
-  U    = Unknown
-";

@@ -11,19 +11,19 @@ use gpumon_probe::{
 };
 
 use self::{matrix::Matrix, sysfs::Sysfs};
-use super::{
-    gpu_selection::find_listed_gpus,
+use crate::{
+    Refusal,
+    gpu_list::find_listed_gpus,
     subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
 };
-use crate::Refusal;
 
 pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "topo",
     usage: include_str!("help.txt"),
     takes: &["-i", "-c"],
     values: &[
-        ("-n", AllowedValues::One(matrix::LEVELS)),
-        ("-p2p", AllowedValues::One(matrix::CAPABILITIES)),
+        ("-n", AllowedValues::One(matrix::PATH_LEVELS)),
+        ("-p2p", AllowedValues::One(matrix::P2P_CAPABILITIES)),
     ],
     ..SubcommandSyntax::EMPTY
 };
@@ -52,7 +52,7 @@ pub(super) fn run(
 
     if let Some(letter) = switches.value("-p2p") {
         output.write_all(
-            matrix::render_table(driver, &find_listed_gpus(driver, None)?, letter)?.as_bytes(),
+            matrix::render_p2p_table(driver, &find_listed_gpus(driver, None)?, letter)?.as_bytes(),
         )?;
     }
     if let Some(cpu) = cpu {
@@ -73,7 +73,7 @@ pub(super) fn run(
         output.write_all(describe_gpus_near_gpu(driver, gpu, level)?.as_bytes())?;
     }
     if switches.contains("-p") {
-        output.write_all(describe_path(&topology, selected)?.as_bytes())?;
+        output.write_all(describe_path_between_gpus(&topology, selected)?.as_bytes())?;
     }
     if switches.contains("-C") {
         let nodes = topology.format_cpu_nodes(single("NUMA ID of nearest CPU")?);
@@ -125,12 +125,12 @@ impl Topology<'_> {
     /// Returns the CPUs near a GPU as ranges, or an empty string if they are unknown.
     fn format_cpus(&self, gpu: u32) -> String {
         self.read_words(gpu, Query::CpuAffinity)
-            .map_or_else(String::new, |words| sysfs::format_words(&words))
+            .map_or_else(String::new, |words| sysfs::format_bit_ranges(&words))
     }
 
     fn format_memory_nodes(&self, gpu: u32) -> String {
         self.read_words(gpu, Query::MemoryAffinity)
-            .map_or_else(String::new, |words| sysfs::format_words(&words))
+            .map_or_else(String::new, |words| sysfs::format_bit_ranges(&words))
     }
 
     fn format_cpu_nodes(&self, gpu: u32) -> String {
@@ -145,7 +145,7 @@ impl Topology<'_> {
             .filter(|(_, cpus)| cpus.iter().any(|cpu| near.contains(cpu)))
             .map(|(node, _)| node)
             .collect();
-        sysfs::format_numbers(&nodes)
+        sysfs::format_ranges(&nodes)
     }
 
     fn format_memory_node_of_gpu(&self, gpu: u32) -> String {
@@ -183,7 +183,7 @@ fn replace_empty_text(text: String) -> String {
 }
 
 /// Formats GPU indices as a comma-separated list.
-fn format_list(numbers: &[i128]) -> String {
+fn format_gpu_list(numbers: &[i128]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers
@@ -209,7 +209,7 @@ fn describe_gpus_near_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
     }
     format!(
         "The GPUs that have an affinity with CPU {cpu} are:\n{}\n\n",
-        format_list(&gpus)
+        format_gpu_list(&gpus)
     )
 }
 
@@ -232,12 +232,15 @@ fn describe_gpus_near_gpu(
     }
     Ok(format!(
         "Device {gpu} is connected {between} to device(s): {}\n\n",
-        format_list(answer.numbers())
+        format_gpu_list(answer.numbers())
     ))
 }
 
 /// Describes the path between the two GPUs that are selected with `-i`.
-fn describe_path(topology: &Topology<'_>, selected: Option<&[u32]>) -> Result<String, Refusal> {
+fn describe_path_between_gpus(
+    topology: &Topology<'_>,
+    selected: Option<&[u32]>,
+) -> Result<String, Refusal> {
     let Some([one, other]) = selected else {
         let text = "Path command line flag must be used in conjection with the -i argument which \
                     must be two GPU identifiers.\n\n";

@@ -1,4 +1,5 @@
-//! The machine's PCIe devices, read from the kernel's files in `/sys`.
+//! The machine's PCIe devices and NUMA nodes, read from the kernel's files in `/sys`, and the
+//! format of sets of CPUs or nodes.
 
 use std::{
     fs,
@@ -166,12 +167,12 @@ pub(super) fn list_set_bits(words: &[u64]) -> Vec<u32> {
 }
 
 /// Formats the indices of all bits that are set in `words` as ranges.
-pub(super) fn format_words(words: &[u64]) -> String {
-    format_numbers(&list_set_bits(words))
+pub(super) fn format_bit_ranges(words: &[u64]) -> String {
+    format_ranges(&list_set_bits(words))
 }
 
 /// Formats numbers, which must be in ascending order, as ranges.
-pub(super) fn format_numbers(numbers: &[u32]) -> String {
+pub(super) fn format_ranges(numbers: &[u32]) -> String {
     numbers
         .chunk_by(|before, after| before + 1 == *after)
         .map(|range| match range {
@@ -244,13 +245,10 @@ mod ranges_tests {
 
     #[test]
     fn ranges_survive_a_round_trip() {
-        assert_eq!(format_words(&[0xFFFF_FFFF]), "0-31");
-        assert_eq!(format_words(&[1 << 6 | 1 << 14, 1]), "6,14,64");
-        assert_eq!(format_words(&[0]), "");
+        assert_eq!(format_bit_ranges(&[0xFFFF_FFFF]), "0-31");
+        assert_eq!(format_bit_ranges(&[1 << 6 | 1 << 14, 1]), "6,14,64");
+        assert_eq!(format_bit_ranges(&[0]), "");
         assert_eq!(parse_ranges("0-2,8\n"), [0, 1, 2, 8]);
-        assert_eq!(
-            format_numbers(&parse_ranges("0-55,112-167")),
-            "0-55,112-167"
-        );
+        assert_eq!(format_ranges(&parse_ranges("0-55,112-167")), "0-55,112-167");
     }
 }

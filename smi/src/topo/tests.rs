@@ -5,7 +5,11 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
 
-use super::{Topology, matrix, matrix::Matrix, sysfs::Sysfs};
+use super::{
+    Topology,
+    matrix::{self, Matrix},
+    sysfs::Sysfs,
+};
 use crate::{subcommand::tests::run_line, tests::scripted::ScriptedBackend};
 
 fn two_h200s() -> ScriptedBackend {

@@ -167,7 +167,7 @@ fn once_option_prints_single_frame() {
     let missing = once(&["-i", "9"]);
     assert_eq!(missing.status.code(), Some(6));
     assert!(
-        stderr_text(&missing).contains("no GPU '9': there are 0 to 2"),
+        stderr_text(&missing).contains("there is no GPU '9': 0 to 2 are available"),
         "{}",
         stderr_text(&missing)
     );

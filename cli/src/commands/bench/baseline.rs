@@ -1,4 +1,5 @@
-//! Storage of benchmark results: the baseline and the latest results of each GPU.
+//! Benchmark results that new results are compared with: the stored baseline and latest results of
+//! each GPU, and files of earlier results.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +33,7 @@ use crate::{
 
 /// The shortest median time of a stored result, in microseconds. In shorter runs, launch overhead
 /// dominates, and results vary by about 10 % between runs.
-const MIN_TIME_US: f64 = 20.0;
+const MIN_STORED_TIME_US: f64 = 20.0;
 
 /// Options that store results or compare results with a baseline.
 #[derive(Debug, clap::Args)]
@@ -223,7 +224,7 @@ fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'
         _ if outcome
             .device_time
             .as_ref()
-            .is_some_and(|time| time.median_us < MIN_TIME_US) =>
+            .is_some_and(|time| time.median_us < MIN_STORED_TIME_US) =>
         {
             Some("too short compared with a kernel launch")
         }
@@ -236,7 +237,7 @@ fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'
 
 /// Returns the part of a result that is compared with a baseline. Times measured by the GPU are
 /// preferred to times measured by the host. Returns `None` if nothing was timed.
-pub(super) fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measurement> {
+fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measurement> {
     let times = outcome.device_time.as_ref();
     let times = times.or(outcome.host_time.as_ref())?;
     Some(Measurement {
@@ -271,7 +272,7 @@ fn select_works(
     let missing = |what: &str, names: &str| {
         let cure = format!(
             "store one with `gpumon bench{names} --save-baseline`; workloads shorter than \
-             {MIN_TIME_US} us have no baseline"
+             {MIN_STORED_TIME_US} us have no baseline"
         );
         usage!("no baseline{what} is stored in {path}: {cure}")
     };
@@ -352,7 +353,7 @@ pub(crate) fn format_time_with_date(us: f64, at_ms: u64) -> String {
 
 /// The maximum size of a results file in bytes. Results of every workload and type on hundreds of
 /// GPUs fit into it.
-const MAX_FILE_BYTES: usize = 64 << 20;
+const MAX_RESULTS_FILE_BYTES: usize = 64 << 20;
 
 /// The results that new ones are compared with.
 #[derive(Debug)]
@@ -385,8 +386,9 @@ struct OldDevice {
     uuid: Option<String>,
 }
 
+/// The result of comparing a new result with an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     /// The old median divided by the new one; more than 1 is faster.
     pub(super) ratio: f64,
     /// Whether the new median is slower by more than the combined uncertainty of the old and the
@@ -408,7 +410,8 @@ impl EarlierResults {
     /// errors, are skipped.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let text = File::open(path).and_then(|file| bounded::read_text_from(file, MAX_FILE_BYTES));
+        let text =
+            File::open(path).and_then(|file| bounded::read_text_from(file, MAX_RESULTS_FILE_BYTES));
         let text = text
             .with_context(|| format!("cannot read {shown}"))
             .map_err(Failure::usage)?;
@@ -429,7 +432,7 @@ impl EarlierResults {
 
     /// Compares an outcome with the baseline of the same GPU, or with the last result of the same
     /// work, preferably on the same device; `None` if no result matches.
-    pub(super) fn compare_with(&self, outcome: &RunOutcome) -> Option<Comparison> {
+    pub(crate) fn compare_with(&self, outcome: &RunOutcome) -> Option<Comparison> {
         match self {
             Self::Results(results) => compare_with_results(results, outcome),
             Self::Baselines(baselines) => compare_with_baselines(baselines, outcome),
@@ -505,7 +508,8 @@ mod tests {
     use gpumon_probe::benchmarks::Measurement;
     use gpumon_workload::protocol::BenchJob;
 
-    use super::{super::fuzzing::make_outcome, *};
+    use super::*;
+    use crate::fuzzing::make_outcome;
 
     fn read_earlier(text: &str) -> Result<EarlierResults, Failure> {
         let file = tempfile::NamedTempFile::new().unwrap();

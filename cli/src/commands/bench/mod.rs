@@ -1,11 +1,9 @@
 //! `gpumon bench`: measured and verified workloads on GPUs and on the CPU, run by a worker process.
 //!
-//! [`results`] prints outcomes in a [`table`], or as a matrix for pairs of GPUs. [`compare`]
-//! compares outcomes with earlier results, and [`baseline`] stores the results of each GPU.
+//! [`results`] prints outcomes in a [`table`], or as a matrix for pairs of GPUs. [`baseline`]
+//! stores the results of each GPU, and compares outcomes with earlier results.
 
 mod baseline;
-#[cfg(any(fuzzing, test))]
-pub(crate) mod fuzzing;
 mod results;
 mod table;
 
@@ -18,8 +16,13 @@ use gpumon_workload::{
 };
 
 use self::baseline::BaselineArgs;
-#[cfg(test)]
-pub(super) use self::fuzzing::make_outcome as sample_outcome;
+use crate::{
+    exit::{Failure, print_message},
+    options::SourceArgs,
+    workload_run::{self, FrameworkArgs, RunTargetArgs, parse_share},
+};
+
+pub(crate) use self::baseline::EarlierResults;
 pub(super) use self::{
     baseline::format_time_with_date,
     results::Results,
@@ -28,12 +31,6 @@ pub(super) use self::{
         format_problem_size, format_remarks, format_verdict,
     },
 };
-use crate::{
-    exit::{Failure, print_message},
-    options::SourceArgs,
-    workload_run::{self, FrameworkArgs, RunTargetArgs, parse_share},
-};
-use baseline::EarlierResults;
 
 const BELOW_THRESHOLD_CODE: u8 = 4;
 

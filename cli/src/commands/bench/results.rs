@@ -317,10 +317,8 @@ fn align_cell(cell: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{fuzzing::make_outcome, table::TableKind};
-    use crate::terminal::line::strip_styles;
-
-    use super::*;
+    use super::{super::table::TableKind, *};
+    use crate::{fuzzing::make_outcome, terminal::line::strip_styles};
 
     #[test]
     fn threshold_ignores_outcomes_without_ratio() {

@@ -505,7 +505,8 @@ mod tests {
 
     use gpumon_workload::protocol::Verification;
 
-    use super::{super::fuzzing::make_outcome, *};
+    use super::*;
+    use crate::fuzzing::make_outcome;
     use crate::terminal::line::strip_styles;
 
     fn make_layout(subject: TableKind) -> Layout {

@@ -1,4 +1,5 @@
-//! Checks of each GPU: its health, settings and conditions.
+//! Checks of each GPU's health, settings and conditions, and of the files in `/dev` through which
+//! programs reach the driver.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -233,7 +234,7 @@ fn describe_mig_access_fix(machine: &Machine) -> String {
     )
 }
 
-// Checks of the files in `/dev` through which programs reach the driver.
+// Checks of the device files.
 
 /// The device file that CUDA programs need in addition to the GPUs' files. gpumon itself does not
 /// need it.
@@ -331,13 +332,13 @@ pub(super) enum Obstacle {
     Cgroup,
 }
 
-pub(super) struct InaccessibleFile {
+struct InaccessibleFile {
     pub(super) path: String,
     pub(super) obstacle: Obstacle,
 }
 
 /// Returns the device files of the driver and its GPUs that this process may not open.
-pub(super) fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
+fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
     let names = machine
         .list_names("/dev")
         .into_iter()
@@ -351,7 +352,7 @@ pub(super) fn find_inaccessible_device_files(machine: &Machine) -> Vec<Inaccessi
 
 /// Returns the files of `/dev/nvidia-caps` that this process may not read. Each file grants access
 /// to a MIG device, or the right to monitor or configure all of them.
-pub(super) fn find_inaccessible_capabilities(machine: &Machine) -> Vec<InaccessibleFile> {
+fn find_inaccessible_capabilities(machine: &Machine) -> Vec<InaccessibleFile> {
     let names = machine.list_names(CAPABILITIES_DIR).into_iter();
     find_inaccessible_files(
         machine,

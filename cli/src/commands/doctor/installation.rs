@@ -1,4 +1,5 @@
-//! Checks that the NVML library and the kernel driver are present and have matching versions.
+//! Checks of the installed drivers: the NVML library and NVIDIA's kernel driver, which must have
+//! matching versions, and the drivers that gpumon reads directly from the kernel.
 
 use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
 
@@ -261,7 +262,11 @@ pub(super) fn check_kernel_drivers(machine: &Machine) -> Vec<Finding> {
         .map(Finding::from)
         .collect();
     findings.extend(check_nodes(machine, &nodes));
-    findings.extend(check_processes(machine, &nodes, geteuid().is_root()));
+    findings.extend(check_process_visibility(
+        machine,
+        &nodes,
+        geteuid().is_root(),
+    ));
     // Another check reports a log that cannot be read.
     let errors = check_driver_log(&machine.resolve_path(KERNEL_LOG)).unwrap_or_default();
     findings.extend(errors.into_iter().map(Finding::from));
@@ -351,7 +356,11 @@ fn describe_access_fix(machine: &Machine, obstacle: Obstacle, vendor: Vendor) ->
 
 /// Reports that GPU use by other users' processes is not visible, because the drivers show it only
 /// in procfs.
-fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Option<Finding> {
+fn check_process_visibility(
+    machine: &Machine,
+    nodes: &[DeviceNode],
+    is_root: bool,
+) -> Option<Finding> {
     if is_root || nodes.is_empty() {
         return None;
     }
@@ -606,16 +615,16 @@ mod kernel_drivers_tests {
         let mounts = |options: &str| format!("22 27 0:21 / /proc rw - proc proc rw{options}\n");
         let machine = make_machine(root.path(), &[("proc/self/mountinfo", &mounts(""))]);
         let nodes = device_nodes(machine.roots());
-        assert_eq!(check_processes(&machine, &nodes, false), None);
+        assert_eq!(check_process_visibility(&machine, &nodes, false), None);
         let machine = make_machine(
             root.path(),
             &[("proc/self/mountinfo", &mounts(",hidepid=2"))],
         );
-        let finding = check_processes(&machine, &nodes, false).unwrap();
+        let finding = check_process_visibility(&machine, &nodes, false).unwrap();
         assert!(finding.text.contains("hidepid") && finding.verdict == Verdict::Note);
         assert!(finding.text.contains("on AMD GPUs are"), "{finding:?}");
-        assert_eq!(check_processes(&machine, &nodes, true), None);
-        assert_eq!(check_processes(&machine, &[], false), None);
+        assert_eq!(check_process_visibility(&machine, &nodes, true), None);
+        assert_eq!(check_process_visibility(&machine, &[], false), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `gpumon doctor`: diagnoses problems with this machine's GPUs and drivers, and prints how to fix
 //! them.
 //!
-//! - [`finding`] is the result of a check; [`report`] prints findings and readings.
+//! - [`report`] defines the result of a check, and prints findings and readings.
 //! - [`machine`] gives access to the machine's file system.
-//! - The checks are in [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`],
-//!   [`gpus`] and [`state`]. The last checks gpumon itself.
+//! - [`installation`] checks drivers, [`gpus`] checks GPUs and device files, and [`runtime`] checks
+//!   gpumon itself and its environment.
 //! - [`bundle`] writes all results into an archive for a bug report.
 
 mod bundle;
@@ -24,7 +24,8 @@ use gpumon_probe::{owner::CommandLines, vendor::SourceChoice};
 use self::{
     bundle::{BundleArgs, CollectedData},
     machine::Machine,
-    report::{Readings, Report},
+    report::{Finding, Readings, Report},
+    runtime::{ServerResponse, Settings},
 };
 use crate::{
     data_dir::DataDirArgs,
@@ -34,8 +35,6 @@ use crate::{
     snapshot::{self, DriverState},
     terminal::output::print_report,
 };
-use report::Finding;
-use runtime::{ServerResponse, Settings};
 
 /// Check driver, permissions and GPUs, and print how to fix problems
 ///
@@ -82,7 +81,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let bundle = args.bundle.archive_path()?;
     let machine = Machine::with_roots(source.roots());
     let driver = read_driver(source);
-    let server = runtime::fetch_state(&args.server);
+    let server = runtime::fetch_server_state(&args.server);
     let settings = Settings::read_files(source.config.as_deref());
     let data_dir = args
         .data_dir

@@ -1,4 +1,5 @@
-//! The printed report: findings, available readings, and missing readings.
+//! The findings of the checks, and the printed report: findings, available readings, and missing
+//! readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -225,8 +226,7 @@ fn group_readings(all: Vec<(u32, Vec<FoundReading>)>) -> Readings {
     }
 }
 
-// The result of a check.
-
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     /// The subject of the check, in one or two words.

@@ -1,4 +1,5 @@
-//! Checks of gpumon itself: the user's server, the settings files, and benchmark results.
+//! Checks of gpumon itself: the user's server, the settings files, benchmark results, and the
+//! environment in which gpumon runs.
 
 use std::{
     fmt::Write as _,
@@ -45,7 +46,7 @@ pub(super) struct ServerResponse {
 }
 
 /// Requests a snapshot and the state of the history storage from the server.
-pub(super) fn fetch_state(server: &ServerArgs) -> Result<ServerResponse, NoServerError> {
+pub(super) fn fetch_server_state(server: &ServerArgs) -> Result<ServerResponse, NoServerError> {
     let connection = server.connect()?;
     let socket = connection.path.display().to_string();
     let snapshot = parse_response(connection.send_request("GET", "/api/v1/snapshot"));
@@ -304,13 +305,13 @@ pub(super) fn check_surroundings(machine: &Machine, driver: &DriverState) -> Vec
     findings.extend(
         driver
             .answer()
-            .map(|answer| check_processes(machine, answer)),
+            .map(|answer| check_reported_pids(machine, answer)),
     );
     findings
 }
 
 /// Checks that the PIDs that the driver reports exist in this machine's `/proc`.
-fn check_processes(machine: &Machine, answer: &DriverAnswer) -> Finding {
+fn check_reported_pids(machine: &Machine, answer: &DriverAnswer) -> Finding {
     let processes: Vec<_> = answer
         .gpus()
         .filter_map(|gpu: &GpuSample| gpu.processes.value())

@@ -101,7 +101,7 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
             .as_deref()
             .ok()
             .filter(|_| shown.is_none())
-            .map(build_totals)
+            .map(build_user_totals)
             .unwrap_or_default();
         return print(&format_table_of_users(&users, &totals, &why, terminal));
     }
@@ -332,7 +332,7 @@ fn sum_users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&FleetUsage>
 }
 
 /// Returns a row for unlisted owners without a known user, and a row for the total.
-fn build_totals(usage: &FleetUsage) -> Vec<UserSum> {
+fn build_user_totals(usage: &FleetUsage) -> Vec<UserSum> {
     let is_lower_bound = usage.state == FleetState::Partial;
     let mut totals = Vec::new();
     if let Some(group) = usage.users.iter().find(|group| group.name.is_none()) {
@@ -495,7 +495,7 @@ mod users_tests {
         };
         let users = super::sum_users(&Rows::new(&fleet), None, Some(&partial));
         compare_report("fleet_users", |terminal| {
-            format_table_of_users(&users, &build_totals(&partial), &[], terminal)
+            format_table_of_users(&users, &build_user_totals(&partial), &[], terminal)
         });
     }
 
@@ -511,7 +511,7 @@ mod users_tests {
             "unheld_gpu_s": null, "unheld_energy_joules": null, "energy_joules": null
         });
         let usage: FleetUsage = serde_json::from_value(usage).unwrap();
-        let sums: Vec<_> = build_totals(&usage)
+        let sums: Vec<_> = build_user_totals(&usage)
             .into_iter()
             .map(|sum| (sum.user, sum.gpu_s))
             .collect();
@@ -522,7 +522,7 @@ mod users_tests {
                 ("Total".to_owned(), Some(36_000.0))
             ]
         );
-        let table = format_table_of_users(&[], &build_totals(&usage), &[], None);
+        let table = format_table_of_users(&[], &build_user_totals(&usage), &[], None);
         assert!(
             table.contains("6 more") && table.contains("Total"),
             "{table}"

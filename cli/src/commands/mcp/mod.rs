@@ -2,10 +2,10 @@
 //! input and output.
 //!
 //! - The library `rmcp` implements the protocol.
-//! - [`now`] and [`history`] define the tools. A tool is a struct of its arguments, and the doc
+//! - [`current`] and [`history`] define the tools. A tool is a struct of its arguments, and the doc
 //!   comments of the fields become descriptions in the schema. The result is a type of the API.
-//! - [`answer`] shortens a result, and separates names that other people chose.
 //! - [`sources`] provides readings and history.
+//! - [`select_keys`] shortens a result, and separates names that other people chose.
 
 mod current;
 mod history;
@@ -19,7 +19,6 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use current::{Events, Processes, Status};
 use gpumon_probe::{model::now_ms, untrusted::escape_untrusted};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt as _,
@@ -40,6 +39,7 @@ use tokio::{
 };
 
 use self::{
+    current::{Events, Processes, Status},
     history::{History, UsageOf},
     sources::Sources,
 };

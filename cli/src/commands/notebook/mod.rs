@@ -1,4 +1,4 @@
-//! `gpumon notebook`: reports the costs that are stored in notebooks.
+//! `gpumon notebook`: reports the costs that are stored in notebook files.
 
 use std::{
     io::{BufRead, BufReader, Read as _},
@@ -270,7 +270,7 @@ fn format_cells(
 
 /// The maximum size of a notebook file in bytes. Larger files contain images and tables as outputs,
 /// which the user can clear.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_NOTEBOOK_BYTES: u64 = 64 << 20;
 
 /// A notebook's cells that have a stored cost.
 #[derive(Debug, Default)]
@@ -307,12 +307,12 @@ impl Notebook {
         let file = open_regular(path)
             .with_context(|| format!("cannot read {shown}"))
             .map_err(Failure::usage)?;
-        let mut file = BufReader::new(file.take(MAX_BYTES + 1));
+        let mut file = BufReader::new(file.take(MAX_NOTEBOOK_BYTES + 1));
         let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is not a notebook"));
         if file.get_ref().limit() == 0 {
             let why = anyhow!(
                 "{shown} is larger than {} MiB: clear the outputs of the notebook",
-                MAX_BYTES >> 20
+                MAX_NOTEBOOK_BYTES >> 20
             );
             return Err(Failure::usage(why));
         }
@@ -339,7 +339,7 @@ impl Notebook {
         if text.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
             text.consume(3);
         }
-        let file: File = serde_json::from_reader(text).map_err(|error| {
+        let file: NotebookFile = serde_json::from_reader(text).map_err(|error| {
             anyhow!(
                 "{error}; choose a notebook that was saved by Jupyter, which is a JSON file with \
                  cells"
@@ -357,7 +357,7 @@ impl Notebook {
 }
 
 #[derive(Debug, Deserialize)]
-struct File {
+struct NotebookFile {
     nbformat: u64,
     /// The cells. Outputs are skipped, so that large outputs do not require memory.
     #[serde(default)]
@@ -772,7 +772,7 @@ mod file_tests {
             let why = Notebook::read(path).unwrap_err().message().unwrap();
             assert!(why.contains("use a regular file"), "{why}");
         }
-        fs::write(&large, " ".repeat(MAX_BYTES as usize + 1)).unwrap();
+        fs::write(&large, " ".repeat(MAX_NOTEBOOK_BYTES as usize + 1)).unwrap();
         let why = Notebook::read(&large).unwrap_err().message().unwrap();
         assert!(
             why.contains("is larger than 64 MiB: clear the outputs of the notebook"),

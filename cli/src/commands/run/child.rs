@@ -75,7 +75,7 @@ impl MeasuredCommand {
             .args(arguments)
             .envs(marks.map(|path| (MARKS_VARIABLE, path)));
         let started_ms = precise_now_ms();
-        let process = child_processes::start(&mut command)
+        let process = child_processes::start_program(&mut command)
             .map_err(|error| wait::make_start_failure(program, &error))?;
         let pid = process.id();
         forward_signals(signals, pid)?;

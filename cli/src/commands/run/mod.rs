@@ -289,16 +289,16 @@ fn make_write_failure(path: &Path, error: &io::Error) -> Failure {
     .into()
 }
 
-// Formats the cost of a run as text.
+// The cost of a run as text.
 
 /// The maximum displayed width of a command's name, which may be a whole script.
-const MAX_NAME_WIDTH: usize = 60;
+const MAX_COMMAND_WIDTH: usize = 60;
 
 /// The maximum number of marks, errors and conditions in the text. The JSON output contains all of
 /// them.
 const MAX_REMARKS: usize = 8;
 
-const COLUMNS: [Column; 11] = [
+const REPORT_COLUMNS: [Column; 11] = [
     Column::new_left_aligned("GPU", 0),
     Column::new_left_aligned("Model", 6),
     Column::new_right_aligned("Held", 5),
@@ -313,8 +313,8 @@ const COLUMNS: [Column; 11] = [
 ];
 
 fn format_report(cost: &Cost, terminal: Option<usize>) -> String {
-    let rows: Vec<_> = cost.gpus.iter().map(format_cells).collect();
-    let columns = Columns::new(&COLUMNS, &rows, terminal);
+    let rows: Vec<_> = cost.gpus.iter().map(format_gpu_cells).collect();
+    let columns = Columns::new(&REPORT_COLUMNS, &rows, terminal);
     let mut text = paint(STRONG, &format!("gpumon: {}", format_summary(cost))) + "\n";
     if !rows.is_empty() {
         text += &columns.format_rows(&rows);
@@ -365,7 +365,7 @@ fn format_report(cost: &Cost, terminal: Option<usize>) -> String {
 /// Returns a one-line summary such as `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0
 /// GiB, 6.12 kJ`.
 fn format_summary(cost: &Cost) -> String {
-    let short = |name: &str| cut(&escape_untrusted(name), MAX_NAME_WIDTH);
+    let short = |name: &str| cut(&escape_untrusted(name), MAX_COMMAND_WIDTH);
     let name = cost
         .name
         .as_deref()
@@ -390,7 +390,7 @@ fn format_summary(cost: &Cost) -> String {
     format!("{name}{}", parts.join(", "))
 }
 
-fn format_cells(gpu: &GpuCost) -> [String; COLUMNS.len()] {
+fn format_gpu_cells(gpu: &GpuCost) -> [String; REPORT_COLUMNS.len()] {
     let none = || ABSENT.to_owned();
     let percent = |percent: Option<Spread>| {
         percent.map_or_else(none, |Spread { mean, peak }| {

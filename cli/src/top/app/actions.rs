@@ -14,8 +14,8 @@ use crate::{
         keys::Action,
         layout::{ScreenSplit, View},
         model::Origin,
+        panel::{Prompt, PromptPurpose},
         processes::{Column, Filter, ProcessKey, Subject},
-        prompt::{Prompt, Purpose},
         settings::RANGES_S,
     },
 };
@@ -78,9 +78,12 @@ impl App {
             Action::Reverse => state.processes.descending = !state.processes.descending,
             Action::Tree => state.processes.tree = !state.processes.tree,
             Action::Filter => {
-                self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text));
+                self.prompt = Some(Prompt::new(
+                    PromptPurpose::Filter,
+                    &state.processes.filter.text,
+                ));
             }
-            Action::Search => self.prompt = Some(Prompt::new(Purpose::Search, "")),
+            Action::Search => self.prompt = Some(Prompt::new(PromptPurpose::Search, "")),
             Action::FindNext | Action::FindPrevious => {
                 if self.state.processes.search.is_empty() {
                     self.state
@@ -251,7 +254,7 @@ impl App {
         };
         let updates = match action {
             Action::Goto => {
-                self.prompt = Some(Prompt::new(Purpose::Goto, ""));
+                self.prompt = Some(Prompt::new(PromptPurpose::Goto, ""));
                 return;
             }
             Action::SpeedUp | Action::SlowDown => {

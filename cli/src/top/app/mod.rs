@@ -1,4 +1,5 @@
-//! The state of the live screen, and the handling of all inputs.
+//! The state of the live screen, and the handling of all inputs. [`actions`] contains the effects
+//! of keys, and [`signals`] sends signals to processes.
 
 mod actions;
 mod signals;
@@ -27,8 +28,8 @@ use super::{
     main_loop::NextStep,
     model::{Model, Update},
     painter::Hit,
+    panel::{Prompt, PromptPurpose, PromptResult},
     processes::Filter,
-    prompt::{Prompt, PromptResult, Purpose},
     settings::Settings,
     state::State,
     text::format_date_and_time,
@@ -52,7 +53,7 @@ pub(super) struct App {
     pub(super) past: Option<PastReader>,
     /// The time range, in milliseconds, for which the user was last notified of how far the
     /// server's history reaches back.
-    told_span_ms: u64,
+    notified_span_ms: u64,
     /// The settings as read at the start. The field below contains the file in which they are
     /// saved, or `None` if no location is known.
     settings: Settings,
@@ -86,7 +87,7 @@ impl App {
             prompt: None,
             feed,
             past: None,
-            told_span_ms: 0,
+            notified_span_ms: 0,
             settings,
             file,
             hits: Vec::new(),
@@ -180,7 +181,7 @@ impl App {
         let text = match update {
             Update::NoPast(why) => format!("the server sent no history: {why}"),
             Update::Past(past)
-                if self.told_span_ms != span_ms && is_history_short(past, span_ms) =>
+                if self.notified_span_ms != span_ms && is_history_short(past, span_ms) =>
             {
                 let begin = format!("history begins at {}", format_date_and_time(past.oldest_ms));
                 let cure = "; `gpumon serve --data-dir DIR` keeps a year of history";
@@ -188,7 +189,7 @@ impl App {
             }
             _ => return,
         };
-        self.told_span_ms = span_ms;
+        self.notified_span_ms = span_ms;
         self.state.show_notice(Level::Note, text);
     }
 
@@ -257,27 +258,27 @@ impl App {
         let (purpose, text) = (prompt.purpose, prompt.text.clone());
         match (typed, purpose) {
             (PromptResult::Nothing, _) => return NextStep::Wait,
-            (PromptResult::Changed, Purpose::Filter) => {
+            (PromptResult::Changed, PromptPurpose::Filter) => {
                 self.state.processes.filter = Filter::new(&text);
             }
-            (PromptResult::Changed, Purpose::Search) => {
+            (PromptResult::Changed, PromptPurpose::Search) => {
                 self.state.processes.search = text;
                 self.select_next_match(true, true);
             }
-            (PromptResult::Canceled, Purpose::Filter) => {
+            (PromptResult::Canceled, PromptPurpose::Filter) => {
                 self.state.processes.filter = Filter::default();
             }
-            (PromptResult::Canceled, Purpose::Search) => self.state.processes.search.clear(),
-            (PromptResult::Changed | PromptResult::Canceled, Purpose::Goto)
-            | (PromptResult::Done, Purpose::Filter)
-            | (_, Purpose::Fleet) => {}
-            (PromptResult::Done, Purpose::Search) => {
+            (PromptResult::Canceled, PromptPurpose::Search) => self.state.processes.search.clear(),
+            (PromptResult::Changed | PromptResult::Canceled, PromptPurpose::Goto)
+            | (PromptResult::Done, PromptPurpose::Filter)
+            | (_, PromptPurpose::Fleet) => {}
+            (PromptResult::Done, PromptPurpose::Search) => {
                 if !text.is_empty() && !self.select_next_match(true, true) {
                     self.state
                         .show_notice(Level::Warn, format!("'{text}' was not found"));
                 }
             }
-            (PromptResult::Done, Purpose::Goto) => self.jump_to_time(&text),
+            (PromptResult::Done, PromptPurpose::Goto) => self.jump_to_time(&text),
         }
         if matches!(typed, PromptResult::Done | PromptResult::Canceled) {
             self.prompt = None;
@@ -325,7 +326,7 @@ fn move_scroll_position(at: usize, by: isize) -> usize {
     at.saturating_add_signed(by).min(MAX_POSITION)
 }
 
-// Handling of mouse events.
+// Mouse events.
 
 /// The maximum time between the two clicks of a double click.
 const DOUBLE_CLICK_TIME: Duration = Duration::from_millis(400);
@@ -381,7 +382,7 @@ impl App {
                 }
                 // The signal dialog and the process screen close only on a click outside of them.
                 // Confirming a signal requires a key.
-                Some(Dialog::Kill(_) | Dialog::Process(_)) => {}
+                Some(Dialog::Signal(_) | Dialog::Process(_)) => {}
                 _ if line == usize::MAX => self.dialog = None,
                 _ => {}
             },

@@ -75,11 +75,11 @@ impl App {
                 .state
                 .show_notice(Level::Act, question.refused.join("; "));
         }
-        self.covered = self.dialog.replace(Dialog::Kill(question));
+        self.covered = self.dialog.replace(Dialog::Signal(question));
     }
 
     pub(super) fn send_confirmed_signal(&mut self, dialog: Dialog) {
-        let Dialog::Kill(SignalDialog { targets, kill, .. }) = dialog else {
+        let Dialog::Signal(SignalDialog { targets, kill, .. }) = dialog else {
             return;
         };
         let signal = kill.name();

@@ -1,4 +1,5 @@
-//! Dialogs, which cover the screen until the user answers or closes them.
+//! Dialogs, which cover the screen until the user answers or closes them. This file contains the
+//! help, the menus, and the parts that all dialogs share.
 
 mod process;
 mod setup;
@@ -14,30 +15,24 @@ use ratatui::{
 };
 
 use super::{
-    keys::Action,
-    model::Model,
+    keys::{Action, BINDINGS, HelpSection},
+    model::{Model, Origin},
     painter::{Hit, Painter},
-    state::State,
-};
-use crate::top::{
-    keys::{BINDINGS, HelpSection},
-    model::Origin,
     processes::Column,
-    text::{align_left, align_right, make_printable},
+    state::State,
+    text::{align_left, align_right, make_printable, wrap},
 };
 
 pub(super) use self::{
     process::{ProcessScreen, process_name},
     setup::{Page, Setup},
+    signal::SignalDialog,
 };
-pub(super) use signal::SignalDialog;
-
-type StyledLine = Vec<(String, Style)>;
 
 pub(super) enum Dialog {
     Help(Help),
     Process(Box<ProcessScreen>),
-    Kill(SignalDialog),
+    Signal(SignalDialog),
     Setup(Setup),
     Menu(Menu),
 }
@@ -50,6 +45,248 @@ pub(super) enum KeyEffect {
     Yes,
     Act(Action),
 }
+
+impl Dialog {
+    pub(super) fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
+        let is_close_key = matches!(key.code, KeyCode::Esc | KeyCode::Char('q'));
+        match self {
+            Self::Signal(question) => question.handle_key(key),
+            _ if is_close_key => KeyEffect::Leave,
+            Self::Setup(setup) => setup.handle_key(key, state),
+            Self::Menu(menu) => menu.handle_key(key, state),
+            Self::Help(help) => help.handle_key(key),
+            Self::Process(screen) => screen.handle_key(key),
+        }
+    }
+
+    /// Scrolls by a number of lines, for the mouse wheel.
+    pub(super) fn scroll_by(&mut self, by: isize) {
+        match self {
+            Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
+            Self::Process(process) => process.scroll.0 = process.scroll.0.saturating_add_signed(by),
+            Self::Setup(setup) => setup.move_selection(by),
+            Self::Menu(menu) => menu.move_selection(by),
+            Self::Signal(question) => {
+                question.scroll.0 = question.scroll.0.saturating_add_signed(by);
+            }
+        }
+    }
+
+    pub(super) fn draw(
+        &mut self,
+        painter: &mut Painter<'_>,
+        screen: Rect,
+        model: &Model,
+        state: &State,
+    ) {
+        match self {
+            Self::Help(help) => help.draw(painter, screen, model),
+            Self::Process(process) => process.draw(painter, screen, model, state),
+            Self::Signal(question) => question.draw(painter, screen),
+            Self::Setup(setup) => setup.draw(painter, screen, state),
+            Self::Menu(menu) => menu.draw(painter, screen),
+        }
+    }
+}
+
+/// The help, which lists all key bindings.
+#[derive(Default)]
+pub(super) struct Help {
+    scroll: Scroll,
+}
+
+impl Help {
+    fn handle_key(&mut self, key: KeyEvent) -> KeyEffect {
+        if self.scroll.handle_key(key) {
+            KeyEffect::Stay
+        } else {
+            KeyEffect::Leave
+        }
+    }
+
+    fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model) {
+        let parts = [
+            (HelpSection::Screen, "The screen"),
+            (HelpSection::Charts, "Charts"),
+            (HelpSection::Processes, "Processes"),
+            (HelpSection::Replay, "Replay"),
+        ];
+        let mut lines: Vec<StyledLine> = Vec::new();
+        for (part, title) in parts {
+            if part == HelpSection::Replay && model.origin != Origin::Recording {
+                continue;
+            }
+            if !lines.is_empty() {
+                lines.push(StyledLine::new());
+            }
+            lines.push(vec![(title.to_owned(), painter.theme.strong)]);
+            for binding in BINDINGS.iter().filter(|binding| binding.part == part) {
+                lines.push(vec![
+                    (
+                        align_left(&binding.format_keys(), 12),
+                        painter.theme.utilization,
+                    ),
+                    (binding.help.to_owned(), painter.theme.plain),
+                ]);
+            }
+        }
+        lines.push(StyledLine::new());
+        let mouse = "Mouse: click a GPU, a tab, a heading or a process; again for details; the \
+                     wheel scrolls.";
+        lines.extend(
+            wrap(mouse, 60)
+                .into_iter()
+                .map(|line| vec![(line, painter.theme.dim)]),
+        );
+        draw_box(painter, screen, "Keys", 62, &lines, &mut self.scroll);
+    }
+}
+
+/// A menu in which the user chooses one entry: the sort column, or the user whose processes are
+/// listed.
+pub(super) struct Menu {
+    title: &'static str,
+    entries: Vec<MenuEntry>,
+    list: List,
+}
+
+struct MenuEntry {
+    text: String,
+    choice: MenuChoice,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum MenuChoice {
+    Sort(Column),
+    /// The user to show, or `None` to show all users.
+    User(Option<String>),
+}
+
+impl Menu {
+    fn new(title: &'static str, entries: Vec<MenuEntry>, now: &MenuChoice) -> Self {
+        let at = entries
+            .iter()
+            .position(|entry| entry.choice == *now)
+            .unwrap_or(0);
+        Self {
+            title,
+            entries,
+            list: List {
+                at,
+                ..List::default()
+            },
+        }
+    }
+
+    pub(super) fn with_columns(state: &State) -> Self {
+        let entry = |column: &Column| MenuEntry {
+            text: column.heading().to_owned(),
+            choice: MenuChoice::Sort(*column),
+        };
+        let entries = state.processes.columns.iter().map(entry).collect();
+        Self::new("Sort by", entries, &MenuChoice::Sort(state.processes.sort))
+    }
+
+    /// Returns the menu of all users with processes on a GPU, with the number of processes.
+    pub(super) fn with_users(model: &Model, state: &State) -> Self {
+        let mut users: BTreeMap<&str, usize> = BTreeMap::new();
+        let processes = model
+            .gpus()
+            .iter()
+            .filter_map(|gpu| gpu.processes.value())
+            .flatten();
+        for user in processes.filter_map(|process| process.user.value()) {
+            *users.entry(user).or_default() += 1;
+        }
+        // The selected user stays in the menu even if no processes remain.
+        if let Some(user) = &state.processes.user {
+            users.entry(user).or_default();
+        }
+        let entry = |text: &str, count: usize, choice| MenuEntry {
+            text: align_left(text, 20) + &align_right(&count.to_string(), 5),
+            choice: MenuChoice::User(choice),
+        };
+        let mut entries = vec![entry("all users", users.values().sum(), None)];
+        entries.extend(
+            users.iter().map(|(user, count)| {
+                entry(&make_printable(user), *count, Some((*user).to_owned()))
+            }),
+        );
+        Self::new(
+            "Processes of",
+            entries,
+            &MenuChoice::User(state.processes.user.clone()),
+        )
+    }
+
+    fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
+        match key.code {
+            _ if self.list.handle_key(key, self.entries.len()) => {}
+            KeyCode::Enter | KeyCode::Char(' ') => {
+                self.apply_choice(self.list.at, state);
+                return KeyEffect::Leave;
+            }
+            KeyCode::Char(letter) => self.select_by_letter(letter),
+            _ => {}
+        }
+        KeyEffect::Stay
+    }
+
+    /// Moves to the next entry that starts with `letter`.
+    fn select_by_letter(&mut self, letter: char) {
+        let mut places =
+            (1..=self.entries.len()).map(|by| (self.list.at + by) % self.entries.len());
+        let begins = |text: &str| {
+            text.chars()
+                .next()
+                .is_some_and(|first| first.eq_ignore_ascii_case(&letter))
+        };
+        if let Some(place) = places.find(|place| begins(self.entries[*place].text.trim_start())) {
+            self.list.at = place;
+        }
+    }
+
+    fn move_selection(&mut self, by: isize) {
+        self.list.move_selection(by, self.entries.len());
+    }
+
+    pub(super) fn apply_choice(&mut self, place: usize, state: &mut State) {
+        let list = &mut state.processes;
+        match self.entries.get(place).map(|entry| &entry.choice) {
+            Some(MenuChoice::Sort(column)) if *column != list.sort => {
+                (list.sort, list.descending) = (*column, column.is_descending_by_default());
+            }
+            Some(MenuChoice::User(user)) => list.user.clone_from(user),
+            Some(MenuChoice::Sort(_)) | None => {}
+        }
+    }
+
+    fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect) {
+        let columns = 26;
+        let line = |(place, entry): (usize, &MenuEntry)| {
+            let style = if place == self.list.at {
+                painter.theme.selected
+            } else {
+                painter.theme.plain
+            };
+            vec![(align_left(&entry.text, columns), style)]
+        };
+        let lines: Vec<StyledLine> = self.entries.iter().enumerate().map(line).collect();
+        self.list.scroll_into_view(screen);
+        draw_box(
+            painter,
+            screen,
+            self.title,
+            columns as u16,
+            &lines,
+            &mut self.list.scroll,
+        );
+    }
+}
+
+// Parts that dialogs share.
+
+type StyledLine = Vec<(String, Style)>;
 
 /// Returns the number of lines by which a key moves the position, or `None` for other keys.
 fn count_moved_lines(code: KeyCode) -> Option<isize> {
@@ -112,47 +349,6 @@ impl Scroll {
         });
         self.0 = self.0.saturating_add_signed(by.unwrap_or(0));
         by.is_some()
-    }
-}
-
-impl Dialog {
-    pub(super) fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
-        let is_over = matches!(key.code, KeyCode::Esc | KeyCode::Char('q'));
-        match self {
-            Self::Kill(question) => question.handle_key(key),
-            _ if is_over => KeyEffect::Leave,
-            Self::Setup(setup) => setup.handle_key(key, state),
-            Self::Menu(menu) => menu.handle_key(key, state),
-            Self::Help(help) => help.handle_key(key),
-            Self::Process(screen) => screen.handle_key(key),
-        }
-    }
-
-    /// Scrolls by a number of lines, for the mouse wheel.
-    pub(super) fn scroll_by(&mut self, by: isize) {
-        match self {
-            Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
-            Self::Process(process) => process.scroll.0 = process.scroll.0.saturating_add_signed(by),
-            Self::Setup(setup) => setup.move_selection(by),
-            Self::Menu(menu) => menu.move_selection(by),
-            Self::Kill(question) => question.scroll.0 = question.scroll.0.saturating_add_signed(by),
-        }
-    }
-
-    pub(super) fn draw(
-        &mut self,
-        painter: &mut Painter<'_>,
-        screen: Rect,
-        model: &Model,
-        state: &State,
-    ) {
-        match self {
-            Self::Help(help) => help.draw(painter, screen, model),
-            Self::Process(process) => process.draw(painter, screen, model, state),
-            Self::Kill(question) => question.draw(painter, screen),
-            Self::Setup(setup) => setup.draw(painter, screen, state),
-            Self::Menu(menu) => menu.draw(painter, screen),
-        }
     }
 }
 
@@ -231,202 +427,5 @@ fn draw_scrolled_lines(
     if below > 0 || scroll.0 > 0 {
         let text = format!(" {} ▲ {below} ▼ ", scroll.0);
         painter.draw_text_right(more.x, more.y, more.width, &text, painter.theme.notice);
-    }
-}
-
-// The help dialog, which lists all key bindings.
-
-#[derive(Default)]
-pub(super) struct Help {
-    scroll: Scroll,
-}
-
-impl Help {
-    fn handle_key(&mut self, key: KeyEvent) -> KeyEffect {
-        if self.scroll.handle_key(key) {
-            KeyEffect::Stay
-        } else {
-            KeyEffect::Leave
-        }
-    }
-
-    fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model) {
-        let parts = [
-            (HelpSection::Screen, "The screen"),
-            (HelpSection::Charts, "Charts"),
-            (HelpSection::Processes, "Processes"),
-            (HelpSection::Replay, "Replay"),
-        ];
-        let mut lines: Vec<StyledLine> = Vec::new();
-        for (part, title) in parts {
-            if part == HelpSection::Replay && model.origin != Origin::Recording {
-                continue;
-            }
-            if !lines.is_empty() {
-                lines.push(StyledLine::new());
-            }
-            lines.push(vec![(title.to_owned(), painter.theme.strong)]);
-            for binding in BINDINGS.iter().filter(|binding| binding.part == part) {
-                lines.push(vec![
-                    (
-                        align_left(&binding.format_keys(), 12),
-                        painter.theme.utilization,
-                    ),
-                    (binding.help.to_owned(), painter.theme.plain),
-                ]);
-            }
-        }
-        lines.push(StyledLine::new());
-        let mouse = "Mouse: click a GPU, a tab, a heading or a process; again for details; the \
-                     wheel scrolls.";
-        lines.extend(
-            crate::top::text::wrap(mouse, 60)
-                .into_iter()
-                .map(|line| vec![(line, painter.theme.dim)]),
-        );
-        draw_box(painter, screen, "Keys", 62, &lines, &mut self.scroll);
-    }
-}
-
-// Menus in which the user chooses one entry: the sort column, or the user whose processes are
-// listed.
-
-pub(super) struct Menu {
-    title: &'static str,
-    entries: Vec<Entry>,
-    list: List,
-}
-
-struct Entry {
-    text: String,
-    choice: Choice,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Choice {
-    Sort(Column),
-    /// The user to show, or `None` to show all users.
-    User(Option<String>),
-}
-
-impl Menu {
-    fn new(title: &'static str, entries: Vec<Entry>, now: &Choice) -> Self {
-        let at = entries
-            .iter()
-            .position(|entry| entry.choice == *now)
-            .unwrap_or(0);
-        Self {
-            title,
-            entries,
-            list: List {
-                at,
-                ..List::default()
-            },
-        }
-    }
-
-    pub(super) fn with_columns(state: &State) -> Self {
-        let entry = |column: &Column| Entry {
-            text: column.heading().to_owned(),
-            choice: Choice::Sort(*column),
-        };
-        let entries = state.processes.columns.iter().map(entry).collect();
-        Self::new("Sort by", entries, &Choice::Sort(state.processes.sort))
-    }
-
-    /// Returns the menu of all users with processes on a GPU, with the number of processes.
-    pub(super) fn with_users(model: &Model, state: &State) -> Self {
-        let mut users: BTreeMap<&str, usize> = BTreeMap::new();
-        let processes = model
-            .gpus()
-            .iter()
-            .filter_map(|gpu| gpu.processes.value())
-            .flatten();
-        for user in processes.filter_map(|process| process.user.value()) {
-            *users.entry(user).or_default() += 1;
-        }
-        // The selected user stays in the menu even if no processes remain.
-        if let Some(user) = &state.processes.user {
-            users.entry(user).or_default();
-        }
-        let entry = |text: &str, count: usize, choice| Entry {
-            text: align_left(text, 20) + &align_right(&count.to_string(), 5),
-            choice: Choice::User(choice),
-        };
-        let mut entries = vec![entry("all users", users.values().sum(), None)];
-        entries.extend(
-            users.iter().map(|(user, count)| {
-                entry(&make_printable(user), *count, Some((*user).to_owned()))
-            }),
-        );
-        Self::new(
-            "Processes of",
-            entries,
-            &Choice::User(state.processes.user.clone()),
-        )
-    }
-
-    fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
-        match key.code {
-            _ if self.list.handle_key(key, self.entries.len()) => {}
-            KeyCode::Enter | KeyCode::Char(' ') => {
-                self.apply_choice(self.list.at, state);
-                return KeyEffect::Leave;
-            }
-            KeyCode::Char(letter) => self.select_by_letter(letter),
-            _ => {}
-        }
-        KeyEffect::Stay
-    }
-
-    /// Moves to the next entry that starts with `letter`.
-    fn select_by_letter(&mut self, letter: char) {
-        let mut places =
-            (1..=self.entries.len()).map(|by| (self.list.at + by) % self.entries.len());
-        let begins = |text: &str| {
-            text.chars()
-                .next()
-                .is_some_and(|first| first.eq_ignore_ascii_case(&letter))
-        };
-        if let Some(place) = places.find(|place| begins(self.entries[*place].text.trim_start())) {
-            self.list.at = place;
-        }
-    }
-
-    fn move_selection(&mut self, by: isize) {
-        self.list.move_selection(by, self.entries.len());
-    }
-
-    pub(super) fn apply_choice(&mut self, place: usize, state: &mut State) {
-        let list = &mut state.processes;
-        match self.entries.get(place).map(|entry| &entry.choice) {
-            Some(Choice::Sort(column)) if *column != list.sort => {
-                (list.sort, list.descending) = (*column, column.is_descending_by_default());
-            }
-            Some(Choice::User(user)) => list.user.clone_from(user),
-            Some(Choice::Sort(_)) | None => {}
-        }
-    }
-
-    fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect) {
-        let columns = 26;
-        let line = |(place, entry): (usize, &Entry)| {
-            let style = if place == self.list.at {
-                painter.theme.selected
-            } else {
-                painter.theme.plain
-            };
-            vec![(align_left(&entry.text, columns), style)]
-        };
-        let lines: Vec<StyledLine> = self.entries.iter().enumerate().map(line).collect();
-        self.list.scroll_into_view(screen);
-        draw_box(
-            painter,
-            screen,
-            self.title,
-            columns as u16,
-            &lines,
-            &mut self.list.scroll,
-        );
     }
 }

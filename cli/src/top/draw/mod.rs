@@ -1,4 +1,4 @@
-//! Drawing of the whole screen.
+//! Drawing of the whole screen, and a fuzz target that draws recordings.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -84,6 +84,85 @@ pub(super) fn draw_screen(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)
         dialog.draw(&mut painter, screen, &app.model, &app.state);
     }
     painter.finish()
+}
+
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing {
+    //! Fuzz target that draws an untrusted recording.
+
+    use std::{
+        path::Path,
+        sync::mpsc,
+        time::{Duration, Instant},
+    };
+
+    use gpumon_recording::Player;
+    use ratatui::{
+        buffer::Buffer,
+        crossterm::event::{Event, KeyCode},
+        layout::Rect,
+    };
+
+    use super::draw_screen;
+    use crate::{
+        terminal::screen::Glyphs,
+        top::{
+            app::App,
+            feed::Feed,
+            layout::View,
+            model::{Model, Origin},
+            settings::Settings,
+            state::State,
+            theme::ThemeName,
+        },
+    };
+
+    /// Plays a recording from its start with one step per view, then jumps to its end and back to
+    /// its start. Draws the screen after each step.
+    pub(crate) fn fuzz_replay(recording: &Path) {
+        let Ok(player) = Player::open(recording) else {
+            return;
+        };
+        let settings = Settings::default();
+        let state = State::new(&settings, ThemeName::Dark, Glyphs::Braille);
+        let (inputs, _waiting) = mpsc::sync_channel(16);
+        let feed = Feed::Recording(Box::new(player));
+        let mut app = App::new(
+            Model::new(Origin::Recording),
+            state,
+            feed,
+            settings,
+            None,
+            inputs,
+        );
+        app.tick(Instant::now());
+        for _ in View::ALL {
+            for code in ['.', 'm']
+                .map(KeyCode::Char)
+                .into_iter()
+                .chain([KeyCode::Tab])
+            {
+                app.handle_terminal_event(&Event::Key(code.into()));
+            }
+            draw_with_size(&mut app, 120, 40);
+        }
+        for key in [')', '(', ',', ' '] {
+            app.handle_terminal_event(&Event::Key(KeyCode::Char(key).into()));
+            draw_with_size(&mut app, 80, 24);
+        }
+        app.tick(Instant::now() + Duration::from_hours(1));
+        draw_with_size(&mut app, 200, 60);
+    }
+
+    fn draw_with_size(app: &mut App, width: u16, height: u16) {
+        let mut buffer = Buffer::empty(Rect {
+            x: 0,
+            y: 0,
+            width,
+            height,
+        });
+        draw_screen(app, &mut buffer);
+    }
 }
 
 #[cfg(test)]

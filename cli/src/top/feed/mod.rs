@@ -1,4 +1,5 @@
-//! The sources of readings: a running server, the screen's own sampler, or a recording.
+//! The sources of readings: a running server, the screen's own sampler, or a recording. Histories
+//! that are longer than a server's stream are requested separately.
 
 mod sampling;
 mod server;
@@ -19,10 +20,10 @@ use gpumon_history::span::{HistorySpan, MetricSelection, SpanRequest};
 use gpumon_probe::{model::Record, sampler::SharedInterval};
 use gpumon_recording::{PlayedItem, Player};
 
-use super::{input::Input, model::Update};
-use crate::{local_server::Server, options::SourceArgs, top::history::FULL_RESOLUTION_MS};
+use super::{history::FULL_RESOLUTION_MS, input::Input, model::Update};
+use crate::{local_server::Server, options::SourceArgs};
 
-pub(super) use server::ServerAddress;
+pub(super) use self::server::ServerAddress;
 
 /// A source of readings. Each reading arrives as an [`Input::Update`].
 pub(super) enum Feed {
@@ -41,38 +42,38 @@ impl Feed {
         server: Server,
         source: &SourceArgs,
         interval: Duration,
-        inputs: mpsc::SyncSender<Input>,
+        inputs: SyncSender<Input>,
     ) -> Self {
-        let (ask, asked) = mpsc::channel();
+        let (interval_sender, interval_changes) = mpsc::channel();
         let Server { stream, path } = server;
         server::follow_server(
             ServerAddress::Socket(path),
             Some(stream),
             Some(source.clone()),
             interval,
-            asked,
+            interval_changes,
             inputs,
         );
-        Self::Server(ask)
+        Self::Server(interval_sender)
     }
 
     /// Follows the server of a fleet's node. If the server cannot be reached, the reason arrives as
     /// [`Input::Failed`].
     pub(super) fn from_node(
-        way: ServerAddress,
+        address: ServerAddress,
         interval: Duration,
-        inputs: mpsc::SyncSender<Input>,
+        inputs: SyncSender<Input>,
     ) -> Self {
-        let (ask, asked) = mpsc::channel();
-        server::follow_server(way, None, None, interval, asked, inputs);
-        Self::Server(ask)
+        let (interval_sender, interval_changes) = mpsc::channel();
+        server::follow_server(address, None, None, interval, interval_changes, inputs);
+        Self::Server(interval_sender)
     }
 
     /// Reads the driver. If reading fails, the reason arrives as [`Input::Failed`].
     pub(super) fn from_driver(
         source: &SourceArgs,
         interval: Duration,
-        inputs: mpsc::SyncSender<Input>,
+        inputs: SyncSender<Input>,
     ) -> Self {
         let shared = Arc::new(SharedInterval::new(interval));
         sampling::start_sampling(source.clone(), Arc::clone(&shared), inputs);
@@ -83,26 +84,42 @@ impl Feed {
         match self {
             // Sending fails only if the server's thread has ended, and the thread has already
             // reported the reason.
-            Self::Server(ask) => drop(ask.send(interval)),
+            Self::Server(interval_sender) => drop(interval_sender.send(interval)),
             Self::Driver(shared) => shared.set(interval),
             Self::Recording(_) => {}
         }
     }
 }
 
-// Requests for longer histories than the server's stream contains, on separate threads.
+/// Converts replayed records to updates.
+///
+/// # Errors
+/// Returns an error if reading the recording failed or a record is invalid.
+pub(super) fn convert_records(played: io::Result<Vec<PlayedItem>>) -> io::Result<Vec<Update>> {
+    let update = |played| match played {
+        PlayedItem::Rewound => Ok(Update::Rewound),
+        PlayedItem::Record(text) => {
+            let record = Record::decode(&text)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            Ok(Update::Record(Box::new(record)))
+        }
+    };
+    played?.into_iter().map(update).collect()
+}
+
+// Requests for longer histories, on separate threads.
 
 /// The maximum number of points in a history, sufficient for the dot columns of a wide terminal.
-const MAX_POINTS: u32 = 500;
+const MAX_HISTORY_POINTS: u32 = 500;
 /// The history is requested again each time the chart has scrolled by the time range divided by
 /// `REFRESH_DIVISOR`. The interval between requests is limited to the two constants below.
 const REFRESH_DIVISOR: u32 = 100;
-const MIN_INTERVAL: Duration = Duration::from_mins(1);
-const MAX_INTERVAL: Duration = Duration::from_mins(10);
+const MIN_REQUEST_INTERVAL: Duration = Duration::from_mins(1);
+const MAX_REQUEST_INTERVAL: Duration = Duration::from_mins(10);
 
-/// A reader for a server's longer history.
+/// A reader for a history that is longer than the history in the server's stream.
 pub(super) struct PastReader {
-    way: ServerAddress,
+    address: ServerAddress,
     inputs: SyncSender<Input>,
     /// The time range of the last request in milliseconds, and the time at which it was sent.
     last: Option<(u64, Instant)>,
@@ -110,9 +127,9 @@ pub(super) struct PastReader {
 }
 
 impl PastReader {
-    pub(super) fn new(way: ServerAddress, inputs: SyncSender<Input>) -> Self {
+    pub(super) fn new(address: ServerAddress, inputs: SyncSender<Input>) -> Self {
         Self {
-            way,
+            address,
             inputs,
             last: None,
             is_waiting: Arc::default(),
@@ -123,8 +140,8 @@ impl PastReader {
     /// was requested recently. The result arrives as [`Update::Past`], or as [`Update::NoPast`]
     /// with the reason for a failure.
     pub(super) fn request_history(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
-        let again =
-            (Duration::from_millis(span_ms) / REFRESH_DIVISOR).clamp(MIN_INTERVAL, MAX_INTERVAL);
+        let again = (Duration::from_millis(span_ms) / REFRESH_DIVISOR)
+            .clamp(MIN_REQUEST_INTERVAL, MAX_REQUEST_INTERVAL);
         let is_known = self
             .last
             .is_some_and(|(known, at)| known == span_ms && now.duration_since(at) < again);
@@ -136,13 +153,13 @@ impl PastReader {
             return;
         }
         self.last = Some((span_ms, now));
-        let (way, inputs, is_waiting) = (
-            self.way.clone(),
+        let (address, inputs, is_waiting) = (
+            self.address.clone(),
             self.inputs.clone(),
             Arc::clone(&self.is_waiting),
         );
         let body = move || {
-            let update = match read_history(&way, end_ms.saturating_sub(span_ms), end_ms) {
+            let update = match read_history(&address, end_ms.saturating_sub(span_ms), end_ms) {
                 Ok(past) => Update::Past(Box::new(past)),
                 Err(why) => Update::NoPast(why),
             };
@@ -160,21 +177,21 @@ impl PastReader {
 }
 
 /// Reads the history of all metrics that can be charted.
-fn read_history(way: &ServerAddress, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
+fn read_history(address: &ServerAddress, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
     let request = SpanRequest {
         from_ms,
         to_ms,
-        points: MAX_POINTS,
+        points: MAX_HISTORY_POINTS,
         resolution_ms: None,
         wanted: MetricSelection::select_charts(),
     };
     let target = request.request_target();
-    let connected = way.connect().map(|stream| Server {
+    let connected = address.connect().map(|stream| Server {
         stream,
         path: PathBuf::new(),
     });
     let answer =
-        connected.and_then(|server| server.send_request("GET", &way.endpoint_path(&target)));
+        connected.and_then(|server| server.send_request("GET", &address.endpoint_path(&target)));
     let answer = answer.map_err(|error: io::Error| error.to_string())?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)
@@ -182,24 +199,6 @@ fn read_history(way: &ServerAddress, from_ms: u64, to_ms: u64) -> Result<History
         404 => Err("the server is older than this gpumon; restart the server".to_owned()),
         _ => Err(answer.body.trim().to_owned()),
     }
-}
-
-// Conversion of the records in a replay to updates of the screen.
-
-/// Converts replayed records to updates.
-///
-/// # Errors
-/// Returns an error if reading the recording failed or a record is invalid.
-pub(super) fn convert_records(played: io::Result<Vec<PlayedItem>>) -> io::Result<Vec<Update>> {
-    let update = |played| match played {
-        PlayedItem::Rewound => Ok(Update::Rewound),
-        PlayedItem::Record(text) => {
-            let record = Record::decode(&text)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            Ok(Update::Record(Box::new(record)))
-        }
-    };
-    played?.into_iter().map(update).collect()
 }
 
 #[cfg(test)]

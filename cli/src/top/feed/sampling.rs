@@ -1,5 +1,5 @@
-//! The screen's own sampler. It runs on a separate thread, so that keys work even while the driver
-//! hangs.
+//! The screen's own readings: a sampler, and the CPU usage of the processes in a sample. The
+//! sampler runs on a separate thread, so that keys work even while the driver hangs.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,6 +29,17 @@ use crate::{
         model::{ProcessUsage, Update, Usage},
     },
 };
+
+/// The maximum number of processes that are read per sample. Reading a process takes 10 µs, or 50
+/// µs if it has hundreds of threads.
+const MAX_PROCESSES_READ: usize = 512;
+
+/// The minimum time between two readings of CPU time. The kernel counts in steps of 10 ms, so
+/// shorter times would yield only a few distinct values.
+const MIN_CPU_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The time after which the boot time is read again. It changes when the clock is set.
+const BOOT_TIME_LIFETIME: Duration = Duration::from_mins(1);
 
 /// Samples until the screen is closed. A failure is sent as an [`Input::Failed`].
 pub(super) fn start_sampling(
@@ -141,19 +152,7 @@ impl Drop for FallbackSampler {
     }
 }
 
-// The CPU usage of the processes of a sample, read when the sample arrives.
-
-/// The maximum number of processes that are read per sample. Reading a process takes 10 µs, or 50
-/// µs if it has hundreds of threads.
-const MAX_PROCESSES: usize = 512;
-
-/// The minimum time between two readings of CPU time. The kernel counts in steps of 10 ms, so
-/// shorter times would yield only a few distinct values.
-const MIN_INTERVAL: Duration = Duration::from_millis(200);
-
-/// The time after which the boot time is read again. It changes when the clock is set.
-const BOOT_TIME_LIFETIME: Duration = Duration::from_mins(1);
-
+/// A reader for the CPU usage of a sample's processes. It is called when the sample arrives.
 pub(super) struct UsageReader {
     root: PathBuf,
     booted_ms: Option<u64>,
@@ -199,7 +198,7 @@ impl UsageReader {
             .filter_map(|gpu| gpu.processes.value())
             .flatten()
         {
-            if asked.len() == MAX_PROCESSES {
+            if asked.len() == MAX_PROCESSES_READ {
                 break;
             }
             if asked.insert(process.pid)
@@ -238,7 +237,7 @@ impl UsageReader {
             .filter(|before| before.started_ms == stat.birth.started_ms);
         let compared = before.map_or(first, |before| {
             match now.saturating_duration_since(before.at) {
-                short if short < MIN_INTERVAL => *before,
+                short if short < MIN_CPU_INTERVAL => *before,
                 elapsed => {
                     let used_ms = stat.cpu_ms.saturating_sub(before.cpu_ms) as f64;
                     PreviousReading {
@@ -316,13 +315,13 @@ mod tests {
     fn number_of_read_processes_is_limited() {
         let root = std::env::temp_dir().join(format!("gpumon-usage-many-{}", std::process::id()));
         // No files are written for the first two PIDs, so these processes do not exist.
-        let pids: Vec<u32> = (1..=MAX_PROCESSES as u32 + 1).collect();
+        let pids: Vec<u32> = (1..=MAX_PROCESSES_READ as u32 + 1).collect();
         for pid in &pids[2..] {
             write_stat(&root, *pid, 1, 1);
         }
         let usage = UsageReader::with_root(root.clone()).read(&make_sample(&pids), Instant::now());
-        assert_eq!(usage.len(), MAX_PROCESSES - 2);
-        assert!(!usage.contains_key(&(MAX_PROCESSES as u32 + 1)));
+        assert_eq!(usage.len(), MAX_PROCESSES_READ - 2);
+        assert!(!usage.contains_key(&(MAX_PROCESSES_READ as u32 + 1)));
         fs::remove_dir_all(&root).unwrap();
     }
 }

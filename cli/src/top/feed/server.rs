@@ -1,4 +1,5 @@
-//! Client for a server's stream, which runs on a separate thread.
+//! The client of a server's stream, which runs on a separate thread, and the addresses to which it
+//! connects.
 
 use std::{
     fmt,
@@ -49,9 +50,9 @@ struct ScreenClosed;
 // These fields are independent flags, so an enum would not be clearer.
 #[allow(clippy::struct_excessive_bools)]
 struct Client {
-    way: ServerAddress,
+    address: ServerAddress,
     interval: Duration,
-    asked: Receiver<Duration>,
+    interval_changes: Receiver<Duration>,
     inputs: SyncSender<Input>,
     /// The source to read while the server is lost, or `None` if the server is on another machine.
     source: Option<SourceArgs>,
@@ -62,7 +63,7 @@ struct Client {
     stand_in: Option<FallbackSampler>,
     shared: Arc<SharedInterval>,
     usage: UsageReader,
-    heard: Instant,
+    last_message_at: Instant,
     /// Whether samples are expected, so that silence indicates a problem.
     is_running: bool,
     /// Whether the server has released the driver on purpose. This program must then not open the
@@ -75,18 +76,18 @@ struct Client {
 /// Forwards the server's updates until the screen is closed. `stream` is an existing connection. If
 /// it is `None` and the first attempt to connect fails, the program ends.
 pub(super) fn follow_server(
-    way: ServerAddress,
+    address: ServerAddress,
     stream: Option<UnixStream>,
     source: Option<SourceArgs>,
     interval: Duration,
-    asked: Receiver<Duration>,
+    interval_changes: Receiver<Duration>,
     inputs: SyncSender<Input>,
 ) {
     let failed = inputs.clone();
     let mut client = Client {
-        way,
+        address,
         interval,
-        asked,
+        interval_changes,
         inputs,
         source,
         was_reached: stream.is_some(),
@@ -94,7 +95,7 @@ pub(super) fn follow_server(
         stand_in: None,
         shared: Arc::new(SharedInterval::new(interval)),
         usage: UsageReader::new(),
-        heard: Instant::now(),
+        last_message_at: Instant::now(),
         is_running: false,
         is_paused: false,
         is_simulated: false,
@@ -113,19 +114,19 @@ impl Client {
     /// Runs one connection from start to end, and then waits until the next attempt.
     fn run_connection(&mut self, stream: Option<UnixStream>) -> Result<(), ScreenClosed> {
         let stream = stream
-            .map_or_else(|| self.way.connect(), Ok)
+            .map_or_else(|| self.address.connect(), Ok)
             .map_err(|error| error.to_string());
-        let ended = match stream.and_then(|stream| self.way.handshake(stream, POLL_INTERVAL)) {
+        let ended = match stream.and_then(|stream| self.address.handshake(stream, POLL_INTERVAL)) {
             Ok(mut socket) => self.handle_frames(&mut socket)?,
             Err(cause) if !self.was_reached => {
-                let failure = anyhow!("{}: {cause}", self.way);
+                let failure = anyhow!("{}: {cause}", self.address);
                 let _ = self.inputs.send(Input::Failed(failure.into()));
                 return Err(ScreenClosed);
             }
             Err(cause) => cause,
         };
-        let lost = format!("no connection to {} ({ended})", self.way);
-        let patience = (self.interval * 2).saturating_sub(self.heard.elapsed());
+        let lost = format!("no connection to {} ({ended})", self.address);
+        let patience = (self.interval * 2).saturating_sub(self.last_message_at.elapsed());
         let has_no_other = self.stand_in.is_some() || self.is_paused || self.is_simulated;
         let other = self.source.clone().filter(|_| !has_no_other);
         let wait = if other.is_some() && !patience.is_zero() {
@@ -150,7 +151,7 @@ impl Client {
             }
             Some(_) => self.send_update(Update::Silent(format!("{lost}; trying again")))?,
         }
-        match self.asked.recv_timeout(wait) {
+        match self.interval_changes.recv_timeout(wait) {
             Ok(interval) => {
                 self.interval = interval;
                 self.shared.set(interval);
@@ -214,17 +215,17 @@ impl Client {
         &mut self,
         socket: &mut WebSocket<UnixStream>,
     ) -> Result<String, ScreenClosed> {
-        (self.heard, self.was_reached) = (Instant::now(), true);
-        let asked = self
+        (self.last_message_at, self.was_reached) = (Instant::now(), true);
+        let requested = self
             .request_interval(socket)
             .and_then(|()| send_request(socket, encode_history_request()));
-        if let Err(error) = asked {
+        if let Err(error) = requested {
             return Ok(error.to_string());
         }
         loop {
             match socket.read() {
                 Ok(Message::Text(text)) => {
-                    self.heard = Instant::now();
+                    self.last_message_at = Instant::now();
                     if let Some(update) = decode_frame(&text) {
                         self.update_state(&update);
                         self.send_usage(&update)?;
@@ -232,17 +233,17 @@ impl Client {
                     }
                 }
                 Ok(Message::Close(_)) => return Ok("connection closed".to_owned()),
-                Ok(_) => self.heard = Instant::now(),
+                Ok(_) => self.last_message_at = Instant::now(),
                 Err(Error::Io(error))
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
                 {
-                    if self.heard.elapsed() > self.silence_timeout() {
+                    if self.last_message_at.elapsed() > self.silence_timeout() {
                         return Ok("no response".to_owned());
                     }
                 }
                 Err(error) => return Ok(error.to_string()),
             }
-            match self.asked.try_recv() {
+            match self.interval_changes.try_recv() {
                 Ok(interval) => {
                     self.interval = interval;
                     if let Err(error) = self.request_interval(socket) {
@@ -285,11 +286,11 @@ fn send_request(
         .map_err(Box::new)
 }
 
-// Decoding of frames from a server, and encoding of requests to the server.
+// Frames from the server, and requests to the server.
 
 /// Decodes a frame from a server. Returns `None` if the screen does not use the frame, or if only
 /// newer servers send it.
-pub(super) fn decode_frame(text: &str) -> Option<Update> {
+fn decode_frame(text: &str) -> Option<Update> {
     let record = match ServerFrame::decode(text).ok()?? {
         ServerFrame::Hello(hello) => return Some(Update::Hello(Box::new(hello))),
         ServerFrame::History(past) => return Some(Update::History(past)),
@@ -304,19 +305,17 @@ pub(super) fn decode_frame(text: &str) -> Option<Update> {
 }
 
 /// Encodes a request for a sampling interval.
-pub(super) fn encode_interval(ms: u32) -> Option<String> {
+fn encode_interval(ms: u32) -> Option<String> {
     serde_json::to_string(&ClientFrame::Interval { ms }).ok()
 }
 
 /// Encodes a request for the history of all metrics that can be charted.
-pub(super) fn encode_history_request() -> Option<String> {
+fn encode_history_request() -> Option<String> {
     serde_json::to_string(&ClientFrame::History {
         metrics: MetricSelection::select_charts().ids(),
     })
     .ok()
 }
-
-// Connections to a server, and descriptions of connection errors.
 
 /// The address of a server, to which connections can be opened repeatedly.
 #[derive(Debug, Clone)]
@@ -352,7 +351,7 @@ impl ServerAddress {
     ///
     /// # Errors
     /// Returns the reason why no stream was opened.
-    pub(super) fn handshake(
+    fn handshake(
         &self,
         stream: UnixStream,
         poll: Duration,

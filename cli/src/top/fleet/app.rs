@@ -16,19 +16,19 @@ use ratatui::{
 
 use super::{
     keys::{self, Action},
-    list::Metric,
     live_node::{LiveNode, Opener},
+    node_views::Metric,
 };
-use crate::terminal::screen::Glyphs;
 use crate::{
     fleet::{
         filter::Filter,
         nodes::{FleetLine, Sort, list_nodes},
     },
+    terminal::screen::Glyphs,
     top::{
         input::Input,
         main_loop::NextStep,
-        prompt::{Prompt, PromptResult, Purpose},
+        panel::{Prompt, PromptPurpose, PromptResult},
         theme::{Background, Theme, ThemeName},
     },
 };
@@ -257,7 +257,7 @@ impl FleetApp {
             Action::PreviousMetric => self.metric = find_neighbor(&Metric::ALL, self.metric, -1),
             Action::NextSort => self.sort = find_neighbor(&Sort::ALL, self.sort, 1),
             Action::PreviousSort => self.sort = find_neighbor(&Sort::ALL, self.sort, -1),
-            Action::Filter => self.prompt = Some(Prompt::new(Purpose::Fleet, &self.filter.0)),
+            Action::Filter => self.prompt = Some(Prompt::new(PromptPurpose::Fleet, &self.filter.0)),
             Action::Word(word) => {
                 let mut words: Vec<&str> = self.filter.0.split_whitespace().collect();
                 match words.iter().position(|known| *known == word) {

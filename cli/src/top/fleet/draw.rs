@@ -1,4 +1,4 @@
-//! Drawing of the whole fleet screen.
+//! Drawing of the whole fleet screen, including the details of one node.
 
 use gpumon_fleet::{
     Rows,
@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     app::{FleetApp, NodeArrangement},
     keys::BINDINGS,
-    list,
+    node_views,
 };
 use crate::{
     fleet::{
@@ -24,13 +24,16 @@ use crate::{
     terminal::screen::Glyphs,
     top::{
         painter::Painter,
-        panel::footer,
+        panel::{draw_keys, draw_prompt},
         text::{ABSENT, align_left, align_right, format_time, wrap},
     },
 };
 
 /// The minimum size of the screen, which has room for the title, one node, and the keys.
 const MIN_SIZE: (u16, u16) = (40, 8);
+
+/// The width of the bar that shows the utilization of a GPU.
+const GPU_BAR_WIDTH: u16 = 12;
 
 pub(super) fn draw_screen(app: &mut FleetApp, buffer: &mut Buffer) {
     let screen = buffer.area;
@@ -134,9 +137,9 @@ pub(super) fn draw_screen(app: &mut FleetApp, buffer: &mut Buffer) {
         };
         painter.draw_text(body.x, body.y, body.width, why, theme.dim);
     } else if app.view == NodeArrangement::List {
-        list::draw_list(&mut painter, body, &lines, app);
+        node_views::draw_list(&mut painter, body, &lines, app);
     } else {
-        list::draw_map(&mut painter, body, &lines, app);
+        node_views::draw_map(&mut painter, body, &lines, app);
     }
     painter.theme = &theme;
     draw_footer(&mut painter, line(screen.height - 1), app);
@@ -212,12 +215,12 @@ fn draw_settings_line(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
 
 fn draw_footer(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
     if let Some(prompt) = &app.prompt {
-        return footer::draw_prompt(painter, area, prompt);
+        return draw_prompt(painter, area, prompt);
     }
     let keys = BINDINGS
         .iter()
         .filter_map(|binding| Some((binding.shown, binding.short?, ())));
-    footer::draw_keys(painter, area, keys);
+    draw_keys(painter, area, keys);
 }
 
 fn draw_help(painter: &mut Painter<'_>, screen: Rect) {
@@ -258,12 +261,9 @@ fn draw_help(painter: &mut Painter<'_>, screen: Rect) {
     );
 }
 
-// The fleet's data about the selected node. It is shown until the node's live screen is ready, or
-// together with the reason why the live screen cannot be shown.
-
-const BAR_WIDTH: u16 = 12;
-
-pub(super) fn draw_node(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: &FleetApp) {
+/// Draws the fleet's data about the selected node. It is shown until the node's live screen is
+/// ready, or together with the reason why the live screen cannot be shown.
+fn draw_node(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: &FleetApp) {
     // All GPUs of the node are shown, including those that the filter excludes.
     let selected = app.selected.as_deref().unwrap_or_default();
     let all = list_nodes(rows, None, Sort::Name);
@@ -355,8 +355,8 @@ fn draw_gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) 
         )
         + 1;
     let share = sum.value(UTILIZATION).map(|busy| busy / 100.0);
-    painter.draw_bar(x, area.y, BAR_WIDTH, share, theme.utilization);
-    x += BAR_WIDTH + 1;
+    painter.draw_bar(x, area.y, GPU_BAR_WIDTH, share, theme.utilization);
+    x += GPU_BAR_WIDTH + 1;
     let parts = [
         (
             align_right(&with_unit(format_utilization(&sum), "%"), 6),

@@ -11,17 +11,19 @@ use std::{
 use gpumon_server::listen::Connector;
 use ratatui::{buffer::Buffer, crossterm::event::Event};
 
-use crate::terminal::screen::Glyphs;
-use crate::top::{
-    INPUT_CAPACITY,
-    app::App,
-    feed::{Feed, PastReader, ServerAddress},
-    input::Input,
-    main_loop::{LiveScreen, NextStep},
-    model::{Model, Origin},
-    settings::Settings,
-    state::State,
-    theme::{Background, ThemeName},
+use crate::{
+    terminal::screen::Glyphs,
+    top::{
+        INPUT_CAPACITY,
+        app::App,
+        feed::{Feed, PastReader, ServerAddress},
+        input::Input,
+        main_loop::{LiveScreen, NextStep},
+        model::{Model, Origin},
+        settings::Settings,
+        state::State,
+        theme::{Background, ThemeName},
+    },
 };
 
 /// The settings and channels needed to open the screen of a node.
@@ -70,9 +72,9 @@ impl Opener {
         thread::Builder::new()
             .name("node".to_owned())
             .spawn(pass_on)?;
-        let way = ServerAddress::Node(name.to_owned(), self.connector.clone());
+        let address = ServerAddress::Node(name.to_owned(), self.connector.clone());
         let interval = Duration::from_millis(self.settings.interval_ms.into());
-        let feed = Feed::from_node(way.clone(), interval, inputs.clone());
+        let feed = Feed::from_node(address.clone(), interval, inputs.clone());
         let mut state = State::new(&self.settings, self.theme, self.glyphs);
         if theme != self.theme {
             state.set_theme(theme);
@@ -87,7 +89,7 @@ impl Opener {
             file,
             inputs.clone(),
         );
-        app.past = Some(PastReader::new(way, inputs));
+        app.past = Some(PastReader::new(address, inputs));
         Ok(LiveNode {
             number,
             app,

@@ -1,16 +1,15 @@
 //! The live screen of a fleet, `gpumon top --fleet`.
 //!
 //! [`app`] is the state of the screen, [`keys`] lists the key bindings, and [`draw`] draws the
-//! screen. [`list`] draws one line per node, [`map`] as many nodes as fit, [`node`] all GPUs of one
-//! node, and [`cell`] a single GPU. [`reader`] reads the fleet on a separate thread, which also
-//! runs a fleet server. [`live_node`] is the usual screen of a single node, with data that comes
-//! through this fleet server.
+//! screen. [`node_views`] draws the nodes as a list or as a map. A separate thread reads the fleet
+//! and runs a fleet server. [`live_node`] is the usual screen of a single node, with data that
+//! comes through this fleet server.
 
 mod app;
 mod draw;
 mod keys;
-mod list;
 mod live_node;
+mod node_views;
 
 use std::{
     future::pending,
@@ -46,6 +45,12 @@ use crate::{exit::Failure, fleet::options, terminal::screen::Glyphs};
 
 /// The interval at which the displayed age of outdated data is updated.
 const AGE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The time until the next reading if there is no data or a problem.
+const MIN_READ_DELAY: Duration = Duration::from_secs(1);
+
+/// The maximum delay that a source may request.
+const MAX_READ_DELAY: Duration = Duration::from_mins(1);
 
 /// Runs the fleet screen until the user quits.
 pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure> {
@@ -124,17 +129,9 @@ impl LiveScreen for FleetApp {
     }
 }
 
-// Reading of a fleet for the screen. The same thread runs a server through which the screen
-// connects to nodes.
-
-/// The time until the next reading if there is no data or a problem.
-const MIN_DELAY: Duration = Duration::from_secs(1);
-
-/// The maximum delay that a source may request.
-const MAX_DELAY: Duration = Duration::from_mins(1);
-
-/// Starts a thread that sends the state of the fleet whenever it changes. The thread runs until the
-/// program ends, and does not delay the end of the program.
+/// Starts a thread that sends the state of the fleet whenever it changes, and that runs the server
+/// through which the screen connects to nodes. The thread runs until the program ends, and does not
+/// delay the end of the program.
 fn start_reader(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
     let (listener, connector) = Listener::open_in_process();
     let reader = Arc::clone(&fleet.reader);
@@ -153,9 +150,10 @@ fn start_reader(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<C
                 let fleet = reader.fetch_current_fleet().await;
                 let is_well = matches!(fleet.state, FleetState::Current | FleetState::Partial);
                 let wait = if is_well {
-                    Duration::from_secs(fleet.refresh_s.into()).clamp(MIN_DELAY, MAX_DELAY)
+                    Duration::from_secs(fleet.refresh_s.into())
+                        .clamp(MIN_READ_DELAY, MAX_READ_DELAY)
                 } else {
-                    MIN_DELAY
+                    MIN_READ_DELAY
                 };
                 if inputs.send(Input::Fleet(fleet)).is_err() {
                     return;

@@ -1,4 +1,5 @@
-//! Reading of keys and mouse events on a separate thread, while this program is in the foreground.
+//! Reading and parsing of the terminal's input on a separate thread, while this program is in the
+//! foreground: keys, mouse events, and the terminal's background color.
 
 use std::{
     fs::File,
@@ -23,7 +24,7 @@ use crate::top::{screen::TerminalJob, theme::Background};
 
 /// The interval at which the thread checks whether this program is in the foreground again, while
 /// another program receives the keys.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const FOREGROUND_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The maximum number of bytes per read.
 const READ_BYTES: usize = 4096;
@@ -64,8 +65,8 @@ fn open_terminal() -> io::Result<File> {
 
 /// Sends each input from the keyboard. Returns `true` if the receiver no longer exists, or `false`
 /// if the terminal was closed.
-fn forward_inputs(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool {
-    let mut bytes = InputParser::default();
+fn forward_inputs(keyboard: BorrowedFd<'_>, mut send: impl FnMut(Input) -> bool) -> bool {
+    let mut parser = InputParser::default();
     let mut part = [0; READ_BYTES];
     loop {
         let mut waiting = [PollFd::from_borrowed_fd(keyboard, PollFlags::IN)];
@@ -82,18 +83,18 @@ fn forward_inputs(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool)
             Err(_) => return false,
         }
         if !TerminalJob::detect().has_terminal() {
-            thread::sleep(POLL_INTERVAL);
+            thread::sleep(FOREGROUND_POLL_INTERVAL);
             continue;
         }
         match rustix::io::read(keyboard, &mut part) {
             // The shell has left an end-of-file character in the input. If the terminal had been
             // closed, `poll` would have reported this.
-            Ok(0) => thread::sleep(POLL_INTERVAL),
+            Ok(0) => thread::sleep(FOREGROUND_POLL_INTERVAL),
             Ok(length) => {
-                if !bytes
+                if !parser
                     .parse(&part[..length], length == READ_BYTES)
                     .into_iter()
-                    .all(&mut tell)
+                    .all(&mut send)
                 {
                     return true;
                 }
@@ -101,13 +102,12 @@ fn forward_inputs(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool)
             Err(Errno::INTR | Errno::AGAIN) => {}
             // Either another process has come to the foreground, or the terminal was closed, which
             // the next `poll` reports.
-            Err(_) => thread::sleep(POLL_INTERVAL),
+            Err(_) => thread::sleep(FOREGROUND_POLL_INTERVAL),
         }
     }
 }
 
-// Parsing of the keys, clicks, and background color in a terminal's input. The sequences are those
-// of xterm, which other terminals also send.
+// Parsing. The sequences are those of xterm, which other terminals also send.
 
 /// The maximum length in bytes of the sequence for a key or click.
 const MAX_SEQUENCE_BYTES: usize = 64;
@@ -119,7 +119,7 @@ const ESCAPE: u8 = 0x1b;
 
 /// A parser for terminal input, which keeps the bytes of an incomplete sequence.
 #[derive(Default)]
-pub(super) struct InputParser {
+struct InputParser {
     held: Vec<u8>,
 }
 
@@ -134,7 +134,7 @@ enum Token {
 impl InputParser {
     /// Returns the inputs in the received bytes. `more` means that further bytes are about to
     /// arrive.
-    pub(super) fn parse(&mut self, new: &[u8], more: bool) -> Vec<Input> {
+    fn parse(&mut self, new: &[u8], more: bool) -> Vec<Input> {
         self.held.extend_from_slice(new);
         let mut inputs = Vec::new();
         let mut begin = 0;
@@ -250,7 +250,7 @@ fn parse_control_sequence(bytes: &[u8]) -> Token {
             whole + 3,
         );
     }
-    Token::Input(interpret(parameters, last), whole)
+    Token::Input(interpret_sequence(parameters, last), whole)
 }
 
 /// Parses a color after `ESC ]`. Other bytes after `ESC ]` mean the key `]` with Alt. A color ends
@@ -282,7 +282,7 @@ fn parse_background(bytes: &[u8]) -> Token {
     }
 }
 
-fn interpret(parameters: &[u8], last: u8) -> Option<Input> {
+fn interpret_sequence(parameters: &[u8], last: u8) -> Option<Input> {
     let text = std::str::from_utf8(parameters).ok()?;
     if let Some(mouse) = text.strip_prefix('<') {
         let [button, x, y] = parse_numbers(mouse)?[..] else {
@@ -385,7 +385,7 @@ fn make_click_input(button: u16, x: u16, y: u16) -> Option<Input> {
 }
 
 #[cfg(test)]
-mod bytes_tests;
+mod parser_tests;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
 //! The inputs of the screen: keys, mouse events, the terminal's background, signals, readings, and
-//! details of a process.
+//! details of a process. This file also handles the signals; [`keyboard`] reads the terminal.
 
 mod keyboard;
 
@@ -21,15 +21,26 @@ use signal_hook::{
     low_level::emulate_default_handler,
 };
 
-use super::{inspect::Inspection, model::Update, theme::Background};
-use crate::{exit::Failure, top::screen};
+use super::{inspect::Inspection, model::Update, screen, theme::Background};
+use crate::exit::Failure;
 
 pub(super) use self::keyboard::watch_terminal;
+
+/// The maximum time for the screen to end.
+const SCREEN_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The interval at which the thread tries again to send a signal while the input queue is full.
+const RESEND_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Other signals whose default action ends a program, except those caused by the program's own
+/// errors.
+const FATAL_SIGNALS: [i32; 9] = [
+    SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
+];
 
 pub(super) enum Input {
     /// A key or mouse event.
     Terminal(Event),
-    /// The terminal's response to [`background::QUERY`](super::theme::QUERY).
+    /// The terminal's response to [`BACKGROUND_QUERY`](super::theme::BACKGROUND_QUERY).
     Background(Background),
     Signal(Signal),
     Update(Update),
@@ -53,20 +64,7 @@ pub(super) enum Signal {
     Resize,
 }
 
-// Handling of signals on a separate thread.
-
-/// The maximum time for the screen to end.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The interval at which the thread tries again to send a signal while the input queue is full.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Other signals whose default action ends a program, except those caused by the program's own
-/// errors.
-const FATAL_SIGNALS: [i32; 9] = [
-    SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
-];
-
-/// Starts to handle signals.
+/// Starts to handle signals on a separate thread.
 pub(super) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let handled = [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH];
     // The kernel sends SIGTTIN and SIGTTOU to a background program that uses the terminal. Here,
@@ -113,10 +111,10 @@ pub(super) fn end_by_signal(signal: i32) -> ! {
 /// the thread that draws is blocked, but this thread is not.
 fn end_program(inputs: &SyncSender<Input>, signal: Signal) {
     let begun = Instant::now();
-    while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < EXIT_TIMEOUT {
-        thread::sleep(POLL_INTERVAL);
+    while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < SCREEN_EXIT_TIMEOUT {
+        thread::sleep(RESEND_INTERVAL);
     }
-    thread::sleep(EXIT_TIMEOUT.saturating_sub(begun.elapsed()));
+    thread::sleep(SCREEN_EXIT_TIMEOUT.saturating_sub(begun.elapsed()));
     screen::restore_mode();
     match signal {
         Signal::Die(number) => end_by_signal(number),

@@ -1,4 +1,4 @@
-//! The view of the host's details.
+//! The host: the view with charts of its metrics, and a line that is always shown.
 
 use gpumon_probe::{
     model::{HostSample, Reading, fields::HOST_FIELDS},
@@ -23,6 +23,7 @@ use crate::{
     },
 };
 
+/// Draws the view of as many charts as fit.
 pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let Some(sample) = &model.sample else { return };
     let host = &sample.host;
@@ -72,9 +73,9 @@ pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, st
     }
 }
 
-// A line that describes the host: CPU, RAM, load, disks, and network.
+// The line with CPU, RAM, load, disks, and network.
 
-const GAP: u16 = 2;
+const PART_GAP: u16 = 2;
 /// The maximum width of a rate, such as `1.24 GB/s`.
 const RATE_WIDTH: usize = 9;
 /// The width of a line that shows traffic by direction, excluding the value of RAM.
@@ -227,7 +228,7 @@ impl LineWriter<'_, '_> {
         style: Style,
         drawn: u16,
     ) -> bool {
-        let before = if self.x > self.area.x { GAP } else { 0 };
+        let before = if self.x > self.area.x { PART_GAP } else { 0 };
         let columns = columns.max(text.len());
         let taken = before + (label.len() + 1 + columns) as u16;
         if self.x + taken + drawn > self.area.right() {

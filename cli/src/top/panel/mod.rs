@@ -1,9 +1,10 @@
-//! The panels of the screen, one per file.
+//! The panels of the screen, one per file. This file contains the tabs that select one of the
+//! views, and the scrollable text that several views consist of.
 
 mod activity;
 mod charts;
 mod events;
-pub(super) mod footer;
+mod footer;
 mod gpus;
 mod host;
 mod links;
@@ -16,25 +17,26 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     layout::View,
+    metrics::METRICS,
     model::Model,
     painter::{Hit, Painter},
     state::State,
+    text::format_range,
 };
-use crate::{
-    terminal::{
-        columns::{Column, Columns},
-        line,
-    },
-    top::{metrics::METRICS, text::format_range},
+use crate::terminal::{
+    columns::{Column, Columns},
+    line,
 };
 
 pub(super) use self::{
-    footer::{draw_footer, draw_notice},
+    footer::{
+        Prompt, PromptPurpose, PromptResult, draw_footer, draw_keys, draw_notice, draw_prompt,
+    },
     gpus::draw_gpus,
+    host::draw_host_line,
     processes::draw_processes,
     title::{draw_banner, draw_title, find_silence_reason},
 };
-pub(super) use host::draw_host_line;
 
 /// Draws the selected view, and returns the number of empty lines at its end.
 pub(super) fn draw_view(
@@ -58,8 +60,7 @@ pub(super) fn draw_view(
     0
 }
 
-// The tabs with the names of the views, and the subject of the current view.
-
+/// Draws the tabs with the names of the views, and the subject of the selected view.
 pub(super) fn draw_tabs(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let mut x = area.x;
     for view in View::ALL {
@@ -86,7 +87,7 @@ pub(super) fn draw_tabs(painter: &mut Painter<'_>, area: Rect, model: &Model, st
     }
 }
 
-/// Describes the subject of the current view, such as `all GPUs · Utilization · 2 min`.
+/// Describes the subject of the selected view, such as `all GPUs · Utilization · 2 min`.
 fn describe_view(model: &Model, state: &State) -> String {
     let gpu = match state.gpu {
         Some(gpu) => format!("GPU {gpu}"),

@@ -8,7 +8,7 @@ use crate::describe;
 use crate::top::{
     model::Model,
     painter::{Hit, Painter, row_area},
-    processes::{Cells, Column, Filter, Row, Subject},
+    processes::{Column, ColumnLayout, Filter, Row, Subject},
     state::State,
     text::{align_left, align_right, cut, make_printable},
 };
@@ -34,7 +34,7 @@ pub(in crate::top) fn draw_processes(
         width: area.width - gutter,
         ..area
     };
-    let cells = Cells::new(view, rows, table.width.into());
+    let cells = ColumnLayout::new(view, rows, table.width.into());
     let shown = model
         .gpus()
         .iter()
@@ -113,7 +113,7 @@ pub(in crate::top) fn draw_processes(
 fn draw_headings(
     painter: &mut Painter<'_>,
     area: Rect,
-    cells: &Cells,
+    cells: &ColumnLayout,
     state: &State,
     (count, omitted): (usize, u32),
 ) {
@@ -193,7 +193,7 @@ fn draw_row(
     painter: &mut Painter<'_>,
     area: Rect,
     line: &Row<'_>,
-    cells: &Cells,
+    cells: &ColumnLayout,
     now_ms: u64,
     is_found: bool,
 ) {

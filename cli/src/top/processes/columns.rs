@@ -1,4 +1,4 @@
-//! The columns of the list of processes: names, widths, and contents.
+//! The columns of the list of processes: names, contents, and the layout for a given width.
 
 use gpumon_probe::model::{Ancestor, ProcessKind, Reading};
 use unicode_width::UnicodeWidthStr;
@@ -19,6 +19,11 @@ use crate::{
         make_printable,
     },
 };
+
+const COLUMN_GAP: usize = 2;
+/// The minimum width of a process's name with its job. Columns with additional details are omitted
+/// to leave this width.
+const MIN_LABEL_WIDTH_WITH_JOB: usize = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
@@ -63,7 +68,7 @@ impl Column {
     ];
 
     /// The columns that may be omitted if the list is narrow. The first columns are omitted first.
-    pub(super) const OMISSION_ORDER: [Self; 12] = [
+    const OMISSION_ORDER: [Self; 12] = [
         Self::Kind,
         Self::MemoryBusy,
         Self::Share,
@@ -99,7 +104,7 @@ impl Column {
     }
 
     /// Returns `true` if the column only shows additional details.
-    pub(super) fn is_extra(self) -> bool {
+    fn is_extra(self) -> bool {
         matches!(
             self,
             Self::Kind | Self::MemoryBusy | Self::Share | Self::Cpu | Self::HostMemory
@@ -171,7 +176,7 @@ impl Column {
     }
 
     /// Returns the width of the column. It is fixed, so that nothing moves when a value changes.
-    pub(super) fn width(self) -> usize {
+    fn width(self) -> usize {
         match self {
             Self::Gpu => 3,
             Self::Pid => 7,
@@ -255,7 +260,7 @@ impl Row<'_> {
     }
 
     /// Returns the label of the GPU or MIG device, such as `0` or `0:1`.
-    pub(super) fn device_label(&self) -> String {
+    fn device_label(&self) -> String {
         self.part.map_or_else(
             || self.gpu.to_string(),
             |part| describe::format_mig_label(self.gpu, part),
@@ -273,7 +278,7 @@ impl Row<'_> {
     }
 
     /// Returns the fraction of its GPU's memory that the process uses.
-    pub(super) fn memory_share(&self) -> Option<f64> {
+    fn memory_share(&self) -> Option<f64> {
         let Subject::Process(process) = &self.subject else {
             return None;
         };
@@ -331,18 +336,11 @@ pub(super) fn find_sort_value(row: &Row<'_>, column: Column) -> Option<f64> {
     }
 }
 
-// The layout of the columns in the list of processes.
-
-const GAP: usize = 2;
-/// The minimum width of a process's name with its job. Columns with additional details are omitted
-/// to leave this width.
-const MIN_LABEL_WIDTH_WITH_JOB: usize = 28;
-
 /// The columns that fit, each with its position and width.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::top) struct Cells(pub(in crate::top) Vec<(Column, usize, usize)>);
+pub(in crate::top) struct ColumnLayout(pub(in crate::top) Vec<(Column, usize, usize)>);
 
-impl Cells {
+impl ColumnLayout {
     /// Chooses as many of the selected columns as fit. The column with the name of the process
     /// takes the remaining width. If this width is too small, columns without content are omitted
     /// first.
@@ -385,7 +383,7 @@ impl Cells {
             }
         };
         let parts: Vec<_> = view.columns.iter().map(part).collect();
-        let fits = choose_parts(&parts, GAP, columns).into_iter();
+        let fits = choose_parts(&parts, COLUMN_GAP, columns).into_iter();
         let fitting = view.columns.iter().zip(fits);
         let fitting: Vec<_> = fitting
             .filter(|(_, fits)| *fits)
@@ -394,7 +392,7 @@ impl Cells {
         let fixed: usize = fitting
             .iter()
             .filter(|column| **column != Column::What)
-            .map(|column| width(*column) + GAP)
+            .map(|column| width(*column) + COLUMN_GAP)
             .sum();
         // Wide terminals have room for long user names.
         let spare = if fitting.contains(&Column::User) && columns > fixed + 90 {
@@ -410,7 +408,7 @@ impl Cells {
                 _ => width(column),
             };
             let at = place;
-            place += width + GAP;
+            place += width + COLUMN_GAP;
             (column, at, width.min(columns.saturating_sub(at)))
         });
         Self(cells.filter(|(_, _, width)| *width > 0).collect())

@@ -1,4 +1,4 @@
-//! The list of processes: its contents, order, and selection.
+//! The list of processes: its contents, order, selection, and tags.
 
 mod columns;
 mod rows;
@@ -9,11 +9,9 @@ use super::model::Model;
 use crate::options::ShownProcesses;
 
 pub(super) use self::{
-    columns::Column,
-    rows::{Row, Subject},
+    columns::{Column, ColumnLayout},
+    rows::{Filter, Row, Subject},
 };
-pub(super) use columns::Cells;
-pub(super) use rows::Filter;
 
 /// The identity of a process on one GPU or MIG device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +48,33 @@ pub(super) struct ProcessView {
     pub(super) tags: Vec<(u32, Option<u64>)>,
     /// The index of the first visible row.
     pub(super) scroll: usize,
+}
+
+impl Default for ProcessView {
+    fn default() -> Self {
+        Self {
+            sort: Column::Memory,
+            descending: true,
+            tree: false,
+            columns: Column::default_columns(),
+            filter: Filter::default(),
+            user: None,
+            shown: ShownProcesses::default(),
+            search: String::new(),
+            selected: None,
+            tags: Vec::new(),
+            scroll: 0,
+        }
+    }
+}
+
+/// A process and all GPUs that it uses. `key` contains the first of these GPUs.
+pub(super) struct Recipient<'a> {
+    pub(super) key: ProcessKey,
+    pub(super) process: &'a Process,
+    pub(super) gpus: Vec<u32>,
+    /// The memory that the process uses on all of these GPUs, or `None` if any amount is unknown.
+    pub(super) memory_bytes: Option<u64>,
 }
 
 impl ProcessView {
@@ -143,34 +168,7 @@ impl ProcessView {
     }
 }
 
-impl Default for ProcessView {
-    fn default() -> Self {
-        Self {
-            sort: Column::Memory,
-            descending: true,
-            tree: false,
-            columns: Column::default_columns(),
-            filter: Filter::default(),
-            user: None,
-            shown: ShownProcesses::default(),
-            search: String::new(),
-            selected: None,
-            tags: Vec::new(),
-            scroll: 0,
-        }
-    }
-}
-
-// Tagged processes, which receive signals together.
-
-/// A process and all GPUs that it uses. `key` contains the first of these GPUs.
-pub(super) struct Recipient<'a> {
-    pub(super) key: ProcessKey,
-    pub(super) process: &'a Process,
-    pub(super) gpus: Vec<u32>,
-    /// The memory that the process uses on all of these GPUs, or `None` if any amount is unknown.
-    pub(super) memory_bytes: Option<u64>,
-}
+// Tags. The tagged processes receive signals together.
 
 impl ProcessView {
     /// Tags a process on all its GPUs, or removes the tag.
@@ -191,7 +189,7 @@ impl ProcessView {
         if !self.tags.is_empty() {
             let there: Vec<_> = rows::list_rows(model)
                 .iter()
-                .filter_map(rows::Row::key)
+                .filter_map(Row::key)
                 .map(ProcessKey::process_id)
                 .collect();
             self.tags.retain(|tag| there.contains(tag));
@@ -212,7 +210,7 @@ impl ProcessView {
         };
         let mut recipients: Vec<Recipient<'_>> = Vec::new();
         for row in rows::list_rows(model) {
-            let (Some(key), rows::Subject::Process(process)) = (row.key(), &row.subject) else {
+            let (Some(key), Subject::Process(process)) = (row.key(), &row.subject) else {
                 continue;
             };
             match recipients

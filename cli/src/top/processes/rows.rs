@@ -1,4 +1,5 @@
-//! The rows of the list. A process on several GPUs has a row for each GPU.
+//! The rows of the list: their order, their arrangement as a tree, and the filter. A process on
+//! several GPUs has a row for each GPU.
 
 use std::{
     cmp::Ordering,
@@ -113,13 +114,13 @@ pub(super) fn sort_rows(rows: &mut [Row<'_>], column: Column, descending: bool) 
     });
 }
 
-// The tree view of processes and their ancestors.
+// The tree.
 
 /// Arranges sorted rows as a tree. Ancestors, such as shells, tmux, and sshd, get additional rows.
 /// Siblings keep their order.
 pub(super) fn arrange_as_tree(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     let holders: HashSet<u32> = rows.iter().map(find_pid).collect();
-    let mut below: HashMap<Option<u32>, Vec<Node<'_>>> = HashMap::new();
+    let mut below: HashMap<Option<u32>, Vec<TreeNode<'_>>> = HashMap::new();
     let mut placed = HashSet::new();
     for row in rows {
         let line = list_ancestors(&row);
@@ -137,13 +138,13 @@ pub(super) fn arrange_as_tree(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
                     usage: None,
                     depth: 0,
                 };
-                below.entry(above).or_default().push(Node {
+                below.entry(above).or_default().push(TreeNode {
                     pid: parent.pid,
                     row,
                 });
             }
         }
-        below.entry(above).or_default().push(Node {
+        below.entry(above).or_default().push(TreeNode {
             pid: find_pid(&row),
             row,
         });
@@ -153,7 +154,7 @@ pub(super) fn arrange_as_tree(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     grown
 }
 
-struct Node<'a> {
+struct TreeNode<'a> {
     pid: u32,
     row: Row<'a>,
 }
@@ -161,19 +162,19 @@ struct Node<'a> {
 fn append_children<'a>(
     parent: Option<u32>,
     depth: usize,
-    below: &mut HashMap<Option<u32>, Vec<Node<'a>>>,
+    below: &mut HashMap<Option<u32>, Vec<TreeNode<'a>>>,
     grown: &mut Vec<Row<'a>>,
 ) {
     let nodes = below.remove(&parent).unwrap_or_default();
     let mut nodes = nodes.into_iter().peekable();
-    while let Some(Node { mut pid, mut row }) = nodes.next() {
+    while let Some(TreeNode { mut pid, mut row }) = nodes.next() {
         // If the only child of an ancestor is also an ancestor, both share a row, which leaves more
         // room for processes.
         while let (
             Subject::Parents(line),
             Some(
                 [
-                    Node {
+                    TreeNode {
                         pid: only,
                         row:
                             Row {
@@ -210,7 +211,7 @@ fn list_ancestors<'a>(row: &Row<'a>) -> &'a [Ancestor] {
     }
 }
 
-// The filter for the list of processes.
+// The filter.
 
 /// A filter that consists of words. A row must match every word. A word with a column name, such as
 /// `user:ana`, must occur in this column.
@@ -219,11 +220,11 @@ pub(in crate::top) struct Filter {
     pub(in crate::top) text: String,
     /// The mistake in the filter, if any. The word with the mistake is ignored.
     pub(in crate::top) mistake: Option<String>,
-    terms: Vec<Term>,
+    terms: Vec<FilterTerm>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Term {
+struct FilterTerm {
     column: Option<Column>,
     /// The word to search for, in lowercase.
     word: String,
@@ -239,7 +240,7 @@ impl Filter {
             ..Self::default()
         };
         for word in text.split_whitespace() {
-            match Term::new(word) {
+            match FilterTerm::new(word) {
                 Ok(term) => filter.terms.push(term),
                 Err(mistake) => filter.mistake = filter.mistake.or(Some(mistake)),
             }
@@ -268,7 +269,7 @@ impl Filter {
     }
 }
 
-impl Term {
+impl FilterTerm {
     fn new(text: &str) -> Result<Self, String> {
         let is_name = |name: &str| {
             !name.is_empty()

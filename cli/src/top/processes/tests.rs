@@ -232,7 +232,8 @@ fn tree_joins_chain_of_ancestors_in_one_row() {
 fn narrow_list_keeps_most_informative_columns() {
     let mut model = build_model();
     let view = ProcessView::default();
-    let of = |model: &Model, columns| Cells::new(&view, &view.list_rows(model, None), columns);
+    let of =
+        |model: &Model, columns| ColumnLayout::new(&view, &view.list_rows(model, None), columns);
     for columns in 40..300 {
         let cells = of(&model, columns);
         let end = cells

@@ -1,4 +1,5 @@
-//! The columns that are queried from nvidia-smi, and the model's fields that they set.
+//! The columns that are queried from nvidia-smi, the model's fields that they set, and the parsing
+//! of their cells.
 
 use gpumon_probe::{
     model::{
@@ -355,11 +356,9 @@ fn parse_recovery_action(text: &str) -> Result<RecoveryAction, Absence> {
     }
 }
 
-// Parsing of the cells in nvidia-smi's CSV output.
-
 const MIB: u64 = 1 << 20;
 
-/// One cell of a CSV row.
+/// One cell of a row in nvidia-smi's CSV output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell<'a>(pub(super) &'a str);
 

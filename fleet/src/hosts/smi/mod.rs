@@ -1,8 +1,8 @@
 //! Conversion of nvidia-smi's CSV output into records, for hosts without gpumon.
 //!
-//! [`columns`] lists the queried fields, [`cell`] parses values, and [`processes`] parses process
-//! lists. [`gpu`] keeps a GPU's state from one row to the next, and [`Converter`] converts lines
-//! into records. Values that nvidia-smi's CSV does not contain are absent, with the reason.
+//! [`columns`] lists the queried fields and parses their values. [`state`] keeps each GPU's state
+//! and the host's processes, and [`Converter`] converts lines into records. Values that
+//! nvidia-smi's CSV does not contain are absent, with the reason.
 
 mod columns;
 mod state;
@@ -18,14 +18,6 @@ use gpumon_probe::{
     owner::{clean_line, clean_name},
 };
 use state::{GpuFailure, GpuState, Processes};
-
-/// Returns the field names for `--query-gpu`. The remote command omits those that the host's driver
-/// does not support.
-pub(super) fn list_query_fields() -> Vec<&'static str> {
-    columns::COLUMNS.iter().map(|(name, _)| *name).collect()
-}
-
-// Conversion of nvidia-smi's lines into records.
 
 /// The maximum number of GPUs per host. No machine has more.
 const MAX_GPUS: usize = 64;
@@ -310,6 +302,12 @@ impl Converter {
             playback: None,
         }
     }
+}
+
+/// Returns the field names for `--query-gpu`. The remote command omits those that the host's driver
+/// does not support.
+pub(super) fn list_query_fields() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(name, _)| *name).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The state of one GPU, kept from one nvidia-smi row to the next.
+//! The state that is kept from one nvidia-smi row to the next: the state of each GPU, and the
+//! host's processes.
 
 use std::collections::BTreeMap;
 
@@ -194,8 +195,6 @@ impl GpuState {
         sample
     }
 }
-
-// The processes on a host's GPUs.
 
 /// The maximum number of processes per host.
 const MAX_PROCESSES: usize = 1000;

@@ -1,4 +1,5 @@
-//! Assembly of each node's GPUs from the values of individual series.
+//! Assembly of each node's GPUs from the values of individual series, and the health of nodes and
+//! GPUs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,18 +8,12 @@ use std::{
 
 use gpumon_probe::vendor::describe_error;
 
-use super::{
-    super::{
-        facts::Fact,
-        metrics::{self, Family},
-    },
-    Inputs,
-    nodes::Nodes,
-};
+use super::{Inputs, nodes::Nodes};
 use crate::{
     model::{GpuHealth, HELD_BYTES, NodeHealth, READINGS},
     prometheus::{
-        facts::FactDetail,
+        facts::{Fact, FactDetail},
+        metrics::{self, Family},
         query_table::{QueryName, STUCK_S},
     },
 };
@@ -243,21 +238,19 @@ impl Gpu {
     }
 }
 
-// The health of nodes and GPUs, and the reasons why they are unhealthy.
-
 /// How long a node without any series remains listed, in milliseconds.
-const MAX_ABSENCE_MS: u64 = 300_000;
+const MAX_NODE_ABSENCE_MS: u64 = 300_000;
 
-/// The health of all nodes.
-pub(super) struct Health {
-    nodes: Vec<Node>,
+/// The health of all nodes and GPUs, and the reasons why they are unhealthy.
+pub(super) struct FleetHealth {
+    nodes: Vec<NodeData>,
     /// Whether current data about any GPU is available.
     has_readings: bool,
     seen: HashMap<String, u64>,
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct NodeData {
     /// Whether any of the node's targets could be scraped, or `None` if that is unknown.
     is_up: Option<bool>,
     is_current: bool,
@@ -273,16 +266,16 @@ struct Node {
     gpus_recorded: u32,
 }
 
-impl Health {
+impl FleetHealth {
     pub(super) fn new(inputs: &Inputs<'_>, nodes: &Nodes, gpus: &Gpus) -> Self {
         let is_current = |gpus: &BTreeMap<u32, Gpu>| gpus.values().any(|gpu| gpu.is_current);
-        let known = |gpus: &BTreeMap<u32, Gpu>| Node {
+        let known = |gpus: &BTreeMap<u32, Gpu>| NodeData {
             is_current: is_current(gpus),
             has_gpus: is_current(gpus),
             at_ms: inputs.at_ms,
-            ..Node::default()
+            ..NodeData::default()
         };
-        let mut all: Vec<Node> = gpus.iter().map(known).collect();
+        let mut all: Vec<NodeData> = gpus.iter().map(known).collect();
         for fact in inputs.facts.find_facts(QueryName::States) {
             let Some(node) = nodes.find_node(&fact.target).map(|at| &mut all[at]) else {
                 continue;
@@ -318,7 +311,7 @@ impl Health {
             } else {
                 inputs.seen.get(name).copied()
             };
-            let last = last.filter(|at| inputs.at_ms.saturating_sub(*at) < MAX_ABSENCE_MS);
+            let last = last.filter(|at| inputs.at_ms.saturating_sub(*at) < MAX_NODE_ABSENCE_MS);
             seen.extend(last.map(|at| (name.clone(), at)));
             node.seen_ms = last;
         }

@@ -1,4 +1,4 @@
-//! Assembly of a fleet from the values of individual series.
+//! Assembly of a fleet from the values of individual series, with the reasons for missing readings.
 
 mod gpus;
 mod nodes;
@@ -8,9 +8,8 @@ use std::{
     sync::Arc,
 };
 
-use gpus::Health;
+use gpus::{ExportTime, FleetHealth, Gpu, gather_gpus};
 
-use self::gpus::{ExportTime, Gpu, gather_gpus};
 use super::{
     facts::{Fact, FactDetail},
     labels::Target,
@@ -24,7 +23,7 @@ use crate::{
     source::{FleetBuilder, NewGpu, NewNode},
 };
 
-pub(super) use self::nodes::Nodes;
+pub(super) use nodes::Nodes;
 
 /// The most recent values from each query.
 #[derive(Debug, Default)]
@@ -72,7 +71,7 @@ pub(super) struct AssembledFleet {
 pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
     let mut nodes = Nodes::new(list_naming_facts(inputs.facts));
     let mut gpus = gather_gpus(inputs, &nodes);
-    let health = Health::new(inputs, &nodes, &gpus);
+    let health = FleetHealth::new(inputs, &nodes, &gpus);
     let is_dcgm_covered = inputs.present.own
         && gpus
             .iter()
@@ -129,7 +128,7 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
     }
     add_owners(&mut builder, inputs.facts, &nodes, &places);
     let mut fleet = builder.finish();
-    fleet.missing = find_reasons(inputs, &fleet);
+    fleet.missing = explain_missing_data(inputs, &fleet);
     let pods = map_pods_by_uid(inputs.facts);
     AssembledFleet {
         fleet,
@@ -229,9 +228,8 @@ fn map_pods_by_uid(facts: &FactsByQuery) -> HashMap<String, FleetOwner> {
         .collect()
 }
 
-// Explanations of why no GPU of a fleet has a particular reading.
-
-fn find_reasons(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, String> {
+/// Returns the reasons for data that no GPU of the fleet has, by the id of the data.
+fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
     let Fleet { gpus, owners, .. } = fleet;
     if gpus.index.is_empty() {

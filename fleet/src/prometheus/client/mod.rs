@@ -43,7 +43,7 @@ use crate::credentials::{
     read_certificates, read_private_key,
 };
 
-pub(super) use self::error::QueryError;
+pub(super) use error::QueryError;
 
 /// The maximum number of idle connections that are kept open for later queries.
 const IDLE_CONNECTIONS: usize = 4;

@@ -25,8 +25,7 @@ use hyper_util::{
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::super::settings::SettingsError;
-use crate::prometheus::settings::Address;
+use crate::prometheus::settings::{Address, SettingsError};
 
 /// Returns the proxy to use for `address`, if any. Addresses on this machine are never proxied.
 ///

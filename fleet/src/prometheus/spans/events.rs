@@ -2,23 +2,19 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{
-    super::{
+use super::{SpanReader, to_fresh_value};
+use crate::{
+    model::{FleetEvent, FleetEventKind, FleetEvents},
+    prometheus::{
         answer::{Answer, Row},
         cached::FreshValue,
         client::QueryError,
+        current_fleet::FleetContext,
+        labels::{Interner, Target, read_gpu_index},
         metrics::{Families, Family},
-        now::FleetContext,
+        query::{Source, Steps, build_selector},
+        query_table::{Scope, build_up_query},
     },
-    SpanReader, to_fresh_value,
-};
-use crate::prometheus::{
-    labels::{Interner, Target, read_gpu_index},
-    query::{Source, Steps, build_selector},
-    query_table::{Scope, build_up_query},
-};
-use crate::{
-    model::{FleetEvent, FleetEventKind, FleetEvents},
     source::Range,
 };
 

@@ -2,19 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    super::{
+use super::{REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value};
+use crate::{
+    model::{FleetHistory, FleetSeries, FleetState},
+    prometheus::{
         answer::Answer,
         cached::FreshValue,
         client::QueryError,
+        current_fleet::FleetContext,
         metrics::{self, Families},
-        now::FleetContext,
+        query::{Source, Steps, build_selector},
     },
-    REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value,
-};
-use crate::prometheus::query::{Source, Steps, build_selector};
-use crate::{
-    model::{FleetHistory, FleetSeries, FleetState},
     source::Range,
 };
 

@@ -11,8 +11,8 @@ use super::{
     answer::Answer,
     cached::FreshValue,
     client::QueryError,
+    current_fleet::{FleetContext, describe_warning},
     metrics::{self, Families, Reading},
-    now::{FleetContext, describe_warning},
     query::{Source, Steps, build_selector, now_ms},
     query_table::NODE_RULES,
 };

@@ -7,23 +7,19 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gpumon_probe::{owner::clean_name, units::format_duration};
 
-use super::{
-    super::{
-        answer::Answer,
-        cached::FreshValue,
-        client::QueryError,
-        metrics::{self, Families},
-        now::FleetContext,
-    },
-    REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value,
-};
-use crate::prometheus::{
-    labels::{Interner, OWNER_LABELS, read_owner, read_pod},
-    query::Source,
-};
+use super::{REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value};
 use crate::{
     model::{
         Amounts, FleetOwner, FleetUsage, OwnerKind, OwnerUsage, UsageGroup, sort_groups, sum_known,
+    },
+    prometheus::{
+        answer::Answer,
+        cached::FreshValue,
+        client::QueryError,
+        current_fleet::FleetContext,
+        labels::{Interner, OWNER_LABELS, read_owner, read_pod},
+        metrics::{self, Families},
+        query::Source,
     },
     source::Range,
 };

@@ -1,4 +1,5 @@
-//! Conditions of driver errors.
+//! The conditions for errors: errors that the driver reports, uncorrected memory errors, memory
+//! rows or pages that wait to be replaced, and a requested recovery.
 
 use super::rule::{
     Moment,
@@ -16,7 +17,7 @@ pub(super) const OTHER_ERROR_MS: u64 = 600_000;
 
 /// The maximum number of different error codes for one GPU. More codes would not describe the GPU
 /// any better.
-const MAX_CODES: usize = 32;
+const MAX_ERROR_CODES: usize = 32;
 
 /// The active driver errors of one GPU.
 #[derive(Debug, Default)]
@@ -70,7 +71,8 @@ impl DriverErrors {
             return (None, None);
         }
         let began = raised.condition.clone();
-        let dropped = (self.raised.len() >= MAX_CODES).then(|| self.raised.remove(0).condition);
+        let dropped =
+            (self.raised.len() >= MAX_ERROR_CODES).then(|| self.raised.remove(0).condition);
         self.raised.push(raised);
         (Some(began), dropped)
     }
@@ -105,8 +107,7 @@ impl DriverErrors {
     }
 }
 
-// Conditions based on the driver's details: uncorrected memory errors, memory rows or pages that
-// wait to be replaced, and a requested recovery.
+// Conditions that are derived from the driver's details.
 
 type ConditionObservation = Observation<ConditionKind>;
 

@@ -1,4 +1,5 @@
-//! The condition that memory will soon be full, predicted from its growth in the last half minute.
+//! The conditions that little memory is free, and that memory will soon be full, as predicted from
+//! its growth in the last half minute.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -56,7 +57,7 @@ impl Rule for MemoryFilling {
         if is_memory_nearly_full(free, total) {
             // The forecast remains until the condition for nearly full memory starts.
             let since = *self.nearly_full_since.get_or_insert(view.now);
-            return if view.now.ms_since(since) < BEGIN_AFTER_MS {
+            return if view.now.ms_since(since) < NEARLY_FULL_AFTER_MS {
                 Observation::Inconclusive
             } else {
                 Observation::Ended
@@ -230,7 +231,7 @@ const WEAKEN_BOUND: Bound = (0.05, 3 * GIB);
 const END_BOUND: Bound = (0.1, 6 * GIB);
 
 /// The minimum duration of the condition, so that short allocations are ignored.
-pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
+pub(super) const NEARLY_FULL_AFTER_MS: u64 = 3_000;
 
 /// Returns `true` if the next allocation may fail, because less than 3 % and less than 2 GiB are
 /// free.
@@ -245,7 +246,7 @@ fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
 /// Observes the free memory. The condition starts below 3 % and 2 GiB. It ends after a delay above
 /// 5 % or 3 GiB, and immediately above 10 % or 6 GiB. While the condition lasts, its value is the
 /// current free memory.
-pub(super) fn observe(view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
+pub(super) fn observe_nearly_full(view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
     let memory = &view.sample.memory;
     let Some((&free_bytes, &total_bytes)) = view
         .fresh_value(&memory.free_bytes)
@@ -276,7 +277,7 @@ mod tests {
     use super::super::test_timeline::{TestTimeline, expected_event};
     use super::*;
     use crate::{
-        derive::examples::{GIB, make_process},
+        derive::examples::make_process,
         model::{Condition, GpuSample, Reading, Severity},
     };
 

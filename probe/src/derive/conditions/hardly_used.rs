@@ -135,7 +135,10 @@ impl Rule for HardlyUsed {
 mod tests {
     use super::super::test_timeline::{TestTimeline, expected_event};
     use super::*;
-    use crate::{derive::examples, model::GpuSample, model::Reading};
+    use crate::{
+        derive::examples,
+        model::{GpuSample, Reading},
+    };
 
     fn set_utilization(
         gpu_percent: f64,

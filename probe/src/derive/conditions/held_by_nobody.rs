@@ -25,7 +25,7 @@ const RESERVED_SHARE: f64 = 0.02;
 
 #[derive(Default)]
 pub(super) struct HeldByNobody {
-    left_behind: UnlistedMemoryTracker,
+    unlisted: UnlistedMemoryTracker,
 }
 
 impl Rule for HeldByNobody {
@@ -41,18 +41,18 @@ impl Rule for HeldByNobody {
             return Observation::Ended;
         }
         let is_whole = view.sample.processes_omitted == 0;
-        let Some(nobodys) = self
-            .left_behind
+        let Some(unlisted) = self
+            .unlisted
             .push(used_bytes, processes, view.now)
             .filter(|_| is_whole)
         else {
             return Observation::Inconclusive;
         };
-        if nobodys.bytes <= tolerated_bytes(nobodys, memory, lasts) {
+        if unlisted.bytes <= tolerated_bytes(unlisted, memory, lasts) {
             return Observation::Inactive;
         }
         Observation::Active(ConditionKind::HeldByNobody {
-            bytes: nobodys.bytes,
+            bytes: unlisted.bytes,
         })
     }
 
@@ -72,12 +72,12 @@ pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
     if has_mig_devices(sample) || sample.processes_omitted > 0 {
         return None;
     }
-    let nobodys = UnlistedMemoryTracker::default().push(
+    let unlisted = UnlistedMemoryTracker::default().push(
         *used_bytes,
         processes,
         Clock::default().moment_at(sample.at_ms),
     )?;
-    (nobodys.bytes > tolerated_bytes(nobodys, &sample.memory, false)).then_some(nobodys.bytes)
+    (unlisted.bytes > tolerated_bytes(unlisted, &sample.memory, false)).then_some(unlisted.bytes)
 }
 
 /// Returns `true` if the GPU has MIG devices. Such a GPU lists different processes to different
@@ -90,7 +90,7 @@ fn has_mig_devices(sample: &GpuSample) -> bool {
 }
 
 /// Returns the amount of memory that may be in use without an owner, in bytes.
-fn tolerated_bytes(nobodys: UnlistedMemory, memory: &MemorySample, lasts: bool) -> u64 {
+fn tolerated_bytes(unlisted: UnlistedMemory, memory: &MemorySample, lasts: bool) -> u64 {
     let total_bytes = memory
         .total_bytes
         .value()
@@ -99,7 +99,7 @@ fn tolerated_bytes(nobodys: UnlistedMemory, memory: &MemorySample, lasts: bool) 
         None => (total_bytes * RESERVED_SHARE) as u64,
         Some(_) => 0,
     };
-    let least_bytes = match nobodys {
+    let least_bytes = match unlisted {
         UnlistedMemory { is_found: true, .. } => {
             MIN_FOUND_BYTES.max((total_bytes * MIN_FOUND_SHARE) as u64)
         }
@@ -111,17 +111,17 @@ fn tolerated_bytes(nobodys: UnlistedMemory, memory: &MemorySample, lasts: bool) 
     least_bytes.saturating_add(reserved_bytes)
 }
 
-// Calculates how much of the used memory belongs to no process while other processes are listed.
-//
-// Memory in use beyond the listed amounts normally belongs to the listed processes: managed memory
-// (`cudaMallocManaged`) counts as used, but not as the process's memory. On an H200, 4 GiB of
-// managed memory are reported as 5.5 GiB used and 1.5 GiB listed. However, memory that was listed
-// for a process that has ended, and is still in use, belongs to no process.
-
 /// The time after which an ended process's memory is no longer expected to be freed. Processes
 /// disappear from the list before their memory is freed.
 const SETTLED_AFTER_MS: u64 = 30_000;
 
+/// A tracker for the part of the used memory that belongs to no process while other processes are
+/// listed.
+///
+/// Memory in use beyond the listed amounts normally belongs to the listed processes: managed memory
+/// (`cudaMallocManaged`) counts as used, but not as the process's memory. On an H200, 4 GiB of
+/// managed memory are reported as 5.5 GiB used and 1.5 GiB listed. However, memory that was listed
+/// for a process that has ended, and is still in use, belongs to no process.
 #[derive(Debug, Default)]
 struct UnlistedMemoryTracker {
     last: Option<LastSample>,
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::{
         derive::examples::{self, GIB},
-        model::{Absence, MigInstance, MigSample, Process, Reading},
+        model::{MigInstance, MigSample, Reading},
     };
 
     fn set_used_memory(mib: u64, processes: &[Process]) -> impl Fn(&mut GpuSample) {

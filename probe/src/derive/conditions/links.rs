@@ -1,18 +1,24 @@
-//! The condition that NVLinks are down that should be up.
-//!
-//! Some links of a board are not connected: a bridge between two boards connects 12 of 18 links. A
-//! link should therefore be up if it was up before, if it reports the device at its other end, or
-//! if the GPU is connected to switches, which use all links.
+//! The conditions that a GPU's links are degraded: NVLinks that are down but should be up, and a
+//! PCIe link with too few lanes.
 
 use std::collections::BTreeSet;
 
 use super::rule::{Observation, Rule, View};
 use crate::model::{ConditionKind, NvLink, NvLinkRemote};
 
-/// The links that have been up. The list is kept while a GPU is lost, because the links should be
-/// up again when the GPU returns.
+/// The minimum utilization at which a GPU's lanes are checked, because some boards use fewer lanes
+/// while idle.
+const BUSY_PERCENT: f64 = 20.0;
+
+/// The rule for NVLinks that are down but should be up.
+///
+/// Some links of a board are not connected: a bridge between two boards connects 12 of 18 links. A
+/// link should therefore be up if it was up before, if it reports the device at its other end, or
+/// if the GPU is connected to switches, which use all links.
 #[derive(Default)]
 pub(super) struct NvLinkDown {
+    /// The links that have been up. The list is kept while a GPU is lost, because the links should
+    /// be up again when the GPU returns.
     were_up: BTreeSet<u32>,
 }
 
@@ -58,16 +64,9 @@ impl Rule for NvLinkDown {
     }
 }
 
-// The condition that the PCIe link has too few lanes.
-//
-// The link's generation is not checked: it is low while the GPU is idle, and the driver reports
-// changes late.
-
-/// The minimum utilization at which a GPU's lanes are checked, because some boards use fewer lanes
-/// while idle.
-const BUSY_PERCENT: f64 = 20.0;
-
-pub(super) fn observe(view: &View<'_>, _: bool) -> Observation<ConditionKind> {
+/// Observes whether the PCIe link has too few lanes. The link's generation is not checked, because
+/// it is low while the GPU is idle, and the driver reports changes late.
+pub(super) fn observe_pcie_lanes(view: &View<'_>, _: bool) -> Observation<ConditionKind> {
     let width = view
         .fresh_value(&view.sample.pcie.width)
         .filter(|width| **width > 0);

@@ -3,16 +3,6 @@
 //! The rules measure time instead of counting samples. An absent reading, or a reading older than a
 //! minute, never starts a condition.
 
-use std::{cmp::Reverse, sync::LazyLock};
-
-use crate::{
-    benchmarks::BelowBaseline,
-    model::{
-        Board, Condition, EventKind, GpuDetails, GpuSample, Health, RecoveryAction, XidReport,
-    },
-    vendor::ErrorInfo,
-};
-
 mod baseline;
 mod errors;
 mod free_memory;
@@ -23,27 +13,41 @@ mod links;
 mod rule;
 mod slower_than_itself;
 mod suspected_hang;
+#[cfg(test)]
+mod test_timeline;
+#[cfg(test)]
+mod tests;
 mod throttled;
+
+use std::{cmp::Reverse, sync::LazyLock};
+
+use self::{
+    errors::DriverErrors,
+    free_memory::MemoryFilling,
+    hardly_used::HardlyUsed,
+    held_by_nobody::HeldByNobody,
+    held_idle::HeldIdle,
+    links::NvLinkDown,
+    rule::{Rule, View},
+    slower_than_itself::SlowerThanItself,
+    suspected_hang::SuspectedHang,
+    throttled::Throttled,
+};
+use crate::{
+    benchmarks::BelowBaseline,
+    model::{
+        Board, Condition, EventKind, GpuDetails, GpuSample, Health, RecoveryAction, XidReport,
+    },
+    vendor::ErrorInfo,
+};
 
 pub use baseline::Baseline;
 #[cfg(test)]
 pub(crate) use baseline::make_learned_baseline;
 pub use free_memory::is_memory_nearly_full;
 pub use held_by_nobody::unlisted_bytes;
-pub use rule::{Clock, Moment};
-pub use rule::{Hysteresis, Observation};
+pub use rule::{Clock, Hysteresis, Moment, Observation};
 pub use suspected_hang::could_hang;
-
-use errors::DriverErrors;
-use free_memory::MemoryFilling;
-use hardly_used::HardlyUsed;
-use held_by_nobody::HeldByNobody;
-use held_idle::HeldIdle;
-use links::NvLinkDown;
-use rule::{Rule, View};
-use slower_than_itself::SlowerThanItself;
-use suspected_hang::SuspectedHang;
-use throttled::Throttled;
 
 /// The maximum time until the first details are available. Details are read every ten seconds.
 const FIRST_DETAILS_MS: u64 = 15_000;
@@ -93,7 +97,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
     let idle_ms = settings.held_idle_after_ms;
     let slow_ms = baseline::EVIDENCE_MS.saturating_add(slower_than_itself::BEGIN_ALONE_AFTER_MS);
     let hang_ms = suspected_hang::BEGIN_WITH_WORK_AFTER_MS;
-    let full_ms = free_memory::BEGIN_AFTER_MS;
+    let full_ms = free_memory::NEARLY_FULL_AFTER_MS;
     let rules: [(_, Box<dyn Rule>, [u64; 3]); 15] = [
         (
             "suspected_hang",
@@ -131,7 +135,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
         ),
         (
             "below_baseline",
-            Box::new(slower_than_itself::observe),
+            Box::new(slower_than_itself::observe_below_baseline),
             [0, 0, 0],
         ),
         // The end delay bridges a few samples without a forecast.
@@ -143,7 +147,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
         // The delays bridge short allocations near the thresholds.
         (
             "memory_nearly_full",
-            Box::new(free_memory::observe),
+            Box::new(free_memory::observe_nearly_full),
             [full_ms, 10_000, full_ms],
         ),
         ("ecc_uncorrected", Box::new(errors::observe_ecc), [0, 0, 0]),
@@ -166,7 +170,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
         ),
         (
             "pcie_degraded",
-            Box::new(links::observe),
+            Box::new(links::observe_pcie_lanes),
             [10_000, 10_000, 10_000],
         ),
     ];
@@ -374,9 +378,3 @@ impl RuleState {
         }
     }
 }
-
-#[cfg(test)]
-mod test_timeline;
-
-#[cfg(test)]
-mod tests;

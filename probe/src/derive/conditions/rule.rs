@@ -1,4 +1,5 @@
-//! The trait for condition rules, and the readings that rules observe.
+//! The trait for condition rules, and what all rules use: the observed readings, a clock,
+//! hysteresis, and the names of processes.
 
 use super::baseline::Baseline;
 use crate::{
@@ -7,7 +8,7 @@ use crate::{
 };
 
 /// The maximum age of a reading that rules use.
-const MAX_AGE_MS: u64 = 60_000;
+const MAX_READING_AGE_MS: u64 = 60_000;
 
 /// A process's identity: its PID and start time.
 pub(super) type ProcessKey = (u32, Option<u64>);
@@ -104,15 +105,13 @@ impl<'a> View<'a> {
     }
 
     fn is_fresh(&self, at_ms: u64) -> bool {
-        self.now.wall_ms.abs_diff(at_ms) <= MAX_AGE_MS
+        self.now.wall_ms.abs_diff(at_ms) <= MAX_READING_AGE_MS
     }
 }
 
-// A pausable clock for the rules, which never runs backward.
-
-/// The maximum time counted per step. A longer step means that the clock was set or the machine was
-/// suspended, and nothing was observed.
-const MAX_STEP_MS: u64 = 60_000;
+/// The maximum time that the clock counts per step. A longer step means that the clock was set or
+/// the machine was suspended, and nothing was observed.
+const MAX_CLOCK_STEP_MS: u64 = 60_000;
 
 /// A point in time, with the wall clock for display and a counter for measuring durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +129,7 @@ impl Moment {
     }
 }
 
-/// A clock that returns moments based on the wall clock.
+/// A clock that returns moments based on the wall clock. It never runs backward, and can be paused.
 #[derive(Debug, Default)]
 pub struct Clock {
     wall_ms: Option<u64>,
@@ -141,9 +140,9 @@ impl Clock {
     /// Returns the current moment. The time since the previous call counts as observed if
     /// `is_watched` is `true`.
     pub fn advance(&mut self, wall_ms: u64, is_watched: bool) -> Moment {
-        let step_ms = self
-            .wall_ms
-            .map_or(0, |before| wall_ms.saturating_sub(before).min(MAX_STEP_MS));
+        let step_ms = self.wall_ms.map_or(0, |before| {
+            wall_ms.saturating_sub(before).min(MAX_CLOCK_STEP_MS)
+        });
         if is_watched {
             self.ticks_ms = self.ticks_ms.saturating_add(step_ms);
         }
@@ -160,8 +159,6 @@ impl Clock {
         }
     }
 }
-
-// Hysteresis: conditions start and end after a delay, so that they do not flap.
 
 /// The time without readings after which a pending condition is dropped.
 const UNKNOWN_BEFORE_MS: u64 = 10_000;
@@ -201,7 +198,7 @@ impl<T> Observation<T> {
 }
 
 /// A condition that starts after it has been active without interruption for some time, and ends
-/// after it has been inactive for some time.
+/// after it has been inactive for some time, so that it does not flap.
 #[derive(Debug)]
 pub struct Hysteresis<T> {
     begin_after_ms: u64,
@@ -303,9 +300,7 @@ impl<T> Hysteresis<T> {
     }
 }
 
-// Process names in condition texts.
-
-/// The maximum length of a name in a text.
+/// The maximum length of a process name in a condition text.
 const MAX_NAME_CHARS: usize = 60;
 
 /// Returns the name of the notebook or program and its user, such as `train.ipynb (ana)`.
@@ -318,10 +313,10 @@ pub(super) fn process_name(process: &Process) -> String {
     // see command lines.
     let notebook = notebook.and_then(|path| path.rsplit('/').next());
     let program = notebook.or(process.name.value().map(String::as_str));
-    let program = program.map_or_else(|| format!("process {}", process.pid), clean_name);
+    let program = program.map_or_else(|| format!("process {}", process.pid), clean_process_name);
     match &process.user {
         Reading::Now(user) | Reading::Earlier { value: user, .. } => {
-            format!("{program} ({})", clean_name(user))
+            format!("{program} ({})", clean_process_name(user))
         }
         Reading::Absent(_) => program,
     }
@@ -329,7 +324,7 @@ pub(super) fn process_name(process: &Process) -> String {
 
 /// Removes control characters, because names are untrusted text, and truncates long names at the
 /// start.
-fn clean_name(name: &str) -> String {
+fn clean_process_name(name: &str) -> String {
     let letters: Vec<char> = name.chars().filter(|letter| !letter.is_control()).collect();
     match letters.len().checked_sub(MAX_NAME_CHARS) {
         None | Some(0) => letters.into_iter().collect(),
@@ -342,6 +337,10 @@ fn clean_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        derive::examples,
+        model::{Absence, Notebook, Owner},
+    };
 
     #[test]
     fn clock_jumps_and_unwatched_time_do_not_count() {
@@ -364,6 +363,32 @@ mod tests {
             "set forward"
         );
         assert_eq!(clock.moment_at(90_000_500).ms_since(first), 61_000);
+    }
+
+    #[test]
+    fn process_name_has_notebook_or_program_and_user() {
+        let mut notebook = examples::make_process(1, 0);
+        notebook.owner = Reading::Now(Owner {
+            notebook: Some(Notebook {
+                kernel_id: "k".into(),
+                kernel_name: None,
+                path: Reading::Now("work/a.ipynb".into()),
+                kernel_pid: 1,
+            }),
+            ..Owner::default()
+        });
+        let mut stranger = examples::make_process(2, 0);
+        stranger.user = Reading::Absent(Absence::Hidden);
+        let mut nameless = stranger.clone();
+        nameless.name = Reading::Absent(Absence::NoPermission);
+        assert_eq!(
+            [&notebook, &stranger, &nameless].map(process_name),
+            ["a.ipynb (ana)", "train.py", "process 2"]
+        );
+        stranger.name = Reading::Now(format!("\x1b[2J{}end", "x".repeat(500)));
+        let name = process_name(&stranger);
+        assert_eq!(name.chars().count(), MAX_NAME_CHARS + 1);
+        assert!(name.ends_with("end") && !name.contains('\x1b'), "{name}");
     }
 }
 
@@ -491,40 +516,5 @@ mod hysteresis_tests {
             hysteresis.update(Inactive, clock.advance(7_000, true)),
             Some((first, &'b'))
         );
-    }
-}
-
-#[cfg(test)]
-mod text_tests {
-    use super::*;
-    use crate::{
-        derive::examples,
-        model::{Absence, Notebook, Owner},
-    };
-
-    #[test]
-    fn process_name_has_notebook_or_program_and_user() {
-        let mut notebook = examples::make_process(1, 0);
-        notebook.owner = Reading::Now(Owner {
-            notebook: Some(Notebook {
-                kernel_id: "k".into(),
-                kernel_name: None,
-                path: Reading::Now("work/a.ipynb".into()),
-                kernel_pid: 1,
-            }),
-            ..Owner::default()
-        });
-        let mut stranger = examples::make_process(2, 0);
-        stranger.user = Reading::Absent(Absence::Hidden);
-        let mut nameless = stranger.clone();
-        nameless.name = Reading::Absent(Absence::NoPermission);
-        assert_eq!(
-            [&notebook, &stranger, &nameless].map(process_name),
-            ["a.ipynb (ana)", "train.py", "process 2"]
-        );
-        stranger.name = Reading::Now(format!("\x1b[2J{}end", "x".repeat(500)));
-        let name = process_name(&stranger);
-        assert_eq!(name.chars().count(), MAX_NAME_CHARS + 1);
-        assert!(name.ends_with("end") && !name.contains('\x1b'), "{name}");
     }
 }

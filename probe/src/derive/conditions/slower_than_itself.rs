@@ -1,5 +1,5 @@
-//! The condition that a GPU is slower than usual at the same load, and the driver reports no
-//! reason.
+//! The conditions that a GPU is slower than before: slower than usual at the same load without a
+//! reason from the driver, or slower than its baseline in a benchmark.
 //!
 //! Reasons that the driver reports are covered by another condition, and clocks and limits set by
 //! users are not a problem. Power alone proves nothing, because it differs between programs and
@@ -265,10 +265,9 @@ impl Siblings {
     }
 }
 
-// The condition that a benchmark was slower than its baseline. The condition lasts until the next
-// run.
-
-pub(super) fn observe(view: &View<'_>, _: bool) -> Observation<ConditionKind> {
+/// Observes whether the latest benchmark was slower than its baseline. The condition lasts until
+/// the next benchmark.
+pub(super) fn observe_below_baseline(view: &View<'_>, _: bool) -> Observation<ConditionKind> {
     let Some(BelowBaseline {
         latest, baseline, ..
     }) = view.below_baseline

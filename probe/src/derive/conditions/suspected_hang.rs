@@ -308,10 +308,6 @@ impl Siblings {
 }
 
 // Detection of processes that belong to the same job.
-//
-// Processes of the same notebook kernel or batch job belong together. A pod, a container or a
-// shell can run unrelated programs, so its processes belong together only if they have a common
-// launcher, such as `torchrun`, or run the same program.
 
 /// Programs that run many unrelated children: shells, service and session managers, and programs
 /// that run many commands.
@@ -330,6 +326,11 @@ const UNRELATED_PARENT_PREFIXES: [&str; 4] = ["gnome-", "jupyter", "konsole", "t
 /// programs.
 const INTERPRETERS: [&str; 6] = ["python", "julia", "node", "perl", "ruby", "java"];
 
+/// Returns `true` if two processes belong to the same job.
+///
+/// Processes of the same notebook kernel or batch job belong together. A pod, a container or a
+/// shell can run unrelated programs, so its processes belong together only if they have a common
+/// launcher, such as `torchrun`, or run the same program.
 fn is_same_job(one: &Process, other: &Process) -> bool {
     if one.pid == other.pid {
         return true;

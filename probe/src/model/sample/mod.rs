@@ -1,4 +1,5 @@
-//! Samples: the readings of all GPUs and the host at one point in time.
+//! Samples: the readings of all GPUs, their MIG devices and the host at one point in time, and the
+//! traces that the driver recorded between two samples.
 
 mod throttle;
 
@@ -6,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Allocation, Condition, MigSample, Process, Reading};
-use crate::{model::absent, tagged};
+use super::{Absence, Allocation, Condition, Process, Reading, absent};
+use crate::tagged;
 
 pub use throttle::{REASONS, ReasonInfo, ThrottleCause, ThrottleReason};
 
@@ -391,8 +392,6 @@ impl GpuSample {
     }
 }
 
-// The activity of a GPU's units, from hardware counters.
-
 /// The activity of a GPU's units since the previous sample, averaged over all multiprocessors, from
 /// hardware counters (NVML's GPU Performance Monitoring, on Hopper and later).
 /// `utilization.gpu_percent` is 100 as soon as one kernel runs; these values show how much of the
@@ -433,7 +432,37 @@ absent! {
         dram_bandwidth_percent }
 }
 
-// Traces: values that the driver recorded between two samples.
+/// The part of a GPU that a MIG device uses.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
+pub struct MigInstance {
+    /// The ID of the GPU instance (`nvmlDeviceGetGpuInstanceId`).
+    pub gpu_instance: u32,
+    /// The ID of the compute instance within the GPU instance (`nvmlDeviceGetComputeInstanceId`).
+    pub compute_instance: u32,
+}
+
+/// The readings of a MIG device at one time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct MigSample {
+    /// The UUID of the device.
+    pub uuid: String,
+    /// The part of the GPU that the device uses.
+    #[serde(flatten)]
+    #[ts(flatten)]
+    pub instance: MigInstance,
+    /// Device memory of the MIG device (`nvmlDeviceGetMemoryInfo_v2`).
+    pub memory: MemorySample,
+    /// Activity of the units, as a share of the MIG device's capacity (`nvmlGpmMigSampleGet`). MIG
+    /// devices have no other utilization reading.
+    pub activity: Reading<Activity>,
+    /// The jobs or pods to which a scheduler has allocated the device, whether or not their
+    /// processes use the device. Omitted if no allocation is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<Allocation>>")]
+    pub allocated_to: Vec<Allocation>,
+}
 
 /// Values of one metric of one GPU from the driver's own buffer (`nvmlDeviceGetSamples`).
 ///
@@ -471,8 +500,6 @@ pub enum TraceMetric {
     /// (`NVML_MEMORY_UTILIZATION_SAMPLES`).
     MemoryPercent,
 }
-
-// The readings of the host machine at one time.
 
 /// The readings of the host machine at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]

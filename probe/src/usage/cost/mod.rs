@@ -12,8 +12,10 @@ mod tests;
 
 use std::{collections::BTreeMap, ops::Add};
 
-use self::gpu::GpuCostMeter;
-pub use self::kernels::KernelMeter;
+use self::{
+    gpu::GpuCostMeter,
+    readings::{Memory, sum_process_memory},
+};
 use crate::{
     model::{
         Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record,
@@ -22,7 +24,7 @@ use crate::{
     units::format_three_digits,
     usage::steps::Span,
 };
-use readings::{Memory, sum_process_memory};
+pub use kernels::KernelMeter;
 
 /// The version of the cost format.
 const VERSION: u32 = 1;

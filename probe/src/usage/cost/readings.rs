@@ -1,4 +1,5 @@
-//! The peak and the change of a measurement's memory.
+//! The readings of a GPU during a measurement: memory, activity, link traffic, conditions, and the
+//! values that the driver recorded.
 
 use std::collections::VecDeque;
 
@@ -18,19 +19,6 @@ pub(super) struct Memory {
     after: Option<u64>,
     /// The time of the newest sample, and the memory in it.
     newest: Option<(f64, Option<u64>)>,
-}
-
-/// Returns the total memory of `processes`, or `None` if the driver reports no process's memory.
-pub(super) fn sum_process_memory<'a>(
-    processes: impl IntoIterator<Item = &'a Process>,
-) -> Option<u64> {
-    let mut processes = processes.into_iter().peekable();
-    if processes.peek().is_none() {
-        return Some(0);
-    }
-    processes
-        .filter_map(|process| process.memory_bytes.value().copied())
-        .reduce(u64::saturating_add)
 }
 
 impl Memory {
@@ -86,17 +74,29 @@ impl Memory {
     }
 }
 
-// Activity, link traffic and conditions of a GPU during a measurement.
+/// Returns the total memory of `processes`, or `None` if the driver reports no process's memory.
+pub(super) fn sum_process_memory<'a>(
+    processes: impl IntoIterator<Item = &'a Process>,
+) -> Option<u64> {
+    let mut processes = processes.into_iter().peekable();
+    if processes.peek().is_none() {
+        return Some(0);
+    }
+    processes
+        .filter_map(|process| process.memory_bytes.value().copied())
+        .reduce(u64::saturating_add)
+}
 
+/// Activity, link traffic and conditions of a GPU during a measurement.
 #[derive(Debug, Default)]
 pub(super) struct ObservedReadings {
-    /// The statistics of each reading in [`READINGS`], in the same order.
-    windows: [Window; READINGS.len()],
+    /// The statistics of each reading in [`AVERAGED_READINGS`], in the same order.
+    windows: [Window; AVERAGED_READINGS.len()],
     conditions: Vec<CostCondition>,
 }
 
 /// The readings of activity and link rates that are averaged.
-const READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
+const AVERAGED_READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
     |gpu| gpu.activity.value()?.sm_percent.value(),
     |gpu| gpu.activity.value()?.tensor_percent.value(),
     |gpu| gpu.activity.value()?.dram_bandwidth_percent.value(),
@@ -109,7 +109,7 @@ const READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
 impl ObservedReadings {
     /// Adds a sample that covers the given span.
     pub(super) fn push(&mut self, gpu: &GpuSample, span: Span) {
-        for (window, read) in self.windows.iter_mut().zip(READINGS) {
+        for (window, read) in self.windows.iter_mut().zip(AVERAGED_READINGS) {
             if let Some(value) = read(gpu) {
                 window.add(*value, span.seconds());
             }
@@ -161,17 +161,16 @@ impl ObservedReadings {
     }
 }
 
-// A timeline of one metric's values, as recorded by the driver.
-
 /// The maximum time between two values for interpolation. The driver records utilization five times
 /// a second, and power more often.
-const MAX_GAP_MS: f64 = 500.0;
+const MAX_INTERPOLATED_MS: f64 = 500.0;
 
-/// The time for which values are kept, in milliseconds. They are needed as long as the energy of
-/// recent steps may still be computed.
-const KEPT_MS: f64 = 30_000.0;
+/// The time for which recorded values are kept, in milliseconds. They are needed as long as the
+/// energy of recent steps may still be computed.
+const MAX_TIMELINE_MS: f64 = 30_000.0;
 
-/// Values with their times in milliseconds since 1970, in ascending order.
+/// The values of one metric that the driver recorded, with their times in milliseconds since 1970,
+/// in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Timeline(VecDeque<(f64, f64)>);
 
@@ -189,7 +188,7 @@ impl Timeline {
         while self
             .0
             .front()
-            .is_some_and(|(at_ms, _)| *at_ms < newest_ms - KEPT_MS)
+            .is_some_and(|(at_ms, _)| *at_ms < newest_ms - MAX_TIMELINE_MS)
         {
             self.0.pop_front();
         }
@@ -227,7 +226,7 @@ impl Timeline {
             .checked_sub(1)?;
         let mut sum = 0.0;
         for (one, other) in self.0.iter().skip(first).zip(self.0.iter().skip(first + 1)) {
-            if other.0 - one.0 > MAX_GAP_MS {
+            if other.0 - one.0 > MAX_INTERPOLATED_MS {
                 return None;
             }
             let (start_ms, end_ms) = (one.0.max(span.from_ms), other.0.min(span.to_ms));

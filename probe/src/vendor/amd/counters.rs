@@ -1,4 +1,5 @@
-//! Readings that are calculated from two firmware tables, and the state of XGMI links.
+//! Readings that are calculated from two firmware tables: activity, reasons for reduced clocks,
+//! rates, and energy. The file also reads the state of XGMI links.
 
 use std::time::{Duration, Instant};
 
@@ -76,7 +77,7 @@ impl TableRates {
             self.throttled.thermal += share * elapsed;
         }
         let margin = sample.temperature.margin_celsius.value().copied();
-        let reasons = find_reasons(now, shares.as_ref(), margin);
+        let reasons = find_throttle_reasons(now, shares.as_ref(), margin);
         // Even with two tables, the reasons are unknown if the counters have not changed, or if
         // several counters counted every sample.
         let reason_of_absence = match (now.get_raw(Field::Samples), before) {
@@ -177,10 +178,8 @@ pub(super) fn read_links(metrics: &Metrics) -> Option<Vec<NvLink>> {
     (!links.is_empty()).then_some(links)
 }
 
-// The reasons for reduced GPU clocks.
-
 /// The first and last bit of each reason in `indep_throttle_status` (see `amdgpu_smu.h`).
-const REASON_BITS: [(u32, u32, ThrottleReason); 10] = [
+const THROTTLE_BITS: [(u32, u32, ThrottleReason); 10] = [
     (0, 7, PowerLimit),
     (16, 23, CurrentLimit),
     (32, 33, ThermalLimit),
@@ -201,7 +200,7 @@ const HOTSPOT_BIT: u64 = 1 << 36;
 const HOTSPOT_MARGIN: f64 = 10.0;
 
 /// The bits of `throttle_status` on MI300 up to table version 1.5.
-const MI300_BITS: [ThrottleReason; 5] = [
+const MI300_THROTTLE_BITS: [ThrottleReason; 5] = [
     Prochot,
     PowerLimit,
     ThermalLimit,
@@ -210,7 +209,7 @@ const MI300_BITS: [ThrottleReason; 5] = [
 ];
 
 /// The counters in tables of version 1.6 and later, and the reason that each counts.
-const COUNTERS: [(Field, ThrottleReason); 5] = [
+const THROTTLE_COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::ProchotSamples, Prochot),
     (Field::PowerSamples, PowerLimit),
     (Field::SocketThermalSamples, ThermalLimit),
@@ -220,7 +219,7 @@ const COUNTERS: [(Field, ThrottleReason); 5] = [
 
 /// The minimum share of samples from which a reason is reported. Smaller shares are noise of the
 /// firmware's control loop.
-const MIN_SHARE: f64 = 0.01;
+const MIN_THROTTLE_SHARE: f64 = 0.01;
 
 /// For each reason, the share of samples between two tables in which it reduced the clocks.
 #[derive(Debug, Clone, PartialEq)]
@@ -232,7 +231,7 @@ impl ThrottleShares {
     pub(super) fn from_tables(earlier: &Metrics, later: &Metrics) -> Option<Self> {
         let growth = |field| counter_growth(earlier.get_raw(field)?, later.get_raw(field)?);
         let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
-        let counted: Vec<_> = COUNTERS
+        let counted: Vec<_> = THROTTLE_COUNTERS
             .iter()
             .filter_map(|(field, reason)| Some((*reason, growth(*field)? / samples)))
             .collect();
@@ -256,7 +255,10 @@ impl ThrottleShares {
     }
 
     fn list_reasons(&self) -> Vec<ThrottleReason> {
-        let held = self.0.iter().filter(|(_, share)| *share >= MIN_SHARE);
+        let held = self
+            .0
+            .iter()
+            .filter(|(_, share)| *share >= MIN_THROTTLE_SHARE);
         held.map(|(reason, _)| *reason).collect()
     }
 }
@@ -278,7 +280,7 @@ pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
 
 /// Returns the reasons for reduced clocks, without duplicates. Returns `None` if the hardware does
 /// not report them. `margin_celsius` is the distance of the hottest spot from its limit.
-pub(super) fn find_reasons(
+pub(super) fn find_throttle_reasons(
     metrics: &Metrics,
     shares: Option<&ThrottleShares>,
     margin_celsius: Option<f64>,
@@ -294,7 +296,7 @@ pub(super) fn find_reasons(
     }
     let bits = metrics.get_raw(Field::ThrottleStatus)?;
     let is_mi300 = metrics.version.format == 1 && matches!(metrics.version.content, 4 | 5);
-    let reasons = MI300_BITS.iter().enumerate();
+    let reasons = MI300_THROTTLE_BITS.iter().enumerate();
     is_mi300.then(|| {
         reasons
             .filter_map(|(bit, reason)| (bits >> bit & 1 == 1).then_some(*reason))
@@ -304,7 +306,7 @@ pub(super) fn find_reasons(
 
 fn reasons_from_bits(bits: u64) -> Vec<ThrottleReason> {
     let mut reasons = Vec::new();
-    for (first, last, reason) in REASON_BITS {
+    for (first, last, reason) in THROTTLE_BITS {
         let is_set = (first..=last).any(|bit| bits >> bit & 1 == 1);
         if is_set && !reasons.contains(&reason) {
             reasons.push(reason);
@@ -312,8 +314,6 @@ fn reasons_from_bits(bits: u64) -> Vec<ThrottleReason> {
     }
     reasons
 }
-
-// Measurement of the energy that a GPU has consumed.
 
 /// The PCI device IDs of GPUs with a reliable energy accumulator: the MI100, MI200 and MI300
 /// series.
@@ -327,7 +327,7 @@ const ACCUMULATOR_UNIT: f64 = 1.0 / 65536.0;
 
 /// The maximum time between two samples for which energy is added up. Over longer gaps, the power
 /// in between is unknown.
-const MAX_STEP: Duration = Duration::from_mins(2);
+const MAX_ENERGY_STEP: Duration = Duration::from_mins(2);
 
 /// A GPU's energy counter. It is kept while the GPU is closed, for example during sleep or a reset.
 #[derive(Debug, Default)]
@@ -355,7 +355,7 @@ impl EnergyMeter {
     ) -> Option<f64> {
         if let (Some((at, before)), Some(watts)) = (self.last, watts) {
             let step = now.saturating_duration_since(at);
-            if step <= MAX_STEP {
+            if step <= MAX_ENERGY_STEP {
                 self.joules += f64::midpoint(before, watts) * step.as_secs_f64();
             }
         }

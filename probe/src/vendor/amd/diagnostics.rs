@@ -1,8 +1,9 @@
-//! Checks of AMD's drivers for `gpumon doctor`.
+//! Checks of AMD's drivers for `gpumon doctor`, and copies of their files for bug reports.
 
 use std::path::{Path, PathBuf};
 
 use super::{
+    errors::ERROR_COUNT_SUFFIX,
     kfd,
     metrics::{Metrics, MetricsError},
     source::DRIVER_NAME,
@@ -101,8 +102,6 @@ pub(in crate::vendor) fn check_topology(sys_root: &Path, cards: &[Card]) -> Opti
     }
 }
 
-// Copying of the AMD drivers' files, for bug reports.
-
 /// Files that can be read without waking the card.
 const PASSIVE_FILES: [&str; 4] = [
     "product_name",
@@ -126,11 +125,8 @@ const AWAKE_FILES: [&str; 10] = [
     "ras/features",
 ];
 
-/// The suffix of files that contain a block's error counts.
-const ERROR_SUFFIX: &str = "_err_count";
-
-const TOPOLOGY: &str = "class/kfd/kfd/topology";
-const PROCESSES: &str = "class/kfd/kfd/proc";
+const TOPOLOGY_FOLDER: &str = "class/kfd/kfd/topology";
+const PROCESSES_FOLDER: &str = "class/kfd/kfd/proc";
 
 /// The properties of a topology node that identify a GPU or a group of linked GPUs.
 const ID_PROPERTIES: [&str; 2] = ["unique_id", "hive_id"];
@@ -146,7 +142,7 @@ pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
         recorder.copy(device, &AWAKE_FILES);
         let blocks = device.join("ras");
         let names = recorder.list(&blocks).into_iter();
-        for name in names.filter(|name| name.ends_with(ERROR_SUFFIX)) {
+        for name in names.filter(|name| name.ends_with(ERROR_COUNT_SUFFIX)) {
             recorder.copy(&blocks, &[&name]);
         }
     }
@@ -156,7 +152,7 @@ pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
 /// compute processes.
 pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
     recorder.copy(Path::new("module/amdgpu"), &["version"]);
-    let topology = Path::new(TOPOLOGY);
+    let topology = Path::new(TOPOLOGY_FOLDER);
     recorder.copy(topology, &["generation_id"]);
     for node in list_folders(recorder, &topology.join("nodes")) {
         recorder.copy(&node, &["gpu_id", "name"]);
@@ -168,7 +164,7 @@ pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
             recorder.copy(&link, &["properties"]);
         }
     }
-    for process in list_folders(recorder, Path::new(PROCESSES)) {
+    for process in list_folders(recorder, Path::new(PROCESSES_FOLDER)) {
         recorder.copy(&process, &["vram_*"]);
         for queue in list_folders(recorder, &process.join("queues")) {
             recorder.copy(&queue, &["gpuid"]);

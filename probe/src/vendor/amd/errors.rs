@@ -1,4 +1,5 @@
-//! AMD driver errors in the kernel log.
+//! Errors of AMD GPUs: errors that the driver logs, firmware tables that cannot be decoded, and the
+//! error counters of hardware blocks.
 //!
 //! AMD's driver has no error codes, so gpumon assigns numbers that Xids do not use.
 
@@ -17,7 +18,8 @@ use crate::{
     },
     vendor::{
         DriverError, LoggedError,
-        drm::{Attributes, ErrorKind, ErrorTable, split_message},
+        driver_error::{ErrorKind, ErrorTable, split_message},
+        drm::Attributes,
         kernel_log::{LogParser, make_printable},
     },
 };
@@ -275,14 +277,12 @@ fn parse_pid(message: &str) -> Option<u32> {
         .filter(|pid| *pid > 0)
 }
 
-// Reporting of undecodable firmware tables as driver errors.
+/// The number of consecutive incomplete firmware tables that counts as an error. A table can be
+/// incomplete briefly, for example during a reset.
+const MIN_BROKEN_TABLES: u32 = 3;
 
-/// The number of consecutive incomplete tables that counts as an error. A table can be incomplete
-/// briefly, for example during a reset.
-const MIN_CONSECUTIVE: u32 = 3;
-
-/// The interval at which a persistent error is reported again.
-const REPORT_INTERVAL: Duration = Duration::from_mins(5);
+/// The interval at which a table that still cannot be decoded is reported again.
+const BROKEN_TABLE_REPORT_INTERVAL: Duration = Duration::from_mins(5);
 
 /// The undecodable `gpu_metrics` tables of a GPU.
 #[derive(Debug, Default)]
@@ -302,10 +302,10 @@ impl BrokenTables {
         };
         self.in_a_row = self.in_a_row.saturating_add(1);
         let is_lasting =
-            matches!(error, MetricsError::Unknown { .. }) || self.in_a_row >= MIN_CONSECUTIVE;
+            matches!(error, MetricsError::Unknown { .. }) || self.in_a_row >= MIN_BROKEN_TABLES;
         let is_due = self
             .reported
-            .is_none_or(|at| at.elapsed() >= REPORT_INTERVAL);
+            .is_none_or(|at| at.elapsed() >= BROKEN_TABLE_REPORT_INTERVAL);
         let message = error.to_string();
         if let Some((code, _)) = ERRORS.find(&message)
             && is_lasting
@@ -326,11 +326,6 @@ impl BrokenTables {
     }
 }
 
-// Fatal hardware errors, after which the driver's readings are meaningless.
-//
-// After a fatal error, the kernel function `read_sensor` reports success without setting a value,
-// for all GPUs, until a reset succeeds (see `amdgpu_ras_intr_triggered` in the kernel).
-
 /// A string that occurs in every message about a fatal error.
 pub(super) const FATAL_TEXT: &str = "ERREVENT_ATHUB_INTERRUPT";
 
@@ -343,6 +338,9 @@ const RESET_TEXTS: [&[&str]; 3] = [
 ];
 
 /// The PCI bus IDs of the GPUs that have reported a fatal error since their last reset.
+///
+/// Until the reset, the kernel function `read_sensor` reports success without setting a value, for
+/// all GPUs (see `amdgpu_ras_intr_triggered` in the kernel).
 #[derive(Debug, Default)]
 pub(super) struct FatalErrors(Mutex<HashSet<String>>);
 
@@ -376,16 +374,14 @@ impl FatalErrors {
     }
 }
 
-// Memory and engine errors, which the driver counts for each hardware block (RAS).
-
 /// The interval at which the error counters are read. Each read makes the driver collect the counts
 /// from the hardware.
-const READ_INTERVAL: Duration = Duration::from_mins(1);
+const RAS_READ_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The suffix of the files that contain a block's error counts.
-const FILE_SUFFIX: &str = "_err_count";
+pub(super) const ERROR_COUNT_SUFFIX: &str = "_err_count";
 
-/// The error counters of a GPU's hardware blocks.
+/// The error counters of a GPU's hardware blocks (RAS).
 #[derive(Debug, Default)]
 pub(super) struct RasCounters {
     read_at: Option<Instant>,
@@ -398,10 +394,13 @@ impl RasCounters {
     /// Returns the error counts of all blocks in a PCI device. The counters are read at most once a
     /// minute.
     pub(super) fn read(&mut self, device: &Attributes) -> Ecc {
-        if self.read_at.is_none_or(|at| at.elapsed() >= READ_INTERVAL) {
+        if self
+            .read_at
+            .is_none_or(|at| at.elapsed() >= RAS_READ_INTERVAL)
+        {
             self.read_at = Some(Instant::now());
             for block in list_blocks(device) {
-                let text = device.read_text(&format!("ras/{block}{FILE_SUFFIX}"));
+                let text = device.read_text(&format!("ras/{block}{ERROR_COUNT_SUFFIX}"));
                 if let Some(counts) = text.ok().and_then(|text| parse_counts(&text)) {
                     self.blocks.insert(block, counts);
                 }
@@ -428,7 +427,7 @@ fn list_blocks(device: &Attributes) -> Vec<String> {
     };
     let names = entries.flatten().map(|entry| entry.file_name());
     names
-        .filter_map(|name| Some(name.to_str()?.strip_suffix(FILE_SUFFIX)?.to_owned()))
+        .filter_map(|name| Some(name.to_str()?.strip_suffix(ERROR_COUNT_SUFFIX)?.to_owned()))
         .collect()
 }
 

@@ -112,20 +112,17 @@ fn add_compute_readings(
     }
 }
 
-// Readings of the compute processes on a card's GPU and partitions. Unused ones are read less
-// often.
-
-/// The minimum interval between reads. To count the occupied compute units, the driver walks all
-/// hardware queues, so gpumon reads the count only about once a second.
-const READ_INTERVAL: Duration = Duration::from_millis(900);
+/// The minimum interval between reads of a compute process. To count the occupied compute units,
+/// the driver walks all hardware queues, so gpumon reads the count only about once a second.
+const COMPUTE_READ_INTERVAL: Duration = Duration::from_millis(900);
 
 /// The interval at which nodes that a process does not use are read. A process opens every GPU,
 /// even those it never uses.
-const UNUSED_INTERVAL: Duration = Duration::from_secs(5);
+const UNUSED_NODE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The number of readings over which the occupied compute units are averaged. A single reading can
 /// be 0 if it is taken between two kernels.
-const MEAN_READINGS: usize = 5;
+const AVERAGED_READINGS: usize = 5;
 
 /// A process's use of one compute node, which is a GPU or a partition.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,7 +175,7 @@ impl ComputeProcesses {
     ) -> &[ComputeProcess] {
         if self
             .read_at
-            .is_none_or(|at| at.elapsed() >= age.max(READ_INTERVAL))
+            .is_none_or(|at| at.elapsed() >= age.max(COMPUTE_READ_INTERVAL))
         {
             let now = Instant::now();
             self.read_at = Some(now);
@@ -219,7 +216,7 @@ impl NodeUsage {
 
     fn update(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode, now: Instant) {
         let is_used = self.process.as_ref().is_some_and(ComputeProcess::is_used);
-        if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_INTERVAL {
+        if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_NODE_INTERVAL {
             self.read_at = now;
             self.read_again(kfd_root, pid, node);
         }
@@ -238,7 +235,7 @@ impl NodeUsage {
             Ok(units) => self.occupied.push_back(units),
             Err(_) => self.occupied.clear(),
         }
-        if self.occupied.len() > MEAN_READINGS {
+        if self.occupied.len() > AVERAGED_READINGS {
             self.occupied.pop_front();
         }
         let sum: f64 = self.occupied.iter().copied().map(f64::from).sum();
@@ -330,7 +327,11 @@ mod compute_tests {
     fn read(processes: &mut ComputeProcesses, tree: &Tree) -> Vec<ComputeProcess> {
         processes.read_at = None;
         processes
-            .read_processes(&tree.kfd(), &kfd::find_nodes(&tree.kfd()), READ_INTERVAL)
+            .read_processes(
+                &tree.kfd(),
+                &kfd::find_nodes(&tree.kfd()),
+                COMPUTE_READ_INTERVAL,
+            )
             .to_vec()
     }
 
@@ -344,7 +345,7 @@ mod compute_tests {
             tree.add_compute_usage(7, package.gpu_id(0), 1 << 30, Some(occupied));
             assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(mean));
         }
-        for _ in 0..MEAN_READINGS {
+        for _ in 0..AVERAGED_READINGS {
             read(&mut processes, &tree);
         }
         assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(0.0));
@@ -366,7 +367,7 @@ mod compute_tests {
             "it is not its turn"
         );
         for known in processes.known.values_mut() {
-            known.read_at -= UNUSED_INTERVAL;
+            known.read_at -= UNUSED_NODE_INTERVAL;
         }
         assert!(read(&mut processes, &tree)[0].is_used());
     }

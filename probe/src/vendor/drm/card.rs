@@ -1,4 +1,4 @@
-//! Cards: GPUs that have a DRM driver.
+//! Cards, which are GPUs with a DRM driver, and checks for GPUs on the PCI bus without one.
 
 use std::{
     fs,
@@ -245,8 +245,6 @@ fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
         .and_then(|(_, rest)| rest.strip_suffix(']'));
     Some(product.unwrap_or(name).trim().to_owned())
 }
-
-// Checks for GPUs on the PCI bus that lack a suitable kernel driver.
 
 /// The properties by which a vendor's GPUs are recognized, and their kernel drivers.
 pub(in crate::vendor) struct Binding {

@@ -162,10 +162,6 @@ impl Clients {
     }
 }
 
-// A scanner that finds the processes that have a card open, and remembers their descriptors.
-//
-// Processes that have no card open are only checked from time to time.
-
 /// The maximum number of bytes that are read from an `fdinfo` file.
 const MAX_FDINFO_BYTES: usize = 16 << 10;
 
@@ -217,7 +213,8 @@ pub(super) struct ScanOptions<'a> {
     pub(super) on_read: &'a dyn Fn(Option<u32>) -> bool,
 }
 
-/// A scanner of the processes that have a card open.
+/// A scanner that finds the processes that have a card open, and remembers their descriptors.
+/// Processes without an open card are examined only from time to time.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     known: HashMap<u32, ExaminedProcess>,

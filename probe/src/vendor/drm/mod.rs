@@ -3,24 +3,17 @@
 
 mod card;
 mod clients;
-mod errors;
 mod recorder;
 mod sysfs;
 #[cfg(test)]
 pub(super) mod testing;
 mod usage;
 
-pub(super) use self::{
-    card::{Card, PowerState, find_cards},
-    clients::Clients,
-    errors::{ErrorKind, ErrorTable, split_message},
-    recorder::Recorder,
-    usage::{Names, Usage},
-};
-pub(super) use card::Binding;
-pub(super) use clients::{Client, ScanResult, record_clients};
+pub(super) use card::{Binding, Card, PowerState, find_cards};
+pub(super) use clients::{Client, Clients, ScanResult, record_clients};
+pub(super) use recorder::Recorder;
 pub(super) use sysfs::{
     Attributes, Hwmon, PciePort, check_sensors, generation_from_speed, list_numbers,
     parse_pcie_generation,
 };
-pub(super) use usage::ClientInfo;
+pub(super) use usage::{ClientInfo, Names, Usage};

@@ -1,4 +1,5 @@
-//! Access to sysfs folders in which each file contains one value.
+//! Access to sysfs folders in which each file contains one value. A card's sensors and PCIe links
+//! are such folders.
 
 use std::{
     collections::HashSet,
@@ -132,9 +133,8 @@ pub(in crate::vendor) fn list_numbers(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-// A card's sensors, which the kernel provides as hardware monitoring (hwmon) files. See
-// `Documentation/hwmon/sysfs-interface.rst`.
-
+/// A card's sensors, which the kernel provides as hardware monitoring (hwmon) files. See
+/// `Documentation/hwmon/sysfs-interface.rst`.
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Hwmon {
     files: Attributes,
@@ -261,8 +261,6 @@ pub(in crate::vendor) fn check_sensors(card: &Card, cure: &str) -> Option<Driver
         cure: Some(cure.to_owned()),
     })
 }
-
-// PCI Express links in sysfs.
 
 /// A link's PCIe generation and number of lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]

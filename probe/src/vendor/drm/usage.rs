@@ -1,4 +1,5 @@
-//! Each process's usage of a card, calculated from two scans.
+//! Each process's usage of a card, calculated from two scans, and the parser for the `fdinfo` files
+//! that describe it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -198,11 +199,9 @@ impl ScanResult {
     }
 }
 
-// A parser for `/proc/PID/fdinfo/FD` files of open cards, which describe a client's usage (see
-// `Documentation/gpu/drm-usage-stats.rst`).
-
-/// A client's usage of a card. A client is one process, or several processes that share a file
-/// descriptor.
+/// A client's usage of a card, from the file `/proc/PID/fdinfo/FD` (see
+/// `Documentation/gpu/drm-usage-stats.rst`). A client is one process, or several processes that
+/// share a file descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct ClientInfo {
     /// The name of the kernel driver.

@@ -1,4 +1,4 @@
-//! Checks of Intel's drivers for `gpumon doctor`.
+//! Checks of Intel's drivers for `gpumon doctor`, and copies of their files for bug reports.
 
 use std::path::Path;
 
@@ -35,8 +35,6 @@ pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
     let missing = (!is_integrated(card)).then(|| check_sensors(card, "update the kernel"));
     missing.flatten().into_iter().collect()
 }
-
-// Copying of the Intel drivers' files, for bug reports.
 
 /// The folders and files of an engine with the `xe` driver. They can be read only while the card is
 /// awake.

@@ -4,7 +4,7 @@ use crate::{
     model::Severity::{Critical, Warning},
     vendor::{
         DriverError, LoggedError,
-        drm::{ErrorKind, ErrorTable, split_message},
+        driver_error::{ErrorKind, ErrorTable, split_message},
         kernel_log::{LogParser, make_printable},
     },
 };

@@ -13,7 +13,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use self::source::IntelSource;
+pub use source::IntelSource;
 
-pub(super) use self::errors::{ERRORS, log_parser};
 pub(super) use diagnostics::{BINDING, check_card, find_cards, record_card};
+pub(super) use errors::{ERRORS, log_parser};

@@ -1,6 +1,9 @@
 //! The implementation of `--source intel`.
 
-use std::{path::Path, path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     device::{IntelDevice, identify_card},

@@ -211,8 +211,6 @@ fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
         .open(path)
 }
 
-// Parsing of individual lines in the kernel log.
-
 /// The maximum length of a driver message, in characters. Longer messages are truncated, because
 /// every message is sent to all clients.
 const MAX_MESSAGE_CHARS: usize = 512;

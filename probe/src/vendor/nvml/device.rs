@@ -20,8 +20,10 @@ use super::{
 };
 use crate::{
     model::{Absence, Absent, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace, now_ms},
-    vendor::nvml::query::{CachedAnswers, Query as Q, Subject, SystemQuery, Value},
-    vendor::{AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
+    vendor::{
+        AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers,
+        nvml::query::{CachedAnswers, Query as Q, Subject, SystemQuery, Value},
+    },
 };
 
 /// An open NVIDIA GPU.
@@ -130,7 +132,7 @@ impl NvmlDevice {
             return counted;
         }
         if self.querier.is_quick() {
-            return link_rates::read_rates(&*self.answers, self.identity.index);
+            return link_rates::measure_pcie_rates(&*self.answers, self.identity.index);
         }
         if self.pcie.is_none() {
             self.pcie = PcieMeter::start(Arc::clone(&self.answers), self.identity.index);
@@ -144,7 +146,7 @@ impl NvmlDevice {
         let pcie = self.read_pcie(counted.pcie);
         for (counter, rate) in [&pcie.tx, &pcie.rx].into_iter().enumerate() {
             if let Some(rate) = rate.value() {
-                let kilobytes = (rate / link_rates::UNIT_BYTES).round() as i128;
+                let kilobytes = (rate / link_rates::PCIE_UNIT_BYTES).round() as i128;
                 self.querier.cache_answer(
                     Q::PcieThroughput(counter as u32),
                     Ok(Value::from_number(kilobytes)),

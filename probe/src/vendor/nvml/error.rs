@@ -1,12 +1,13 @@
-//! Conversion of NVML return codes to errors, and to reasons for absence.
+//! Conversion of NVML return codes to reasons for absence, and to error messages with suggested
+//! fixes. The file also explains why the library cannot be loaded.
 
 use std::path::Path;
 
-use super::query::Code;
+use super::query::{Code, Value};
 use crate::{
     model::Absence,
     surroundings::Surroundings,
-    vendor::{DeviceError, SourceError, nvml::query::Value},
+    vendor::{DeviceError, SourceError},
 };
 
 pub(super) fn to_absence(code: Code) -> Absence {
@@ -52,8 +53,6 @@ pub(super) fn driver_replaced_error(code: u32) -> DeviceError {
     }
 }
 
-// Explanations and suggested fixes for NVML return codes that concern a whole GPU or the driver.
-
 /// The reason why a GPU or the driver cannot be used, and a fix. Both texts are clauses without an
 /// initial capital letter or a final period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +63,14 @@ pub struct Explanation {
     pub cure: &'static str,
 }
 
-const LOGGED: &str = "see `dmesg | grep -i nvrm`";
+const LOG_CURE: &str = "see `dmesg | grep -i nvrm`";
 
-const RESET: &str = "stop the programs on the GPU, then run `gpumon pause` and `nvidia-smi \
+const RESET_CURE: &str = "stop the programs on the GPU, then run `gpumon pause` and `nvidia-smi \
                      --gpu-reset`; if that does not help, reboot";
 
 /// The fix for a GPU that a container may no longer access. See the troubleshooting page of the
 /// NVIDIA Container Toolkit.
-const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` on the host removes \
+const ACCESS_CURE: &str = "restart the container: `systemctl daemon-reload` on the host removes \
                               the GPUs from containers whose runtime uses the systemd cgroup \
                               driver; to prevent this, pass the GPUs by CDI, or run `nvidia-ctk \
                               system create-dev-char-symlinks --create-all` on the host at every \
@@ -113,8 +112,11 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
             "NVIDIA's library is installed, but its kernel driver is not running",
             "load the kernel driver on the host with `modprobe nvidia`, then restart the container",
         ),
-        (Code::TIMEOUT, _) => ("the driver did not respond in time", LOGGED),
-        (Code::IRQ_ISSUE, _) => ("the kernel has a problem with the GPU's interrupts", LOGGED),
+        (Code::TIMEOUT, _) => ("the driver did not respond in time", LOG_CURE),
+        (Code::IRQ_ISSUE, _) => (
+            "the kernel has a problem with the GPU's interrupts",
+            LOG_CURE,
+        ),
         (Code::CORRUPTED_INFOROM, _) => (
             "the GPU's InfoROM is corrupted",
             "have the board checked by its vendor",
@@ -124,7 +126,7 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
             "see `dmesg | grep -i xid`; reboot, and if it happens again, check the power supply \
              and the seating of the board",
         ),
-        (Code::RESET_REQUIRED, _) => ("the GPU needs a reset", RESET),
+        (Code::RESET_REQUIRED, _) => ("the GPU needs a reset", RESET_CURE),
         (Code::OPERATING_SYSTEM, false) => (
             "the system's device cgroup blocks the GPU",
             "in a Slurm job, request the GPU; in a systemd unit, allow /dev/nvidia* with \
@@ -142,9 +144,9 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
             "the NVIDIA library and the running kernel driver have different versions",
             "restart the container, so that it gets the library of the host's new driver",
         ),
-        (Code::UNKNOWN, true) => ("an unknown error", ACCESS_REVOKED),
-        (Code::UNKNOWN, false) => ("an unknown error", LOGGED),
-        _ => ("a driver error", LOGGED),
+        (Code::UNKNOWN, true) => ("an unknown error", ACCESS_CURE),
+        (Code::UNKNOWN, false) => ("an unknown error", LOG_CURE),
+        _ => ("a driver error", LOG_CURE),
     };
     Explanation { meaning, cure }
 }
@@ -161,12 +163,10 @@ pub fn explain_absence(reason: &Absence, surroundings: Surroundings) -> Option<E
     Some(explain(code, surroundings))
 }
 
-// Loading of the NVML library, and the errors that can prevent it.
-
 /// The library's file name, which is the same in every NVIDIA driver.
 pub(super) const LIBRARY_NAME: &str = "libnvidia-ml.so.1";
 
-/// Explains why the loader could not load the library.
+/// Explains why the loader could not load the NVML library.
 pub(super) fn load_error(library: &str, error: &libloading::Error) -> SourceError {
     let cause =
         std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);

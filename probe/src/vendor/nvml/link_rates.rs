@@ -1,5 +1,5 @@
-//! `NVLink` rates of GPUs without GPM, calculated from the growth of two counters that cover all
-//! links.
+//! `NVLink` and PCIe rates of GPUs without GPM. `NVLink` rates are calculated from the growth of
+//! two counters that cover all links.
 
 use std::{
     sync::{
@@ -22,8 +22,8 @@ use crate::{
     vendor::nvml::query::{Query, Subject},
 };
 
-/// The minimum time between two readings of the counters. Reading both counters costs 2.7 ms.
-const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// The minimum time between two readings of the `NVLink` counters. Reading both costs 2.7 ms.
+const NVLINK_READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The traffic over a link in each direction, in bytes per second.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ pub(super) struct LinkRateReader {
 impl LinkRateReader {
     pub(super) fn new() -> Self {
         Self {
-            every: IntervalTimer::new(READ_INTERVAL),
+            every: IntervalTimer::new(NVLINK_READ_INTERVAL),
             before: None,
             latest: LinkRates::new_absent(&Absence::WarmingUp),
         }
@@ -95,20 +95,18 @@ impl LinkRateReader {
     }
 }
 
-// PCIe rates of GPUs without GPM.
-//
-// `nvmlDeviceGetPcieThroughput` blocks while it measures, which takes 20 ms per direction, so it
-// is called on a separate thread. The counters behind `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` would not
-// block, but they have only 32 bits and wrap every 77 ms at full speed.
-
 /// The `nvmlPcieUtilCounter_t` for sent data. The constant below is for received data.
-const TX: u32 = 0;
-const RX: u32 = 1;
+const PCIE_TX: u32 = 0;
+const PCIE_RX: u32 = 1;
 
 /// The unit of NVML's PCIe rates, 1 KB.
-pub(super) const UNIT_BYTES: f64 = 1000.0;
+pub(super) const PCIE_UNIT_BYTES: f64 = 1000.0;
 
 /// A thread that measures PCIe rates, and its latest result.
+///
+/// `nvmlDeviceGetPcieThroughput` blocks while it measures, which takes 20 ms per direction, so it
+/// is called on a separate thread. The counters behind `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` would not
+/// block, but they have only 32 bits and wrap every 77 ms at full speed.
 pub(super) struct PcieMeter {
     ask: SyncSender<()>,
     latest: Arc<Mutex<LinkRates>>,
@@ -123,7 +121,7 @@ impl PcieMeter {
         let shared = Arc::clone(&latest);
         let body = move || {
             while asked.recv().is_ok() {
-                let rates = read_rates(&*answers, index);
+                let rates = measure_pcie_rates(&*answers, index);
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = rates;
             }
         };
@@ -147,13 +145,13 @@ impl PcieMeter {
     }
 }
 
-/// Measures both rates, which takes 20 ms per direction.
-pub(super) fn read_rates(answers: &dyn Backend, index: u32) -> LinkRates {
+/// Measures the PCIe rates, which takes 20 ms per direction.
+pub(super) fn measure_pcie_rates(answers: &dyn Backend, index: u32) -> LinkRates {
     let rate = |counter| match answers
         .run_query(Subject::from_gpu(index), Query::PcieThroughput(counter))
     {
         Ok(kilobytes) => {
-            let value = kilobytes.number_at(0).unwrap_or(0) as f64 * UNIT_BYTES;
+            let value = kilobytes.number_at(0).unwrap_or(0) as f64 * PCIE_UNIT_BYTES;
             Reading::Earlier {
                 value,
                 at_ms: now_ms(),
@@ -162,8 +160,8 @@ pub(super) fn read_rates(answers: &dyn Backend, index: u32) -> LinkRates {
         Err(code) => Reading::Absent(to_absence(code)),
     };
     LinkRates {
-        tx: rate(TX),
-        rx: rate(RX),
+        tx: rate(PCIE_TX),
+        rx: rate(PCIE_RX),
     }
 }
 

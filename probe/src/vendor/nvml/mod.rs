@@ -25,10 +25,9 @@ mod topology;
 mod traces;
 pub mod xid;
 
-pub(super) use self::backend::{Backend, GpmResult};
-pub use self::{
-    backend::{FUNCTIONS, NvmlBackend},
-    recorded::RecordedAnswers,
-    source::NvmlSource,
-};
+pub use backend::{FUNCTIONS, NvmlBackend};
+pub use recorded::RecordedAnswers;
 pub use schedule::shared_queries;
+pub use source::NvmlSource;
+
+pub(super) use backend::{Backend, GpmResult};

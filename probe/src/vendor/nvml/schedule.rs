@@ -1,4 +1,5 @@
-//! The schedule of a collector's driver calls.
+//! The schedule of a collector's driver calls: which calls it makes regularly, and when each of
+//! them is due.
 //!
 //! Queries that are not in a lane run only on demand, for example for the output of `gpumon smi`.
 
@@ -126,7 +127,7 @@ pub(super) const TOTAL_TRAFFIC_QUERIES: [Q; 2] = [
 /// The minimum interval between calls for the energy counter and the thermal margin. The counter
 /// changes every 100 ms, and reading it costs 3 ms, more than all calls of a tick. The margin
 /// changes with the chip's temperature, and reading it costs 1.2 ms.
-const PACED_EVERY: Duration = Duration::from_secs(5);
+const PACED_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The interval at which link counters are read. Reading the counters of 18 links costs 32 ms.
 const LINK_COUNTER_INTERVAL: Duration = Duration::from_mins(1);
@@ -164,7 +165,7 @@ macro_rules! lane {
         (Lane::Tick, Reader::Model)
     };
     (paced) => {
-        (Lane::Paced(PACED_EVERY), Reader::Model)
+        (Lane::Paced(PACED_INTERVAL), Reader::Model)
     };
     (once) => {
         (Lane::Once, Reader::Model)
@@ -347,14 +348,12 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
     }
 }
 
-// The decision whether to read hardware counters and process samples for a sample while nobody is
-// watching.
-
 /// The number of samples after a change for which the counters are read. The first of them also
 /// covers the time before the change, and a process sample remains valid for two seconds.
 const READS_AFTER_CHANGE: u32 = 4;
 
-/// A GPU's recent activity, which determines whether expensive values are read.
+/// A GPU's recent activity, which determines whether hardware counters and process samples are read
+/// for a sample while nobody is watching.
 #[derive(Debug, Default)]
 pub(super) struct CounterSchedule {
     was_busy: bool,
@@ -395,9 +394,7 @@ impl CounterSchedule {
     }
 }
 
-// A timer for readings that are too expensive for every sample.
-
-/// A timer with a fixed period.
+/// A timer with a fixed period, for readings that are too expensive for every sample.
 #[derive(Debug)]
 pub(super) struct IntervalTimer {
     period: Duration,

@@ -1,5 +1,5 @@
-//! GPU readings of Jetson modules that NVML does not provide. Load and clock come from the kernel's
-//! devfreq folders, and the temperature comes from a thermal zone.
+//! Readings that come from sysfs because NVML does not provide them: those of a Jetson module's
+//! GPU, and the power state of GPUs that the system can power down.
 
 use std::{
     fs,
@@ -13,12 +13,13 @@ use crate::{
 };
 
 /// The GPU's possible names in the device tree: Pascal, Volta, Ampere, Blackwell, and Maxwell.
-const DEVICE_TREE_NAMES: [&str; 5] = ["gp10b", "gv11b", "ga10b", "gb10b", "gpu"];
+const JETSON_GPU_NAMES: [&str; 5] = ["gp10b", "gv11b", "ga10b", "gb10b", "gpu"];
 /// The devfreq folder for Thor's GPU clock. The device tree has no name for Thor's GPU.
 const THOR_CLOCK: &str = "gpu-gpc-0";
-const THERMAL_ZONES: [&str; 2] = ["gpu-thermal", "GPU-therm"];
+const JETSON_THERMAL_ZONES: [&str; 2] = ["gpu-thermal", "GPU-therm"];
 
-/// The sysfs folders of a Jetson module's GPU.
+/// The sysfs folders of a Jetson module's GPU. Load and clock come from the kernel's devfreq
+/// folders, and the temperature comes from a thermal zone.
 #[derive(Debug, Default)]
 pub(super) struct Devfreq {
     clock: Option<Attributes>,
@@ -68,7 +69,7 @@ fn find_folder(parent: PathBuf, is_wanted: impl Fn(&Attributes) -> bool) -> Opti
 fn find_clock(sys_root: &Path) -> Option<Attributes> {
     find_folder(sys_root.join("class/devfreq"), |own| {
         let name = own.read_text("device/of_node/name");
-        name.is_ok_and(|name| DEVICE_TREE_NAMES.contains(&name.as_str()))
+        name.is_ok_and(|name| JETSON_GPU_NAMES.contains(&name.as_str()))
             || own.folder().ends_with(THOR_CLOCK)
     })
 }
@@ -76,12 +77,9 @@ fn find_clock(sys_root: &Path) -> Option<Attributes> {
 fn find_thermal_zone(sys_root: &Path) -> Option<Attributes> {
     find_folder(sys_root.join("class/thermal"), |own| {
         let kind = own.read_text("type");
-        kind.is_ok_and(|kind| THERMAL_ZONES.contains(&kind.as_str()))
+        kind.is_ok_and(|kind| JETSON_THERMAL_ZONES.contains(&kind.as_str()))
     })
 }
-
-// The power state of GPUs that the system can power down, as in laptops. It is read from sysfs,
-// which does not wake the GPU.
 
 const NVIDIA_VENDOR_ID: &str = "0x10de";
 
@@ -89,9 +87,10 @@ const NVIDIA_VENDOR_ID: &str = "0x10de";
 /// without one.
 const DISPLAY_CLASS_PREFIX: &str = "0x03";
 
-/// Returns `true` if the NVIDIA GPU with the given index is powered down. The driver orders GPUs by
-/// PCI address and reports `count` GPUs. If the system has a different number, indices cannot be
-/// matched, so no GPU counts as asleep.
+/// Returns `true` if the NVIDIA GPU with the given index is powered down, as in laptops. Reading
+/// this from sysfs does not wake the GPU. The driver orders GPUs by PCI address and reports `count`
+/// GPUs. If the system has a different number, indices cannot be matched, so no GPU counts as
+/// asleep.
 pub(super) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
     let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
         return false;
@@ -211,7 +210,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod runtime_pm_tests {
+mod power_state_tests {
     use super::*;
     use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Explanations of Xids, and recommended actions.
+//! Explanations of Xids, recommended actions, and a parser for Xids in the kernel log.
 //!
 //! An Xid is the number of an error that NVIDIA's driver reports about a GPU. The numbers come from
 //! NVIDIA's public catalog of Xid errors. If newer catalogs list a number as unused, the table
@@ -16,15 +16,14 @@ use crate::{
     },
 };
 
-/// Returns the explanation of an Xid, or `UNKNOWN` if NVIDIA does not document the code.
+/// Returns the explanation of an Xid, or `UNDOCUMENTED_XID` if NVIDIA does not document the code.
 pub fn describe_xid(code: u32) -> ErrorInfo {
-    TABLE
-        .iter()
+    XIDS.iter()
         .find(|(codes, _)| codes.contains(&code))
-        .map_or(UNKNOWN, |(_, info)| *info)
+        .map_or(UNDOCUMENTED_XID, |(_, info)| *info)
 }
 
-const UNKNOWN: ErrorInfo = ErrorInfo {
+const UNDOCUMENTED_XID: ErrorInfo = ErrorInfo {
     name: "",
     meaning: "The driver reported an error that NVIDIA does not document.",
     advice: "Check the driver's message in the kernel log. If the error recurs, update the driver \
@@ -95,7 +94,7 @@ const RESET_OR_REBOOT: &str = "Stop the programs on the GPU, then reset it or re
 /// Builds the table of Xids. Each row contains the codes with the same meaning, their cause, the
 /// meaning, and the advice. Rows of common errors also contain a label of a few words and a clause,
 /// both for display in terminals.
-macro_rules! table {
+macro_rules! xid_table {
     ($(
         [$($code:literal),+] $cause:expr, $meaning:literal, $advice:expr;
         $(=> $short:literal, $long:literal;)?
@@ -104,7 +103,7 @@ macro_rules! table {
     };
 }
 
-static TABLE: &[(&[u32], ErrorInfo)] = table! {
+static XIDS: &[(&[u32], ErrorInfo)] = xid_table! {
     // These are errors that programs cause.
     [1, 2, 3, 6, 7, 11, 25] Program(Warning), "The GPU received invalid commands.",
         "Start the program again; if the error recurs, suspect the program or the driver, then \
@@ -299,20 +298,18 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
          board.";
 };
 
-// Xids in the kernel log. They include Xids that NVML's events omit, and each comes with the
-// driver's own message.
-
-/// A parser for the Xids that NVIDIA's driver logs.
+/// A parser for Xids in the kernel log. They include Xids that NVML's events omit, and each
+/// contains the driver's own message.
 #[derive(Debug)]
 pub(super) struct XidLog;
 
 impl LogParser for XidLog {
     fn parse(&mut self, text: &str) -> Vec<LoggedError> {
-        parse(text).into_iter().collect()
+        parse_xid(text).into_iter().collect()
     }
 }
 
-fn parse(text: &str) -> Option<LoggedError> {
+fn parse_xid(text: &str) -> Option<LoggedError> {
     let (gpu, rest) = text.strip_prefix("NVRM: Xid (")?.split_once("):")?;
     // For a MIG device, the bus ID is followed by the instance: `PCI:0000:3b:00 GPU-I:05`.
     let bus_id = gpu.strip_prefix("PCI:").unwrap_or(gpu).split(' ').next()?;
@@ -348,7 +345,7 @@ mod tests {
     #[test]
     fn each_known_code_is_described_once() {
         let mut times = HashMap::new();
-        for code in TABLE.iter().flat_map(|(codes, _)| *codes) {
+        for code in XIDS.iter().flat_map(|(codes, _)| *codes) {
             *times.entry(*code).or_insert(0) += 1;
         }
         assert!(times.values().all(|times| *times == 1), "{times:?}");
@@ -361,7 +358,7 @@ mod tests {
 
     #[test]
     fn sentences_are_complete_and_short() {
-        for (_, info) in TABLE {
+        for (_, info) in XIDS {
             for sentence in [info.meaning, info.advice] {
                 assert!(
                     sentence.ends_with('.') && sentence.starts_with(char::is_uppercase),
@@ -377,7 +374,7 @@ mod tests {
 
     #[test]
     fn only_xids_requiring_reset_must_be_critical() {
-        for (_, info) in TABLE {
+        for (_, info) in XIDS {
             assert!(
                 !info.by_program || (info.severity < Severity::Critical && !info.needs_reset),
                 "{info:?}"
@@ -401,9 +398,9 @@ mod tests {
 
     #[test]
     fn unknown_code_is_described_as_unknown() {
-        assert_eq!(describe_xid(0), UNKNOWN);
-        assert_eq!(describe_xid(u32::MAX), UNKNOWN);
-        assert_ne!(describe_xid(79), UNKNOWN);
+        assert_eq!(describe_xid(0), UNDOCUMENTED_XID);
+        assert_eq!(describe_xid(u32::MAX), UNDOCUMENTED_XID);
+        assert_ne!(describe_xid(79), UNDOCUMENTED_XID);
     }
 }
 
@@ -413,7 +410,7 @@ mod xid_log_tests {
     use crate::vendor::kernel_log::parse_kernel_text;
 
     fn parse(line: &[u8]) -> Option<LoggedError> {
-        super::parse(&parse_kernel_text(line)?)
+        parse_xid(&parse_kernel_text(line)?)
     }
 
     fn parse_fields(line: &str) -> Option<(String, u32, Option<u32>)> {

@@ -1,4 +1,5 @@
-//! The backend of `--source sim`, which answers NVML queries for simulated GPUs.
+//! The backend of `--source sim`, which answers NVML queries for simulated GPUs and reports their
+//! events.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -171,13 +172,13 @@ impl Backend for SimulatedBackend {
             .collect();
         for process in processes {
             if let Some(own) = known.get(&(process.pid, process.mig)) {
-                describe(process, own, machine);
+                add_process_details(process, own, machine);
             }
         }
     }
 }
 
-fn describe(process: &mut Process, own: &ProcessState, machine: &Machine) {
+fn add_process_details(process: &mut Process, own: &ProcessState, machine: &Machine) {
     let text = |text: &Option<Arc<str>>| {
         Reading::from(
             text.as_ref()
@@ -194,10 +195,8 @@ fn describe(process: &mut Process, own: &ProcessState, machine: &Machine) {
     process.owner = Reading::Now(own.owner.clone());
 }
 
-// Checks of whether a simulated GPU responds.
-
 /// The interval at which a hung call checks whether the fault is over.
-const HANG_POLL: Duration = Duration::from_millis(10);
+const HANG_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Blocks while the GPU is hung.
 ///
@@ -206,7 +205,7 @@ const HANG_POLL: Duration = Duration::from_millis(10);
 pub(super) fn wait_until_present(machine: &Machine, index: u32) -> Result<(), Code> {
     let scenario = machine.world.scenario();
     while scenario.is_hanging(Some(index), None, machine.timeline.elapsed_s()) {
-        thread::sleep(HANG_POLL);
+        thread::sleep(HANG_CHECK_INTERVAL);
     }
     let seconds = machine.timeline.elapsed_s();
     if scenario.has_version_mismatch(seconds) {
@@ -220,10 +219,8 @@ pub(super) fn wait_until_present(machine: &Machine, index: u32) -> Result<(), Co
     }
 }
 
-// Events that a simulated driver reports without a request.
-
-/// The maximum time of a single wait.
-const MAX_WAIT: Duration = Duration::from_secs(1);
+/// The maximum time of a single wait for events.
+const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
 /// A reporter for the events of all GPUs that have been added.
 pub(super) struct SimReporter {
@@ -270,7 +267,7 @@ impl Reporter for SimReporter {
             {
                 return Some((gpu, report.notice));
             }
-            let left = MAX_WAIT
+            let left = MAX_EVENT_WAIT
                 .checked_sub(begun.elapsed())
                 .filter(|left| !left.is_zero())?;
             self.machine.sleep_until_event(left);

@@ -400,9 +400,7 @@ impl Board {
     }
 }
 
-// Simulated temperatures, which follow the power with a lag.
-
-/// The cooling of one part of the board.
+/// The cooling of one part of the board. The part's temperature follows the power with a lag.
 #[derive(Debug)]
 pub(super) struct Cooling {
     /// How much warmer than the air the part becomes for each watt that the board draws.
@@ -425,10 +423,10 @@ pub(super) const MEMORY_COOLING: Cooling = Cooling {
 };
 
 /// The length of the intervals in which the power is treated as constant, in seconds.
-const STEP_S: f64 = 5.0;
+const POWER_STEP_S: f64 = 5.0;
 /// The number of past intervals that are considered. Power from more than four lags ago has
 /// practically no effect.
-const PAST_STEPS: i64 = 24;
+const PAST_POWER_STEPS: i64 = 24;
 
 /// The mean power of past intervals. It is stored because consecutive readings need the same
 /// intervals.
@@ -437,10 +435,10 @@ pub(super) struct PowerHistory(Arc<Mutex<StoredMeans>>);
 
 /// The stored intervals, as pairs of a number and the mean power. An interval's number determines
 /// its slot.
-type StoredMeans = [Option<(i64, f64)>; STORED_STEPS];
+type StoredMeans = [Option<(i64, f64)>; STORED_POWER_STEPS];
 
 /// The number of intervals that are stored. One reading needs fewer.
-const STORED_STEPS: usize = 32;
+const STORED_POWER_STEPS: usize = 32;
 
 impl Cooling {
     /// Returns the temperature at a given time, calculated from the air temperature and the past
@@ -458,22 +456,22 @@ impl Cooling {
     ) -> f64 {
         let mut known = past.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut mean_watts = |step: i64| {
-            let place = &mut known[step.cast_unsigned() as usize % STORED_STEPS];
+            let place = &mut known[step.cast_unsigned() as usize % STORED_POWER_STEPS];
             match *place {
                 Some((known, watts)) if known == step => watts,
                 _ => {
-                    let begin = step as f64 * STEP_S;
+                    let begin = step as f64 * POWER_STEP_S;
                     let mean = f64::midpoint(watts(begin + 1.3), watts(begin + 3.8));
                     *place = Some((step, mean));
                     mean
                 }
             }
         };
-        let newest = (seconds / STEP_S).floor() as i64;
+        let newest = (seconds / POWER_STEP_S).floor() as i64;
         let mut felt_watts = 0.0;
         let mut end = seconds;
-        for step in (newest - PAST_STEPS + 1..=newest).rev() {
-            let begin = step as f64 * STEP_S;
+        for step in (newest - PAST_POWER_STEPS + 1..=newest).rev() {
+            let begin = step as f64 * POWER_STEP_S;
             let share =
                 (-(seconds - end) / self.lag_s).exp() - (-(seconds - begin) / self.lag_s).exp();
             felt_watts += share * mean_watts(step);
@@ -481,7 +479,7 @@ impl Cooling {
         }
         // All power before the considered intervals counts as equal to that of the interval just
         // before them.
-        felt_watts += (-(seconds - end) / self.lag_s).exp() * mean_watts(newest - PAST_STEPS);
+        felt_watts += (-(seconds - end) / self.lag_s).exp() * mean_watts(newest - PAST_POWER_STEPS);
         inlet_celsius + self.celsius_per_watt * felt_watts
     }
 }

@@ -1,4 +1,4 @@
-//! GPU chip generations and their capabilities.
+//! The simulated hardware: chip generations and their capabilities, clock speeds, and `NVLinks`.
 
 use serde::Deserialize;
 

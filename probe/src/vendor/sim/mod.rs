@@ -22,17 +22,10 @@ mod state;
 pub use super::nvml::FUNCTIONS;
 pub use answers::{SimulatedGpu, answer_query};
 pub use backend::start;
-pub use hardware::Architecture;
-pub use hardware::{LinkState, NVLINK_MB_PER_SECOND};
-pub use hardware::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ};
+pub use hardware::{
+    Architecture, LinkState, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ, NVLINK_MB_PER_SECOND,
+};
 pub use identity::GpuIdentity;
-pub use scenario::settings::EncoderSession;
-pub use scenario::{GivenAnswer, Profile, Scenario, ScheduledEvent};
-pub use simulation::Machine;
-pub use simulation::RecordedValue;
-pub use simulation::Timeline;
-pub use simulation::Totals;
-pub use simulation::World;
-pub use state::MigState;
-pub use state::{Counters, GpuState, ProcessState};
-pub use state::{EccErrors, Wear};
+pub use scenario::{EncoderSession, GivenAnswer, Profile, Scenario, ScheduledEvent};
+pub use simulation::{Machine, RecordedValue, Timeline, Totals, World};
+pub use state::{Counters, EccErrors, GpuState, MigState, ProcessState, Wear};

@@ -1,4 +1,5 @@
-//! The processes on a simulated GPU, which come from its profile or from the scenario.
+//! The processes on a simulated GPU, which come from its profile or from the scenario: their usage,
+//! accounting, and names.
 
 use std::sync::Arc;
 
@@ -172,8 +173,6 @@ pub(super) fn round_percent(share: f64) -> u32 {
     share.clamp(0.0, 100.0).round() as u32
 }
 
-// The driver's accounting of simulated processes.
-
 /// Returns the accounts of the processes that ended before the timeline started.
 pub(super) fn list_earlier_accounts(
     accounted: &[AccountedSettings],
@@ -263,8 +262,6 @@ fn list_table_accounts(
         started_us: stamp,
     })
 }
-
-// The names, users, owners, and host memory of simulated programs.
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramNames {

@@ -1,7 +1,9 @@
 //! The workloads of programs on a simulated GPU, with one function per kind of workload.
 
-use super::{Profile, noise::Noise};
-use crate::vendor::sim::noise::ease_in_out;
+use super::{
+    Profile,
+    noise::{Noise, ease_in_out},
+};
 
 /// A GPU's load at a certain time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -72,34 +74,10 @@ impl Profile {
     }
 }
 
-// Repeating periods of equal length.
-
-/// A division of time into periods of equal length, which are called rounds.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cycle {
-    pub(super) period_s: f64,
-    /// How much of a round has passed when the timeline starts, in seconds.
-    pub(super) phase_s: f64,
-}
-
-impl Cycle {
-    /// Returns the number of the round that contains `seconds`, and the time since that round
-    /// started.
-    pub(super) fn find_round(self, seconds: f64) -> (i64, f64) {
-        let shifted = seconds + self.phase_s;
-        let round = (shifted / self.period_s).floor();
-        (round as i64, shifted - round * self.period_s)
-    }
-
-    pub(super) fn start_s(self, round: i64) -> f64 {
-        round as f64 * self.period_s - self.phase_s
-    }
-}
-
 // A profile with an idle notebook that keeps its memory allocated.
 
 /// The interval at which a user restarts the notebook's kernel, in seconds.
-const RESTART_INTERVAL_S: f64 = 28_800.0;
+const NOTEBOOK_RESTART_INTERVAL_S: f64 = 28_800.0;
 
 fn compute_held_load(noise: Noise, seconds: f64) -> Load {
     let memory = 0.15 + 0.15 * noise.derive_stream("memory").random_unit(0);
@@ -115,9 +93,10 @@ fn compute_held_load(noise: Noise, seconds: f64) -> Load {
 /// Returns the process of the notebook's kernel. `memory` is its share of the GPU's memory, and
 /// `part` is its share of the GPU's work.
 fn make_notebook_tenant(noise: Noise, seconds: f64, memory: f64, part: f64) -> Tenant {
-    let phase_s = RESTART_INTERVAL_S * (0.2 + 0.6 * noise.derive_stream("notebook").random_unit(0));
+    let phase_s =
+        NOTEBOOK_RESTART_INTERVAL_S * (0.2 + 0.6 * noise.derive_stream("notebook").random_unit(0));
     let kernels = Cycle {
-        period_s: RESTART_INTERVAL_S,
+        period_s: NOTEBOOK_RESTART_INTERVAL_S,
         phase_s,
     };
     let (run, _) = kernels.find_round(seconds);
@@ -134,12 +113,12 @@ fn make_notebook_tenant(noise: Noise, seconds: f64, memory: f64, part: f64) -> T
 // run all the time, but no data moves.
 
 /// The time until a user notices the hang and restarts the job, in seconds.
-const RUN_LENGTH_S: f64 = 86_400.0;
+const HANG_RUN_S: f64 = 86_400.0;
 
 fn compute_hang_load(noise: Noise, seconds: f64) -> Load {
     let runs = Cycle {
-        period_s: RUN_LENGTH_S,
-        phase_s: 0.3 * RUN_LENGTH_S,
+        period_s: HANG_RUN_S,
+        phase_s: 0.3 * HANG_RUN_S,
     };
     let (run, _) = runs.find_round(seconds);
     let memory = 0.5 + 0.2 * noise.derive_stream("memory").random_unit(run);
@@ -162,7 +141,7 @@ fn compute_hang_load(noise: Noise, seconds: f64) -> Load {
 /// The mean interval between bursts of requests, in seconds.
 const BURST_INTERVAL_S: f64 = 9.0;
 /// The time that a burst takes to grow or to fade, in seconds.
-const RAMP_S: f64 = 0.6;
+const BURST_RAMP_S: f64 = 0.6;
 /// The interval at which a new model version is deployed, in seconds (about eight days).
 const DEPLOY_INTERVAL_S: f64 = 700_000.0;
 
@@ -204,8 +183,8 @@ fn compute_burst(noise: Noise, seconds: f64) -> f64 {
     let length_s = 2.0 + 5.5 * noise.derive_stream("length").random_unit(number);
     let begin_s = noise.derive_stream("begin").random_unit(number) * (BURST_INTERVAL_S - length_s);
     let height = 0.3 + 0.7 * noise.derive_stream("height").random_unit(number);
-    let swell = ease_in_out((into_s - begin_s) / RAMP_S);
-    let fade = ease_in_out((begin_s + length_s - into_s) / RAMP_S);
+    let swell = ease_in_out((into_s - begin_s) / BURST_RAMP_S);
+    let fade = ease_in_out((begin_s + length_s - into_s) / BURST_RAMP_S);
     height * swell.min(fade)
 }
 
@@ -213,22 +192,22 @@ fn compute_burst(noise: Noise, seconds: f64) -> f64 {
 // program is restarted.
 
 /// The time from the first allocation to the last, in seconds.
-const GROWTH_S: f64 = 280.0;
+const LEAK_GROWTH_S: f64 = 280.0;
 /// The time after which a user restarts the program, in seconds.
-const DOWN_S: f64 = 8.0;
+const LEAK_RESTART_S: f64 = 8.0;
 /// The share of the memory that the program uses at its start.
-const FIRST_SHARE: f64 = 0.08;
+const LEAK_FIRST_SHARE: f64 = 0.08;
 
 fn compute_leak_load(noise: Noise, seconds: f64) -> Load {
     let runs = Cycle {
-        period_s: GROWTH_S + DOWN_S,
+        period_s: LEAK_GROWTH_S + LEAK_RESTART_S,
         phase_s: 100.0 * noise.derive_stream("run phase").random_unit(0),
     };
     let (run, age_s) = runs.find_round(seconds);
-    if age_s >= GROWTH_S {
+    if age_s >= LEAK_GROWTH_S {
         return Load::default();
     }
-    let memory = FIRST_SHARE + (0.998 - FIRST_SHARE) * age_s / GROWTH_S;
+    let memory = LEAK_FIRST_SHARE + (0.998 - LEAK_FIRST_SHARE) * age_s / LEAK_GROWTH_S;
     let jitter = noise.derive_stream("jitter").smooth_curve(seconds * 1.5);
     let gpu_percent = if age_s < 3.0 {
         8.0
@@ -254,11 +233,11 @@ fn compute_leak_load(noise: Noise, seconds: f64) -> Load {
 // A profile with a training loop that repeats its runs. On some GPUs, there is also a notebook.
 
 /// The length of a run in seconds, after which the sweep's next run starts.
-const RUN_S: f64 = 2_400.0;
+const TRAINING_RUN_S: f64 = 2_400.0;
 /// The pause between two runs, in seconds.
-const PAUSE_S: f64 = 12.0;
+const TRAINING_PAUSE_S: f64 = 12.0;
 /// The time for loading data, running the first kernels, and growing the memory pool, in seconds.
-const WARM_UP_S: f64 = 15.0;
+const TRAINING_WARM_UP_S: f64 = 15.0;
 /// The interval between validations, in seconds. The constant below is the duration of a validation
 /// at the interval's end.
 const VALIDATION_INTERVAL_S: f64 = 300.0;
@@ -271,24 +250,24 @@ const CHECKPOINT_S: f64 = 6.0;
 const DIP_INTERVAL_S: f64 = 45.0;
 const DIP_S: f64 = 2.5;
 /// The duration of a training step (forward, backward, and optimizer), in seconds.
-const STEP_S: f64 = 1.2;
+const TRAINING_STEP_S: f64 = 1.2;
 
 fn compute_training_load(noise: Noise, seconds: f64) -> Load {
     let runs = Cycle {
-        period_s: RUN_S + PAUSE_S,
+        period_s: TRAINING_RUN_S + TRAINING_PAUSE_S,
         phase_s: 600.0 + 900.0 * noise.derive_stream("run phase").random_unit(0),
     };
     let (run, age_s) = runs.find_round(seconds);
     let notebook = (noise.derive_stream("guest").random_unit(0) < 0.4)
         .then(|| make_notebook_tenant(noise, seconds, 0.09, 0.02));
-    if age_s >= RUN_S {
+    if age_s >= TRAINING_RUN_S {
         return Load {
             tenants: [notebook, None],
             ..Load::default()
         };
     }
     let steady = 0.46 + 0.2 * noise.derive_stream("memory").random_unit(run);
-    let memory = 0.01 + (steady - 0.01) * ease_in_out(age_s / WARM_UP_S);
+    let memory = 0.01 + (steady - 0.01) * ease_in_out(age_s / TRAINING_WARM_UP_S);
     let part = if notebook.is_some() { 0.98 } else { 1.0 };
     let script = Tenant {
         program: Program::Training,
@@ -299,15 +278,15 @@ fn compute_training_load(noise: Noise, seconds: f64) -> Load {
     };
     Load {
         tenants: [Some(script), notebook],
-        ..compute_work(noise, seconds, age_s)
+        ..compute_training_work(noise, seconds, age_s)
     }
 }
 
 /// Returns the training script's load, `age_s` seconds after the start of the current run.
-fn compute_work(noise: Noise, seconds: f64, age_s: f64) -> Load {
+fn compute_training_work(noise: Noise, seconds: f64, age_s: f64) -> Load {
     let jitter = noise.derive_stream("jitter").smooth_curve(seconds * 2.0);
-    let (gpu_percent, demand) = if age_s < WARM_UP_S {
-        let warm = ease_in_out(age_s / WARM_UP_S);
+    let (gpu_percent, demand) = if age_s < TRAINING_WARM_UP_S {
+        let warm = ease_in_out(age_s / TRAINING_WARM_UP_S);
         (4.0 + 85.0 * warm + 6.0 * jitter, 0.9 * warm)
     } else if age_s % CHECKPOINT_INTERVAL_S >= CHECKPOINT_INTERVAL_S - CHECKPOINT_S {
         (1.0 + jitter, 0.02)
@@ -317,7 +296,7 @@ fn compute_work(noise: Noise, seconds: f64, age_s: f64) -> Load {
         (40.0 + 16.0 * jitter, 0.38)
     } else {
         // The optimizer is limited by memory bandwidth, so it draws less power.
-        let optimizer = (age_s % STEP_S) / STEP_S > 0.85;
+        let optimizer = (age_s % TRAINING_STEP_S) / TRAINING_STEP_S > 0.85;
         (
             98.5 + 1.5 * jitter,
             if optimizer { 0.95 } else { 1.3 + 0.05 * jitter },
@@ -340,6 +319,28 @@ fn is_starved(noise: Noise, age_s: f64) -> bool {
     .find_round(age_s);
     let begin_s = noise.derive_stream("dip").random_unit(dip) * (DIP_INTERVAL_S - DIP_S);
     (begin_s..begin_s + DIP_S).contains(&into_s)
+}
+
+/// A division of time into periods of equal length, which are called rounds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cycle {
+    pub(super) period_s: f64,
+    /// How much of a round has passed when the timeline starts, in seconds.
+    pub(super) phase_s: f64,
+}
+
+impl Cycle {
+    /// Returns the number of the round that contains `seconds`, and the time since that round
+    /// started.
+    pub(super) fn find_round(self, seconds: f64) -> (i64, f64) {
+        let shifted = seconds + self.phase_s;
+        let round = (shifted / self.period_s).floor();
+        (round as i64, shifted - round * self.period_s)
+    }
+
+    pub(super) fn start_s(self, round: i64) -> f64 {
+        round as f64 * self.period_s - self.phase_s
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The state of a simulated GPU at a certain time, as plain numbers.
+//! The state of a simulated GPU and of its MIG devices at a certain time, as plain numbers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{
     GpuIdentity,
     identity::make_uuid,
     noise::Noise,
-    scenario::{Curve, GpuSettings, MigProfile, MigSettings, settings::EncoderSession},
+    scenario::{Curve, EncoderSession, GpuSettings, MigProfile, MigSettings},
 };
 use crate::model::{
     MigInstance, Owner, ProcessKind, RecoveryAction, RemappedRows, RetiredPages, SpareRows,
@@ -184,9 +184,8 @@ pub struct ProcessState {
     pub owner: Owner,
 }
 
-// MIG devices: parts of a simulated GPU that programs use like separate GPUs.
-
-/// The state of a MIG device at a certain time.
+/// The state of a MIG device at a certain time. A MIG device is a part of a GPU that programs use
+/// like a separate GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MigState {
     /// The MIG device's NVML index within the GPU.
@@ -297,8 +296,6 @@ impl MigState {
         }
     }
 }
-
-// A simulated GPU's past errors and repairs.
 
 /// The number of memory banks in an H200.
 const H200_BANKS: u32 = 3_072;

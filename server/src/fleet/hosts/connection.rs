@@ -1,4 +1,4 @@
-//! An ssh process that reads a host, from its start to its end.
+//! The connection to a host: an ssh process that reads the host, and is started again when it ends.
 
 use std::{collections::VecDeque, io, process::Stdio, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncWriteExt,
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout},
 };
@@ -40,15 +40,15 @@ const MAX_MESSAGES: usize = 20;
 const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// The end of a connection and its reason.
-pub(super) struct ConnectionEnd {
+struct ConnectionEnd {
     /// The reason and its remedy, as a sentence.
-    pub(super) reason: String,
+    reason: String,
     /// Whether the host responded.
-    pub(super) reached: bool,
+    reached: bool,
 }
 
 /// A running ssh process.
-pub(super) struct SshConnection {
+struct SshConnection {
     child: Child,
     group: Option<Pid>,
     stdin: ChildStdin,
@@ -58,7 +58,7 @@ pub(super) struct SshConnection {
 }
 
 impl SshConnection {
-    pub(super) fn start(node: &HostNode, settings: &HostsSettings) -> io::Result<Self> {
+    fn start(node: &HostNode, settings: &HostsSettings) -> io::Result<Self> {
         let (program, first_arguments) = &settings.tether;
         let interval = *node.sampling_interval.interval().borrow();
         let mut command = Command::from(child::new_command(program));
@@ -91,7 +91,7 @@ impl SshConnection {
 
     /// Reads records until the connection ends or a problem occurs. `turn` is released when the
     /// connection is established, or after `turn_for`.
-    pub(super) async fn monitor_output(
+    async fn monitor_output(
         &mut self,
         node: &HostNode,
         turn: OwnedSemaphorePermit,
@@ -213,7 +213,7 @@ impl SshConnection {
 
     /// Ends ssh and its child processes, and thereby the remote program. SIGTERM is sent first, so
     /// that ssh can end its own children.
-    pub(super) async fn end_processes(mut self) {
+    async fn end_processes(mut self) {
         self.send_signal(Signal::TERM);
         if timeout(GRACE_PERIOD, self.child.wait()).await.is_err() {
             self.send_signal(Signal::KILL);
@@ -259,7 +259,7 @@ async fn collect_last_messages(stderr: ChildStderr) -> String {
     }
 }
 
-// Keeps the connection to a host, and connects again after each failure.
+// Repeated connections to a host.
 
 /// The maximum number of connections that are established at the same time. Each costs milliseconds
 /// of CPU time on both sides, and a jump host refuses connections if there are too many.
@@ -269,9 +269,9 @@ const MAX_CONNECTING: usize = 16;
 const MAX_TURN_DURATION: Duration = Duration::from_millis(200);
 
 /// The pause before the second attempt to connect. Each further failure doubles the pause, up to
-/// `MAX_PAUSE`.
-const MIN_PAUSE: Duration = Duration::from_secs(2);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// `MAX_RETRY_PAUSE`.
+const MIN_RETRY_PAUSE: Duration = Duration::from_secs(2);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// The duration after which a connection counts as steady, so that the next pause is the shortest
 /// again.
 const STEADY_DURATION: Duration = Duration::from_secs(30);
@@ -288,7 +288,7 @@ pub(super) async fn keep_connected(
     turns: Arc<Semaphore>,
 ) {
     let mut ended = node.end_signal();
-    let mut pause = MIN_PAUSE;
+    let mut pause = MIN_RETRY_PAUSE;
     loop {
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else {
             return;
@@ -300,7 +300,7 @@ pub(super) async fn keep_connected(
             return;
         };
         if started.elapsed() >= STEADY_DURATION {
-            pause = MIN_PAUSE;
+            pause = MIN_RETRY_PAUSE;
         }
         if node.status()
             != (ConnectionStatus::Failed {
@@ -317,7 +317,7 @@ pub(super) async fn keep_connected(
             _ = ended.wait_for(|ended| *ended) => return,
             () = sleep(pause) => {}
         }
-        pause = (pause * 2).min(MAX_PAUSE);
+        pause = (pause * 2).min(MAX_RETRY_PAUSE);
     }
 }
 
@@ -327,7 +327,7 @@ async fn connect_once(
     node: &HostNode,
     settings: &HostsSettings,
     turn: OwnedSemaphorePermit,
-    ended: &mut tokio::sync::watch::Receiver<bool>,
+    ended: &mut watch::Receiver<bool>,
 ) -> Option<ConnectionEnd> {
     let mut connection = match SshConnection::start(node, settings) {
         Ok(connection) => connection,

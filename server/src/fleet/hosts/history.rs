@@ -1,4 +1,4 @@
-//! The history of a fleet, combined from the histories of its hubs.
+//! The history, events and usage of a fleet, combined from all hubs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use gpumon_probe::{
     usage::UnheldUsage,
 };
 
-use super::{node::HostNode, now};
+use super::{current_fleet, node::HostNode};
 
 /// The number of points of a chart that fills a screen.
 const POINT_COUNT: u64 = 360;
@@ -125,6 +125,15 @@ impl ReadingSums {
     }
 }
 
+/// Returns a sentence about the part of a span for which there is no data.
+fn describe_unknown_part(from_ms: u64, asked_ms: u64) -> Option<String> {
+    (from_ms > asked_ms + 60_000).then(|| {
+        "The data covers the time since this server started to read the hosts, at most six hours; \
+         for longer spans, use Prometheus (`gpumon fleet --prometheus URL`)."
+            .to_owned()
+    })
+}
+
 // Events of a fleet: the events of each hub, and failures of connections.
 
 pub(super) fn list_events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetEvents {
@@ -210,7 +219,7 @@ pub(super) fn sum_usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> F
         unheld.add(used.unheld);
         let mut here: BTreeMap<FleetOwner, Amounts> = BTreeMap::new();
         for used in used.owners {
-            let owner = now::job_owner(used.user, used.job.as_ref());
+            let owner = current_fleet::job_owner(used.user, used.job.as_ref());
             let joules = used.joules.map(|joules| joules.estimate);
             let amounts = [Some(used.gpu_seconds), Some(used.active_seconds), joules];
             let sum = here.entry(owner).or_default();
@@ -261,15 +270,6 @@ fn describe_interrupted_hosts(count: usize) -> Option<String> {
         format!(
             "{hosts} could not be read for a part of the time; usage during that time is left out"
         )
-    })
-}
-
-/// Returns a sentence about the part of a span for which there is no data.
-pub(super) fn describe_unknown_part(from_ms: u64, asked_ms: u64) -> Option<String> {
-    (from_ms > asked_ms + 60_000).then(|| {
-        "The data covers the time since this server started to read the hosts, at most six hours; \
-         for longer spans, use Prometheus (`gpumon fleet --prometheus URL`)."
-            .to_owned()
     })
 }
 

@@ -1,14 +1,14 @@
 //! Hosts that are read over ssh. Each host has a hub, which receives the records of one connection.
 //!
-//! - [`node`] contains a host and its state, [`connection`] an ssh process, and [`follow`] keeps
-//!   the connections established.
-//! - [`now`], [`usage`], [`events`] and [`history`] combine the data of all hubs. [`nested`] serves
-//!   a single host, and [`targets`] lists the hosts for Prometheus.
+//! - [`node`] contains a host and its state, and [`connection`] keeps an ssh process running that
+//!   reads it.
+//! - [`current_fleet`] and [`history`] combine the data of all hubs. [`routes`] serves a single
+//!   host, and lists the hosts for Prometheus.
 
 mod connection;
+mod current_fleet;
 mod history;
 mod node;
-mod now;
 pub(crate) mod routes;
 
 use std::{
@@ -153,7 +153,7 @@ impl Hosts {
         {
             return Arc::clone(fleet);
         }
-        let fleet = Arc::new(now::build_fleet(
+        let fleet = Arc::new(current_fleet::build_fleet(
             &self.nodes,
             self.settings.interval,
             since_start,
@@ -197,7 +197,7 @@ impl FleetReader for Hosts {
         Box::pin(async {
             let since_start = self.start_connections();
             let node = Arc::clone(self.find_node(name)?);
-            Ok(Arc::new(now::build_fleet(
+            Ok(Arc::new(current_fleet::build_fleet(
                 &[node],
                 self.settings.interval,
                 since_start,

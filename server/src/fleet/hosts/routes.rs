@@ -1,5 +1,5 @@
-//! All routes of a single host at `/nodes/NAME/`: the usual routes, but with the host's hub. They
-//! cannot change anything on the host.
+//! The routes of a single host at `/nodes/NAME/`, and the endpoint `GET /api/v1/fleet/targets`. A
+//! host's routes are the usual routes, but with the host's hub, and cannot change anything on it.
 
 use std::sync::Arc;
 
@@ -124,11 +124,8 @@ fn get_or_create_routes<'a>(app: &AppState, node: &'a HostNode) -> &'a HostRoute
     })
 }
 
-// The endpoint `GET /api/v1/fleet/targets`, which lists the hosts as targets for Prometheus'
-// `http_sd_configs`.
-
 /// The default port of `gpumon serve`.
-const DEFAULT_PORT: u16 = 9123;
+const DEFAULT_TARGET_PORT: u16 = 9123;
 
 /// The query of `GET /api/v1/fleet/targets`: the port of the targets.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -139,8 +136,8 @@ pub(crate) struct TargetsQuery {
     port: Option<u16>,
 }
 
-/// Returns the hosts as the user typed them. Hosts that do not respond are included, so that
-/// Prometheus reports them as down.
+/// Returns the hosts as the user typed them, as targets for Prometheus' `http_sd_configs`. Hosts
+/// that do not respond are included, so that Prometheus reports them as down.
 pub(crate) async fn get_targets(
     State(app): State<AppState>,
     uri: Uri,
@@ -152,7 +149,7 @@ pub(crate) async fn get_targets(
         )
     };
     let TargetsQuery { port } = query::parse_query(&uri).map_err(|error| bad(error.body_text()))?;
-    let port = port.unwrap_or(DEFAULT_PORT);
+    let port = port.unwrap_or(DEFAULT_TARGET_PORT);
     if port == 0 {
         return Err(bad("port is 0".to_owned()));
     }

@@ -1,5 +1,5 @@
-//! The credentials for nodes: trusted authorities and a token. Their files are read again when they
-//! change.
+//! The credentials for nodes, which are trusted authorities and a token, and the patterns of the
+//! hosts that may receive the token. The files are read again when they change.
 
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
@@ -90,12 +90,11 @@ fn load_token(token_file: Option<&PathBuf>) -> LoadedFiles<Option<HeaderValue>> 
     )
 }
 
-// Patterns of hostnames from the administrator, such as `*.gpus.example.org`.
-
 /// The maximum number of wildcards in a pattern. Each wildcard makes matching slower.
 const MAX_WILDCARDS: usize = 4;
 
-/// A host's name or address, in which `*` matches any characters except dots.
+/// A pattern of hostnames or addresses, such as `*.gpus.example.org`. `*` matches any characters
+/// except dots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern(String);
 

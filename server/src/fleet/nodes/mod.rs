@@ -1,18 +1,18 @@
 //! The page of a single node at `/nodes/NAME/`, with data from the node's own server.
 //!
-//! - [`url`] contains the address of a node's server, [`credentials`] the trusted authorities and
-//!   the token, [`host_pattern`] the hosts that may receive the token, [`connect`] the connection,
-//!   and [`problem`] the reasons for failures.
-//! - [`request`] passes on HTTP requests, [`stream`] the WebSocket, and [`cookie`] the viewer's
-//!   session at the node. [`places`] limits the number of simultaneous requests.
-//! - [`answer`] parses HTTP responses and serializes them again, and [`body`] limits their memory.
-//!   WebSocket frames are passed on unchanged, because browsers only hand them to the page's script
-//!   and never render them.
+//! - [`url`] contains the address of a node's server, [`credentials`] the trusted authorities, the
+//!   token and the hosts that may receive it, and [`problem`] the reasons for failures.
+//! - [`request`] connects to the node and passes on HTTP requests and the viewer's session at the
+//!   node. [`stream`] passes on the WebSocket.
+//! - [`response`] parses HTTP responses and serializes them again. WebSocket frames are passed on
+//!   unchanged, because browsers only hand them to the page's script and never render them.
+//!
+//! The numbers of simultaneous requests and the memory for responses are limited here.
 
-pub(crate) mod answer;
 mod credentials;
 mod problem;
 mod request;
+pub(crate) mod response;
 pub(crate) mod routes;
 mod stream;
 mod url;
@@ -27,14 +27,11 @@ use std::{
 use gpumon_fleet::SharedFleet;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use problem::NodeProblem;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::{credentials::Credentials, url::NodeTarget};
+use self::{credentials::Credentials, problem::NodeProblem, url::NodeTarget};
+pub use self::{credentials::HostPattern, url::NodeUrl};
 use crate::{lock, peer::PeerKey};
-
-pub use self::url::NodeUrl;
-pub use credentials::HostPattern;
 
 /// The maximum number of streams of all viewers together. Each stream uses two connections.
 const MAX_STREAMS: usize = 256;
@@ -65,7 +62,7 @@ pub struct RemoteNodes {
     credentials: Arc<Credentials>,
     bodies: Arc<BodyLimits>,
     streams: Arc<SlotPool>,
-    questions: Arc<SlotPool>,
+    requests: Arc<SlotPool>,
 }
 
 impl fmt::Debug for RemoteNodes {
@@ -89,7 +86,7 @@ impl RemoteNodes {
             bodies: Arc::new(BodyLimits::new()),
             credentials: Arc::new(Credentials::open(settings.ca_file, settings.token_file)?),
             streams: SlotPool::new(MAX_STREAMS),
-            questions: SlotPool::new(MAX_REQUESTS),
+            requests: SlotPool::new(MAX_REQUESTS),
         })
     }
 
@@ -153,13 +150,63 @@ impl RemoteNodes {
     }
 }
 
+/// A limited number of slots for requests that are being passed on, because each request needs a
+/// connection to a node. A single client gets at most a quarter of the slots.
+#[derive(Debug)]
+struct SlotPool {
+    most: usize,
+    taken: Mutex<HashMap<PeerKey, usize>>,
+}
+
+/// An occupied slot, which is released when dropped.
+#[derive(Debug)]
+struct PoolSlot {
+    pool: Arc<SlotPool>,
+    who: PeerKey,
+}
+
+impl SlotPool {
+    fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// Returns a slot, or `None` if no slot is free for this client.
+    fn take(self: &Arc<Self>, who: PeerKey) -> Option<PoolSlot> {
+        let mut taken = lock::lock(&self.taken);
+        let own = taken.get(&who).copied().unwrap_or_default();
+        if own >= self.most.div_ceil(4) || taken.values().sum::<usize>() >= self.most {
+            return None;
+        }
+        taken.insert(who, own + 1);
+        Some(PoolSlot {
+            pool: Arc::clone(self),
+            who,
+        })
+    }
+}
+
+impl Drop for PoolSlot {
+    fn drop(&mut self) {
+        let mut taken = lock::lock(&self.pool.taken);
+        if let Some(own) = taken.get_mut(&self.who) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(&self.who);
+            }
+        }
+    }
+}
+
 // Bodies of nodes' responses, with memory limits.
 
 /// The maximum total size of the bodies that are being read or parsed, in bytes.
-const MAX_TOTAL_BYTES: usize = 128 << 20;
+const MAX_TOTAL_BODY_BYTES: usize = 128 << 20;
 
 /// The unit in which memory is reserved, in bytes.
-const BLOCK_BYTES: usize = 64 << 10;
+const BODY_BLOCK_BYTES: usize = 64 << 10;
 
 /// The maximum number of responses that are parsed simultaneously.
 const MAX_PARSERS: usize = 2;
@@ -179,7 +226,7 @@ struct Body {
 
 impl BodyLimits {
     fn new() -> Self {
-        let blocks = Arc::new(Semaphore::new(MAX_TOTAL_BYTES / BLOCK_BYTES));
+        let blocks = Arc::new(Semaphore::new(MAX_TOTAL_BODY_BYTES / BODY_BLOCK_BYTES));
         Self {
             blocks,
             parsers: Arc::new(Semaphore::new(MAX_PARSERS)),
@@ -214,7 +261,7 @@ impl BodyLimits {
                 .reserved
                 .as_ref()
                 .map_or(0, OwnedSemaphorePermit::num_permits)
-                * BLOCK_BYTES
+                * BODY_BLOCK_BYTES
                 < length
             {
                 let block = Arc::clone(&self.blocks)
@@ -236,66 +283,14 @@ impl BodyLimits {
     }
 }
 
-// A limit on the number of requests that are being passed on, because each request needs a
-// connection to a node.
-
-/// A limited number of slots. A single client gets at most a quarter of them.
-#[derive(Debug)]
-struct SlotPool {
-    most: usize,
-    taken: Mutex<HashMap<PeerKey, usize>>,
-}
-
-/// An occupied slot, which is released when dropped.
-#[derive(Debug)]
-struct PoolSlot {
-    places: Arc<SlotPool>,
-    who: PeerKey,
-}
-
-impl SlotPool {
-    fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self {
-            most,
-            taken: Mutex::default(),
-        })
-    }
-
-    /// Returns a slot, or `None` if no slot is free for this client.
-    fn take(self: &Arc<Self>, who: PeerKey) -> Option<PoolSlot> {
-        let mut taken = lock::lock(&self.taken);
-        let own = taken.get(&who).copied().unwrap_or_default();
-        if own >= self.most.div_ceil(4) || taken.values().sum::<usize>() >= self.most {
-            return None;
-        }
-        taken.insert(who, own + 1);
-        Some(PoolSlot {
-            places: Arc::clone(self),
-            who,
-        })
-    }
-}
-
-impl Drop for PoolSlot {
-    fn drop(&mut self) {
-        let mut taken = lock::lock(&self.places.taken);
-        if let Some(own) = taken.get_mut(&self.who) {
-            *own -= 1;
-            if *own == 0 {
-                taken.remove(&self.who);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn one_client_leaves_slots_to_other_clients() {
-        let places = SlotPool::new(8);
-        let of = |uid| places.take(PeerKey::User(uid));
+        let pool = SlotPool::new(8);
+        let of = |uid| pool.take(PeerKey::User(uid));
         let mut held = vec![of(1).unwrap(), of(1).unwrap()];
         assert!(of(1).is_none());
         for uid in 2..5 {
@@ -305,6 +300,6 @@ mod tests {
         held.remove(0);
         assert!(of(1).is_some());
         drop(held);
-        assert!(places.taken.lock().unwrap().is_empty());
+        assert!(pool.taken.lock().unwrap().is_empty());
     }
 }

@@ -1,7 +1,8 @@
-//! HTTP requests of a viewer to a node.
+//! HTTP requests of a viewer to a node: the connection, the headers, and the viewer's session
+//! cookie.
 //!
 //! A node receives the route, the query and the viewer's session at that node, and nothing else
-//! from the viewer's request. [`super::answer`] reads the response.
+//! from the viewer's request. [`super::response`] reads the response.
 
 use std::{
     io,
@@ -30,11 +31,8 @@ use tokio_util::either::Either;
 
 use super::{credentials::NodeCredentials, problem::NodeProblem, url::NodeTarget};
 use crate::{
-    connections::{
-        Arrival,
-        arrival::{FLEET_VIA, VIA},
-    },
-    runs::access::GPUMON_HEADER,
+    connections::{Arrival, FLEET_VIA, VIA},
+    runs::GPUMON_HEADER,
 };
 
 /// The time limit until the response starts. The node may have to read history from disk.
@@ -211,12 +209,12 @@ fn belongs_to_this_machine(ip: IpAddr) -> bool {
 // no path, so that browsers send it only to that node's API, even behind a proxy that adds a
 // prefix to all paths. This server does not store the cookies.
 
-const NAME_PREFIX: &str = "gpumon-node-";
-const SECURE_PREFIX: &str = "__Secure-";
+const COOKIE_NAME_PREFIX: &str = "gpumon-node-";
+const SECURE_COOKIE_PREFIX: &str = "__Secure-";
 
 /// The prefix of the names under which browsers store nodes' cookies.
-const NODE_PREFIX: &str = "gpumon-session-";
-const HOST_PREFIX: &str = "__Host-";
+const NODE_COOKIE_PREFIX: &str = "gpumon-session-";
+const HOST_COOKIE_PREFIX: &str = "__Host-";
 
 /// Returns the node's cookie as sent to the browser, or `None` if the cookie is not a session.
 pub(super) fn rename_cookie_for_browser(
@@ -234,7 +232,7 @@ pub(super) fn rename_cookie_for_browser(
         .find_map(|part| part.strip_prefix("Max-Age="))
         .and_then(|text| text.parse::<u32>().ok())?;
     let (prefix, secure) = if is_secure {
-        (SECURE_PREFIX, "; Secure")
+        (SECURE_COOKIE_PREFIX, "; Secure")
     } else {
         ("", "")
     };
@@ -245,7 +243,7 @@ pub(super) fn rename_cookie_for_browser(
         format!("{name}.{value}")
     };
     let text = format!(
-        "{prefix}{NAME_PREFIX}{port}={value}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+        "{prefix}{COOKIE_NAME_PREFIX}{port}={value}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     );
     HeaderValue::from_str(&text).ok()
 }
@@ -257,8 +255,8 @@ pub(super) fn restore_cookie_for_node(
 ) -> Option<HeaderValue> {
     let port = arrival.port();
     let names = [
-        format!("{SECURE_PREFIX}{NAME_PREFIX}{port}"),
-        format!("{NAME_PREFIX}{port}"),
+        format!("{SECURE_COOKIE_PREFIX}{COOKIE_NAME_PREFIX}{port}"),
+        format!("{COOKIE_NAME_PREFIX}{port}"),
     ];
     let names = if arrival.is_tls {
         &names[..1]
@@ -284,9 +282,9 @@ pub(super) fn restore_cookie_for_node(
 
 fn is_session_cookie_name(name: &str) -> bool {
     let port = name
-        .strip_prefix(HOST_PREFIX)
+        .strip_prefix(HOST_COOKIE_PREFIX)
         .unwrap_or(name)
-        .strip_prefix(NODE_PREFIX);
+        .strip_prefix(NODE_COOKIE_PREFIX);
     port.is_some_and(|port| {
         (1..=5).contains(&port.len()) && port.bytes().all(|digit| digit.is_ascii_digit())
     })

@@ -15,10 +15,10 @@ use gpumon_probe::untrusted::escape_untrusted;
 
 use super::{
     super::FleetSettings,
-    answer::{self, Route, SESSION_PATH},
     credentials::NodeCredentials,
     problem::NodeProblem,
     request::{self, NodeRequest},
+    response::{self, Route, SESSION_PATH},
     stream::{self, StreamViewer},
     url::NodeTarget,
 };
@@ -194,7 +194,7 @@ impl ViewerRequest<'_> {
         }
         let _place = fleet
             .nodes
-            .questions
+            .requests
             .take(self.client.peer_key())
             .ok_or(NodeProblem::TooMany)?;
         let session =
@@ -220,7 +220,7 @@ impl ViewerRequest<'_> {
             Vec::new()
         };
         let compress = accepts_gzip(self.headers);
-        let mut response = answer::read_response(
+        let mut response = response::read_response(
             &fleet.nodes.bodies,
             &target.to_string(),
             route,

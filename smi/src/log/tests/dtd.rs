@@ -10,7 +10,7 @@ use super::{
     make_context,
 };
 use crate::{
-    log::{build_gpu_dtd, xml, xml::Dtd},
+    log::{build_gpu_dtd, render_xml_log, xml::Dtd},
     release::Release,
 };
 
@@ -67,17 +67,17 @@ fn every_board_document_is_valid() {
         ];
         let dtd = build_gpu_dtd(parse_release(version));
         for (board, script) in scripts.iter().enumerate() {
-            let document = xml(&make_context(script, &[0]), false);
+            let document = render_xml_log(&make_context(script, &[0]), false);
             check_document(&dtd, &document)
                 .unwrap_or_else(|error| panic!("board {board} of {version}: {error}"));
         }
-        check_document(&dtd, &xml(&make_context(&driver(), &[]), false)).unwrap();
+        check_document(&dtd, &render_xml_log(&make_context(&driver(), &[]), false)).unwrap();
     }
 }
 
 #[test]
 fn document_of_other_release_is_invalid() {
-    let document = xml(
+    let document = render_xml_log(
         &make_context(&add_hopper(driver_with_version("610.57.04"), 0), &[0]),
         false,
     );
@@ -87,7 +87,7 @@ fn document_of_other_release_is_invalid() {
 #[test]
 fn invalid_document_is_detected() {
     let script = add_hopper(driver_580(), 0);
-    let document = xml(&make_context(&script, &[0]), false);
+    let document = render_xml_log(&make_context(&script, &[0]), false);
     let unordered = document
         .replace("<uuid>", "<pdi>")
         .replace("</uuid>", "</pdi>");

@@ -16,7 +16,7 @@ use super::{
     make_context,
 };
 use crate::{
-    log::{parse_sections, text, xml},
+    log::{parse_sections, render_text_log, render_xml_log},
     tests::scripted::ScriptedBackend,
 };
 
@@ -57,7 +57,7 @@ impl QueryBackend for QueryLog {
 #[test]
 fn only_shown_values_are_queried() {
     let log = QueryLog::new();
-    text(
+    render_text_log(
         &make_context(&log, &[0]),
         Some(&parse_sections("COMPUTE").unwrap()),
     );
@@ -68,7 +68,7 @@ fn only_shown_values_are_queried() {
     );
 
     let log = QueryLog::new();
-    text(&make_context(&log, &[0]), None);
+    render_text_log(&make_context(&log, &[0]), None);
     let queries = log.into_queries();
     assert!(
         !queries.contains(&Query::SupportedMemoryClocks)
@@ -79,7 +79,7 @@ fn only_shown_values_are_queried() {
 #[test]
 fn block_does_not_repeat_queries() {
     let log = QueryLog::new();
-    xml(&make_context(&log, &[0]), false);
+    render_xml_log(&make_context(&log, &[0]), false);
     let queries = log.into_queries();
     assert!(queries.len() > 100, "{}", queries.len());
     let mut once = HashSet::new();
@@ -140,7 +140,7 @@ fn slow_queries_run_in_advance_one_by_one() {
         arrived: Condvar::new(),
         in_flight: AtomicBool::new(false),
     };
-    let log = text(&make_context(&slow, &[0]), None);
+    let log = render_text_log(&make_context(&slow, &[0]), None);
     assert!(
         log.contains("        Tx Throughput                                  : 1067 KB/s\n"),
         "{log}"

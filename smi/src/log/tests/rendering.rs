@@ -10,7 +10,7 @@ use super::{
     make_context,
 };
 use crate::{
-    log::{parse_sections, render_dtd, text, xml},
+    log::{parse_sections, render_dtd, render_text_log, render_xml_log},
     release::Release,
     tests::scripted::ScriptedBackend,
 };
@@ -19,11 +19,11 @@ use crate::{
 fn hopper_log_matches_expected_text() {
     let script = add_hopper(driver_580(), 0);
     assert_eq!(
-        text(&make_context(&script, &[0]), None),
+        render_text_log(&make_context(&script, &[0]), None),
         include_str!("hopper.txt")
     );
     assert_eq!(
-        xml(&make_context(&script, &[0]), false),
+        render_xml_log(&make_context(&script, &[0]), false),
         include_str!("hopper.xml")
     );
 }
@@ -37,7 +37,7 @@ fn ecc_counters_are_absent_without_ecc() {
             .any(|memory| line.trim_start().starts_with(memory))
     };
     let counters = |mode| {
-        let log = text(
+        let log = render_text_log(
             &make_context(
                 &add_hopper(driver_580(), 0).with_answer(
                     Subject::from_gpu(0),
@@ -73,11 +73,11 @@ fn ecc_counters_are_absent_without_ecc() {
 fn volta_log_matches_expected_text() {
     let script = add_volta(driver_580());
     assert_eq!(
-        text(&make_context(&script, &[0]), None),
+        render_text_log(&make_context(&script, &[0]), None),
         include_str!("volta.txt")
     );
     assert_eq!(
-        xml(&make_context(&script, &[0]), false),
+        render_xml_log(&make_context(&script, &[0]), false),
         include_str!("volta.xml")
     );
 }
@@ -96,7 +96,7 @@ fn newer_driver_changes_lines_and_elements() {
             )
             .with_numbers(0, Query::RemappedRows, &[0, 0, 0, 0])
     };
-    let log = |version| text(&make_context(&newest(version), &[0]), None);
+    let log = |version| render_text_log(&make_context(&newest(version), &[0]), None);
     let lines = [
         (
             "590.48.01",
@@ -135,7 +135,7 @@ fn newer_driver_changes_lines_and_elements() {
         Ok(Value::Reals(vec![87.5])),
     );
     assert!(
-        text(&make_context(&real, &[0]), None)
+        render_text_log(&make_context(&real, &[0]), None)
             .contains("EDPp Multiplier                                    : 87.50%")
     );
     let lost = newest("590.48.01").with_answer(
@@ -144,11 +144,11 @@ fn newer_driver_changes_lines_and_elements() {
         Err(Code::GPU_IS_LOST),
     );
     assert!(
-        text(&make_context(&lost, &[0]), None)
+        render_text_log(&make_context(&lost, &[0]), None)
             .contains("EDPp Multiplier                                    : GPU is lost")
     );
 
-    let document = xml(&make_context(&newest("610.57.04"), &[0]), false);
+    let document = render_xml_log(&make_context(&newest("610.57.04"), &[0]), false);
     for line in [
         "\t<driver_version>610.57.04</driver_version>",
         "\t<kmd_version>610.57.04</kmd_version>",
@@ -175,8 +175,8 @@ fn newer_driver_changes_lines_and_elements() {
 fn gpu_blocks_appear_in_order() {
     let script = add_lost_gpu(add_hopper(add_hopper(driver_580(), 0), 2), 1);
     let (log, document) = (
-        text(&make_context(&script, &[0, 1, 2]), None),
-        xml(&make_context(&script, &[0, 1, 2]), false),
+        render_text_log(&make_context(&script, &[0, 1, 2]), None),
+        render_xml_log(&make_context(&script, &[0, 1, 2]), false),
     );
     let ids: Vec<_> = log
         .lines()
@@ -207,8 +207,8 @@ fn gpu_blocks_appear_in_order() {
 fn lost_gpu_shows_error_instead_of_values() {
     let script = add_lost_gpu(driver_580(), 0);
     let (log, document) = (
-        text(&make_context(&script, &[0]), None),
-        xml(&make_context(&script, &[0]), false),
+        render_text_log(&make_context(&script, &[0]), None),
+        render_xml_log(&make_context(&script, &[0]), false),
     );
     for line in [
         "    Product Name                                       : GPU is lost",
@@ -233,7 +233,7 @@ fn mig_devices_have_separate_blocks() {
     let script = add_divided_h200(driver_580());
     assert_eq!(
         cut_between(
-            &text(&make_context(&script, &[0]), None),
+            &render_text_log(&make_context(&script, &[0]), None),
             "    MIG Device\n        Index                                          : 3",
             "    Accounting Mode"
         ),
@@ -263,7 +263,7 @@ fn mig_devices_have_separate_blocks() {
             Free                                       : 131071 MiB
 "
     );
-    let document = xml(&make_context(&script, &[0]), false);
+    let document = render_xml_log(&make_context(&script, &[0]), false);
     assert!(document.contains("\t\t<mig_devices>\n\t\t<mig_device>\n\t\t\t<index>0</index>\n"));
     assert!(document.contains("\t\t</mig_device>\n\t\t</mig_devices>\n"));
     assert!(document.contains("<gpu_instance_id>2</gpu_instance_id>\n\t\t\t\t<compute_instance_id>0</compute_instance_id>\n\t\t\t\t<pid>4711</pid>"));
@@ -272,7 +272,7 @@ fn mig_devices_have_separate_blocks() {
 #[test]
 fn rack_board_shows_platform_fabric_and_profiles() {
     let script = add_blackwell(driver_580());
-    let log = text(&make_context(&script, &[0]), None);
+    let log = render_text_log(&make_context(&script, &[0]), None);
     assert_eq!(
         cut_between(&log, "    Platform Info", "    Inforom Version"),
         "    Platform Info
@@ -298,7 +298,7 @@ fn rack_board_shows_platform_fabric_and_profiles() {
     ] {
         assert!(has_line(&log, line), "{line}");
     }
-    let document = xml(&make_context(&script, &[0]), false);
+    let document = render_xml_log(&make_context(&script, &[0]), false);
     assert!(
         document.contains("<power_profile_requested_profile>32</power_profile_requested_profile>")
     );
@@ -307,7 +307,7 @@ fn rack_board_shows_platform_fabric_and_profiles() {
 #[test]
 fn virtual_gpu_host_shows_capabilities() {
     let script = add_virtual_gpu_host(driver_580());
-    let log = text(&make_context(&script, &[0]), None);
+    let log = render_text_log(&make_context(&script, &[0]), None);
     let above = "vGPU Driver Capability\n        Heterogenous Multi-vGPU                        : \
                  Supported\n\nAttached";
     assert!(log.contains(above));
@@ -315,7 +315,10 @@ fn virtual_gpu_host_shows_capabilities() {
         &log,
         "        Heterogeneous Time-Slice Sizes                 : Not Supported"
     ));
-    assert!(!text(&make_context(&add_hopper(driver_580(), 0), &[0]), None).contains("vGPU D"));
+    assert!(
+        !render_text_log(&make_context(&add_hopper(driver_580(), 0), &[0]), None)
+            .contains("vGPU D")
+    );
 }
 
 #[test]
@@ -333,7 +336,7 @@ fn older_driver_is_queried_by_old_numbers() {
             Ok(Value::Reals(vec![12.34])),
         )
         .with_numbers(0, Query::Field(256, 5), &[1]);
-    let log = text(&make_context(&script, &[0]), None);
+    let log = render_text_log(&make_context(&script, &[0]), None);
     for line in [
         "        SW Thermal Slowdown                            : 5000 us",
         "        HW Thermal Slowdown                            : N/A",
@@ -461,7 +464,7 @@ fn dtd_of_release_declares_its_elements() {
 
 #[test]
 fn document_can_include_dtd() {
-    let document = xml(&make_context(&add_hopper(driver_580(), 0), &[0]), true);
+    let document = render_xml_log(&make_context(&add_hopper(driver_580(), 0), &[0]), true);
     let head = format!(
         "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log [\n{}]>\n<nvidia_smi_log>\n",
         render_dtd(Release(580, 159))
@@ -472,7 +475,7 @@ fn document_can_include_dtd() {
 /// Returns the first GPU's text output for the given sections.
 fn render_sections(script: &ScriptedBackend, sections: &str) -> String {
     let sections = parse_sections(sections).unwrap();
-    let log = text(&make_context(script, &[0]), Some(&sections));
+    let log = render_text_log(&make_context(script, &[0]), Some(&sections));
     let block = log.split_once("\nGPU ").unwrap().1;
     block.split_once('\n').unwrap().1.to_owned()
 }

@@ -1,16 +1,16 @@
-//! Fields for the time, the machine, and the GPU's identity.
+//! Fields for the time, the machine, the GPU's identity, and its position in a rack.
 
 use gpumon_probe::{
     untrusted::to_printable,
-    vendor::nvml::query::{Answer, Query, Query as Q, SystemQuery},
+    vendor::nvml::query::{Answer, Query as Q, SystemQuery},
 };
 
-use super::super::cell::format_supported;
 use crate::{
     query::{
-        cell::{Cell, as_number, format_text, format_word, read_number},
+        cell::{Cell, as_number, format_supported, format_text, format_word, read_number},
         table::{
-            self, NAME, SERIAL, Section, TIMESTAMP, UUID, field, fields, row_field, with_title,
+            self, NAME_HELP, SERIAL_HELP, Section, TIMESTAMP_HELP, UUID_HELP, field, fields,
+            row_field, with_title,
         },
     },
     release::Release,
@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) const IDENTITY_SECTIONS: &[Section] = &[
     fields(&[
-        row_field("timestamp", table::format_timestamp, TIMESTAMP),
+        row_field("timestamp", table::format_timestamp, TIMESTAMP_HELP),
         row_field(
             "driver_version",
             |row| format_text(&row.run_system_query(SystemQuery::DriverVersion)),
@@ -48,13 +48,11 @@ pub(super) const IDENTITY_SECTIONS: &[Section] = &[
             |row| Ok(row.gpu.context.count.to_string()),
             "The number of NVIDIA GPUs in the machine.",
         ),
-        field("name or gpu_name", Query::Name, format_text, NAME),
-        field("serial or gpu_serial", Query::Serial, format_text, SERIAL),
-        field("uuid or gpu_uuid", Query::Uuid, format_text, UUID),
+        field("name or gpu_name", Q::Name, format_text, NAME_HELP),
+        field("serial or gpu_serial", Q::Serial, format_text, SERIAL_HELP),
+        field("uuid or gpu_uuid", Q::Uuid, format_text, UUID_HELP),
     ]),
 ];
-
-// Fields for the GPU's position in a rack.
 
 pub(super) const PLATFORM_SECTIONS: &[Section] = &[
     with_title(

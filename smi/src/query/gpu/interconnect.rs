@@ -1,4 +1,5 @@
-//! Fields for the GPU's PCI address, virtualization mode, and PCIe link.
+//! Fields for the GPU's PCI address and PCIe link, its vGPU capabilities, and its state in an
+//! NVLink fabric.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
@@ -8,14 +9,19 @@ use crate::{
             Absent, Cell, as_number, format_enabled, format_hexadecimal, format_supported,
             format_text, read_number,
         },
-        table::{BUS_ID, Row, Section, field, fields, row_field, with_title},
+        table::{BUS_ID_HELP, Row, Section, field, fields, row_field, with_title},
     },
     release,
 };
 
 pub(super) const PCI_SECTIONS: &[Section] = &[
     fields(&[
-        field("pci.bus_id or gpu_bus_id", Q::BusId, format_text, BUS_ID),
+        field(
+            "pci.bus_id or gpu_bus_id",
+            Q::BusId,
+            format_text,
+            BUS_ID_HELP,
+        ),
         field(
             "pci.domain",
             Q::PciInfo,
@@ -151,19 +157,19 @@ pub(super) const PCI_SECTIONS: &[Section] = &[
     ]),
 ];
 
-// Fields for the GPU's state and health in an NVLink fabric.
+// The GPU's state and health in an NVLink fabric.
 
 // The `nvmlGpuFabricState_t` values.
-const NOT_STARTED: i128 = 1;
-const IN_PROGRESS: i128 = 2;
-const COMPLETED: i128 = 3;
+const FABRIC_NOT_STARTED: i128 = 1;
+const FABRIC_IN_PROGRESS: i128 = 2;
+const FABRIC_COMPLETED: i128 = 3;
 
 /// The words for a two-bit condition in `NVML_GPU_FABRIC_HEALTH_MASK_*`: 1 is true and 2 is false.
 /// 0 means unknown and has no word.
 const CONDITION_WORDS: [&str; 2] = ["True", "False"];
 
 /// The words for `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`, starting with value 1.
-const CONFIGURATIONS: [&str; 8] = [
+const CONFIGURATION_WORDS: [&str; 8] = [
     "None",
     "Incorrect SystemGuid",
     "Incorrect Chassis Serial Number",
@@ -177,12 +183,12 @@ const CONFIGURATIONS: [&str; 8] = [
 pub(super) const FABRIC_SECTIONS: &[Section] = &[fields(&[
     row_field(
         "fabric.state",
-        format_state,
+        format_fabric_state,
         "The progress of the GPU in joining the fabric.",
     ),
     row_field(
         "fabric.status",
-        format_status,
+        format_join_status,
         "The result of joining the fabric. It is available once the state is Completed.",
     ),
     row_field(
@@ -222,7 +228,7 @@ pub(super) const FABRIC_SECTIONS: &[Section] = &[fields(&[
     ),
     row_field(
         "fabric.health.incorrect_configuration",
-        |row| format_health(row, 8, 0xF, &CONFIGURATIONS),
+        |row| format_health(row, 8, 0xF, &CONFIGURATION_WORDS),
         "The error in the configuration of the fabric.",
     ),
     row_field(
@@ -247,25 +253,25 @@ fn read_fabric_number(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     }
 }
 
-fn format_state(row: &Row<'_>) -> Cell {
+fn format_fabric_state(row: &Row<'_>) -> Cell {
     match read_fabric_number(row, 0)? {
-        NOT_STARTED => Ok("Not Started".to_owned()),
-        IN_PROGRESS => Ok("In Progress".to_owned()),
-        COMPLETED => Ok("Completed".to_owned()),
+        FABRIC_NOT_STARTED => Ok("Not Started".to_owned()),
+        FABRIC_IN_PROGRESS => Ok("In Progress".to_owned()),
+        FABRIC_COMPLETED => Ok("Completed".to_owned()),
         _ => Err(make_absent_reading()),
     }
 }
 
 /// Returns the `nvmlReturn_t` of the attempt to join the fabric.
 fn read_join_outcome(row: &Row<'_>) -> Result<i128, Absent> {
-    if read_fabric_number(row, 0)? == COMPLETED {
+    if read_fabric_number(row, 0)? == FABRIC_COMPLETED {
         read_fabric_number(row, 1)
     } else {
         Err(make_absent_reading())
     }
 }
 
-fn format_status(row: &Row<'_>) -> Cell {
+fn format_join_status(row: &Row<'_>) -> Cell {
     Ok(match read_join_outcome(row)? {
         0 => "Success",
         3 => "Not Supported",

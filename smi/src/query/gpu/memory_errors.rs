@@ -1,4 +1,4 @@
-//! Fields for memory encryption, ECC, and memory errors.
+//! Fields for memory encryption, ECC, memory errors, and repaired memory.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
@@ -94,7 +94,7 @@ macro_rules! errors {
     };
 }
 
-pub(super) const SECTIONS: &[Section] = &[
+pub(super) const ECC_SECTIONS: &[Section] = &[
     with_title(
         "dramEncryption.mode",
         "Whether the device memory is encrypted: Enabled or Disabled. A change takes effect after \
@@ -231,10 +231,9 @@ pub(super) const SECTIONS: &[Section] = &[
     ]),
 ];
 
-// Fields for repaired memory: retired pages on boards up to Volta, and remapped rows on boards
-// since Ampere.
+// Repaired memory: retired pages on boards up to Volta, and remapped rows on boards since Ampere.
 
-pub(super) const RETIRED_PAGES: &[Section] = &[with_title(
+pub(super) const RETIRED_PAGE_SECTIONS: &[Section] = &[with_title(
     "retired_pages",
     "Pages of the device memory that fail can be retired: after several single-bit errors in the \
      page, or after one double-bit error. The driver does not allocate retired pages to programs.",
@@ -261,7 +260,7 @@ pub(super) const RETIRED_PAGES: &[Section] = &[with_title(
     ],
 )];
 
-pub(super) const REMAPPED_ROWS: &[Section] = &[
+pub(super) const REMAPPED_ROW_SECTIONS: &[Section] = &[
     with_title(
         "remapped_rows",
         "Rows of the device memory that fail can be replaced by spare rows: after several \
@@ -270,7 +269,7 @@ pub(super) const REMAPPED_ROWS: &[Section] = &[
         &[
             row_field(
                 "remapped_rows.correctable or remapped_rows.sbe",
-                |row| format_rows(row, 0, 0),
+                |row| format_remapped_rows(row, 0, 0),
                 "The number of rows that were replaced because of single-bit errors.",
             ),
             field(
@@ -283,7 +282,7 @@ pub(super) const REMAPPED_ROWS: &[Section] = &[
             .except(release::BRANCH_590),
             row_field(
                 "remapped_rows.uncorrectable or remapped_rows.dbe",
-                |row| format_rows(row, 2, 1),
+                |row| format_remapped_rows(row, 2, 1),
                 "The number of rows that were replaced because of a double-bit error.",
             ),
             field(
@@ -355,7 +354,7 @@ fn format_page_count(answer: &Answer) -> Cell {
 
 /// Returns a count from the answer to [`Q::RemappedRowsV2`]. If the library lacks this query,
 /// returns the corresponding count from [`Q::RemappedRows`].
-fn format_rows(row: &Row<'_>, place: usize, older_place: usize) -> Cell {
+fn format_remapped_rows(row: &Row<'_>, place: usize, older_place: usize) -> Cell {
     let count = match row.run_query(Q::RemappedRowsV2) {
         Err(Code::FUNCTION_NOT_FOUND) => read_number(&row.run_query(Q::RemappedRows), older_place),
         answer => read_number(&answer, place),

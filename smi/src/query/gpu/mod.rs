@@ -1,4 +1,4 @@
-//! The `--query-gpu` option, which prints one row for each GPU.
+//! The options `--query-gpu` and `--query-remapped-rows`, which print one row for each GPU.
 
 mod identity;
 mod interconnect;
@@ -11,7 +11,8 @@ mod usage;
 
 use super::table::{self, Table};
 
-pub(super) static TABLE: Table = Table {
+/// The fields of `--query-gpu`.
+pub(super) static GPUS: Table = Table {
     subjects: &[
         identity::IDENTITY_SECTIONS,
         interconnect::PCI_SECTIONS,
@@ -19,12 +20,12 @@ pub(super) static TABLE: Table = Table {
         performance::PERFORMANCE_SECTIONS,
         usage::MEMORY_SECTIONS,
         usage::UTILIZATION_SECTIONS,
-        memory_errors::SECTIONS,
-        memory_errors::RETIRED_PAGES,
-        memory_errors::REMAPPED_ROWS,
-        power_and_temperature::SECTIONS,
-        smoothing::SECTIONS,
-        power_and_temperature::EDPP,
+        memory_errors::ECC_SECTIONS,
+        memory_errors::RETIRED_PAGE_SECTIONS,
+        memory_errors::REMAPPED_ROW_SECTIONS,
+        power_and_temperature::POWER_AND_TEMPERATURE_SECTIONS,
+        smoothing::SMOOTHING_SECTIONS,
+        power_and_temperature::EDPP_SECTIONS,
         performance::CLOCK_SECTIONS,
         settings::MODE_SECTIONS,
         interconnect::FABRIC_SECTIONS,
@@ -35,6 +36,6 @@ pub(super) static TABLE: Table = Table {
 
 /// The fields of `--query-remapped-rows`.
 pub(super) static REMAPPED_ROWS: Table = Table {
-    subjects: &[table::COMMON_SECTIONS, memory_errors::REMAPPED_ROWS],
+    subjects: &[table::COMMON_SECTIONS, memory_errors::REMAPPED_ROW_SECTIONS],
     items: table::list_single_item,
 };

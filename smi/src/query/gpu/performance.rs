@@ -1,4 +1,4 @@
-//! Fields for the fan, the performance state, and the reasons for reduced clocks.
+//! Fields for the fan, the performance state, the clocks, and the reasons for reduced clocks.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
@@ -17,7 +17,7 @@ macro_rules! reason {
                 " or clocks_throttle_reasons.",
                 $name
             ),
-            event_reason::<$bit>,
+            format_event_reason::<$bit>,
             $about,
         )
     };
@@ -36,7 +36,7 @@ pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
         field(
             "pstate",
             Q::PerformanceState,
-            format_state,
+            format_performance_state,
             "The performance state, from P0 (fastest) to P12 (slowest).",
         ),
     ]),
@@ -120,35 +120,35 @@ pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
             field(
                 "clocks_event_reasons_counters.sw_power_cap [us]",
                 Q::Field(74, 0),
-                to_microseconds,
+                format_microseconds,
                 "The time for which the driver reduced the clocks to keep within the power limit, \
                  in microseconds.",
             ),
             field(
                 "clocks_event_reasons_counters.sync_boost [us]",
                 Q::Field(76, 0),
-                to_microseconds,
+                format_microseconds,
                 "The time for which the clocks were limited to those of the slowest GPU of a \
                  group, in microseconds.",
             ),
             field(
                 "clocks_event_reasons_counters.sw_thermal_slowdown [us]",
                 Q::Field(269, 0),
-                to_microseconds,
+                format_microseconds,
                 "The time for which the driver reduced the clocks because of the temperature, in \
                  microseconds.",
             ),
             field(
                 "clocks_event_reasons_counters.hw_thermal_slowdown [us]",
                 Q::Field(270, 0),
-                to_microseconds,
+                format_microseconds,
                 "The time for which the hardware reduced the clocks by half or more because the \
                  temperature was too high, in microseconds.",
             ),
             field(
                 "clocks_event_reasons_counters.hw_power_brake_slowdown [us]",
                 Q::Field(271, 0),
-                to_microseconds,
+                format_microseconds,
                 "The time for which an external signal, for example from the power supply, \
                  reduced the clocks, in microseconds.",
             ),
@@ -157,7 +157,7 @@ pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
 ];
 
 /// Formats an `nvmlPstates_t`. 32 means that the driver does not know the state.
-fn format_state(answer: &Answer) -> Cell {
+fn format_performance_state(answer: &Answer) -> Cell {
     match read_number(answer, 0)? {
         known @ 0..=15 => Ok(format!("P{known}")),
         _ => Err(Code::UNKNOWN.into()),
@@ -166,7 +166,7 @@ fn format_state(answer: &Answer) -> Cell {
 
 /// Formats whether a clock event reason is active. `BIT` is the reason's bit in the mask. A reason
 /// that the board does not support is absent rather than inactive.
-fn event_reason<const BIT: i128>(row: &Row<'_>) -> Cell {
+fn format_event_reason<const BIT: i128>(row: &Row<'_>) -> Cell {
     let supported = read_number(&row.run_query(Q::SupportedThrottleReasons), 0)?;
     if supported & BIT == 0 {
         return Err(Absent::new_not_available());
@@ -180,42 +180,42 @@ fn event_reason<const BIT: i128>(row: &Row<'_>) -> Cell {
     .to_owned())
 }
 
-/// Converts a time in nanoseconds to microseconds.
-fn to_microseconds(answer: &Answer) -> Cell {
+/// Formats a time in nanoseconds as microseconds.
+fn format_microseconds(answer: &Answer) -> Cell {
     Ok((read_number(answer, 0)? / 1000).to_string())
 }
 
-// Fields for the current, configured, and supported clocks.
+// The current, requested, and maximum clocks.
 
 // The `nvmlClockType_t` values.
-const GRAPHICS: u32 = 0;
-const SM: u32 = 1;
-const MEMORY: u32 = 2;
-const VIDEO: u32 = 3;
+const GRAPHICS_CLOCK: u32 = 0;
+const SM_CLOCK: u32 = 1;
+const MEMORY_CLOCK: u32 = 2;
+const VIDEO_CLOCK: u32 = 3;
 
 pub(super) const CLOCK_SECTIONS: &[Section] = &[
     fields(&[
         field(
             "clocks.current.graphics or clocks.gr [MHz]",
-            Q::Clock(GRAPHICS),
+            Q::Clock(GRAPHICS_CLOCK),
             as_number::<0>,
             "The current clock of the graphics engine, in MHz.",
         ),
         field(
             "clocks.current.sm or clocks.sm [MHz]",
-            Q::Clock(SM),
+            Q::Clock(SM_CLOCK),
             as_number::<0>,
             "The current clock of the streaming multiprocessors (SM), in MHz.",
         ),
         field(
             "clocks.current.memory or clocks.mem [MHz]",
-            Q::Clock(MEMORY),
+            Q::Clock(MEMORY_CLOCK),
             as_number::<0>,
             "The current clock of the memory, in MHz.",
         ),
         field(
             "clocks.current.video or clocks.video [MHz]",
-            Q::Clock(VIDEO),
+            Q::Clock(VIDEO_CLOCK),
             as_number::<0>,
             "The current clock of the video encoder and decoder, in MHz.",
         ),
@@ -226,13 +226,13 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
         &[
             field(
                 "clocks.applications.graphics or clocks.applications.gr [MHz]",
-                Q::ApplicationsClock(GRAPHICS),
+                Q::ApplicationsClock(GRAPHICS_CLOCK),
                 as_number::<0>,
                 "The requested clock of the graphics engine, in MHz.",
             ),
             field(
                 "clocks.applications.memory or clocks.applications.mem [MHz]",
-                Q::ApplicationsClock(MEMORY),
+                Q::ApplicationsClock(MEMORY_CLOCK),
                 as_number::<0>,
                 "The requested clock of the memory, in MHz.",
             ),
@@ -246,13 +246,13 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
         &[
             field(
                 "clocks.default_applications.graphics or clocks.default_applications.gr [MHz]",
-                Q::DefaultApplicationsClock(GRAPHICS),
+                Q::DefaultApplicationsClock(GRAPHICS_CLOCK),
                 as_number::<0>,
                 "The default clock of the graphics engine, in MHz.",
             ),
             field(
                 "clocks.default_applications.memory or clocks.default_applications.mem [MHz]",
-                Q::DefaultApplicationsClock(MEMORY),
+                Q::DefaultApplicationsClock(MEMORY_CLOCK),
                 as_number::<0>,
                 "The default clock of the memory, in MHz.",
             ),
@@ -264,20 +264,20 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
         &[
             field(
                 "clocks.max.graphics or clocks.max.gr [MHz]",
-                Q::MaxClock(GRAPHICS),
+                Q::MaxClock(GRAPHICS_CLOCK),
                 as_number::<0>,
                 "The maximum clock of the graphics engine, in MHz.",
             ),
             // In nvidia-smi's help, this field is also listed twice.
             field(
                 "clocks.max.sm or clocks.max.sm [MHz]",
-                Q::MaxClock(SM),
+                Q::MaxClock(SM_CLOCK),
                 as_number::<0>,
                 "The maximum clock of the streaming multiprocessors (SM), in MHz.",
             ),
             field(
                 "clocks.max.memory or clocks.max.mem [MHz]",
-                Q::MaxClock(MEMORY),
+                Q::MaxClock(MEMORY_CLOCK),
                 as_number::<0>,
                 "The maximum clock of the memory, in MHz.",
             ),

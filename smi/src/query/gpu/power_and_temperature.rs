@@ -2,21 +2,22 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use crate::query::cell::{
-    Absent, Cell, as_number, format_enabled, format_two_places, format_watts,
+use crate::{
+    query::{
+        cell::{Absent, Cell, as_number, format_enabled, format_two_places, format_watts},
+        table::{Row, Section, field, fields, row_field},
+    },
+    release::Release,
 };
-use crate::query::table::Row;
-use crate::query::table::{Section, field, fields, row_field};
-use crate::release::Release;
 
 /// The scope of fields that describe the GPU.
-const GPU: u32 = 0;
+const GPU_SCOPE: u32 = 0;
 
 /// The scope of fields that describe the whole module.
-const MODULE: u32 = 1;
+const MODULE_SCOPE: u32 = 1;
 
 /// The scope of fields that describe the GPU's base power.
-const BASE: u32 = 3;
+const BASE_SCOPE: u32 = 3;
 
 // The IDs of the fields `NVML_FI_DEV_MEMORY_TEMP`, `NVML_FI_DEV_POWER_*` and
 // `NVML_FI_DEV_EDPP_MULTIPLIER`.
@@ -30,7 +31,7 @@ const CURRENT: u32 = 190;
 const REQUESTED: u32 = 192;
 const EDPP_MULTIPLIER: u32 = 274;
 
-pub(super) const SECTIONS: &[Section] = &[fields(&[
+pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
     field(
         "temperature.gpu",
         Q::Temperature,
@@ -45,7 +46,7 @@ pub(super) const SECTIONS: &[Section] = &[fields(&[
     ),
     field(
         "temperature.memory",
-        Q::Field(MEMORY_TEMPERATURE, GPU),
+        Q::Field(MEMORY_TEMPERATURE, GPU_SCOPE),
         format_memory_temperature,
         "The temperature of the HBM, in degrees Celsius.",
     ),
@@ -65,14 +66,14 @@ pub(super) const SECTIONS: &[Section] = &[fields(&[
     ),
     field(
         "power.draw.average or gpu.power.draw.average [W]",
-        Q::Field(AVERAGE, GPU),
+        Q::Field(AVERAGE, GPU_SCOPE),
         format_watts::<0>,
         "The average power draw of the whole board over one second, in watts. It is accurate to \
          ±5 W, and requires power management and Ampere or later, except GA100.",
     ),
     field(
         "power.draw.instant or gpu.power.draw.instant [W]",
-        Q::Field(INSTANT, GPU),
+        Q::Field(INSTANT, GPU_SCOPE),
         format_watts::<0>,
         "The power draw of the whole board at this moment, in watts. It is accurate to ±5 W, and \
          requires power management.",
@@ -111,88 +112,88 @@ pub(super) const SECTIONS: &[Section] = &[fields(&[
     ),
     field(
         "module.power.draw.average [W]",
-        Q::Field(AVERAGE, MODULE),
+        Q::Field(AVERAGE, MODULE_SCOPE),
         format_watts::<0>,
         "The average power draw of the whole module, in watts. It is accurate to ±5 W.",
     ),
     field(
         "module.power.draw.instant [W]",
-        Q::Field(INSTANT, MODULE),
+        Q::Field(INSTANT, MODULE_SCOPE),
         format_watts::<0>,
         "The power draw of the whole module at this moment, in watts. It is accurate to ±5 W.",
     ),
     field(
         "module.power.limit or module.power.requested_limit [W]",
-        Q::Field(REQUESTED, MODULE),
+        Q::Field(REQUESTED, MODULE_SCOPE),
         format_watts::<0>,
         "The requested power limit of the whole module, in watts.",
     ),
     field(
         "module.enforced.power.limit or module.power.current_limit [W]",
-        Q::Field(CURRENT, MODULE),
+        Q::Field(CURRENT, MODULE_SCOPE),
         format_watts::<0>,
         "The power limit of the whole module in effect, in watts, which is the lowest of several \
          limits.",
     ),
     field(
         "module.power.default_limit [W]",
-        Q::Field(DEFAULT, MODULE),
+        Q::Field(DEFAULT, MODULE_SCOPE),
         format_watts::<0>,
         "The default power limit of the whole module, in watts. It is in effect again after the \
          driver was unloaded.",
     ),
     field(
         "module.power.min_limit [W]",
-        Q::Field(MIN_LIMIT, MODULE),
+        Q::Field(MIN_LIMIT, MODULE_SCOPE),
         format_watts::<0>,
         "The lowest power limit that can be requested for the whole module, in watts.",
     ),
     field(
         "module.power.max_limit [W]",
-        Q::Field(MAX_LIMIT, MODULE),
+        Q::Field(MAX_LIMIT, MODULE_SCOPE),
         format_watts::<0>,
         "The highest power limit that can be requested for the whole module, in watts.",
     ),
     field(
         "gpu.base.current [W]",
-        Q::Field(CURRENT, BASE),
+        Q::Field(CURRENT, BASE_SCOPE),
         format_watts::<0>,
         "The base power of the GPU in effect, in watts.",
     )
     .since(Release(610, 0)),
     field(
         "gpu.base.requested [W]",
-        Q::Field(REQUESTED, BASE),
+        Q::Field(REQUESTED, BASE_SCOPE),
         format_watts::<0>,
         "The requested base power of the GPU, in watts.",
     )
     .since(Release(610, 0)),
     field(
         "gpu.base.default [W]",
-        Q::Field(DEFAULT, BASE),
+        Q::Field(DEFAULT, BASE_SCOPE),
         format_watts::<0>,
         "The default base power of the GPU, in watts.",
     )
     .since(Release(610, 0)),
     field(
         "gpu.base.min [W]",
-        Q::Field(MIN_LIMIT, BASE),
+        Q::Field(MIN_LIMIT, BASE_SCOPE),
         format_watts::<0>,
         "The lowest base power that can be requested, in watts.",
     )
     .since(Release(610, 0)),
     field(
         "gpu.base.max [W]",
-        Q::Field(MAX_LIMIT, BASE),
+        Q::Field(MAX_LIMIT, BASE_SCOPE),
         format_watts::<0>,
         "The highest base power that can be requested, in watts.",
     )
     .since(Release(610, 0)),
 ])];
 
-pub(super) const EDPP: &[Section] = &[fields(&[field(
+pub(super) const EDPP_SECTIONS: &[Section] = &[fields(&[field(
     "edpp_multiplier [%]",
-    Q::Field(EDPP_MULTIPLIER, GPU),
+    Q::Field(EDPP_MULTIPLIER, GPU_SCOPE),
     format_two_places,
     "The limit of peaks of the electric current (EDPp), in percent of the usual limit.",
 )

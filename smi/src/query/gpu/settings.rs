@@ -1,10 +1,13 @@
-//! Fields for the board's settings, and for the versions of its firmware and InfoROM objects.
+//! Fields for the board's settings and modes, for the versions of its firmware and InfoROM objects,
+//! and for protected memory.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, as_number, format_text, format_word, format_yes_no};
 use crate::query::{
-    cell::{format_enabled, format_mebibytes},
+    cell::{
+        Absent, Cell, as_number, format_enabled, format_mebibytes, format_text, format_word,
+        format_yes_no,
+    },
     table::{Section, field, fields, row_field, with_title},
 };
 
@@ -192,8 +195,7 @@ fn format_addressing_mode(answer: &Answer) -> Cell {
     format_word(answer, 0, &["None", "HMM", "ATS"])
 }
 
-// Fields for MIG, GSP, C2C, and confidential computing memory.
-
+/// Fields for MIG, GSP, C2C, and the memory that is protected by confidential computing.
 pub(super) const MODE_SECTIONS: &[Section] = &[
     with_title(
         "mig.mode",

@@ -2,11 +2,13 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{
-    as_number, format_enabled, format_two_places, format_watts, format_yes_no,
+use crate::{
+    query::{
+        cell::{as_number, format_enabled, format_two_places, format_watts, format_yes_no},
+        table::{Section, field, with_title},
+    },
+    release::{BRANCH_595, Release},
 };
-use crate::query::table::{Section, field, with_title};
-use crate::release::{BRANCH_595, Release};
 
 /// The scope of `NVML_FI_PWR_SMOOTHING_PROFILE_*` that selects the profile in use. Scopes 0 to 4
 /// select the preset profiles.
@@ -36,7 +38,7 @@ macro_rules! delayed {
     ($($field:tt)*) => { smoothing!($($field)*).except(BRANCH_595) };
 }
 
-pub(super) const SECTIONS: &[Section] = &[with_title(
+pub(super) const SMOOTHING_SECTIONS: &[Section] = &[with_title(
     "power_smoothing",
     "Power smoothing, which limits sudden changes of a rack's power draw: the power of the GPU \
      stays above a floor, and rises and falls at limited rates.",

@@ -1,4 +1,5 @@
-//! Fields for the utilization of the GPU's engines.
+//! Fields for the usage of the GPU: the utilization of its engines, its memory, and its compute
+//! mode.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
@@ -86,8 +87,6 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
     ),
 ];
 
-// Fields for the board's memory and the compute mode.
-
 pub(super) const MEMORY_SECTIONS: &[Section] = &[
     with_title(
         "memory",
@@ -133,7 +132,7 @@ pub(super) const MEMORY_SECTIONS: &[Section] = &[
         field(
             "compute_cap",
             Q::ComputeCapability,
-            format_capability,
+            format_compute_capability,
             "The CUDA compute capability, as major.minor.",
         ),
     ]),
@@ -153,7 +152,7 @@ fn format_compute_mode(answer: &Answer) -> Cell {
     )
 }
 
-fn format_capability(answer: &Answer) -> Cell {
+fn format_compute_capability(answer: &Answer) -> Cell {
     Ok(format!(
         "{}.{}",
         read_number(answer, 0)?,

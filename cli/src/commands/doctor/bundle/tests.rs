@@ -53,7 +53,7 @@ fn all_files_have_the_same_placeholders() {
     let collected = CollectedData {
         machine: &Machine::with_root(root.path()),
         driver: &DriverState::Silent,
-        server: &runtime::fetch_state(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
+        server: &runtime::fetch_server_state(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
         report: Report::new(vec![finding], Readings::default()),
         paths: Vec::new(),
         settings: Some("top.theme = \"light\"\n".to_owned()),

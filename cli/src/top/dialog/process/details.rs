@@ -1,4 +1,5 @@
-//! The details of a single process as lines of text.
+//! The details of a single process as lines of text. Secret values in its environment are masked,
+//! so that other people in front of the screen cannot read them.
 
 use gpumon_probe::{
     model::{Absence, Owner, Process, Reading},
@@ -57,7 +58,9 @@ pub(super) fn format_details(
             groups.add_detail("/proc", why);
             Some(0)
         }
-        Some(Ok(facts)) => Some(groups.add_attributes(facts, process, screen.are_secrets_shown)),
+        Some(Ok(attributes)) => {
+            Some(groups.add_attributes(attributes, process, screen.are_secrets_shown))
+        }
     };
     (groups.lines, environment)
 }
@@ -216,13 +219,14 @@ impl DetailGroups<'_, '_> {
     /// environment starts.
     fn add_attributes(
         &mut self,
-        facts: &ProcessAttributes,
+        attributes: &ProcessAttributes,
         process: &Process,
         are_secrets_shown: bool,
     ) -> usize {
-        let of =
-            |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
-        let threads = if facts.threads == 1 {
+        let of = |attribute: &Result<String, String>| {
+            attribute.clone().unwrap_or_else(|why| format!("- ({why})"))
+        };
+        let threads = if attributes.threads == 1 {
             "thread"
         } else {
             "threads"
@@ -231,26 +235,26 @@ impl DetailGroups<'_, '_> {
             "state",
             &format!(
                 "{}, parent {}, {} {threads}",
-                facts.state, facts.parent, facts.threads
+                attributes.state, attributes.parent, attributes.threads
             ),
         );
         let resident = |held: Option<u64>| {
             held.map_or_else(|| "-".to_owned(), |held| format_byte_size(held as f64))
         };
         let now = resident(process.host_memory_bytes.value().copied());
-        let most = resident(facts.most_resident_bytes);
+        let most = resident(attributes.most_resident_bytes);
         self.add_detail("host memory", &format!("{now}, peak {most}"));
-        self.add_detail("CPU time", &format_compact_duration(facts.cpu_ms));
-        self.add_detail("program", &of(&facts.program));
-        self.add_detail("folder", &of(&facts.folder));
-        let command = facts
+        self.add_detail("CPU time", &format_compact_duration(attributes.cpu_ms));
+        self.add_detail("program", &of(&attributes.program));
+        self.add_detail("folder", &of(&attributes.folder));
+        let command = attributes
             .arguments
             .as_ref()
             .map(|arguments| arguments.join(" "))
             .map_err(Clone::clone);
         self.add_detail("command", &of(&command));
         let begin = self.lines.len();
-        match &facts.environment {
+        match &attributes.environment {
             Err(why) => self.add_detail("environment", &format!("- ({why})")),
             Ok(entries) if entries.is_empty() => self.add_detail("environment", "empty"),
             Ok(entries) => {
@@ -268,8 +272,7 @@ impl DetailGroups<'_, '_> {
     }
 }
 
-// Masking of secret values in a process's environment, so that other people in front of the screen
-// cannot read them.
+// Masking of secret values.
 
 /// Parts of variable names that indicate a secret value.
 const SECRET_NAMES: [&str; 9] = [
@@ -289,7 +292,7 @@ const SECRET_NAMES: [&str; 9] = [
 const MASK: &str = "********";
 
 /// Returns the entry `NAME=value`, with the value masked if it may be a secret.
-pub(super) fn mask_secret(entry: &str) -> String {
+fn mask_secret(entry: &str) -> String {
     let Some((name, value)) = entry.split_once('=') else {
         return entry.to_owned();
     };

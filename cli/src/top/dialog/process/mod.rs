@@ -1,4 +1,4 @@
-//! The screen of a single process: its live resource usage and its details.
+//! The screen of a single process: charts of its resource usage, followed by its details.
 
 mod details;
 
@@ -25,7 +25,7 @@ use crate::top::{
     text::ABSENT,
 };
 
-pub(in crate::top) use details::process_name;
+pub(in crate::top) use self::details::process_name;
 
 #[allow(clippy::struct_excessive_bools)]
 pub(in crate::top) struct ProcessScreen {
@@ -78,8 +78,8 @@ impl ProcessScreen {
 
     pub(in crate::top) fn apply_inspection(&mut self, inspection: Inspection, interval_ms: u32) {
         self.is_asked = false;
-        if let Ok(facts) = &inspection.found {
-            self.past.push_attributes(facts, interval_ms);
+        if let Ok(attributes) = &inspection.found {
+            self.past.push_attributes(attributes, interval_ms);
         }
         self.found = Some(inspection.found);
     }
@@ -167,10 +167,8 @@ impl ProcessScreen {
     }
 }
 
-// Charts of a single process, which start when the process's screen is opened.
-
-/// The histories of a single process. Samples and values from `/proc` arrive at different times, so
-/// they have separate histories.
+/// The histories of a single process since its screen was opened. Samples and values from `/proc`
+/// arrive at different times, so they have separate histories.
 #[derive(Default)]
 struct ProcessHistory {
     of_samples: History,
@@ -208,12 +206,12 @@ impl ProcessHistory {
             .push_values(sample.at_ms, sample.interval_ms, &self.newest);
     }
 
-    fn push_attributes(&mut self, facts: &ProcessAttributes, interval_ms: u32) {
-        let now = facts
+    fn push_attributes(&mut self, attributes: &ProcessAttributes, interval_ms: u32) {
+        let now = attributes
             .disk_bytes
             .as_ref()
             .ok()
-            .map(|bytes| (facts.at_ms, *bytes));
+            .map(|bytes| (attributes.at_ms, *bytes));
         let before = std::mem::replace(&mut self.before, now)
             .zip(now)
             .filter(|(before, now)| before.0 < now.0);
@@ -221,7 +219,7 @@ impl ProcessHistory {
             after.saturating_sub(before) as f64 * 1000.0 / (at_ms - begun_ms) as f64
         });
         self.of_disk
-            .push_values(facts.at_ms, interval_ms, &[self.disk]);
+            .push_values(attributes.at_ms, interval_ms, &[self.disk]);
     }
 }
 
@@ -275,7 +273,7 @@ fn draw_process_charts(
         _ => None,
     };
     let disk = match &screen.found {
-        Some(Ok(facts)) => facts.disk_bytes.as_ref().err().cloned(),
+        Some(Ok(attributes)) => attributes.disk_bytes.as_ref().err().cloned(),
         _ => unread.clone(),
     };
     let process = &screen.process;

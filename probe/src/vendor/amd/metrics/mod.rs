@@ -8,7 +8,10 @@ mod layout;
 
 use std::collections::BTreeMap;
 
-#[allow(clippy::enum_glob_use)]
+#[allow(
+    clippy::enum_glob_use,
+    reason = "the attribute tables use almost all variants"
+)]
 use Field::*;
 use layout::{LAYOUTS, Layout, Row};
 
@@ -93,8 +96,8 @@ impl Metrics {
         let table = bytes
             .get(..size)
             .ok_or(MetricsError::Truncated { length, size })?;
-        if version == VERSION {
-            return decode(table);
+        if version == ATTRIBUTE_VERSION {
+            return decode_attributes(table);
         }
         let known = LAYOUTS
             .iter()
@@ -217,18 +220,16 @@ fn decode_present(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(number))
 }
 
-// Decoding of `gpu_metrics` v1.9, a list of attributes that each have a type and a unit.
+// Tables of version 1.9 are lists of attributes. Each attribute has a type and a unit.
 
-// The tables below use almost all variants.
-
-const VERSION: Version = Version {
+const ATTRIBUTE_VERSION: Version = Version {
     format: 1,
     content: 9,
 };
 
 /// The attribute numbers of fields that describe the whole package. Numbers 40 to 47 describe
 /// partitions, and numbers above 48 differ between drivers.
-const FIELDS: [(u64, Field); 34] = [
+const ATTRIBUTE_FIELDS: [(u64, Field); 34] = [
     (0, HotspotTemperature),
     (1, MemoryTemperature),
     (2, SocRegulatorTemperature),
@@ -267,7 +268,7 @@ const FIELDS: [(u64, Field); 34] = [
 
 /// The attribute numbers of fields that describe partitions. Each attribute lists the values of all
 /// dies in the package.
-const PARTITION_FIELDS: [(u64, Field); 4] = [
+const PARTITION_ATTRIBUTE_FIELDS: [(u64, Field); 4] = [
     (40, DieActivity),
     (41, JpegActivity),
     (42, VcnActivity),
@@ -275,13 +276,13 @@ const PARTITION_FIELDS: [(u64, Field); 4] = [
 ];
 
 /// The size of each attribute type in bytes: `u8`, `s8`, `u16`, `s16` and so on.
-const WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
+const ATTRIBUTE_WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
 
-/// Decodes a table. Attributes with unknown numbers are skipped.
+/// Decodes a list of attributes. Attributes with unknown numbers are skipped.
 ///
 /// # Errors
 /// Returns an error if an attribute has an unknown type, or if the list ends early.
-fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
+fn decode_attributes(table: &[u8]) -> Result<Metrics, MetricsError> {
     let mut rest = RemainingBytes(table.get(HEADER..).ok_or(MetricsError::Invalid)?);
     let count = rest.take(4)?;
     let count = u32::from_le_bytes(count.try_into().map_err(|_| MetricsError::Invalid)?);
@@ -292,7 +293,7 @@ fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
         let instances = usize::try_from(encoding & 0x3ff).map_err(|_| MetricsError::Invalid)?;
         let number = encoding >> 10 & 0x3ff;
         let kind = usize::try_from(encoding >> 20 & 0xf).map_err(|_| MetricsError::Invalid)?;
-        let width = *WIDTHS.get(kind).ok_or(MetricsError::Invalid)?;
+        let width = *ATTRIBUTE_WIDTHS.get(kind).ok_or(MetricsError::Invalid)?;
         let bytes = rest.take(instances.checked_mul(width).ok_or(MetricsError::Invalid)?)?;
         let find = |fields: &[(u64, Field)]| {
             fields
@@ -300,8 +301,8 @@ fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
                 .find_map(|(own, field)| (*own == number).then_some(*field))
         };
         for (known, decoded) in [
-            (find(&FIELDS), &mut values),
-            (find(&PARTITION_FIELDS), &mut dies),
+            (find(&ATTRIBUTE_FIELDS), &mut values),
+            (find(&PARTITION_ATTRIBUTE_FIELDS), &mut dies),
         ] {
             if let Some(field) = known
                 && let Some(read) = Values::new(bytes, width, field.scale())
@@ -311,7 +312,7 @@ fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
         }
     }
     Ok(Metrics {
-        version: VERSION,
+        version: ATTRIBUTE_VERSION,
         values,
         partitions: vec![dies],
     })

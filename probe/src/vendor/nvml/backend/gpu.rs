@@ -1,5 +1,5 @@
-//! The data that this process keeps about one GPU: its handle, the handles of its MIG devices, and
-//! constant responses.
+//! The data that this process keeps about one GPU: its handle, the handles of its MIG devices,
+//! constant responses, and GPM samples.
 
 use std::{
     collections::HashMap,
@@ -122,16 +122,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// Calls to NVML's GPU Performance Monitoring (GPM).
-
-/// The lock that all threads of the process must acquire before they call GPM.
+/// The lock that all threads of the process must acquire before they call GPU Performance
+/// Monitoring (GPM).
 static GPM_LOCK: TimedLock = TimedLock::new();
 
-/// The maximum time to wait for the lock. Reading 64 GPUs one after another takes 130 ms.
-const MAX_WAIT: Duration = Duration::from_millis(200);
+/// The maximum time to wait for the GPM lock. Reading 64 GPUs one after another takes 130 ms.
+const MAX_GPM_LOCK_WAIT: Duration = Duration::from_millis(200);
 
-/// The minimum time between two samples. NVML refuses samples that are closer together.
-const MIN_WINDOW: Duration = Duration::from_millis(100);
+/// The minimum time between two GPM samples. NVML refuses samples that are closer together.
+const MIN_GPM_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The last GPM sample of a GPU and of each of its GPU instances, with the time of each sample.
 #[derive(Default)]
@@ -149,7 +148,7 @@ pub(in crate::vendor) enum GpmResult {
     Busy,
 }
 
-/// Returns the metrics for the time since the last call. If the last call was too recent, its
+/// Returns the GPM metrics for the time since the last call. If the last call was too recent, its
 /// sample is kept, so that the next call can succeed.
 pub(super) fn read_metrics(
     answers: &NvmlBackend,
@@ -166,14 +165,14 @@ pub(super) fn read_metrics(
     };
     let mut before = lock(&gpu.counted.before);
     // Another thread may hang inside GPM while it holds the lock.
-    let Some(_turn) = GPM_LOCK.acquire(MAX_WAIT) else {
+    let Some(_guard) = GPM_LOCK.acquire(MAX_GPM_LOCK_WAIT) else {
         return Ok(GpmResult::Busy);
     };
     let earlier = before.get(&instance);
     if earlier.is_none() && !library.counts_activity(device)? {
         return Err(Code::NOT_SUPPORTED);
     }
-    if earlier.is_some_and(|(at, _)| at.elapsed() < MIN_WINDOW) {
+    if earlier.is_some_and(|(at, _)| at.elapsed() < MIN_GPM_INTERVAL) {
         return Ok(GpmResult::NotYet);
     }
     let now = ffi::GpmSample::take_sample(library, device, instance)?;
@@ -188,12 +187,10 @@ impl Drop for GpmSamples {
     /// Frees the samples, which also requires calls to GPM.
     fn drop(&mut self) {
         // Another thread may hang inside GPM, so the wait for the lock is limited.
-        let _turn = GPM_LOCK.acquire(MAX_WAIT);
+        let _guard = GPM_LOCK.acquire(MAX_GPM_LOCK_WAIT);
         lock(&self.before).clear();
     }
 }
-
-// A lock that can be waited for with a time limit.
 
 /// A lock that can be waited for with a time limit, because the thread that holds the lock may hang
 /// in the driver.
@@ -296,25 +293,25 @@ mod tests {
 }
 
 #[cfg(test)]
-mod turn_tests {
+mod timed_lock_tests {
     use super::*;
 
     #[test]
     fn second_thread_gives_up_after_time_limit() {
-        let turn = TimedLock::new();
-        let first = turn.acquire(Duration::ZERO);
+        let lock = TimedLock::new();
+        let first = lock.acquire(Duration::ZERO);
         assert!(first.is_some());
-        assert!(turn.acquire(Duration::from_millis(5)).is_none());
+        assert!(lock.acquire(Duration::from_millis(5)).is_none());
         drop(first);
-        assert!(turn.acquire(Duration::ZERO).is_some());
+        assert!(lock.acquire(Duration::ZERO).is_some());
     }
 
     #[test]
     fn waiting_thread_continues_when_lock_is_released() {
-        let turn = TimedLock::new();
+        let lock = TimedLock::new();
         std::thread::scope(|scope| {
-            let first = turn.acquire(Duration::ZERO);
-            let second = scope.spawn(|| turn.acquire(Duration::from_secs(30)).is_some());
+            let first = lock.acquire(Duration::ZERO);
+            let second = scope.spawn(|| lock.acquire(Duration::from_secs(30)).is_some());
             std::thread::sleep(Duration::from_millis(10));
             drop(first);
             assert!(second.join().unwrap());

@@ -17,9 +17,9 @@ use std::{
 };
 
 use ffi::function::nvmlDeviceGetCount_v2;
+use gpu::OpenedGpu;
 use query_calls::{Target, answer_system};
 
-use self::gpu::OpenedGpu;
 use super::{
     error::{LIBRARY_NAME, incomplete_library_error, load_error, to_source_error},
     schedule::is_constant,
@@ -298,15 +298,14 @@ impl Backend for NvmlBackend {
     }
 }
 
-// Events that the driver reports without a request.
-//
-// All GPUs share one event set and one thread. While `nvmlEventSetWait_v2` waits, it holds a lock
-// in the library that blocks all other event functions, even for other sets (driver 580).
+/// The maximum time of a single wait for events. Between waits, newly opened GPUs are added. Each
+/// wait costs 70 µs.
+const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
-/// The maximum time of a single wait. Between waits, newly opened GPUs are added. Each wait costs
-/// 70 µs.
-const MAX_WAIT: Duration = Duration::from_secs(1);
-
+/// A receiver for the events of all GPUs.
+///
+/// All GPUs share one event set and one thread. While `nvmlEventSetWait_v2` waits, it holds a lock
+/// in the library that blocks all other event functions, even for other sets (driver 580).
 pub(super) struct EventReporter {
     library: &'static ffi::Library,
     set: ffi::EventSet,
@@ -341,10 +340,10 @@ impl Reporter for EventReporter {
     }
 
     fn wait_for_event(&mut self) -> Option<(u32, Notice)> {
-        if let Ok(event) = self.set.wait_for_event(MAX_WAIT.as_millis() as u32) {
+        if let Ok(event) = self.set.wait_for_event(MAX_EVENT_WAIT.as_millis() as u32) {
             event
         } else {
-            thread::sleep(MAX_WAIT);
+            thread::sleep(MAX_EVENT_WAIT);
             self.recreate_set();
             None
         }

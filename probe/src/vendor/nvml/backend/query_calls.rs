@@ -242,7 +242,7 @@ impl<'a> Target<'a> {
     fn host_max_pcie_generation(self) -> Answer {
         let bus_id = self.bus_id()?;
         let bus_id = bus_id.text().unwrap_or_default();
-        read_max_generation(&self.backend.sys_root, bus_id)
+        read_port_generation(&self.backend.sys_root, bus_id)
     }
 
     fn cpu_affinity(self) -> Answer {
@@ -314,13 +314,11 @@ impl<'a> Target<'a> {
     }
 }
 
-// The capabilities of the PCIe port above a GPU, read from the kernel because NVML does not report
-// them.
-
-/// Returns the highest PCIe generation that the port above a device supports. `bus_id` identifies
-/// the device, and `sys_root` is `/sys` except in tests. Returns [`Code::NOT_SUPPORTED`] if there
-/// is no port above the device, as in virtual machines.
-pub(in crate::vendor::nvml) fn read_max_generation(sys_root: &Path, bus_id: &str) -> Answer {
+/// Returns the highest PCIe generation that the port above a device supports. It is read from the
+/// kernel, because NVML does not report it. `bus_id` identifies the device, and `sys_root` is
+/// `/sys` except in tests. Returns [`Code::NOT_SUPPORTED`] if there is no port above the device, as
+/// in virtual machines.
+pub(in crate::vendor::nvml) fn read_port_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // The sysfs entry is a symbolic link into the device tree, where the parent folder is the port.
     let place = sysfs_device_path(sys_root, bus_id)
         .canonicalize()
@@ -351,16 +349,16 @@ mod tests {
         fs::write(own.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
         fs::write(port.join("max_link_speed"), "32.0 GT/s PCIe\n").unwrap();
         assert_eq!(
-            read_max_generation(&root, "00000000:3B:00.0"),
+            read_port_generation(&root, "00000000:3B:00.0"),
             Ok(Value::from_number(5))
         );
         assert_eq!(
-            read_max_generation(&root, "00000000:3A:00.0"),
+            read_port_generation(&root, "00000000:3A:00.0"),
             Err(Code::NOT_SUPPORTED),
             "on the root of the bus"
         );
         assert_eq!(
-            read_max_generation(&root, "00000000:01:00.0"),
+            read_port_generation(&root, "00000000:01:00.0"),
             Err(Code::NOT_SUPPORTED)
         );
         fs::remove_dir_all(root).unwrap();

@@ -1,4 +1,5 @@
-//! The answers to NVML queries, which are the results of NVML calls.
+//! The answers to NVML queries, which are the results of NVML calls, and a cache of the latest
+//! answers.
 
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
@@ -100,8 +101,6 @@ impl Value {
         }
     }
 }
-
-// A cache for the driver's latest answers.
 
 /// The latest answers about a GPU and its MIG devices, with the time of each answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

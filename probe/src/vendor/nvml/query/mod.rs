@@ -9,10 +9,9 @@
 mod answer;
 mod table;
 
-pub use answer::{Answer, Code, Value};
-pub use answer::{CachedAnswer, CachedAnswers};
-
 use serde::{Deserialize, Serialize};
+
+pub use answer::{Answer, CachedAnswer, CachedAnswers, Code, Value};
 
 /// Defines the enum of all queries in a table. Each query's documentation includes the names of its
 /// NVML functions.

@@ -1,4 +1,5 @@
-//! Conversion of a GPU's details, which change slowly.
+//! Conversion of data that changes slowly or never: a GPU's details, identity, board, and MIG
+//! devices.
 
 use std::path::Path;
 
@@ -214,8 +215,6 @@ fn make_accounted_process(
     })
 }
 
-// Conversion of a GPU's constant data.
-
 /// Returns a GPU's identity. The board information is added later.
 pub(in crate::vendor::nvml) fn make_identity(answers: TimedAnswers<'_>, index: u32) -> Gpu {
     Gpu {
@@ -298,8 +297,6 @@ fn numa_node(answers: TimedAnswers<'_>, sys_root: &Path) -> Reading<u32> {
         (reported, _) => reported,
     }
 }
-
-// Conversion of a GPU's MIG devices.
 
 /// Returns whether MIG mode is on, and whether it will be on after the next reset.
 pub(in crate::vendor::nvml) fn mig_mode(answers: TimedAnswers<'_>) -> Reading<Mode> {

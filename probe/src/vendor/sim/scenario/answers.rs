@@ -1,4 +1,5 @@
-//! The `answers` tables, which set the exact answers that NVML functions return.
+//! The `answers` tables, which set the exact answers that NVML functions return, and the names of
+//! NVML functions in scenarios.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -172,8 +173,6 @@ fn find_answer<'a>(
         arguments: arguments.to_vec(),
     })
 }
-
-// Names of NVML functions in scenarios, which can be keys or values.
 
 /// The name of an NVML function that the fake library exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,8 +7,7 @@ use toml::Spanned;
 
 use super::{
     GpuSettings, MigSettings, Scenario,
-    event::EventKind,
-    fault::{FaultKind, FaultSettings},
+    fault::{EventKind, FaultKind, FaultSettings},
     values::Seconds,
 };
 

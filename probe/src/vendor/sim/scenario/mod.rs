@@ -2,9 +2,8 @@
 
 mod answers;
 mod check;
-mod event;
 mod fault;
-pub(crate) mod settings;
+mod settings;
 mod values;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -12,21 +11,20 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::Deserialize;
 use toml::Spanned;
 
-pub use answers::GivenAnswer;
-pub use event::ScheduledEvent;
-pub use settings::Profile;
-
-pub(crate) use settings::{AccountedSettings, GpuSettings, ProcessSettings};
-pub(crate) use settings::{MigProfile, MigSettings};
-pub(crate) use values::Curve;
-pub(crate) use values::Percent;
-
 use super::hardware::MAX_NVLINKS;
 use crate::toml_error::TomlError;
-use answers::{Function, LatencyKey};
-use event::EventSettings;
-use fault::{FaultSettings, InitError, ReturnCode};
+use answers::{Function, GivenAnswers, LatencyKey};
+use fault::{EventSettings, FaultSettings, InitError, ReturnCode};
 use values::Delay;
+
+pub use answers::GivenAnswer;
+pub use fault::ScheduledEvent;
+pub use settings::{EncoderSession, Profile};
+
+pub(crate) use settings::{
+    AccountedSettings, GpuSettings, MigProfile, MigSettings, ProcessSettings,
+};
+pub(crate) use values::{Curve, Percent};
 
 /// A description of simulated GPUs, their workloads, and their faults.
 ///
@@ -42,7 +40,7 @@ pub struct Scenario {
     #[serde(default)]
     pub(crate) seed: u64,
     /// The start of the timeline, in milliseconds since 1970. If this key is set, a restarted
-    /// process continues the same timeline. Before a start in the future, time stands still.
+    /// process continues the same timeline.
     pub start_ms: Option<u64>,
     #[serde(default)]
     gpu: Vec<GpuSettings>,
@@ -62,7 +60,7 @@ pub struct Scenario {
     #[serde(default)]
     returns: BTreeMap<Function, ReturnCode>,
     #[serde(default)]
-    answers: answers::GivenAnswers,
+    answers: GivenAnswers,
     /// The number of `NVLinks` for GPUs that do not set it.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,

@@ -1,4 +1,4 @@
-//! Settings in the `[[gpu]]` and `[[process]]` tables.
+//! Settings in the `[[gpu]]` and `[[process]]` tables, including a GPU's `mig` key.
 
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ pub(crate) struct ProcessSettings {
     /// its name from the operating system.
     pub(crate) pid: u32,
     /// The number of identical processes. Their PIDs are consecutive, starting with `pid`.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub(crate) count: Spanned<u32>,
     /// The process's memory. By default, the driver does not know it.
     pub(crate) memory: Option<Curve<Bytes>>,
@@ -186,7 +186,7 @@ pub(crate) struct ProcessSettings {
     /// Whether the process's kernels only wait for another GPU.
     #[serde(default)]
     pub(crate) waits: bool,
-    #[serde(default = "compute")]
+    #[serde(default = "default_kind")]
     pub(crate) kind: ProcessKind,
     pub(crate) from_s: Option<Spanned<Seconds>>,
     pub(crate) to_s: Option<Spanned<Seconds>>,
@@ -294,11 +294,11 @@ impl ProcessSettings {
     }
 }
 
-fn one() -> Spanned<u32> {
+fn default_count() -> Spanned<u32> {
     Spanned::new(0..0, 1)
 }
 
-fn compute() -> ProcessKind {
+fn default_kind() -> ProcessKind {
     ProcessKind::Compute
 }
 
@@ -312,8 +312,6 @@ pub(super) fn is_within(
         && to.is_none_or(|to| seconds < to.get_ref().0)
 }
 
-// The simulated video streams that processes encode.
-
 /// A video stream that a process is encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncoderSession {
@@ -323,8 +321,7 @@ pub struct EncoderSession {
     pub latency_us: u32,
 }
 
-// The `mig` key of a `[[gpu]]` table, which divides the GPU into MIG devices.
-
+/// The `mig` key of a `[[gpu]]` table, which divides the GPU into MIG devices.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MigSettings {

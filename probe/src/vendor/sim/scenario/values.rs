@@ -1,5 +1,5 @@
-//! Numbers in scenarios. They are validated while they are parsed, so that errors contain the
-//! position.
+//! Values in scenarios, which are constant or change over time. Numbers are validated while they
+//! are parsed, so that errors contain the position.
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
@@ -138,8 +138,6 @@ impl<'de> Deserialize<'de> for Delay {
     }
 }
 
-// Values that change over time.
-
 /// A value that is constant or changes linearly between key frames.
 ///
 /// In TOML, the value is either a single number or `[[seconds, value], ...]` in chronological
@@ -223,8 +221,6 @@ impl<'de, V: Deserialize<'de> + Into<f64>> Visitor<'de> for CurveVisitor<V> {
         })
     }
 }
-
-// Values that change in steps.
 
 /// A value that is constant or changes in steps at key frames.
 ///

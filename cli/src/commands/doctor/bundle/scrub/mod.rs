@@ -3,7 +3,7 @@
 //!
 //! The scrubber works in two passes. The first pass replaces and remembers strings that are names
 //! according to their JSON key ([`TextRole`]). The second pass searches all other text for these
-//! names, and for names that can be recognized by their format ([`patterns`]).
+//! names, and for names that can be recognized by their format.
 
 use std::{
     cmp::Reverse,

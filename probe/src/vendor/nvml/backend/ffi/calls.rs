@@ -1,4 +1,5 @@
-//! Calls to functions that have unusual signatures or return lists.
+//! Calls to functions that have unusual signatures or return lists, including those of GPU
+//! Performance Monitoring (GPM).
 //!
 //! All handles in this module come from the library, and all memory that a call fills in outlives
 //! the call.
@@ -151,8 +152,6 @@ fn trim_words(words: &[c_ulong]) -> Vec<u64> {
         .map_or(1, |last| last.saturating_add(1));
     words[..used].to_vec()
 }
-
-// Calls to functions that return values of varying types, or several values per item.
 
 /// The initial capacity of the buffer, in samples. No known driver has more samples; a driver that
 /// does reports the required capacity.
@@ -312,10 +311,8 @@ fn convert_number(kind: nvmlValueType_t, value: nvmlValue_t) -> Result<Number, C
     Ok(Number::Whole(whole))
 }
 
-// GPU Performance Monitoring (GPM): taking samples, and calculating metrics from two samples. The
-// caller must ensure that only one thread at a time uses this module.
-
-/// A GPM sample, which is freed when it is dropped.
+/// A GPM sample, which is freed when it is dropped. The caller must ensure that only one thread at
+/// a time calls GPM.
 pub(crate) struct GpmSample {
     library: &'static Library,
     sample: nvmlGpmSample_t,

@@ -1,4 +1,5 @@
-//! Reading of lists from NVML functions, with buffers of sufficient size.
+//! Reading of lists from NVML functions, with buffers of sufficient size. Lists of processes have a
+//! size per entry that depends on the driver version.
 
 use std::{ffi::c_uint, ptr, slice};
 
@@ -64,12 +65,10 @@ pub(super) fn read_counted<T: Plain>(
     Ok(items)
 }
 
-// Reading of the lists of processes that use a GPU.
-
-/// The initial capacity of the buffer, in processes.
+/// The initial capacity of the buffer for a process list, in processes.
 const INITIAL_PROCESSES: usize = 64;
 
-/// The value for unknown memory. The constant below stands for a missing instance
+/// The value for a process's unknown memory. The constant below stands for a missing instance
 /// (`NVML_VALUE_NOT_AVAILABLE`).
 const UNKNOWN_MEMORY: u64 = u64::MAX;
 const NO_INSTANCE: u32 = u32::MAX;

@@ -12,10 +12,10 @@ mod lists;
 mod shapes;
 mod structures;
 
-pub(super) use calls::GpmSample;
-pub(super) use calls::{Field, Number};
-pub(in crate::vendor::nvml) use events::EventSet;
 pub use function::FUNCTIONS;
+
+pub(super) use calls::{Field, GpmSample, Number};
+pub(in crate::vendor::nvml) use events::EventSet;
 pub(in crate::vendor::nvml) use library::Library;
 pub(super) use library::{Device, Function, Plain, text};
 pub(super) use shapes::{IntoValue, Shape};

@@ -22,10 +22,10 @@ use super::{
 use crate::vendor::nvml::query::{Answer, Code, Value};
 
 /// The maximum length of text. `nvidia-smi` reads the same amount of a process's command line.
-const TEXT: usize = 2048;
+const MAX_TEXT_BYTES: usize = 2048;
 
 /// The initial capacity of a list's buffer, in items. No board has this many clocks.
-const ROOM: usize = 512;
+const INITIAL_LIST_ITEMS: usize = 512;
 
 /// A function that needs special handling, because its result alone does not answer a query.
 pub(crate) struct Raw<F>(PhantomData<F>);
@@ -210,10 +210,10 @@ macro_rules! texts {
 
             fn fill(call: Self::Call, $device: nvmlDevice_t, of: &[u32]) -> Result<String, Code> {
                 let [$($number),*] = first(of);
-                let mut room = [0; TEXT];
+                let mut room = [0; MAX_TEXT_BYTES];
                 // SAFETY: the handle is the library's, and the length passed is that of the buffer.
                 check_code(unsafe {
-                    call($($handle,)? $($number,)* room.as_mut_ptr(), TEXT as c_uint)
+                    call($($handle,)? $($number,)* room.as_mut_ptr(), MAX_TEXT_BYTES as c_uint)
                 })?;
                 Ok(text(&room))
             }
@@ -265,18 +265,18 @@ lists! {
     /// Fills in a list and its length. The caller passes the buffer's capacity.
     List<T>: T, fn(nvmlDevice_t, *mut c_uint, *mut T) |call, device, _what| {
         // SAFETY: the handle is the library's, and the buffer has room for `count` items.
-        read_with_growing_buffer(ROOM, |count, items| unsafe { call(device, count, items) })
+        read_with_growing_buffer(INITIAL_LIST_ITEMS, |count, items| unsafe { call(device, count, items) })
     };
     /// Fills in a list for one argument.
     ListOf<T>: T, fn(nvmlDevice_t, c_uint, *mut c_uint, *mut T) |call, device, what| {
         // SAFETY: the handle is the library's, and the buffer has room for `count` items.
-        read_with_growing_buffer(ROOM, |count, items| unsafe { call(device, what, count, items) })
+        read_with_growing_buffer(INITIAL_LIST_ITEMS, |count, items| unsafe { call(device, what, count, items) })
     };
     /// Fills in a list of retired pages, each with a time in microseconds and an address.
     RetiredPages: [c_ulonglong; 2],
     fn(nvmlDevice_t, c_uint, *mut c_uint, *mut c_ulonglong, *mut c_ulonglong) |call, device, what| {
         let mut stamps = Vec::new();
-        let pages: Vec<c_ulonglong> = read_with_growing_buffer(ROOM, |count, items| {
+        let pages: Vec<c_ulonglong> = read_with_growing_buffer(INITIAL_LIST_ITEMS, |count, items| {
             // SAFETY: the caller of this closure has written the number.
             stamps.resize(unsafe { count.read() } as usize, 0);
             // SAFETY: the handle is the library's, and both buffers have room for `count` items.

@@ -1,11 +1,49 @@
-//! Parsing of the GPU list given with `-i`.
+//! The list of GPUs: the output of `-L`, and the selection of GPUs with `-i`.
+
+use std::fmt::Write;
 
 use gpumon_probe::{
     model::normalize_bus_id,
     vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery},
 };
 
-use super::Refusal;
+use super::{Context, Refusal, error_messages::format_text};
+
+/// Returns the output for `-L`, which lists the GPUs and their MIG devices.
+pub(crate) fn render_gpu_list(context: &Context<'_>) -> String {
+    context
+        .map_gpus(|gpu| render_listed_gpu(context, gpu))
+        .concat()
+}
+
+fn render_listed_gpu(context: &Context<'_>, gpu: u32) -> String {
+    let ask = |query| context.run_query(gpu, query);
+    let mut out = format!(
+        "GPU {gpu}: {} (UUID: {})\n",
+        format_text(&ask(Query::Name)),
+        format_text(&ask(Query::Uuid))
+    );
+    if !is_divided(context.driver, gpu) {
+        return out;
+    }
+    let devices =
+        ask(Query::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
+    for device in devices {
+        let about = |query| {
+            context
+                .driver
+                .answer_query(Subject::from_mig(gpu, device as u32), query)
+        };
+        let name = format_text(&about(Query::Name));
+        let profile = name
+            .rsplit_once("MIG ")
+            .map_or(name.as_str(), |(_, profile)| profile);
+        let uuid = format_text(&about(Query::Uuid));
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "  MIG {profile:<12}Device {device:>2}: (UUID: {uuid})");
+    }
+    out
+}
 
 /// Returns the GPUs in a comma-separated list, in NVML's order and without duplicates. Without a
 /// list, returns all GPUs.

@@ -1,4 +1,4 @@
-//! The current state of all GPUs, from the newest sample of each hub.
+//! The current state of all GPUs and their owners, from the newest sample of each hub.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use gpumon_fleet::{
 };
 use gpumon_probe::{
     model::{
-        Absence, Allocation, ConditionKind, GpuSample, Health, Job, JobKind, Process, Reading,
-        now_ms,
+        Absence, Allocation, ConditionKind, GpuSample, Health, Job, JobKind, Owner, Process,
+        Reading, now_ms,
     },
     units,
 };
@@ -257,11 +257,9 @@ fn read_bytes(reading: &Reading<u64>) -> Result<f64, Absence> {
     read_value(&reading.clone().map(|bytes| bytes as f64))
 }
 
-// Converts GPU owners to the fleet's data model.
-
-/// Returns all owners of a GPU without duplicates: the owners of its processes and of its
-/// allocations.
-pub(super) fn gpu_owners(sample: &GpuSample) -> Vec<FleetOwner> {
+/// Returns all owners of a GPU in the fleet's data model, without duplicates: the owners of its
+/// processes and of its allocations.
+fn gpu_owners(sample: &GpuSample) -> Vec<FleetOwner> {
     let processes = sample.processes.value().into_iter().flatten();
     let mut owners: Vec<_> = processes.filter_map(process_owner).collect();
     owners.extend(sample.allocated_to.iter().map(allocation_owner));
@@ -283,7 +281,7 @@ fn process_owner(process: &Process) -> Option<FleetOwner> {
             namespace: pod.namespace.clone(),
         });
     }
-    let job = owner.and_then(gpumon_probe::model::Owner::job);
+    let job = owner.and_then(Owner::job);
     (user.is_some() || job.is_some()).then(|| job_owner(user, job.as_ref()))
 }
 
@@ -342,7 +340,7 @@ fn allocation_owner(allocation: &Allocation) -> FleetOwner {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, BatchJob, Health, Notebook, Owner, ProcessKind, Reading};
+    use gpumon_probe::model::{BatchJob, Notebook, ProcessKind};
 
     use super::*;
 

@@ -1,4 +1,5 @@
-//! The list of nodes. Each line shows a node's GPUs as cells, the node's totals, and its problems.
+//! The views of the nodes of a fleet, with one cell per GPU. The list has one line per node, with
+//! the node's totals and problems. The map shows as many nodes as fit.
 
 use gpumon_fleet::{
     Rows,
@@ -25,16 +26,27 @@ use crate::{
 };
 
 /// The width of a GPU's cell in the list, including a gap of one column.
-const CELL_WIDTH: usize = 4;
+const LIST_CELL_WIDTH: usize = 4;
 
 /// The minimum width for a node's problems and users. If less space remains, some numbers are
 /// omitted.
 const MIN_REMARKS_WIDTH: usize = 14;
 
-/// The maximum width of a node's name, and the maximum number of cells per line.
+/// The maximum width of a node's name in the list.
 const MAX_NAME_WIDTH: usize = 28;
-pub(super) const MAX_CELLS: usize = 16;
 
+/// The maximum number of cells per node.
+const MAX_CELLS: usize = 16;
+
+/// The number of lines below the map with details of the selected node.
+const MAP_DETAIL_LINES: u16 = 2;
+
+/// The temperatures of the lightest and the darkest shade: that of an idle board, and that at which
+/// boards slow down.
+const COOL_CELSIUS: f64 = 25.0;
+const HOT_CELSIUS: f64 = 90.0;
+
+/// Draws the list, with as many lines as fit.
 pub(super) fn draw_list(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -52,13 +64,13 @@ pub(super) fn draw_list(
     let names = shown.iter().map(|line| line.safe_name().width()).max();
     let names = names.unwrap_or(4).clamp(4, MAX_NAME_WIDTH);
     let cells = count_cells(shown, MAX_CELLS)
-        .min(usize::from(area.width).saturating_sub(names + 2) / CELL_WIDTH)
+        .min(usize::from(area.width).saturating_sub(names + 2) / LIST_CELL_WIDTH)
         .max(1);
-    let taken = names + 1 + cells * CELL_WIDTH;
+    let taken = names + 1 + cells * LIST_CELL_WIDTH;
     let numbers = count_fitting_numbers(
         usize::from(area.width).saturating_sub(taken + 2 + MIN_REMARKS_WIDTH),
     );
-    draw_heading(
+    draw_list_heading(
         painter,
         area,
         names,
@@ -81,15 +93,16 @@ pub(super) fn draw_list(
             .iter()
             .filter(|row| cell_position(rows, **row) < cells)
         {
-            let x = area.x + (names + 1 + cell_position(rows, *row) * CELL_WIDTH) as u16;
-            let (symbol, style) = draw_cell(rows, *row, app.metric, painter.theme, painter.glyphs);
+            let x = area.x + (names + 1 + cell_position(rows, *row) * LIST_CELL_WIDTH) as u16;
+            let (symbol, style) =
+                choose_cell_symbol(rows, *row, app.metric, painter.theme, painter.glyphs);
             // For the selected node, the cells contain numbers instead of shades.
             let text = if is_selected {
-                align_right(&app.metric.format_reading(rows, *row), CELL_WIDTH - 1)
+                align_right(&app.metric.format_reading(rows, *row), LIST_CELL_WIDTH - 1)
             } else {
-                symbol.to_string().repeat(CELL_WIDTH - 1)
+                symbol.to_string().repeat(LIST_CELL_WIDTH - 1)
             };
-            painter.draw_text(x, y, CELL_WIDTH as u16 - 1, &text, style);
+            painter.draw_text(x, y, LIST_CELL_WIDTH as u16 - 1, &text, style);
         }
         let x = area.x + taken as u16;
         if line
@@ -109,7 +122,7 @@ pub(super) fn draw_list(
             width: area.right().saturating_sub(x),
             ..row
         };
-        draw_node_details(painter, rest, line, numbers);
+        draw_numbers_and_remarks(painter, rest, line, numbers);
         if is_selected {
             let width = names as u16;
             painter.highlight(Rect { width, ..row }, painter.theme.selected);
@@ -117,22 +130,6 @@ pub(super) fn draw_list(
         let name = rows.node_name(line.node).to_owned();
         app.hits.push((row, name));
     }
-}
-
-/// Returns the index of the first visible node. It differs from `before` only as far as needed to
-/// make the node at `place` visible.
-pub(super) fn find_first_visible(
-    before: usize,
-    place: Option<usize>,
-    room: usize,
-    all: usize,
-) -> usize {
-    let last = all.saturating_sub(room);
-    place
-        .map_or(before, |place| {
-            before.clamp((place + 1).saturating_sub(room), place)
-        })
-        .min(last)
 }
 
 type NumberColumn = (&'static str, usize, fn(&FleetLine<'_>) -> String);
@@ -161,7 +158,7 @@ fn count_fitting_numbers(columns: usize) -> usize {
     fits.into_iter().filter(|fits| *fits).count()
 }
 
-fn draw_heading(
+fn draw_list_heading(
     painter: &mut Painter<'_>,
     area: Rect,
     names: usize,
@@ -196,7 +193,13 @@ fn draw_heading(
     }
 }
 
-fn draw_node_details(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_>, numbers: usize) {
+/// Draws the numbers of a node, followed by its problems and users.
+fn draw_numbers_and_remarks(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    line: &FleetLine<'_>,
+    numbers: usize,
+) {
     let mut x = area.x;
     for (_, width, text) in &NUMBER_COLUMNS[..numbers] {
         let room = area.right().saturating_sub(x);
@@ -221,8 +224,115 @@ fn draw_node_details(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_>
     painter.draw_pieces(x, area.y, area.right().saturating_sub(x), &parts);
 }
 
-// A GPU as a single cell. Its shade and color show a metric; a letter shows a state that is more
-// important than the metric.
+/// Draws the map, and details of the selected node below it.
+pub(super) fn draw_map(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    lines: &[FleetLine<'_>],
+    app: &mut FleetApp,
+) {
+    let cells = count_cells(lines, MAX_CELLS);
+    // Each node is preceded by one column for the selection mark, and the last node is also
+    // followed by one column.
+    let in_a_row = usize::from(area.width.saturating_sub(1)) / (cells + 1);
+    let height = usize::from(area.height.saturating_sub(MAP_DETAIL_LINES));
+    let (in_a_row, height) = (in_a_row.max(1), height.max(1));
+    app.room = NodeCapacity {
+        nodes: in_a_row * height,
+        in_a_row,
+    };
+    let place = app.selected_position(lines);
+    let many = lines.len().div_ceil(in_a_row);
+    let top = find_first_visible(
+        app.first / in_a_row,
+        place.map(|place| place / in_a_row),
+        height,
+        many,
+    );
+    app.first = top * in_a_row;
+    let shown = &lines[app.first.min(lines.len())..(app.first + app.room.nodes).min(lines.len())];
+    for (at, line) in shown.iter().enumerate() {
+        let rows = line.rows;
+        let x = area.x + 1 + (at % in_a_row * (cells + 1)) as u16;
+        let y = area.y + (at / in_a_row) as u16;
+        for row in line
+            .gpus
+            .iter()
+            .filter(|row| cell_position(rows, **row) < cells)
+        {
+            let (symbol, style) =
+                choose_cell_symbol(rows, *row, app.metric, painter.theme, painter.glyphs);
+            painter.draw_cell(x + cell_position(rows, *row) as u16, y, symbol, style);
+        }
+        if line.gpus.is_empty() {
+            let unknown = "?".repeat(cells.min(line.sum.gpus.max(1) as usize));
+            painter.draw_text(x, y, cells as u16, &unknown, painter.theme.alarm);
+        }
+        let node = Rect {
+            x,
+            y,
+            width: cells as u16,
+            height: 1,
+        };
+        if place == Some(app.first + at) {
+            painter.draw_text(x - 1, y, 1, "[", painter.theme.strong);
+            painter.draw_text(x + cells as u16, y, 1, "]", painter.theme.strong);
+        }
+        let name = rows.node_name(line.node).to_owned();
+        app.hits.push((node, name));
+    }
+    let about = Rect {
+        y: area.bottom().saturating_sub(MAP_DETAIL_LINES),
+        height: MAP_DETAIL_LINES,
+        ..area
+    };
+    if let Some(line) = place.and_then(|place| lines.get(place)) {
+        draw_selected_node(painter, about, line, app);
+    } else {
+        let text = format!(
+            "{} of {} nodes; select one with the arrow keys",
+            shown.len(),
+            lines.len()
+        );
+        painter.draw_text(about.x, about.y + 1, about.width, &text, painter.theme.dim);
+    }
+}
+
+fn draw_selected_node(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_>, app: &FleetApp) {
+    let numbers = line.gpus.iter();
+    let numbers: Vec<String> = numbers
+        .map(|row| app.metric.format_reading(line.rows, *row))
+        .collect();
+    let parts = [
+        (line.safe_name(), painter.theme.strong),
+        (
+            format!("  {}: {}", app.metric.label(), numbers.join(" ")),
+            painter.theme.plain,
+        ),
+        (
+            format!("  {}", line.format_problems()),
+            painter.theme.notice,
+        ),
+    ];
+    painter.draw_pieces(area.x, area.y, area.width, &parts);
+    let (memory, power) = (format_memory(&line.sum), format_power(&line.sum));
+    let text = format!("{memory} GiB  {power}  {}", line.list_users().join(" "));
+    painter.draw_text(area.x, area.y + 1, area.width, &text, painter.theme.dim);
+}
+
+/// Returns the index of the first visible node. It differs from `before` only as far as needed to
+/// make the node at `place` visible.
+fn find_first_visible(before: usize, place: Option<usize>, room: usize, all: usize) -> usize {
+    let last = all.saturating_sub(room);
+    place
+        .map_or(before, |place| {
+            before.clamp((place + 1).saturating_sub(room), place)
+        })
+        .min(last)
+}
+
+// Cells. The shade and color of a cell show a metric; a letter shows a state that is more important
+// than the metric.
 
 /// The metric that cells show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -234,11 +344,6 @@ pub(super) enum Metric {
     Temperature,
     Conditions,
 }
-
-/// The temperatures of the lightest and the darkest shade: that of an idle board, and that at which
-/// boards slow down.
-const COOL_CELSIUS: f64 = 25.0;
-const HOT_CELSIUS: f64 = 90.0;
 
 impl Metric {
     pub(super) const ALL: [Self; 5] = [
@@ -272,7 +377,7 @@ impl Metric {
     }
 
     /// Returns the value as a fraction from 0 to 1, or `None` if the value is unknown.
-    pub(super) fn read_fraction(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
+    fn read_fraction(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
         let value = rows.value(self.id(), row);
         let share = match self {
             Self::Utilization => value? / 100.0,
@@ -291,7 +396,7 @@ impl Metric {
     }
 
     /// Formats the value in the metric's unit, with at most three characters.
-    pub(super) fn format_reading(self, rows: &Rows<'_>, row: usize) -> String {
+    fn format_reading(self, rows: &Rows<'_>, row: usize) -> String {
         match self {
             Self::Utilization | Self::Temperature | Self::Power => {
                 let value = rows.value(self.id(), row);
@@ -322,7 +427,7 @@ impl Metric {
 
 /// Returns the number of cells per node, which covers the highest GPU index but is limited to
 /// `most`.
-pub(super) fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
+fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
     let of_line = |line: &FleetLine<'_>| {
         let places = line
             .gpus
@@ -336,12 +441,12 @@ pub(super) fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
 
 /// Returns the position of a GPU's cell within its node. Hiding other GPUs does not change the
 /// position.
-pub(super) fn cell_position(rows: &Rows<'_>, row: usize) -> usize {
+fn cell_position(rows: &Rows<'_>, row: usize) -> usize {
     rows.fleet.gpus.index[row] as usize
 }
 
 /// Returns the character that fills a cell, and its style.
-pub(super) fn draw_cell(
+fn choose_cell_symbol(
     rows: &Rows<'_>,
     row: usize,
     metric: Metric,
@@ -373,104 +478,4 @@ fn choose_shade_character(share: f64, glyphs: Glyphs) -> char {
         ['░', '▒', '▓', '█']
     };
     shades[((share * 4.0) as usize).min(3)]
-}
-
-// The map of nodes. It shows as many nodes as fit, with one cell per GPU, and details of the
-// selected node below.
-
-/// The number of lines with details of the selected node.
-const DETAIL_LINES: u16 = 2;
-
-pub(super) fn draw_map(
-    painter: &mut Painter<'_>,
-    area: Rect,
-    lines: &[FleetLine<'_>],
-    app: &mut FleetApp,
-) {
-    let cells = count_cells(lines, MAX_CELLS);
-    // Each node is preceded by one column for the selection mark, and the last node is also
-    // followed by one column.
-    let in_a_row = usize::from(area.width.saturating_sub(1)) / (cells + 1);
-    let height = usize::from(area.height.saturating_sub(DETAIL_LINES));
-    let (in_a_row, height) = (in_a_row.max(1), height.max(1));
-    app.room = NodeCapacity {
-        nodes: in_a_row * height,
-        in_a_row,
-    };
-    let place = app.selected_position(lines);
-    let many = lines.len().div_ceil(in_a_row);
-    let top = find_first_visible(
-        app.first / in_a_row,
-        place.map(|place| place / in_a_row),
-        height,
-        many,
-    );
-    app.first = top * in_a_row;
-    let shown = &lines[app.first.min(lines.len())..(app.first + app.room.nodes).min(lines.len())];
-    for (at, line) in shown.iter().enumerate() {
-        let rows = line.rows;
-        let x = area.x + 1 + (at % in_a_row * (cells + 1)) as u16;
-        let y = area.y + (at / in_a_row) as u16;
-        for row in line
-            .gpus
-            .iter()
-            .filter(|row| cell_position(rows, **row) < cells)
-        {
-            let (symbol, style) = draw_cell(rows, *row, app.metric, painter.theme, painter.glyphs);
-            painter.draw_cell(x + cell_position(rows, *row) as u16, y, symbol, style);
-        }
-        if line.gpus.is_empty() {
-            let unknown = "?".repeat(cells.min(line.sum.gpus.max(1) as usize));
-            painter.draw_text(x, y, cells as u16, &unknown, painter.theme.alarm);
-        }
-        let node = Rect {
-            x,
-            y,
-            width: cells as u16,
-            height: 1,
-        };
-        if place == Some(app.first + at) {
-            painter.draw_text(x - 1, y, 1, "[", painter.theme.strong);
-            painter.draw_text(x + cells as u16, y, 1, "]", painter.theme.strong);
-        }
-        let name = rows.node_name(line.node).to_owned();
-        app.hits.push((node, name));
-    }
-    let about = Rect {
-        y: area.bottom().saturating_sub(DETAIL_LINES),
-        height: DETAIL_LINES,
-        ..area
-    };
-    if let Some(line) = place.and_then(|place| lines.get(place)) {
-        draw_details(painter, about, line, app);
-    } else {
-        let text = format!(
-            "{} of {} nodes; select one with the arrow keys",
-            shown.len(),
-            lines.len()
-        );
-        painter.draw_text(about.x, about.y + 1, about.width, &text, painter.theme.dim);
-    }
-}
-
-fn draw_details(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_>, app: &FleetApp) {
-    let numbers = line.gpus.iter();
-    let numbers: Vec<String> = numbers
-        .map(|row| app.metric.format_reading(line.rows, *row))
-        .collect();
-    let parts = [
-        (line.safe_name(), painter.theme.strong),
-        (
-            format!("  {}: {}", app.metric.label(), numbers.join(" ")),
-            painter.theme.plain,
-        ),
-        (
-            format!("  {}", line.format_problems()),
-            painter.theme.notice,
-        ),
-    ];
-    painter.draw_pieces(area.x, area.y, area.width, &parts);
-    let (memory, power) = (format_memory(&line.sum), format_power(&line.sum));
-    let text = format!("{memory} GiB  {power}  {}", line.list_users().join(" "));
-    painter.draw_text(area.x, area.y + 1, area.width, &text, painter.theme.dim);
 }

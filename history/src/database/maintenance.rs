@@ -1,5 +1,5 @@
-//! Deletion of old rows, and of the oldest rows in a database that is too large, in steps small
-//! enough not to delay other work.
+//! Aggregation of rows into coarser tiers, and deletion of old rows and of the oldest rows in a
+//! database that is too large, in steps small enough not to delay other work.
 //!
 //! The system clock can be wrong by years, after booting or at any time. Age is therefore measured
 //! from the newest row in the file, and rows are deleted no faster than this process runs: a wrong
@@ -17,6 +17,18 @@ use super::{
     write::read_row,
 };
 use crate::grid::field_stat;
+
+/// The latest time that a row can have.
+const MAX_TIME_MS: u64 = i64::MAX as u64;
+
+/// All possible times of rows.
+pub(super) const ALL_TIMES: RangeInclusive<u64> = 0..=MAX_TIME_MS;
+
+/// The maximum number of rows deleted from a table in one step. About 50 rows are added per minute.
+const MAX_DELETED_ROWS: i64 = 1000;
+
+/// The time for which process events are kept. These events are frequent.
+const PROCESS_EVENT_KEEP_MS: u64 = 30 * DAY_MS;
 
 /// Limits of the database's size.
 #[derive(Debug, Clone, Copy)]
@@ -37,12 +49,6 @@ impl Allowance {
         }
     }
 }
-
-/// The maximum number of rows deleted from a table in one step. About 50 rows are added per minute.
-const MAX_DELETED_ROWS: i64 = 1000;
-
-/// The time for which process events are kept. These events are frequent.
-const PROCESS_EVENT_KEEP_MS: u64 = 30 * DAY_MS;
 
 impl Database {
     /// Deletes rows that are older than their tier's `keep_ms`, as far as the allowance permits. If
@@ -183,12 +189,6 @@ fn list_prunable_tables() -> impl Iterator<Item = (&'static str, (&'static str, 
 }
 
 // Aggregation of each tier's rows into the next coarser tier.
-
-/// The latest time that a row can have.
-const MAX_TIME_MS: u64 = i64::MAX as u64;
-
-/// All possible times of rows.
-pub(super) const ALL_TIMES: RangeInclusive<u64> = 0..=MAX_TIME_MS;
 
 /// The time up to which each coarser tier is complete, in milliseconds.
 #[derive(Debug, Default)]

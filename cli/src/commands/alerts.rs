@@ -1,8 +1,6 @@
 //! `gpumon alerts`: checks, tests and exports the rules of an alert file, and lists and silences
 //! the rules of a running server.
 
-mod test;
-
 use std::{
     fmt::Write as _,
     os::unix::fs::PermissionsExt,
@@ -13,21 +11,23 @@ use std::{
 use clap::Subcommand;
 use gpumon_alerts::{
     evaluate::{RuleState, RuleStatus},
-    notify::describe_missing_program,
+    notify::{self, Notification, deliver_notification, describe_missing_program},
     prometheus,
     rules::{AlertRules, DeliveryMethod, Receiver, Rule},
     wording,
 };
 use gpumon_probe::{
-    model::{GpuRef, now_ms},
+    model::{Alert, FiringAlert, GpuRef, Severity, now_ms},
     units::{AcceptedAmounts, format_duration},
     untrusted::escape_untrusted,
 };
 use gpumon_server::alerts::AlertStatus;
+use gpumon_workload::suggest::suggest_word;
+use rustix::system::uname;
 use serde_json::json;
 
 use crate::{
-    exit::{Failure, Result, print_message},
+    exit::{Failure, Result, print_message, usage},
     local_server::ServerArgs,
     terminal::output::{print, print_raw},
 };
@@ -113,7 +113,7 @@ enum Action {
 pub(crate) fn run(args: &AlertsArgs) -> Result {
     match &args.action {
         Action::Check { file } => check_file(file),
-        Action::Test { file, receiver } => test::send_test_alert(file, receiver),
+        Action::Test { file, receiver } => send_test_alert(file, receiver),
         Action::Export { file, .. } => export_rules(file),
         Action::List { json, server } => print_rules(server, *json),
         Action::Silence { rule, time, server } => silence_rule(server, rule, *time),
@@ -179,7 +179,7 @@ fn describe_rule(rule: &Rule) -> String {
 fn has_secret(receivers: &[Receiver]) -> bool {
     receivers
         .iter()
-        .any(|receiver| matches!(receiver.way, DeliveryMethod::Webhook { .. }))
+        .any(|receiver| matches!(receiver.method, DeliveryMethod::Webhook { .. }))
 }
 
 fn is_world_readable(file: &Path) -> bool {
@@ -321,10 +321,63 @@ fn format_status(status: &AlertStatus, now_ms: u64) -> String {
     text
 }
 
+/// Sends a test alert to each receiver, or only to the receivers named in `only`.
+fn send_test_alert(file: &Path, only: &[String]) -> Result {
+    let receivers = read_rules(file)?.receivers;
+    if receivers.is_empty() {
+        let message = "the file has no receiver; add a [[webhook]] or a [[command]]";
+        return Err(usage!(message));
+    }
+    let known = || receivers.iter().map(|receiver| receiver.name.as_str());
+    if let Some(name) = only
+        .iter()
+        .find(|name| !known().any(|known| known == *name))
+    {
+        let others = format!("there are {}", known().collect::<Vec<_>>().join(", "));
+        let cure = suggest_word(name, known(), &others);
+        return Err(usage!("no receiver '{name}': {cure}"));
+    }
+    let mut has_failed = false;
+    for receiver in receivers
+        .iter()
+        .filter(|receiver| only.is_empty() || only.contains(&receiver.name))
+    {
+        match deliver_notification(
+            receiver,
+            &make_test_notification(receiver),
+            &uname().nodename().to_string_lossy(),
+        ) {
+            Ok(()) => print_message(&format!("{}: sent", receiver.name)),
+            Err(failure) => {
+                has_failed = true;
+                print_message(&format!("{}: {}", receiver.name, failure.message));
+            }
+        }
+    }
+    Failure::check_exit_code(u8::from(has_failed))
+}
+
+/// Returns a test alert with a text that states that nothing is wrong.
+fn make_test_notification(receiver: &Receiver) -> Notification {
+    let at_ms = now_ms();
+    let alert = Alert {
+        rule: "test".to_owned(),
+        severity: Severity::Notice,
+        since_ms: at_ms,
+        text: format!("Test alert for {}: nothing is wrong", receiver.name),
+        silenced: false,
+        names_processes: false,
+    };
+    Notification {
+        status: notify::AlertStatus::Firing,
+        at_ms,
+        alert: FiringAlert { gpu: None, alert },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use gpumon_alerts::{evaluate::PlaceStatus, notify::ReceiverStatus};
-    use gpumon_probe::model::Severity;
 
     use super::*;
 

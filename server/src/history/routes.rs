@@ -10,10 +10,11 @@ use axum::{
 };
 use gpumon_history::span::{HistoryQuery, MetricSelection, POINT_LIMITS, SpanRequest};
 
+use super::RETENTION_MS;
 use crate::{
     app::AppState,
     auth::Client,
-    history::RETENTION_MS,
+    hub::Hub,
     query,
     responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
@@ -50,7 +51,7 @@ pub(crate) async fn get_history(
         resolution_ms,
         metrics: request.wanted.ids(),
     };
-    let write = move |hub: &crate::hub::Hub| to_json(&of_view.filter_span(hub.read_span(&request)));
+    let write = move |hub: &Hub| to_json(&of_view.filter_span(hub.read_span(&request)));
     Ok(respond_with_resource(
         &app,
         &headers,

@@ -34,7 +34,7 @@ const MAX_ANSWER_AGE: Duration = Duration::from_mins(5);
 const MAX_PROBLEMS: usize = 5;
 
 /// A reader for the current state of a fleet or a part of one.
-pub(super) struct NowReader {
+pub(super) struct CurrentFleetReader {
     source: Arc<Source>,
     matchers: String,
     /// The resolution to use regardless of the number of GPUs, if set.
@@ -82,7 +82,7 @@ struct QueryResults {
 #[derive(Default)]
 struct Problems(BTreeSet<String>);
 
-impl NowReader {
+impl CurrentFleetReader {
     pub(super) fn new(
         source: Arc<Source>,
         further_matchers: &str,

@@ -1,4 +1,4 @@
-//! The hub's current data, and the frames that contain it.
+//! The hub's current data, the driver's answers, and the frames that contain them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,6 +22,25 @@ use crate::{
 /// The length of the history in a hello frame, in milliseconds. Clients request longer histories
 /// when they show them.
 const HELLO_MS: u64 = 5 * 60 * 1000;
+
+/// The parts of a snapshot.
+pub(crate) struct SnapshotParts {
+    pub(crate) history_ms: Option<u64>,
+    pub(crate) wanted: MetricSelection,
+    pub(crate) brief: bool,
+    pub(crate) view: View,
+}
+
+impl Default for SnapshotParts {
+    fn default() -> Self {
+        Self {
+            history_ms: None,
+            wanted: MetricSelection::select_gpu_charts(),
+            brief: false,
+            view: View::Whole,
+        }
+    }
+}
 
 impl Hub {
     /// Returns the current data. The data is shared, not copied.
@@ -219,26 +238,6 @@ impl Hub {
                 .filter(is_fresh)
                 .cloned()
         })
-    }
-}
-
-// The parts of a snapshot.
-
-pub(crate) struct SnapshotParts {
-    pub(crate) history_ms: Option<u64>,
-    pub(crate) wanted: MetricSelection,
-    pub(crate) brief: bool,
-    pub(crate) view: View,
-}
-
-impl Default for SnapshotParts {
-    fn default() -> Self {
-        Self {
-            history_ms: None,
-            wanted: MetricSelection::select_gpu_charts(),
-            brief: false,
-            view: View::Whole,
-        }
     }
 }
 

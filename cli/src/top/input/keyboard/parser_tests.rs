@@ -1,4 +1,4 @@
-//! Tests of complete, partial, interrupted, and unknown sequences.
+//! Tests of the parser: complete, partial, interrupted, and unknown sequences.
 
 use super::*;
 
@@ -71,22 +71,22 @@ fn split_sequences_are_joined() {
         // A lone escape character is parsed as a key, so splitting starts after the second byte.
         let first = if whole[0] == ESCAPE { 2 } else { 1 };
         for at in first..whole.len() {
-            let mut bytes = InputParser::default();
+            let mut parser = InputParser::default();
             assert_eq!(
-                name_inputs(bytes.parse(&whole[..at], false)),
+                name_inputs(parser.parse(&whole[..at], false)),
                 [""; 0],
                 "{whole:?} at {at}"
             );
             assert_eq!(
-                name_inputs(bytes.parse(&whole[at..], false)),
+                name_inputs(parser.parse(&whole[at..], false)),
                 expected,
                 "{whole:?} at {at}"
             );
         }
     }
-    let mut bytes = InputParser::default();
-    assert_eq!(name_inputs(bytes.parse(b"\x1b", true)), [""; 0]);
-    assert_eq!(name_inputs(bytes.parse(b"[Aq", false)), ["Up", "q"]);
+    let mut parser = InputParser::default();
+    assert_eq!(name_inputs(parser.parse(b"\x1b", true)), [""; 0]);
+    assert_eq!(name_inputs(parser.parse(b"[Aq", false)), ["Up", "q"]);
 }
 
 #[test]
@@ -115,15 +115,15 @@ fn background_response_can_be_split_anywhere() {
     ] {
         assert_eq!(parse_keys(answer), ["Light"]);
         for at in 2..answer.len() {
-            let mut bytes = InputParser::default();
+            let mut parser = InputParser::default();
             assert_eq!(
-                name_inputs(bytes.parse(&answer[..at], false)),
+                name_inputs(parser.parse(&answer[..at], false)),
                 [""; 0],
                 "{at}"
             );
             let rest = [&answer[at..], b"q"].concat();
             assert_eq!(
-                name_inputs(bytes.parse(&rest, false)),
+                name_inputs(parser.parse(&rest, false)),
                 ["Light", "q"],
                 "{at}"
             );
@@ -139,9 +139,9 @@ fn interrupted_response_does_not_swallow_next_key() {
     assert_eq!(parse_keys(b"\x1b]11;?\x07q"), ["q"]);
     assert_eq!(parse_keys(b"\x1b]11;rgb:ff\x03"), ["^c"]);
     assert_eq!(parse_keys(b"\x1b]11;rgb:ff\x1b[A"), ["Up"]);
-    let mut bytes = InputParser::default();
-    bytes.parse(&[&b"\x1b]11;"[..], &[b'f'; 200]].concat(), false);
-    assert_eq!(name_inputs(bytes.parse(b"q", false)), ["q"]);
+    let mut parser = InputParser::default();
+    parser.parse(&[&b"\x1b]11;"[..], &[b'f'; 200]].concat(), false);
+    assert_eq!(name_inputs(parser.parse(b"q", false)), ["q"]);
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn unknown_sequence_does_not_swallow_next_key() {
         assert!(last, "{strange:?}");
     }
     assert_eq!(parse_keys(b"\x1b[12\x1b[Aq"), ["Up", "q"], "broken off");
-    let mut bytes = InputParser::default();
-    bytes.parse(&[b"\x1b[".as_slice(), &[b'1'; 200]].concat(), false);
+    let mut parser = InputParser::default();
+    parser.parse(&[b"\x1b[".as_slice(), &[b'1'; 200]].concat(), false);
     assert_eq!(
-        name_inputs(bytes.parse(b"q", false)),
+        name_inputs(parser.parse(b"q", false)),
         ["q"],
         "a sequence without an end does not swallow what follows"
     );
@@ -174,7 +174,7 @@ fn unknown_sequence_does_not_swallow_next_key() {
 #[test]
 fn parser_consumes_arbitrary_bytes() {
     let mut state = 1_u32;
-    let mut bytes = InputParser::default();
+    let mut parser = InputParser::default();
     for _ in 0..20_000 {
         let part: Vec<u8> = (0..state % 7)
             .map(|_| {
@@ -186,8 +186,8 @@ fn parser_consumes_arbitrary_bytes() {
                 }
             })
             .collect();
-        bytes.parse(&part, state >> 31 == 0);
-        assert!(bytes.held.len() <= MAX_SEQUENCE_BYTES, "{:?}", bytes.held);
+        parser.parse(&part, state >> 31 == 0);
+        assert!(parser.held.len() <= MAX_SEQUENCE_BYTES, "{:?}", parser.held);
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     }
 }
