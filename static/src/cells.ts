@@ -1,13 +1,16 @@
 /** The exports with which JupyterLab shows the GPU cost of notebooks and their cells. */
 
-export { costOfCell, isWorthShowing, recordCell, requestCost } from './model/cell-cost';
 export {
-  EXECUTION_KEY,
   belongsToRun,
+  costOfCell,
+  EXECUTION_KEY,
+  isWorthShowing,
   METADATA_KEY,
   readStoredCost,
+  recordCell,
+  requestCost,
   runOf,
-} from './model/stored-cost';
+} from './model/cell-cost';
 export type { CellCost } from './model/cell-cost';
 export type { KernelCost, Sample, StoredCost } from './wire';
 export { CellLine, Chip } from './view/notebook';

@@ -661,8 +661,11 @@ fn missing_device_is_reported_as_error() {
             }
         }
         for (device, words) in [
-            ("7", "no GPU '7': there are GPUs 0 to 1"),
-            ("GPU-ffff", "no GPU 'GPU-ffff'"),
+            (
+                "7",
+                "there is no GPU '7': 0 to 1 are available; see `gpumon info`",
+            ),
+            ("GPU-ffff", "there is no GPU 'GPU-ffff'"),
         ] {
             let arguments = [command, &["--device", device]].concat();
             assert_refused(

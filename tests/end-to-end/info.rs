@@ -129,7 +129,7 @@ fn invalid_libraries_have_different_errors() {
         (
             "stub",
             Box::new(over("stub = true")),
-            &["is the stub", "LD_LIBRARY_PATH"],
+            &["is a stub library", "LD_LIBRARY_PATH"],
         ),
         (
             "wrong",

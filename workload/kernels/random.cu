@@ -1,5 +1,5 @@
 // Random data that anybody can make again: each element depends on the seed and its own index alone, so that the host
-// checks a result without having seen the input. `random.rs` has the same in Rust.
+// checks a result without having seen the input. `numbers.rs` has the same in Rust.
 
 typedef unsigned long long u64;
 

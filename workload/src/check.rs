@@ -1,4 +1,5 @@
-//! Comparison of results with reference values, element by element.
+//! Comparison of results with reference values, element by element, and the precise numbers that
+//! reference values are computed with.
 
 use std::ops::{Add, Mul};
 
@@ -211,11 +212,6 @@ mod tests {
             Some(6)
         );
     }
-}
-
-#[cfg(test)]
-mod double_double_tests {
-    use super::*;
 
     #[test]
     fn double_double_keeps_rounding_error() {

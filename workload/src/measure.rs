@@ -1,4 +1,5 @@
-//! The repetition of a workload's runs, and the decision when to stop.
+//! The repetition of a workload's runs, the decision when to stop, and the statistics of the
+//! measured times.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -143,8 +144,6 @@ fn completed_share(runs: usize, elapsed: Duration, limits: &MeasureLimits) -> f6
     let of_time = elapsed.as_secs_f64() / limits.time.as_secs_f64().max(f64::MIN_POSITIVE);
     of_runs.min(of_time).min(1.0)
 }
-
-// Statistics over repeated measurements.
 
 /// Summarizes times. Returns `None` if there are no times.
 pub(crate) fn summarize_times(times_us: impl IntoIterator<Item = f64>) -> Option<Times> {
@@ -301,11 +300,6 @@ mod tests {
             (4, 3, MeasureEnd::Interrupted)
         );
     }
-}
-
-#[cfg(test)]
-mod statistics_tests {
-    use super::*;
 
     #[test]
     fn interval_ranks_match_textbook_tables() {

@@ -1,9 +1,6 @@
 //! The worker process, as seen by its parent. The parent starts it with a job, reads its lines, and
 //! ends it if it takes too long or is no longer needed. Terminals and servers only differ in their
 //! [`Listener`].
-//!
-//! [`line_splitter`] splits the output into lines, and [`signals`] defines the signals that end the
-//! process.
 
 use std::{
     ffi::OsString,
@@ -307,12 +304,10 @@ fn for_each_line(out: Option<impl Read>, mut on_line: impl FnMut(&str)) -> Resul
     }
 }
 
-// A splitter that divides an untrusted byte stream into lines.
-
 /// The maximum length of a line in bytes. A result with all its times is a few KB long.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Splits a byte stream into lines.
+/// A splitter that divides an untrusted byte stream into lines.
 #[derive(Debug, Default)]
 pub struct LineSplitter {
     /// The bytes after the last line end.

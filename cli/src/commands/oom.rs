@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use gpumon_probe::units::AcceptedAmounts;
 use gpumon_workload::{
     oom,
-    protocol::{Job, MemoryLevel, OomJob, Report, ReportLine, Topic, exit_code::INTERRUPTED},
+    protocol::{Job, MemoryLevel, OomJob, Report, ReportLine, Topic, report::EXIT_INTERRUPTED},
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -242,7 +242,7 @@ impl Page {
             }
             Report::Ended { code } => {
                 self.clear_bar()?;
-                if code == INTERRUPTED {
+                if code == EXIT_INTERRUPTED {
                     print_message("interrupted: all memory was freed");
                 }
                 Ok(())

@@ -31,7 +31,7 @@ use gpumon_workload::{
     parent::{self, Listener, StandardError, StopReason, WorkerCommand, WorkerEnd, WorkerError},
     protocol::{
         BackendChoice, InvalidReport, Job, ReportLine, Where,
-        exit_code::{FAILED, INTERRUPTED},
+        report::{EXIT_FAILED, EXIT_INTERRUPTED},
     },
 };
 use signal_hook::{
@@ -119,7 +119,7 @@ pub(crate) fn run_job(
         WorkerEnd {
             stopped: Some(StopReason::Canceled | StopReason::ParentEnds),
             ..
-        } => Ok(INTERRUPTED),
+        } => Ok(EXIT_INTERRUPTED),
         WorkerEnd {
             stopped: None,
             status: Some(status),
@@ -130,7 +130,7 @@ pub(crate) fn run_job(
                 "the worker process ended unexpectedly ({}): {fix}",
                 describe_status(status)
             );
-            Err(Failure::with_code(error, FAILED))
+            Err(Failure::with_code(error, EXIT_FAILED))
         }
     }
 }

@@ -1,8 +1,11 @@
 /**
  * Numbers in the user's language, with a unit and at most three significant digits. Each kind of
  * value uses one unit wherever it is displayed, so that values do not jump. The user chooses the
- * units of memory and temperatures. The space before a unit is a no-break space.
+ * units of memory and temperatures, and the server reports the price of energy. The space before a
+ * unit is a no-break space.
  */
+
+import type { EnergyPrice } from '../wire';
 
 export interface Units {
   memory: 'GiB' | 'GB';
@@ -20,10 +23,18 @@ export function units(): Readonly<Units> {
   return chosen;
 }
 
+let energyPrice: EnergyPrice | null = null;
+
+/** Sets the price for all energy costs; `null` if it is unknown. */
+export function setEnergyPrice(next: EnergyPrice | null): void {
+  energyPrice = next;
+}
+
 export function memoryUnitBytes(): number {
   return chosen.memory === 'GiB' ? 1024 ** 3 : 1e9;
 }
 
+const KWH_JOULES = 3.6e6;
 const SPACE = '\u00a0';
 
 export const DASH = '–';
@@ -289,7 +300,7 @@ export function formatOperationsPerSecond(value: number, unit: 'OP' | 'FLOP'): s
 }
 
 export function formatKilowattHours(joules: number): string {
-  return withUnit(formatSignificant(joules / 3.6e6), 'kWh');
+  return withUnit(formatSignificant(joules / KWH_JOULES), 'kWh');
 }
 
 /** Returns the unit of an energy and its size in joules. */
@@ -301,6 +312,34 @@ export function energyUnit(joules: number): readonly [scale: number, unit: strin
 export function formatEnergy(joules: number): string {
   const [scale, unit] = energyUnit(joules);
   return withUnit(formatSignificant(joules / scale), unit);
+}
+
+/** Returns a cost such as `0.42 EUR`, or `null` if the price is unknown. */
+export function energyCost(joules: number): string | null {
+  if (energyPrice === null || !Number.isFinite(joules)) {
+    return null;
+  }
+  const { per_kwh, before, after } = energyPrice;
+  const text = costNumber((joules / KWH_JOULES) * per_kwh);
+  return before === '' && after === '' ? `cost ${text}` : `${before}${text}${after}`;
+}
+
+/** Returns text such as `6.10 kJ (0.42 EUR)`, or only the amount if the price is unknown. */
+export function withCost(amount: string, joules: number, isLowerBound = false): string {
+  const cost = energyCost(joules);
+  return cost === null ? amount : `${amount} (${formatLowerBound(cost, isLowerBound)})`;
+}
+
+function costNumber(cost: number): string {
+  if (cost > 0 && cost < 0.0001) {
+    return `<${formatDecimal(0.0001, 4)}`;
+  }
+  return formatDecimal(cost, cost === 0 || cost >= 0.1 ? 2 : cost >= 0.001 ? 3 : 4);
+}
+
+/** Marks an amount with `≥` if it is a lower bound, because part of it could not be read. */
+export function formatLowerBound(text: string, isLowerBound: boolean): string {
+  return isLowerBound && text !== DASH ? `≥${SPACE}${text}` : text;
 }
 
 /** Returns a time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */

@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import { setEnergyPrice } from '../lib/format';
 import { GIB, NOW } from '../testing/frames';
 import { makeKernelCost } from '../testing/kernel-cost';
 import { costOfCell, isWorthShowing, requestCost, type CellCost } from './cell-cost';
 import { describeCell } from './describe-cell';
-import { setEnergyPrice } from './energy-price';
 
 describe('cost of a cell', () => {
   it('cost is requested for span or until now', async () => {

@@ -6,12 +6,12 @@ import {
   formatMemorySize,
   formatMemoryNumber,
   formatPreciseDuration,
+  withCost,
 } from '../lib/format';
 import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
-import { withCost } from './energy-price';
 
 /** A part of the line below a cell, with a hover text. */
 export interface CellPart {

@@ -1,8 +1,8 @@
 /** A connection to a gpumon server that all views share. */
 
+import { setEnergyPrice } from '../lib/format';
 import { ReconnectingSocket, type SocketLike } from '../lib/socket';
 import type { ClientFrame, ServerFrame } from '../wire';
-import { setEnergyPrice } from './energy-price';
 import type { Request } from './request';
 import { Store, type Diagnosis } from './store';
 

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB } from '../testing/frames';
 import type { CellRun, StoredCost } from '../wire';
+import { EXECUTION_KEY, belongsToRun, readStoredCost, runOf } from './cell-cost';
 import { describeStoredCost } from './describe-cell';
-import { EXECUTION_KEY, belongsToRun, readStoredCost, runOf } from './stored-cost';
 
 const RUN: CellRun = { source_crc32: 2 ** 32 - 1, execution_count: 3, started: null };
 const STORED: StoredCost = {

@@ -5,7 +5,7 @@ import { setLocale } from '../lib/format';
 import { setTranslator, trans } from '../lib/translation';
 import { COST, STORED_COST } from '../testing/full-hello';
 import { GIB } from '../testing/frames';
-import { readStoredCost } from '../model/stored-cost';
+import { readStoredCost } from '../model/cell-cost';
 import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 import { CellLine } from './notebook';
 

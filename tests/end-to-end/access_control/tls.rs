@@ -264,9 +264,7 @@ fn certificate_is_reloaded_and_errors_are_logged_once() {
         .write_files(house.folder.path());
     write_secret(&house.path("web.yml"), "");
     wait_for_condition("the log reports that a restart is required", || {
-        server
-            .next_message()
-            .contains("takes effect only after a restart")
+        server.next_message().contains("requires a restart")
     });
     assert_eq!(
         house

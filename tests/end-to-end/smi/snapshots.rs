@@ -9,56 +9,43 @@ use std::{
 use crate::support::{FakeNvml, stderr_text, stdout_text};
 
 /// Compares the output of all command lines in `forms`, over `scenario`, with the file `name`.
-/// Counts that grow with the time since the start are removed.
+/// Counts that grow with the time since the start are removed, even if they are still zero.
 #[track_caller]
 pub(super) fn check_snapshot(name: &str, scenario: &str, forms: &[&str]) {
-    compare_with_file(name, scenario, forms, collect_output_without_counts);
-}
-
-/// Adds the start time of the machine to a scenario.
-fn add_start_time(start: SystemTime, scenario: &str) -> String {
-    let start_ms = start.duration_since(UNIX_EPOCH).unwrap().as_millis();
-    format!("start_ms = {start_ms}\n{scenario}")
+    compare_with_file(name, scenario, forms, |fake, forms| {
+        remove_counts(&collect_output(fake, forms), |_| true)
+    });
 }
 
 /// Compares the output for a machine that has run for two minutes, so that the driver's buffers are
-/// full.
+/// full. Counts that have grown since the start are removed.
 #[track_caller]
 pub(super) fn check_snapshot_after_two_minutes(name: &str, scenario: &str, forms: &[&str]) {
-    compare_with_file(
-        name,
-        &add_start_time(SystemTime::now() - Duration::from_mins(2), scenario),
-        forms,
-        collect_output_without_counts,
-    );
+    let start = SystemTime::now() - Duration::from_mins(2);
+    let start_ms = start.duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let scenario = format!("start_ms = {start_ms}\n{scenario}");
+    compare_with_file(name, &scenario, forms, |fake, forms| {
+        remove_counts(&collect_output(fake, forms), |count| count != "0")
+    });
 }
 
-fn collect_output_without_counts(fake: &FakeNvml, forms: &[&str]) -> String {
-    collect_output(fake, forms)
-        .lines()
-        .map(|line| remove_count(line) + "\n")
-        .collect()
-}
-
-/// Removes the count from `Data Tx: COUNT KiB` and `SW Power Capping : COUNT us`.
-fn remove_count(line: &str) -> String {
-    let counts = |unit: &&&str| {
-        line.ends_with(**unit)
+/// Removes the counts from lines such as `Data Tx: COUNT KiB` and `SW Power Capping : COUNT us`, if
+/// `is_removed` returns `true` for them.
+fn remove_counts(output: &str, is_removed: fn(&str) -> bool) -> String {
+    let remove_count = |line: &str| {
+        let (text, unit) = line.rsplit_once(' ')?;
+        let (name, count) = text.rsplit_once(' ')?;
+        let grows = matches!(unit, "KiB" | "us")
+            && count.parse::<u64>().is_ok()
             && ["Data ", "Raw ", "Capping", "Slowdown"]
                 .iter()
-                .any(|what| line.contains(what))
+                .any(|what| name.contains(what));
+        (grows && is_removed(count)).then(|| format!("{name} COUNT {unit}"))
     };
-    let Some(unit) = [" KiB", " us"].iter().find(counts) else {
-        return line.to_owned();
-    };
-    let before = line
-        .trim_end_matches(unit)
-        .trim_end_matches(|digit: char| digit.is_ascii_digit());
-    if line.ends_with(&format!(" 0{unit}")) {
-        line.to_owned()
-    } else {
-        format!("{before}COUNT{unit}")
-    }
+    output
+        .lines()
+        .map(|line| remove_count(line).unwrap_or_else(|| line.to_owned()) + "\n")
+        .collect()
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Outcomes of workloads.
+//! Outcomes of workloads and tutorial benchmarks, and results of other frameworks for comparison.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -319,8 +319,6 @@ impl Throughput {
     }
 }
 
-// Results of frameworks that run the same operation as a workload.
-
 /// A framework that ran the same operation on the same data.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FrameworkRun {
@@ -351,8 +349,6 @@ impl FrameworkRun {
         }
     }
 }
-
-// Results of tutorial benchmarks.
 
 /// The result of one variant of a tutorial benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize)]

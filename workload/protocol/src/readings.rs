@@ -1,4 +1,4 @@
-//! Comparisons of gpumon's readings with known loads.
+//! The driver's readings while a GPU worked, and comparisons of readings with known loads.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -108,13 +108,11 @@ impl Unit {
     }
 }
 
-// Readings of the driver while a GPU worked: clocks, power, energy, temperature, throttling, and
-// other processes.
-
 /// The maximum number of processes that a sentence names.
 const MAX_NAMED_PROCESSES: usize = 3;
 
-/// A summary of the readings over a period of time.
+/// A summary of the driver's readings over a period of time: clocks, power, energy, temperature,
+/// throttling, and other processes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Load {
     /// The number of readings.

@@ -1,4 +1,4 @@
-//! Reports of the worker process: one JSON object per line.
+//! Reports of the worker process, which are one JSON object per line, and its exit codes.
 
 use std::fmt;
 
@@ -12,6 +12,18 @@ use super::{
     readings::{Load, ReadingCheck},
     vocabulary::Backend,
 };
+
+/// The exit code if a result is wrong or could not be determined. [`Report::Ended`] also contains
+/// the exit codes.
+pub const EXIT_FAILED: u8 = 1;
+/// The exit code if the job requests something impossible.
+pub const EXIT_USAGE: u8 = 2;
+/// The exit code if there is no GPU or no driver.
+pub const EXIT_NO_GPU: u8 = 3;
+/// The exit code if the job was refused to protect other users of the machine.
+pub const EXIT_REFUSED: u8 = 5;
+/// The exit code if the job was canceled. Shells use this code for SIGINT.
+pub const EXIT_INTERRUPTED: u8 = 130;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
@@ -103,8 +115,7 @@ pub enum Report {
     },
     /// The job has ended. This is the last report, and is sent once.
     Ended {
-        /// A code of [`exit_code`](super::exit_code), or 0 if everything was completed and
-        /// verified.
+        /// The exit code, such as [`EXIT_FAILED`], or 0 if everything was completed and verified.
         code: u8,
     },
     /// A report of a kind that this version does not know. The worker process can be a newer

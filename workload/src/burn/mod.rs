@@ -8,8 +8,7 @@
 //! count as correct: a stress test without any comparison fails.
 //!
 //! - [`Burnable`] is the interface of a device under test. [`on_cuda`] and [`on_cpu`] implement it.
-//! - [`matrix_size`] chooses the size of the matrices, and the number of products that are launched
-//!   together.
+//! - [`choose_largest_side`] chooses the size of the matrices.
 
 mod on_cpu;
 mod on_cuda;
@@ -204,7 +203,7 @@ fn prepare_burn<'a>(
 ) -> Result<Box<dyn Burnable + 'a>, RunError> {
     let budget = place.memory_budget()?;
     let wanted = ((budget.free_bytes as f64 * share) as u64).min(budget.usable_bytes());
-    let least = SIDES[SIDES.len() - 1];
+    let least = MATRIX_SIDES[MATRIX_SIDES.len() - 1];
     let (work, needed_bytes, allowed_bytes) = match place {
         ExecutionPlace::Cuda(gpu) => {
             let work = CudaBurn::new(gpu, dtype, wanted)?
@@ -354,7 +353,7 @@ struct LastReport {
 /// The sides to choose from, which are multiples of every tile size. The larger a product, the
 /// smaller the share of time spent on comparing it: 2 % with 16384 rows on an H200. Comparison and
 /// multiplication cannot run concurrently, because Hopper's kernels occupy all registers.
-const SIDES: [u64; 7] = [16384, 8192, 4096, 2048, 1024, 512, 256];
+const MATRIX_SIDES: [u64; 7] = [16384, 8192, 4096, 2048, 1024, 512, 256];
 /// The largest side on a CPU. There, each element of the first product is computed again in higher
 /// precision.
 const MAX_SIDE_ON_CPU: u64 = 1024;
@@ -427,13 +426,13 @@ mod matrix_size_tests {
 
     #[test]
     fn faster_gpu_gets_larger_matrix_side() {
-        assert_eq!(choose_side_on_device(760e12, 5.0, &SIDES).0, 16384);
-        assert_eq!(choose_side_on_device(60e12, 5.0, &SIDES).0, 8192);
-        assert_eq!(choose_side_on_device(1e12, 5.0, &SIDES).0, 2048);
-        let (side, tried) = choose_side_on_device(0.03e12, 5.0, &SIDES);
+        assert_eq!(choose_side_on_device(760e12, 5.0, &MATRIX_SIDES).0, 16384);
+        assert_eq!(choose_side_on_device(60e12, 5.0, &MATRIX_SIDES).0, 8192);
+        assert_eq!(choose_side_on_device(1e12, 5.0, &MATRIX_SIDES).0, 2048);
+        let (side, tried) = choose_side_on_device(0.03e12, 5.0, &MATRIX_SIDES);
         assert_eq!((side, tried), (512, vec![256, 512]));
         assert_eq!(
-            choose_side_on_device(760e12, 5.0, &SIDES[4..]).0,
+            choose_side_on_device(760e12, 5.0, &MATRIX_SIDES[4..]).0,
             1024,
             "where there is no room for more"
         );

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use super::{
-    Burnable, MAX_SIDE_ON_CPU, MIN_PRODUCTS, SIDES, TimedWork, choose_largest_side, fitting_sides,
+    Burnable, MATRIX_SIDES, MAX_SIDE_ON_CPU, MIN_PRODUCTS, TimedWork, choose_largest_side,
+    fitting_sides,
 };
 use crate::{
     catalogue::matmul::Factors,
@@ -35,11 +36,11 @@ impl<T: CpuProduct> CpuBurn<T> {
     /// Prepares the largest useful matrices that fit into `bytes` of memory. Returns `None` if not
     /// even the smallest matrices fit.
     pub(super) fn new(bytes: u64) -> Result<Option<Self>, RunError> {
-        let larger = SIDES
+        let larger = MATRIX_SIDES
             .iter()
             .take_while(|side| **side > MAX_SIDE_ON_CPU)
             .count();
-        let sides = fitting_sides(&SIDES[larger..], bytes, |side| {
+        let sides = fitting_sides(&MATRIX_SIDES[larger..], bytes, |side| {
             needed_bytes(side, Self::ELEMENT_BYTES)
         });
         let timed = choose_largest_side(sides, |side| Ok(Self::with_side(side)))?;

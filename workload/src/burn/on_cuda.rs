@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Burnable, MIN_PRODUCTS, SIDES, TimedWork, choose_largest_side, fitting_sides};
+use super::{Burnable, MATRIX_SIDES, MIN_PRODUCTS, TimedWork, choose_largest_side, fitting_sides};
 use crate::{
     catalogue::matmul::{Product, memory_bytes, result_bytes},
     cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
@@ -49,7 +49,7 @@ impl<'gpu> CudaBurn<'gpu> {
     /// Prepares the largest useful matrices that fit into `bytes` of memory. Returns `None` if not
     /// even the smallest matrices fit.
     pub(super) fn new(gpu: &'gpu Gpu, dtype: Dtype, bytes: u64) -> Result<Option<Self>, RunError> {
-        let sides = fitting_sides(&SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
+        let sides = fitting_sides(&MATRIX_SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
         let timed = choose_largest_side(sides, |n| Self::with_size(gpu, Size { n, dtype }))?;
         let Some(timed) = timed else { return Ok(None) };
         let at_once = timed.batch_size();

@@ -369,24 +369,25 @@ fn apply_to_slices<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
 /// numbers whose sums are obvious.
 pub(super) struct VectorAddGrid;
 
-const GRID: Grid = Grid {
+const VECTOR_ADD_GRID: Grid = Grid {
     blocks: 32,
     threads: 128,
 };
-pub(super) const GRID_ELEMENTS: u64 = GRID.blocks as u64 * GRID.threads as u64;
+pub(super) const VECTOR_ADD_ELEMENTS: u64 =
+    VECTOR_ADD_GRID.blocks as u64 * VECTOR_ADD_GRID.threads as u64;
 
 impl Program for VectorAddGrid {
     fn cost_of(&self, size: Size) -> Cost {
         Elementwise(VectorAdd, ArrayLocation::OnDevice).cost_of(Size {
-            n: GRID_ELEMENTS,
+            n: VECTOR_ADD_ELEMENTS,
             ..size
         })
     }
 
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         let kernel = || gpu.load_kernel(kernels::ELEMENTWISE, "vector_add_fp32");
-        let random = |seed| gpu.allocate_random_array::<f32>(GRID_ELEMENTS, seed);
-        let out = move || gpu.allocate_poisoned(GRID_ELEMENTS * size.dtype.bytes());
+        let random = |seed| gpu.allocate_random_array::<f32>(VECTOR_ADD_ELEMENTS, seed);
+        let out = move || gpu.allocate_poisoned(VECTOR_ADD_ELEMENTS * size.dtype.bytes());
         let memory = vec![out()?, random(SEED_A)?, random(SEED_B)?];
         let links: QueueKernels =
             Box::new(|queue, memory, kernels| queue_addition(queue, &kernels[0], memory));
@@ -404,12 +405,13 @@ impl Program for VectorAddGrid {
             move |chain| {
                 let random = gpu.check_memory(
                     &chain.memory()[0],
-                    GRID_ELEMENTS,
+                    VECTOR_ADD_ELEMENTS,
                     check_elements::<VectorAdd, f32>,
                 )?;
                 // Adding 1 to 0, 1, 2, ... must result in exactly 1, 2, 3, ...
-                let counting: Vec<f32> = (0..GRID_ELEMENTS).map(|index| index as f32).collect();
-                let ones = vec![1.0_f32; GRID_ELEMENTS as usize];
+                let counting: Vec<f32> =
+                    (0..VECTOR_ADD_ELEMENTS).map(|index| index as f32).collect();
+                let ones = vec![1.0_f32; VECTOR_ADD_ELEMENTS as usize];
                 let (a, b) = (gpu.copy_to_device(&counting)?, gpu.copy_to_device(&ones)?);
                 let memory = [out()?, a, b];
                 gpu.stream
@@ -423,7 +425,7 @@ impl Program for VectorAddGrid {
     }
 
     fn prepare_cpu_run(&self, _: Size) -> PreparedResult<'static> {
-        prepare_on_threads::<VectorAdd, f32>(GRID_ELEMENTS, true)
+        prepare_on_threads::<VectorAdd, f32>(VECTOR_ADD_ELEMENTS, true)
     }
 }
 
@@ -437,9 +439,9 @@ fn queue_addition<'held>(
         Out(&memory[0]),
         In(&memory[1]),
         In(&memory[2]),
-        U64(GRID_ELEMENTS),
+        U64(VECTOR_ADD_ELEMENTS),
     ];
-    queue.launch(kernel, GRID, &arguments)
+    queue.launch(kernel, VECTOR_ADD_GRID, &arguments)
 }
 
 #[cfg(test)]

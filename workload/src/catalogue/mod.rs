@@ -25,7 +25,6 @@ mod train;
 mod transcendental;
 mod transfer;
 
-pub(crate) use self::reduce::read_zeros;
 use self::{
     chain::LaunchMethod,
     elementwise::{
@@ -53,6 +52,8 @@ use crate::{
         WORD_BYTES, Workload, WorkloadDescription,
     },
 };
+
+pub(crate) use self::reduce::read_zeros;
 
 const FLOAT_DTYPES: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
 const FP32: &[Dtype] = &[Dtype::Fp32];
@@ -386,7 +387,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         FP32,
         BOTH_BACKENDS,
         (Driver, Fixed),
-        Count(elementwise::GRID_ELEMENTS),
+        Count(elementwise::VECTOR_ADD_ELEMENTS),
         &VectorAddGrid,
     ),
     define_workload(

@@ -16,7 +16,7 @@ use crate::{
     protocol::{
         Amount, Backend, BenchJob, Dtype, FrameworkRun, LimitingResource, Load, Phase, Report,
         RunOutcome, Where,
-        exit_code::{FAILED, INTERRUPTED, NO_GPU},
+        report::{EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NO_GPU},
     },
     workload::Workload,
 };
@@ -82,7 +82,7 @@ pub(super) fn run_bench(
                 Backend::Cuda,
                 Some(held.device.index),
                 &error.to_string(),
-                NO_GPU,
+                EXIT_NO_GPU,
             ),
         }
     }
@@ -183,7 +183,7 @@ impl Bench<'_> {
             }
             self.step += 1;
             if self.context.is_interrupted() {
-                self.record_exit_code(INTERRUPTED);
+                self.record_exit_code(EXIT_INTERRUPTED);
                 return true;
             }
         }
@@ -234,7 +234,7 @@ impl Bench<'_> {
     fn report_outcome(&mut self, outcome: RunOutcome, place: &ExecutionPlace<'_>) {
         // A workload that was interrupted before any check does not count as wrong.
         if outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial {
-            self.record_exit_code(FAILED);
+            self.record_exit_code(EXIT_FAILED);
         }
         let load = load_of_outcome(self.placement, &outcome);
         let beside = self.run_frameworks(&outcome, place);

@@ -24,7 +24,7 @@ use crate::{
     measure::MeasureProgress,
     protocol::{
         Backend, BurnJob, Dtype, Report, RunOutcome,
-        exit_code::{FAILED, INTERRUPTED},
+        report::{EXIT_FAILED, EXIT_INTERRUPTED},
     },
 };
 
@@ -225,10 +225,10 @@ fn report_failure(
 
 fn exit_code_of_outcome(outcome: &RunOutcome) -> u8 {
     match &outcome.verify {
-        verify if verify.wrong > 0 => FAILED,
-        _ if outcome.partial => INTERRUPTED,
+        verify if verify.wrong > 0 => EXIT_FAILED,
+        _ if outcome.partial => EXIT_INTERRUPTED,
         verify if verify.ok => 0,
-        _ => FAILED,
+        _ => EXIT_FAILED,
     }
 }
 

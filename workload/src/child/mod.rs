@@ -8,9 +8,9 @@
 //! - [`placement`] reserves the GPUs for a job, or refuses the job. [`bench_plan`] selects the
 //!   workloads of a benchmark.
 //! - [`readings`] collects the driver's readings of the GPUs during the work. The caller provides
-//!   the code that reads them ([`DriverReader`]). [`load`] summarizes the readings, and
-//!   [`other_processes`] finds the other processes on a GPU.
-//! - [`bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] each perform one kind of job.
+//!   the code that reads them ([`DriverReader`]). It also summarizes the readings, and finds the
+//!   other processes on a GPU.
+//! - [`mod@bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] each perform one kind of job.
 
 mod bench;
 mod bench_plan;
@@ -44,7 +44,7 @@ use crate::{
     frameworks::{FrameworkError, Frameworks},
     protocol::{
         Backend, BackendChoice, Job, Report, ReportLine,
-        exit_code::{self, FAILED, NO_GPU, REFUSED, USAGE},
+        report::{EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NO_GPU, EXIT_REFUSED, EXIT_USAGE},
     },
     suggest::suggest_word,
 };
@@ -69,7 +69,7 @@ impl JobContext<'_> {
     fn frameworks(&self) -> Result<Option<Frameworks<'_>>, JobFailure> {
         let find = |python: &Path| {
             Frameworks::find(python, self.interrupted).map_err(|error| match error {
-                FrameworkError::Interrupted => JobFailure::new(error, exit_code::INTERRUPTED),
+                FrameworkError::Interrupted => JobFailure::new(error, EXIT_INTERRUPTED),
                 error => JobFailure::usage_error(format!(
                     "cannot list the frameworks of {}: {error}; choose a Python interpreter with \
                      --python",
@@ -210,7 +210,7 @@ fn write_line(line: &ReportLine) -> io::Result<()> {
 
 /// Returns the worse of two exit codes. A wrong result is worse than a missing one.
 fn worse_code(so_far: u8, code: u8) -> u8 {
-    if so_far == exit_code::FAILED || code == 0 {
+    if so_far == EXIT_FAILED || code == 0 {
         so_far
     } else {
         code
@@ -242,8 +242,6 @@ fn select_items<T>(
     })
 }
 
-// Failures that concern a job as a whole.
-
 /// The reason why a job was not started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -264,27 +262,27 @@ impl JobFailure {
 
     /// Returns the failure of a job that requests something impossible.
     pub(crate) fn usage_error(error: impl fmt::Display) -> Self {
-        Self::new(error, USAGE)
+        Self::new(error, EXIT_USAGE)
     }
 
     pub(crate) fn general_error(error: impl fmt::Display) -> Self {
-        Self::new(error, FAILED)
+        Self::new(error, EXIT_FAILED)
     }
 
     pub(crate) fn refusal(error: impl fmt::Display) -> Self {
-        Self::new(error, REFUSED)
+        Self::new(error, EXIT_REFUSED)
     }
 
     /// Returns the failure of a job that finds no working GPU.
     pub(crate) fn new_without_gpu(error: impl Into<RunError>) -> Self {
-        Self::new(error.into(), NO_GPU)
+        Self::new(error.into(), EXIT_NO_GPU)
     }
 }
 
 pub(crate) fn exit_code_of(error: &RunError) -> u8 {
     match error {
-        RunError::TooLarge { .. } | RunError::TooLittle { .. } => REFUSED,
-        _ => FAILED,
+        RunError::TooLarge { .. } | RunError::TooLittle { .. } => EXIT_REFUSED,
+        _ => EXIT_FAILED,
     }
 }
 

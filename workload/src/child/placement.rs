@@ -19,7 +19,7 @@ use crate::{
     gpu::Gpu,
     info::Cpu,
     lock_file::{self, FOLDER_VARIABLE, LOCK_FOLDERS, LockResult, write_lock_text},
-    protocol::{BackendChoice, DeviceName, Report, Topic, Where, exit_code::NO_GPU},
+    protocol::{BackendChoice, DeviceName, Report, Topic, Where, report::EXIT_NO_GPU},
 };
 
 /// The name of the lock files for runs. `gpumon wait` uses another name, because the command that
@@ -270,9 +270,9 @@ fn choose_devices(
     if let Some(device) = find_device(name, &devices) {
         return Ok(vec![device.clone()]);
     }
-    let there_are = match &devices[..] {
-        [_] => "there is only GPU 0".to_owned(),
-        devices => format!("there are GPUs 0 to {}", devices.len() - 1),
+    let available = match &devices[..] {
+        [_] => "only 0 is available".to_owned(),
+        devices => format!("0 to {} are available", devices.len() - 1),
     };
     let other_name = find_gpu(name, driver)?;
     let is_it = |device: &&Device| {
@@ -287,11 +287,11 @@ fn choose_devices(
                 "GPU '{name}' is not visible to CUDA: check CUDA_VISIBLE_DEVICES, or see `gpumon \
                  info`"
             ),
-            NO_GPU,
+            EXIT_NO_GPU,
         )),
         (None, None) => Err(JobFailure::new(
-            format!("no GPU '{name}': {there_are}; see `gpumon info`"),
-            NO_GPU,
+            format!("there is no GPU '{name}': {available}; see `gpumon info`"),
+            EXIT_NO_GPU,
         )),
     }
 }
@@ -321,7 +321,7 @@ fn find_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
 fn find_gpu(name: &str, driver: &Arc<dyn DriverReader>) -> Result<Option<ListedGpu>, JobFailure> {
     let refuse = |what: String| {
         let why = "workloads run only on NVIDIA GPUs and on the CPU (--backend cpu)";
-        JobFailure::new(format!("'{name}' is {what}: {why}"), NO_GPU)
+        JobFailure::new(format!("'{name}' is {what}: {why}"), EXIT_NO_GPU)
     };
     let known = match name.parse() {
         Ok(GpuName::OfVendor(vendor, _)) if vendor != Vendor::Nvidia => {

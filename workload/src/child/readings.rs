@@ -1,5 +1,5 @@
-//! The driver's readings of GPUs while they work. They are read on a separate thread, so that a
-//! hanging driver does not delay the work.
+//! The driver's readings of GPUs while they work, with their summary and the other processes on a
+//! GPU. The GPUs are read on a separate thread, so that a hanging driver does not delay the work.
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +27,9 @@ const MAX_SAMPLES: usize = 6000;
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time for which the driver may still list a process after it has ended.
 const LISTING_DELAY: Duration = Duration::from_millis(400);
+/// The minimum time for a measurement of energy. The counter changes ten times a second, and three
+/// changes are needed.
+const MIN_ENERGY_MS: u64 = 300;
 
 /// A reader of GPUs that uses the driver's management library.
 pub trait DriverReader: Send + Sync {
@@ -169,8 +172,6 @@ fn lock_samples(samples: &Mutex<Samples>) -> MutexGuard<'_, Samples> {
     samples.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// Detection of other processes on a GPU.
-
 /// Returns the processes of other users that are computing on a GPU. A process that the operating
 /// system does not know is in another container, and counts as another user's.
 pub(super) fn find_other_users(sample: &GpuSample) -> OtherProcesses {
@@ -255,12 +256,6 @@ fn status_numbers(pid: u32, line: &str) -> impl Iterator<Item = u32> {
         .collect::<Vec<_>>()
         .into_iter()
 }
-
-// Summaries of the driver's readings over a period of time.
-
-/// The minimum time for a measurement of energy. The counter changes ten times a second, and three
-/// changes are needed.
-const MIN_ENERGY_MS: u64 = 300;
 
 /// Summarizes the samples in a time range, in milliseconds since 1970. Returns `None` if there are
 /// no samples. `before` contains the PIDs that were computing before the work began.

@@ -15,7 +15,7 @@ use crate::{
     gpu::Gpu,
     protocol::{
         Backend, BackendChoice, Phase, ReadingCheck, Report, SelftestJob, Topic, Verdict, Where,
-        exit_code::{FAILED, INTERRUPTED},
+        report::{EXIT_FAILED, EXIT_INTERRUPTED},
     },
     selftest::{
         Expectation, KNOWN_LOADS, KnownLoad, LoadContext, LoadResult, SampleWindow, TestedGpu,
@@ -105,10 +105,10 @@ pub(super) fn run_selftest(
         let verified = run.test_gpu(&gpu)?;
         if context.is_interrupted() {
             // A wrong reading takes precedence over an interruption.
-            return Ok(if run.worst == FAILED {
-                FAILED
+            return Ok(if run.worst == EXIT_FAILED {
+                EXIT_FAILED
             } else {
-                INTERRUPTED
+                EXIT_INTERRUPTED
             });
         }
         if verified == 0 {
@@ -116,7 +116,7 @@ pub(super) fn run_selftest(
                 "no reading of GPU {} could be compared with the known load",
                 held.device.index
             );
-            run.report_failure("selftest", text, FAILED);
+            run.report_failure("selftest", text, EXIT_FAILED);
         }
     }
     Ok(run.worst)
@@ -269,7 +269,7 @@ impl SelftestRun<'_> {
             .iter()
             .any(|check| check.verdict == Verdict::Mismatch)
         {
-            self.worst = FAILED;
+            self.worst = EXIT_FAILED;
         }
         for check in checks {
             (self.report)(Report::Check {

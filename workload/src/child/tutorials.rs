@@ -10,7 +10,7 @@ use crate::{
     measure::MeasureLimits,
     protocol::{
         Backend, BackendChoice, Report, TutorialReport, TutorialsJob, VariantOutcome,
-        exit_code::{FAILED, INTERRUPTED, REFUSED},
+        report::{EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED},
     },
     tutorials::{self, CASES, Case, RunOptions, TutorialPlaces},
 };
@@ -77,9 +77,9 @@ pub(super) fn run_tutorials(
         &mut count_and_report,
         context.interrupted,
     ) {
-        _ if context.is_interrupted() => Ok(INTERRUPTED),
+        _ if context.is_interrupted() => Ok(EXIT_INTERRUPTED),
         // The error was already reported for the variant in which it occurred.
-        Err(RunError::Cuda(_)) => Ok(FAILED),
+        Err(RunError::Cuda(_)) => Ok(EXIT_FAILED),
         Err(error) => Err(JobFailure::general_error(error)),
         Ok(()) => Ok(worst),
     }
@@ -87,9 +87,9 @@ pub(super) fn run_tutorials(
 
 fn exit_code_of(tutorial: &TutorialReport) -> u8 {
     match &tutorial.found {
-        _ if tutorial.is_wrong() => FAILED,
-        VariantOutcome::Failed { refused: true, .. } => REFUSED,
-        VariantOutcome::Failed { .. } => FAILED,
+        _ if tutorial.is_wrong() => EXIT_FAILED,
+        VariantOutcome::Failed { refused: true, .. } => EXIT_REFUSED,
+        VariantOutcome::Failed { .. } => EXIT_FAILED,
         _ => 0,
     }
 }

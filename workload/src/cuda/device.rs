@@ -1,4 +1,5 @@
-//! A GPU or MIG device, as described by the driver.
+//! GPUs and MIG devices, as described by the driver, and the contexts through which this process
+//! uses them.
 
 use std::{cell::Cell, ffi::c_char, ptr, rc::Rc};
 
@@ -12,6 +13,8 @@ use super::{
 
 /// The maximum length of a device's name or bus ID in bytes.
 const MAX_TEXT_BYTES: i32 = 256;
+/// The value of `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`.
+const PEER_ACCESS_ALREADY_ENABLED: i32 = 704;
 
 /// A GPU, or a MIG device, that this process may use.
 #[derive(Clone)]
@@ -146,8 +149,6 @@ pub enum Attribute {
     SharedMemoryPerBlockOptIn = 97,
 }
 
-// The context through which this process uses a GPU.
-
 /// A GPU's primary context. It stays on the thread that created it. Several contexts can take turns
 /// on a thread: each is made current before it is used. The context is released when the last
 /// reference to it is dropped.
@@ -246,26 +247,7 @@ impl Context {
         });
         code
     }
-}
 
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: the context was retained once, and is released once. Everything created in it
-        // holds a reference to it, and has therefore been dropped. An error of the driver would
-        // change nothing.
-        unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
-        // The driver may have destroyed the context. If it is retained again, it must be made
-        // current again.
-        if CURRENT_CONTEXT.get() == self.handle {
-            CURRENT_CONTEXT.set(ptr::null_mut());
-        }
-    }
-}
-
-/// The value of `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`.
-const ALREADY_ENABLED: i32 = 704;
-
-impl Context {
     /// Lets this device access the other device's memory directly, if the hardware supports this.
     /// Otherwise, copies go through host memory.
     pub(crate) fn enable_peer_access(&self, other: &Self) -> Result<(), CudaError> {
@@ -290,8 +272,22 @@ impl Context {
         // SAFETY: this context is current, and the other context stays retained while it is
         // borrowed. If the other context ends first, access to its memory ends with it.
         match unsafe { (driver.api.cuCtxEnablePeerAccess)(other.handle, 0) } {
-            ALREADY_ENABLED => Ok(()),
+            PEER_ACCESS_ALREADY_ENABLED => Ok(()),
             code => driver.check_result(code, format!("give GPU {own} access to GPU {its}")),
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the context was retained once, and is released once. Everything created in it
+        // holds a reference to it, and has therefore been dropped. An error of the driver would
+        // change nothing.
+        unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
+        // The driver may have destroyed the context. If it is retained again, it must be made
+        // current again.
+        if CURRENT_CONTEXT.get() == self.handle {
+            CURRENT_CONTEXT.set(ptr::null_mut());
         }
     }
 }

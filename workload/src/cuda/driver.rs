@@ -1,4 +1,4 @@
-//! The driver's library: how it is found, checked and initialized.
+//! The driver's library, which is found, checked and initialized here, and its errors.
 
 use std::{
     borrow::Cow,
@@ -193,8 +193,6 @@ fn loader_message(error: &libloading::Error, path: &str) -> String {
         .unwrap_or(&said)
         .to_owned()
 }
-
-// Errors reported by the CUDA driver.
 
 /// A failed call of the driver: the attempted action, and CUDA's name and description of the error.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Device memory and pinned host memory. Both are released when dropped.
+//! Device memory, memory pools, and pinned host memory. All are released when dropped. Pageable
+//! memory is copied through pinned buffers.
 
 use std::{
     cell::RefCell,
@@ -145,19 +146,19 @@ fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
 
 /// The number of buffers, chosen so that the device and the threads rarely have to wait for each
 /// other.
-const BUFFER_COUNT: usize = 4;
+const STAGING_BUFFER_COUNT: usize = 4;
 /// The size of a buffer in bytes. A device copies a buffer in 80 us, which is long compared with
 /// the time for starting the copy and waking threads. A buffer is small compared with a usual copy,
 /// which is important because the device waits while the first buffer is filled.
-const BUFFER_BYTES: usize = 4 << 20;
+const STAGING_BUFFER_BYTES: usize = 4 << 20;
 /// The number of bytes that a thread copies at a time.
-const PIECE_BYTES: usize = 128 << 10;
+const STAGING_PIECE_BYTES: usize = 128 << 10;
 
 pub(crate) struct Staging {
-    buffers: Vec<Buffer>,
+    buffers: Vec<StagingBuffer>,
 }
 
-struct Buffer {
+struct StagingBuffer {
     memory: PinnedMemory,
     /// The event that the device records after it has copied the buffer.
     done: Event,
@@ -166,13 +167,15 @@ struct Buffer {
 impl Staging {
     pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
         let buffer = |_| {
-            Ok(Buffer {
-                memory: context.allocate_pinned(BUFFER_BYTES as u64)?,
+            Ok(StagingBuffer {
+                memory: context.allocate_pinned(STAGING_BUFFER_BYTES as u64)?,
                 done: Event::new(context)?,
             })
         };
         Ok(Self {
-            buffers: (0..BUFFER_COUNT).map(buffer).collect::<Result<_, _>>()?,
+            buffers: (0..STAGING_BUFFER_COUNT)
+                .map(buffer)
+                .collect::<Result<_, _>>()?,
         })
     }
 }
@@ -185,17 +188,19 @@ impl<'scope> Queue<'_, 'scope> {
         from: &[T],
         staging: &'scope mut Staging,
     ) -> Result<(), CudaError> {
-        let pieces = from.chunks(count_elements::<T>(BUFFER_BYTES)).enumerate();
+        let pieces = from
+            .chunks(count_elements::<T>(STAGING_BUFFER_BYTES))
+            .enumerate();
         for (at, piece) in pieces {
-            let Buffer { memory, done } = &mut staging.buffers[at % BUFFER_COUNT];
-            if at >= BUFFER_COUNT {
+            let StagingBuffer { memory, done } = &mut staging.buffers[at % STAGING_BUFFER_COUNT];
+            if at >= STAGING_BUFFER_COUNT {
                 done.wait_until_reached()?;
             }
             let buffer = &mut memory.slice_mut()[..piece.len()];
             copy_in_pieces(buffer, piece, copy_past_caches);
             // SAFETY: nothing writes to the buffer before the event of its copy, and the buffer
             // stays borrowed until the stream has finished.
-            unsafe { self.start_copy_to_device(to, (at * BUFFER_BYTES) as u64, buffer)? };
+            unsafe { self.start_copy_to_device(to, (at * STAGING_BUFFER_BYTES) as u64, buffer)? };
             self.stream.record_event(done)?;
         }
         Ok(())
@@ -209,28 +214,30 @@ impl<'scope> Queue<'_, 'scope> {
         from: &'scope DeviceMemory,
         staging: &'scope mut Staging,
     ) -> Result<(), CudaError> {
-        let mut pieces: Vec<_> = to.chunks_mut(count_elements::<T>(BUFFER_BYTES)).collect();
+        let mut pieces: Vec<_> = to
+            .chunks_mut(count_elements::<T>(STAGING_BUFFER_BYTES))
+            .collect();
         let lengths: Vec<_> = pieces.iter().map(|piece| piece.len()).collect();
-        let start = |at: usize, Buffer { memory, done }: &mut Buffer| {
+        let start = |at: usize, StagingBuffer { memory, done }: &mut StagingBuffer| {
             let buffer = &mut memory.slice_mut::<T>()[..lengths[at]];
             // SAFETY: nothing reads the buffer before the event of its copy, and the buffer stays
             // borrowed until the stream has finished.
-            unsafe { self.start_copy_to_host(buffer, from, (at * BUFFER_BYTES) as u64)? };
+            unsafe { self.start_copy_to_host(buffer, from, (at * STAGING_BUFFER_BYTES) as u64)? };
             self.stream.record_event(done)
         };
-        for at in 0..lengths.len().min(BUFFER_COUNT) {
+        for at in 0..lengths.len().min(STAGING_BUFFER_COUNT) {
             start(at, &mut staging.buffers[at])?;
         }
         for (at, piece) in pieces.iter_mut().enumerate() {
-            let buffer = &mut staging.buffers[at % BUFFER_COUNT];
+            let buffer = &mut staging.buffers[at % STAGING_BUFFER_COUNT];
             buffer.done.wait_until_reached()?;
             copy_in_pieces(
                 piece,
                 &buffer.memory.slice()[..piece.len()],
                 <[T]>::copy_from_slice,
             );
-            if at + BUFFER_COUNT < lengths.len() {
-                start(at + BUFFER_COUNT, buffer)?;
+            if at + STAGING_BUFFER_COUNT < lengths.len() {
+                start(at + STAGING_BUFFER_COUNT, buffer)?;
             }
         }
         Ok(())
@@ -242,7 +249,7 @@ fn count_elements<T>(bytes: usize) -> usize {
 }
 
 fn copy_in_pieces<T: Plain>(to: &mut [T], from: &[T], copy_piece: fn(&mut [T], &[T])) {
-    let piece = count_elements::<T>(PIECE_BYTES);
+    let piece = count_elements::<T>(STAGING_PIECE_BYTES);
     let pairs = to.chunks_mut(piece).zip(from.chunks(piece));
     parallel::for_each(pairs, &|(to, from): (&mut [T], &[T])| copy_piece(to, from));
 }
@@ -252,11 +259,11 @@ fn copy_in_pieces<T: Plain>(to: &mut [T], from: &[T], copy_piece: fn(&mut [T], &
 /// The first CUDA version with memory pools.
 const POOLS_SINCE: Version = Version(11_020);
 /// The value of `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
-const RELEASE_THRESHOLD: c_int = 4;
+const POOL_RELEASE_THRESHOLD: c_int = 4;
 /// The value of `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
-const RESERVED_CURRENT: c_int = 5;
+const POOL_RESERVED_CURRENT: c_int = 5;
 /// The value of `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
-const USED_CURRENT: c_int = 7;
+const POOL_USED_CURRENT: c_int = 7;
 
 /// A memory pool that allocates memory in the order of its own stream. When the last allocation is
 /// dropped, the pool releases all memory.
@@ -308,7 +315,11 @@ impl Pool {
         let mut keep_bytes = keep_bytes;
         // SAFETY: the attribute is a 64-bit number, which outlives the call.
         let code = unsafe {
-            (api.cuMemPoolSetAttribute)(handle, RELEASE_THRESHOLD, (&raw mut keep_bytes).cast())
+            (api.cuMemPoolSetAttribute)(
+                handle,
+                POOL_RELEASE_THRESHOLD,
+                (&raw mut keep_bytes).cast(),
+            )
         };
         driver.check_result(code, "set the amount that a memory pool keeps")?;
         Ok(Rc::new(pool))
@@ -354,8 +365,8 @@ impl Pool {
                 .map(|()| value)
         };
         Ok(PoolSize {
-            reserved_bytes: number(RESERVED_CURRENT)?,
-            used_bytes: number(USED_CURRENT)?,
+            reserved_bytes: number(POOL_RESERVED_CURRENT)?,
+            used_bytes: number(POOL_USED_CURRENT)?,
         })
     }
 
@@ -423,7 +434,7 @@ impl Drop for PoolMemory {
 }
 
 #[cfg(test)]
-mod past_caches_tests {
+mod tests {
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Modules and kernels: code on a device.
+//! Modules and kernels, which are code on a device, and the arguments of kernels.
 
 use std::{
     borrow::Cow,
@@ -327,9 +327,6 @@ fn add_compiler_log(mut error: CudaError, log: &[u8]) -> CudaError {
     error
 }
 
-// The description of a matrix for the copy engine of Hopper and later GPUs. The copy engine reads
-// the matrix tile by tile.
-
 /// The value of `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes are permuted within the 128 bytes
 /// of a row, so that different rows use different banks.
 const SWIZZLE_128_BYTES: i32 = 3;
@@ -338,7 +335,8 @@ const PROMOTION_128_BYTES: i32 = 2;
 /// The size of a tile's row in bytes.
 const TILE_ROW_BYTES: u32 = 128;
 
-/// A description of how to read memory in tiles with rows of 128 bytes.
+/// A description of a matrix for the copy engine of Hopper and later GPUs, which reads the matrix
+/// in tiles with rows of 128 bytes.
 pub(crate) struct TensorMap<'memory> {
     pub(super) bytes: TensorMapBytes,
     /// Ties the description to the lifetime of the memory, because it contains the memory's

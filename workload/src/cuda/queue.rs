@@ -1,4 +1,4 @@
-//! The operations that can be queued on a stream.
+//! The operations that can be queued on a stream, and the configuration of kernel launches.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -303,7 +303,7 @@ impl LaunchConfig {
 }
 
 #[cfg(test)]
-mod launch_tests {
+mod tests {
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 //! has a separate Python process, which runs the operation after gpumon has measured it. Its
 //! results are verified in the same way.
 //!
-//! [`shared`] provides an operation's data to a [`process`], which runs `frameworks.py`.
+//! [`shared_data`] provides an operation's data to a [`process`], which runs `frameworks.py`.
 
 mod process;
 mod shared_data;
@@ -16,8 +16,10 @@ use std::{
 
 use serde::Deserialize;
 
-pub(crate) use self::process::FrameworkError;
-use self::process::{FrameworkProcess, FrameworkRequest, ReadyMessage};
+use self::{
+    process::{FrameworkProcess, FrameworkRequest, ReadyMessage},
+    shared_data::{SharedData, SharedMemory},
+};
 use crate::{
     catalogue,
     gpu::Gpu,
@@ -27,8 +29,11 @@ use crate::{
     protocol::{Backend, FrameworkRun, Report, RunOutcome, Topic},
     workload::{Size, Workload},
 };
-pub(crate) use shared_data::{Operation, OperationData, SharedOperation, from_bytes, to_bytes};
-use shared_data::{SharedData, SharedMemory};
+
+pub(crate) use self::{
+    process::FrameworkError,
+    shared_data::{Operation, OperationData, SharedOperation, from_bytes, to_bytes},
+};
 
 /// The time limit for a response, to which the time for measuring is added. Within this time, the
 /// framework must be imported and must compile the operation.

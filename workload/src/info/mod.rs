@@ -1,4 +1,5 @@
-//! The machine's hardware for computing, and its theoretical peaks.
+//! The machine's hardware for computing: the CPU, as described by the operating system, and the
+//! GPUs, as described by the driver. [`peaks`] contains their theoretical peaks.
 
 pub(crate) mod peaks;
 
@@ -8,9 +9,9 @@ use gpumon_probe::{
     bounded,
     model::{Absence, Reading},
 };
-use peaks::RatedPeak;
 use serde::Serialize;
 
+use self::peaks::RatedPeak;
 use crate::{
     cuda::{Attribute, Device, Driver, DriverUnavailable},
     memory_budget::parse_kib,
@@ -19,10 +20,8 @@ use crate::{
 
 pub use self::peaks::{ClockSource, Peak, Peaks};
 
-// The CPU, as described by the operating system.
-
 /// The instruction sets that affect computing speed. Their names are the kernel's.
-const FEATURES: [&str; 10] = [
+const CPU_FEATURES: [&str; 10] = [
     "sse4_2",
     "avx",
     "fma",
@@ -111,7 +110,7 @@ impl Cpu {
             threads,
             memory_bytes: parse_kib(&text("proc/meminfo"), "MemTotal:").unwrap_or(0) * 1024,
             caches: read_caches(&root.join("sys/devices/system/cpu")),
-            features: FEATURES
+            features: CPU_FEATURES
                 .into_iter()
                 .filter(|feature| flags.contains(feature))
                 .collect(),
@@ -178,8 +177,6 @@ fn numbered_entries(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
         .filter(is_numbered)
         .collect()
 }
-
-// The properties of a GPU that the driver reports, and the peak rates that result from them.
 
 /// The properties and theoretical peaks of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -253,9 +250,9 @@ impl CudaGpus {
 
 impl GpuInfo {
     fn new(device: &Device) -> Self {
-        let number = |attribute| read(device, attribute, |value| value as u32);
-        let bytes = |attribute| read(device, attribute, |value| value as u64);
-        let mhz = |attribute| read(device, attribute, |khz| f64::from(khz) / 1e3);
+        let number = |attribute| read_attribute(device, attribute, |value| value as u32);
+        let bytes = |attribute| read_attribute(device, attribute, |value| value as u64);
+        let mhz = |attribute| read_attribute(device, attribute, |khz| f64::from(khz) / 1e3);
         let (multiprocessors, max_clock_mhz) = (
             number(Attribute::Multiprocessors),
             mhz(Attribute::ClockRateKhz),
@@ -273,7 +270,7 @@ impl GpuInfo {
             memory_bus_bits: number(Attribute::MemoryBusBits),
             memory_clock_mhz: mhz(Attribute::MemoryClockKhz),
             memory_bytes_per_second: memory_bandwidth(device),
-            ecc: read(device, Attribute::EccEnabled, |value| value != 0),
+            ecc: read_attribute(device, Attribute::EccEnabled, |value| value != 0),
             l2_cache_bytes: bytes(Attribute::L2CacheBytes),
             shared_memory_bytes: bytes(Attribute::SharedMemoryPerMultiprocessor),
             shared_memory_per_block_bytes: bytes(Attribute::SharedMemoryPerBlockOptIn),
@@ -337,7 +334,7 @@ pub(crate) fn memory_bandwidth(device: &Device) -> Reading<f64> {
     }
 }
 
-fn read<T>(device: &Device, attribute: Attribute, of: impl Fn(i32) -> T) -> Reading<T> {
+fn read_attribute<T>(device: &Device, attribute: Attribute, of: impl Fn(i32) -> T) -> Reading<T> {
     device
         .attribute(attribute)
         .map_or(Reading::Absent(Absence::NotSupported), |value| {

@@ -1,5 +1,5 @@
-//! The peak rates of chips according to their data sheets. Chips that are not in the table have no
-//! peak rates.
+//! The peak rates of chips according to their data sheets, and the comparison of a workload's rate
+//! with the peak (the roofline). Chips that are not in the table have no peak rates.
 
 use gpumon_probe::model::{Absence, Reading};
 use serde::Serialize;
@@ -131,9 +131,7 @@ impl Peaks {
             by_type: by_type.collect(),
         })
     }
-}
 
-impl Peaks {
     /// Returns the peak rate for a type. If both tensor cores and other units support the type, the
     /// rate is that of the tensor cores.
     pub(super) fn find_rate(&self, dtype: Dtype) -> Option<f64> {
@@ -153,8 +151,6 @@ fn is_hopper_sxm(name: &str, multiprocessors: u32) -> bool {
         .any(|board| name.contains(board));
     is_hopper && !name.contains("GH200") && !name.contains("NVL") && multiprocessors == 132
 }
-
-// The roofline: the rate of a workload compared with the theoretical peak.
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RatedPeak {
@@ -241,11 +237,6 @@ mod tests {
         );
         assert_eq!(Peaks::new("NVIDIA Next", (11, 7), 200, 2000.0), None);
     }
-}
-
-#[cfg(test)]
-mod roofline_tests {
-    use super::*;
 
     #[test]
     fn slower_clock_increases_share_of_peak() {

@@ -1,5 +1,5 @@
 //! The memory that a demonstration uses: that of a GPU, or of a model. Both report errors with
-//! CUDA's names and descriptions.
+//! CUDA's names and descriptions. This file implements the memory of a GPU.
 
 use std::{any::Any, ffi::OsString, rc::Rc, time::Duration};
 
@@ -11,7 +11,10 @@ use crate::{
     error::format_gib,
     gpu::Gpu,
     kernels::ptx,
-    protocol::DeviceName,
+    protocol::{
+        DeviceName,
+        report::{EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED},
+    },
 };
 
 /// Allocated memory, which is released when dropped.
@@ -93,8 +96,7 @@ pub(crate) trait SecondProcess {
     ) -> Result<MemoryResponse, DemoError>;
 }
 
-// The reason why a demonstration was not completed.
-
+/// The reason why a demonstration was not completed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum DemoError {
     #[error(transparent)]
@@ -132,14 +134,12 @@ pub(crate) enum DemoError {
 impl DemoError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::NoRoom { .. } | Self::BackedOff { .. } => 5,
-            Self::Interrupted => 130,
-            Self::Cuda(_) | Self::Second(_) | Self::NotShown(_) => 1,
+            Self::NoRoom { .. } | Self::BackedOff { .. } => EXIT_REFUSED,
+            Self::Interrupted => EXIT_INTERRUPTED,
+            Self::Cuda(_) | Self::Second(_) | Self::NotShown(_) => EXIT_FAILED,
         }
     }
 }
-
-// A GPU's memory, as used by demonstrations.
 
 const KERNELS: Code = ptx!("oom");
 /// The memory in bytes that a process uses for its context on a large GPU. On a small GPU, it is
@@ -152,6 +152,7 @@ const OVERHEAD_DIVISOR: u64 = 512;
 /// The memory in bytes that is needed to use each kind of memory once.
 const WARM_BYTES: u64 = 64 << 20;
 
+/// A GPU's memory, as used by demonstrations.
 pub(crate) struct CudaDevice<'a> {
     gpu: &'a Gpu,
     second: &'a [OsString],

@@ -1,47 +1,76 @@
 //! Demonstrations of running out of memory that are safe but real. They are meant for people who
 //! want to understand an out-of-memory error, or to see how their dashboards show one.
 //!
-//! - A [`Scenario`] is one demonstration. All of them are in `scenarios`.
+//! - A [`Scenario`] is one demonstration. [`allocator_scenarios`] and [`limit_scenarios`] contain
+//!   all of them.
 //! - [`ScenarioContext`] is the environment of a scenario. It enforces the rules: a reserve always
 //!   stays free for others; the real error is caused by requesting more memory than exists, never
 //!   by filling the GPU's memory; and all memory is released when a scenario ends in any way.
-//! - `device` is the memory that a scenario uses: that of a GPU (`on_cuda`), or a model on the CPU
-//!   that follows the same rules (`model`).
-//! - [`second`] is the second process, for scenarios that need one.
+//! - [`device`] is the memory that a scenario uses: that of a GPU, or a [`model`] on the CPU that
+//!   follows the same rules.
+//! - [`second_process`] is the second process, for scenarios that need one.
 
 pub mod second_process;
 
+mod allocator_scenarios;
 mod device;
+mod limit_scenarios;
 mod model;
 mod scenario;
-mod scenarios;
 
 use std::{
     ffi::OsString,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-pub(crate) use self::scenarios::find_scenario;
-use self::{device::DemoDevice, model::ModelDevice};
-pub use self::{scenario::Scenario, scenarios::list_scenarios};
+use self::{
+    allocator_scenarios::{ASYNC, CACHE, FRAGMENT},
+    device::{CudaDevice, DemoDevice},
+    limit_scenarios::{CONTEND, FILL, HUGE, LEAK, NOT_MEMORY},
+    model::ModelDevice,
+};
 #[cfg(test)]
 use crate::protocol::MemoryLevel;
 use crate::{
     bench::ExecutionPlace,
     protocol::{Phase, Report, Topic},
 };
-use device::CudaDevice;
-pub(crate) use device::DemoError;
-pub(crate) use scenario::ScenarioContext;
+
+pub use self::scenario::Scenario;
+pub(crate) use self::{device::DemoError, scenario::ScenarioContext};
+
+/// All scenarios, in a suitable order for learning.
+static SCENARIOS: [&Scenario; 8] = [
+    &HUGE,
+    &FILL,
+    &LEAK,
+    &FRAGMENT,
+    &CACHE,
+    &ASYNC,
+    &CONTEND,
+    &NOT_MEMORY,
+];
 
 /// The settings of a demonstration that are not part of the job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DemoSettings {
     /// The maximum memory to use at a time, if that is less than the reserve allows.
     pub(crate) cap_bytes: Option<u64>,
-    /// The command that starts the second process (see [`second`]). The device's UUID is added as
-    /// the last argument. If the command is empty, scenarios that need a second process fail.
+    /// The command that starts the second process (see [`second_process`]). The device's UUID is
+    /// added as the last argument. If the command is empty, scenarios that need a second process
+    /// fail.
     pub(crate) second: Vec<OsString>,
+}
+
+pub fn list_scenarios() -> &'static [&'static Scenario] {
+    &SCENARIOS
+}
+
+pub(crate) fn find_scenario(id: &str) -> Option<&'static Scenario> {
+    list_scenarios()
+        .iter()
+        .copied()
+        .find(|scenario| scenario.id == id)
 }
 
 /// Runs a scenario, reports its progress, releases all memory, and returns the exit code. If

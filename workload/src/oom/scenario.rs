@@ -1,4 +1,4 @@
-//! The definition of a demonstration.
+//! The definition of a demonstration, and the environment in which it runs.
 
 use std::{
     fmt,
@@ -42,9 +42,6 @@ pub struct Scenario {
     pub(super) run: fn(&mut ScenarioContext<'_>) -> Result<(), DemoError>,
 }
 
-// The environment of a scenario: the device, the rules that protect other processes, and the
-// reports.
-
 /// The default time for which memory is kept, in seconds.
 const DEFAULT_HOLD_SECONDS: f64 = 3.0;
 /// The maximum time for which memory is kept, in seconds. It ensures that a forgotten demonstration
@@ -63,6 +60,8 @@ const MIN_SHOWN_DELAY: Duration = Duration::from_millis(100);
 /// The time within which the driver is expected to report released memory as free.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The environment of a scenario: the device, the rules that protect other processes, and the
+/// reports.
 pub(crate) struct ScenarioContext<'a> {
     pub(crate) device: &'a dyn DemoDevice,
     cap_bytes: Option<u64>,

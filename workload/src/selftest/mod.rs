@@ -2,8 +2,8 @@
 //! after another, and the readings are compared with expected values.
 //!
 //! - [`loads`] contains the loads. Each load returns an [`Expectation`] for some of the readings.
-//! - [`SampleWindow`] contains the readings of a GPU in a time range. They are checked against the
-//!   expectations.
+//! - [`SampleWindow`] contains the readings of a GPU in a time range. [`check_expectation`]
+//!   compares them with an expectation.
 //!
 //! The effect of a load is known independently of the driver's readings: from counted bytes and
 //! operations, from the clocks of the host and the device, and from measurements made by the
@@ -40,8 +40,6 @@ pub(crate) struct LoadResult {
     pub to_ms: u64,
     pub expectations: Vec<Expectation>,
 }
-
-// Expected values of readings.
 
 /// The expected value of a reading, and the deviation that is accepted.
 pub(crate) struct Expectation {
@@ -158,8 +156,6 @@ impl fmt::Debug for Expectation {
     }
 }
 
-// The check of a reading against its expectation.
-
 /// Compares readings with the expected value. `during` contains the readings during the load, and
 /// `before` the readings before it.
 pub(crate) fn check_expectation(
@@ -206,12 +202,11 @@ pub(crate) fn check_expectation(
     }
 }
 
-// The readings of a GPU in a time range.
-
 /// The minimum time in milliseconds for measuring energy. The energy counter changes only ten times
 /// a second.
 const MIN_ENERGY_MS: u64 = 2000;
 
+/// The readings of a GPU in a time range.
 #[derive(Debug)]
 pub(crate) struct SampleWindow {
     from_ms: u64,
@@ -372,7 +367,6 @@ mod tests {
     use gpumon_probe::model::{Absence, GpuSample, Health, Reading};
 
     use super::*;
-    use crate::{protocol::Unit, selftest::AcceptedDeviation};
 
     fn make_window(percents: &[f64]) -> SampleWindow {
         let sample = |(at_ms, percent): (u64, &f64)| {

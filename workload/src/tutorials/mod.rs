@@ -1,7 +1,7 @@
 //! Tutorial benchmarks: small programs from tutorials in all their variants, with the times of
 //! other frameworks for comparison.
 //!
-//! - [`cases`] contains the table of cases, and [`case`] defines its types.
+//! - A [`Case`] is one program. [`cases`] contains the table of all cases.
 //! - [`programs`] contains the programs that are not workloads of the catalog.
 
 mod cases;
@@ -176,8 +176,6 @@ fn compute_share(found: &VariantOutcome, variant: &Variant, how: RunOptions) -> 
     };
     Some(outcome.host_time.as_ref()?.median_us / framework.us)
 }
-
-// The definition of a tutorial benchmark: a case and its variants.
 
 /// A small program from tutorials, with all its variants.
 pub struct Case {

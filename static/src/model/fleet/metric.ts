@@ -120,11 +120,6 @@ export function valueText(unit: Unit, value: number, limit = NaN): string {
   return Number.isNaN(limit) ? unit.text(value) : `${unit.number(value)} / ${unit.text(limit)}`;
 }
 
-/** Marks an amount with `≥` if it is a lower bound, because part of it could not be read. */
-export function formatLowerBound(text: string, isLowerBound: boolean): string {
-  return isLowerBound && text !== DASH ? `≥\u00a0${text}` : text;
-}
-
 function clampShare(share: number): number {
   return Math.min(1, Math.max(0, share));
 }

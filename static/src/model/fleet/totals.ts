@@ -8,11 +8,12 @@ import {
   formatSignificant,
   memoryUnitBytes,
   units,
+  formatLowerBound,
 } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { Unit } from '../unit';
 import { FIELDS, isCritical, type Columns, type Readings, type Sums } from './columns';
-import { formatLowerBound, LOOKS, valueText, type NumericMetric } from './metric';
+import { LOOKS, valueText, type NumericMetric } from './metric';
 
 export interface Totals extends Sums {
   /** The number of users who use or hold one of the GPUs. */

@@ -53,10 +53,10 @@ import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
 import { annotationsOf, cellBands, type AnnotationSet } from './annotations';
 import { CellTable } from './cells';
 import { AnnotationLane } from './lane';
-import { Legend } from './legend';
 import { PastSource } from './past-source';
 import { PlotView } from './plot';
 import type { ChangeState, PlotContext } from './plot-content';
+import { Legend } from './readout';
 import { Toolbar, type MarkDraft, type ToolbarMenu } from './toolbar';
 
 export interface DashboardOptions extends ViewOptions {

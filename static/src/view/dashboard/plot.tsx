@@ -25,10 +25,9 @@ import { Menu } from '../menu';
 import { loadPart } from '../part';
 import type { Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
-import { Legend } from './legend';
 import type { CopyFormat } from './plot-copy';
 import { contentOf, withValue, type ChangeState, type PlotContext } from './plot-content';
-import { Tooltip, type Pointer } from './tooltip';
+import { Legend, Tooltip, type Pointer } from './readout';
 
 /**
  * The media type of dragged charts. A chart does not accept anything else, such as a file or a

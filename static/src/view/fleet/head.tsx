@@ -8,11 +8,12 @@ import {
   formatTimeWithDateUnlessToday,
   formatPercent,
   splitUnit,
+  withCost,
+  formatLowerBound,
 } from '../../lib/format';
 import { plainText, joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
-import { withCost } from '../../model/energy-price';
 import { CRITICAL_SEVERITY, type Sums } from '../../model/fleet/columns';
 import {
   conditionMeaning,
@@ -21,7 +22,7 @@ import {
   levelOf,
 } from '../../model/fleet/describe';
 import { hasWord } from '../../model/fleet/filter';
-import { formatLowerBound, valueText } from '../../model/fleet/metric';
+import { valueText } from '../../model/fleet/metric';
 import { isUpdating, problemsOf, type FleetAnswers } from '../../model/fleet/reader';
 import { isPartial, energyUnitOf, powerUnit } from '../../model/fleet/totals';
 import type { Fleet, FleetState, GpuState } from '../../wire';

@@ -7,12 +7,13 @@ import {
   formatPercent,
   formatSignificant,
   formatTimeWithDateUnlessToday,
+  energyCost,
+  formatLowerBound,
 } from '../../lib/format';
 import { joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { energyCost } from '../../model/energy-price';
 import type { Columns } from '../../model/fleet/columns';
-import { formatLowerBound, valueText } from '../../model/fleet/metric';
+import { valueText } from '../../model/fleet/metric';
 import {
   heldIdleTime,
   ownerRows,

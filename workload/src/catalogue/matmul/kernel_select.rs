@@ -1,4 +1,4 @@
-//! The selection of the fastest kernel for a matrix product on a GPU.
+//! The selection of the fastest kernel for a matrix product on a GPU, and the division of its sums.
 
 use super::values;
 use crate::{
@@ -237,10 +237,10 @@ pub(super) fn list_candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<Kerne
             256,
         )],
         narrow if is_hopper => {
-            let of_result =
-                HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
+            let of_result = HOPPER_RESULT_STEPS * values::result_element_bytes(narrow) as f64
+                / narrow.bytes() as f64;
             // 16-bit results are written while the next tile is computed.
-            let (before, last) = if values::result_bytes(narrow) == 2 {
+            let (before, last) = if values::result_element_bytes(narrow) == 2 {
                 (HOPPER_RESULT_BEFORE * of_result, of_result)
             } else {
                 (of_result, 0.0)
@@ -331,7 +331,7 @@ impl KernelChoice {
 /// The maximum number of parts of a tile. Adding more parts would take longer than they save.
 const MAX_PARTS: u64 = 16;
 /// The size of the flags that `parts.cuh` stores before the parts, in bytes. Each part has 32 bits.
-const FLAGS_BYTES: u64 = 16 << 10;
+const PART_FLAGS_BYTES: u64 = 16 << 10;
 
 /// The properties of a kernel that can divide sums into parts.
 #[derive(Debug, Clone, Copy)]
@@ -380,7 +380,7 @@ impl KernelChoice {
         let rest = tiles % u64::from(multiprocessors.max(1));
         let most = MAX_PARTS
             .min(shape.depth.div_ceil(u64::from(slab)))
-            .min(FLAGS_BYTES / 4 / rest.max(1));
+            .min(PART_FLAGS_BYTES / 4 / rest.max(1));
         let cuts = (2..=most).filter(|_| rest > 0).map(|parts| TileDivision {
             whole: tiles - rest,
             parts,
@@ -458,7 +458,7 @@ impl KernelChoice {
     ) -> Option<u64> {
         let CutProperties { sum_bytes, .. } = self.cuttable?;
         Some(
-            FLAGS_BYTES
+            PART_FLAGS_BYTES
                 + (self.count_tiles(shape) - whole) * parts * self.elements_per_tile() * sum_bytes,
         )
     }
@@ -751,7 +751,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod cut_tests {
+mod division_tests {
     use super::*;
     use crate::protocol::Dtype;
 
@@ -829,7 +829,7 @@ mod cut_tests {
                         "{cut:?}"
                     );
                     assert!(
-                        (tiles - cut.whole) * cut.parts * 4 <= FLAGS_BYTES,
+                        (tiles - cut.whole) * cut.parts * 4 <= PART_FLAGS_BYTES,
                         "{cut:?}"
                     );
                     assert!(cut.parts == 1 || cut.count_pieces(tiles) > tiles, "{cut:?}");

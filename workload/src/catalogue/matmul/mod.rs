@@ -1,12 +1,11 @@
 //! `matmul`: the product of two square matrices, in every type that the hardware can multiply.
 //!
-//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size. [`product`] launches and
-//!   times the kernel, and checks its result. [`low_precision`] contains the code for the CPU,
-//!   including types that the CPU cannot multiply.
-//! - [`cut`] divides sums into parts if there are not enough tiles for all multiprocessors.
+//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size. It also divides sums into
+//!   parts if there are not enough tiles for all multiprocessors.
+//! - [`on_cuda`] launches and times the kernel, and checks its result. [`on_cpu`] contains the code
+//!   for the CPU, including types that the CPU cannot multiply.
 //! - [`copied`] multiplies matrices in host memory.
-//! - [`values`] converts the types on the host, and [`tolerance`] defines how exact a product must
-//!   be.
+//! - [`values`] converts the types on the host, and defines how exact a product must be.
 
 mod copied;
 mod kernel_select;
@@ -18,11 +17,6 @@ mod values;
 
 use half::{bf16, f16};
 
-pub(crate) use self::kernel_select::required_capability;
-pub(super) use self::{
-    copied::{CopiedMatmul, DTYPES as COPIED_DTYPES},
-    kernel_select::{AMPERE, HOPPER},
-};
 use super::prelude::*;
 use crate::{
     cpu_product::CpuProduct,
@@ -32,9 +26,17 @@ use crate::{
     protocol::{Extent, KernelUse, LimitingResource, Shape},
     workload::{UsualSize, Workload, WorkloadDescription},
 };
-pub(crate) use on_cpu::Factors;
-pub(crate) use on_cuda::{Product, memory_bytes, result_bytes};
-pub(super) use values::Tolerance;
+
+pub(super) use self::{
+    copied::{CopiedMatmul, DTYPES as COPIED_DTYPES},
+    kernel_select::{AMPERE, HOPPER},
+    values::Tolerance,
+};
+pub(crate) use self::{
+    kernel_select::required_capability,
+    on_cpu::Factors,
+    on_cuda::{Product, memory_bytes, result_bytes},
+};
 
 /// The side of matrices on a GPU with enough memory. GPU vendors' benchmarks use the same size.
 const GPU_SIDE: u64 = 8192;
@@ -168,7 +170,7 @@ impl Program for Matmul {
             rows.saturating_mul(columns),
             rows.saturating_add(columns).saturating_mul(depth),
         );
-        let result_bytes = results.saturating_mul(values::result_bytes(dtype));
+        let result_bytes = results.saturating_mul(values::result_element_bytes(dtype));
         Cost {
             memory_bytes: memory_bytes(shape, dtype, 1),
             host_bytes: 0,
@@ -188,7 +190,7 @@ impl Program for Matmul {
             _ => 5 * size_of::<f32>() as u64,
         };
         n.saturating_mul(n)
-            .saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype) + wide)
+            .saturating_mul(2 * dtype.bytes() + values::result_element_bytes(dtype) + wide)
     }
 
     fn default_types(&self, backend: Backend) -> Option<&'static [Dtype]> {

@@ -1,5 +1,6 @@
-//! Products on the CPU. Types that the CPU cannot multiply are converted to wider types,
-//! multiplied, and rounded. All of these steps are timed, because they are part of the type's cost.
+//! Products on the CPU, and the check of their results. Types that the CPU cannot multiply are
+//! converted to wider types, multiplied, and rounded. All of these steps are timed, because they
+//! are part of the type's cost.
 
 use half::{bf16, f16};
 
@@ -9,6 +10,118 @@ use crate::{
     cpu_product::{CpuProduct, multiply_on_all_threads},
     parallel::CHUNK_ELEMENTS,
 };
+
+/// The number of B's columns that a thread checks at a time.
+const CHECKED_COLUMNS: usize = 64;
+/// Matrices with fewer than twice this many rows are checked completely, and larger matrices in
+/// part.
+const FULLY_CHECKED_ROWS: usize = 1024;
+
+/// Both factors of a product, in row-major order.
+pub(crate) struct Factors<T> {
+    a: Vec<T>,
+    b: Vec<T>,
+    n: usize,
+}
+
+impl<T: CpuProduct> Factors<T> {
+    pub(crate) fn new(n: u64) -> Self {
+        Self::from_elements(n, T::random_number)
+    }
+
+    pub(super) fn from_elements(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
+        let matrix = |seed| numbers::generate_array(n * n, |index| element(seed, index));
+        Self {
+            a: matrix(SEED_A),
+            b: matrix(SEED_B),
+            n: n as usize,
+        }
+    }
+
+    pub(super) fn factors_mut(&mut self) -> [&mut Vec<T>; 2] {
+        [&mut self.a, &mut self.b]
+    }
+
+    /// Returns the number of rows of each factor.
+    pub(super) fn side(&self) -> u64 {
+        self.n as u64
+    }
+
+    /// Returns memory for a result, filled with poison.
+    pub(crate) fn poisoned_result(&self) -> Vec<T> {
+        // The same threads write the poison and later the result, so that the memory is located
+        // near them.
+        numbers::generate_array((self.n * self.n) as u64, |_| T::POISON)
+    }
+
+    pub(crate) fn multiply(&self, out: &mut [T]) {
+        multiply_on_all_threads(out, &self.a, &self.b, self.n);
+    }
+
+    /// Verifies a result by computing each element again in twice the precision.
+    pub(crate) fn verify(&self, out: &[T]) -> Verification {
+        self.compare_result(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
+    }
+
+    /// Verifies some columns of a result. The larger the matrix, the smaller the share of columns.
+    pub(super) fn verify_part(&self, out: &[T]) -> Verification {
+        let every = (self.n / FULLY_CHECKED_ROWS).pow(2).max(1);
+        self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| {
+            out[at].to_f64()
+        })
+    }
+
+    /// Verifies a result of any type, as [`verify`](Self::verify) does. `out` returns an element of
+    /// the result.
+    pub(super) fn compare_result(
+        &self,
+        bound: Tolerance,
+        out: impl Fn(usize) -> f64 + Sync,
+    ) -> Verification {
+        self.compare_columns(bound, 1, out)
+    }
+
+    /// Verifies one group of columns out of every `every` groups.
+    fn compare_columns(
+        &self,
+        bound: Tolerance,
+        every: usize,
+        out: impl Fn(usize) -> f64 + Sync,
+    ) -> Verification {
+        let Self { a, b, n } = self;
+        let of_columns = |first: usize| {
+            let columns = first..(first + CHECKED_COLUMNS).min(*n);
+            // The columns are copied so that their elements are contiguous, like the elements of
+            // A's rows.
+            let upright: Vec<Vec<T>> = columns
+                .map(|column| b.iter().skip(column).step_by(*n).copied().collect())
+                .collect();
+            let mut found = Verification::empty();
+            for (row, a) in a.chunks(*n).enumerate() {
+                for (column, b) in (first..).zip(&upright) {
+                    let (sum, size) = T::exact_sum(a, b);
+                    let at = row * n + column;
+                    let error =
+                        bound.share_of_allowed_error(sum.distance_to(out(at)), sum.abs(), size);
+                    found = found.merge(Verification::from_element_error(at as u64, error, 1.0));
+                }
+            }
+            found
+        };
+        parallel::map((0..*n).step_by(CHECKED_COLUMNS * every), &of_columns)
+            .into_iter()
+            .collect()
+    }
+}
+
+pub(super) fn prepare_product<T: CpuProduct>(n: u64) -> PreparedResult<'static> {
+    let factors = Factors::<T>::new(n);
+    prepare_cpu_work(
+        (factors.poisoned_result(), factors),
+        |(out, factors)| factors.multiply(out),
+        |(out, factors)| factors.verify(out),
+    )
+}
 
 /// A type that is narrower than the types that the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
@@ -205,118 +318,6 @@ impl LowPrecision for i8 {
     }
 }
 
-/// The number of B's columns that a thread checks at a time.
-const CHECKED_COLUMNS: usize = 64;
-/// Matrices with fewer than twice this many rows are checked completely, and larger matrices in
-/// part.
-const FULLY_CHECKED_ROWS: usize = 1024;
-
-/// Both factors of a product, in row-major order.
-pub(crate) struct Factors<T> {
-    a: Vec<T>,
-    b: Vec<T>,
-    n: usize,
-}
-
-impl<T: CpuProduct> Factors<T> {
-    pub(crate) fn new(n: u64) -> Self {
-        Self::from_elements(n, T::random_number)
-    }
-
-    pub(super) fn from_elements(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
-        let matrix = |seed| numbers::generate_array(n * n, |index| element(seed, index));
-        Self {
-            a: matrix(SEED_A),
-            b: matrix(SEED_B),
-            n: n as usize,
-        }
-    }
-
-    pub(super) fn factors_mut(&mut self) -> [&mut Vec<T>; 2] {
-        [&mut self.a, &mut self.b]
-    }
-
-    /// Returns the number of rows of each factor.
-    pub(super) fn side(&self) -> u64 {
-        self.n as u64
-    }
-
-    /// Returns memory for a result, filled with poison.
-    pub(crate) fn poisoned_result(&self) -> Vec<T> {
-        // The same threads write the poison and later the result, so that the memory is located
-        // near them.
-        numbers::generate_array((self.n * self.n) as u64, |_| T::POISON)
-    }
-
-    pub(crate) fn multiply(&self, out: &mut [T]) {
-        multiply_on_all_threads(out, &self.a, &self.b, self.n);
-    }
-
-    /// Verifies a result by computing each element again in twice the precision.
-    pub(crate) fn verify(&self, out: &[T]) -> Verification {
-        self.compare_result(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
-    }
-
-    /// Verifies some columns of a result. The larger the matrix, the smaller the share of columns.
-    pub(super) fn verify_part(&self, out: &[T]) -> Verification {
-        let every = (self.n / FULLY_CHECKED_ROWS).pow(2).max(1);
-        self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| {
-            out[at].to_f64()
-        })
-    }
-
-    /// Verifies a result of any type, as [`verify`](Self::verify) does. `out` returns an element of
-    /// the result.
-    pub(super) fn compare_result(
-        &self,
-        bound: Tolerance,
-        out: impl Fn(usize) -> f64 + Sync,
-    ) -> Verification {
-        self.compare_columns(bound, 1, out)
-    }
-
-    /// Verifies one group of columns out of every `every` groups.
-    fn compare_columns(
-        &self,
-        bound: Tolerance,
-        every: usize,
-        out: impl Fn(usize) -> f64 + Sync,
-    ) -> Verification {
-        let Self { a, b, n } = self;
-        let of_columns = |first: usize| {
-            let columns = first..(first + CHECKED_COLUMNS).min(*n);
-            // The columns are copied so that their elements are contiguous, like the elements of
-            // A's rows.
-            let upright: Vec<Vec<T>> = columns
-                .map(|column| b.iter().skip(column).step_by(*n).copied().collect())
-                .collect();
-            let mut found = Verification::empty();
-            for (row, a) in a.chunks(*n).enumerate() {
-                for (column, b) in (first..).zip(&upright) {
-                    let (sum, size) = T::exact_sum(a, b);
-                    let at = row * n + column;
-                    let error =
-                        bound.share_of_allowed_error(sum.distance_to(out(at)), sum.abs(), size);
-                    found = found.merge(Verification::from_element_error(at as u64, error, 1.0));
-                }
-            }
-            found
-        };
-        parallel::map((0..*n).step_by(CHECKED_COLUMNS * every), &of_columns)
-            .into_iter()
-            .collect()
-    }
-}
-
-pub(super) fn prepare_product<T: CpuProduct>(n: u64) -> PreparedResult<'static> {
-    let factors = Factors::<T>::new(n);
-    prepare_cpu_work(
-        (factors.poisoned_result(), factors),
-        |(out, factors)| factors.multiply(out),
-        |(out, factors)| factors.verify(out),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -387,7 +388,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod on_cpu_tests {
+mod factors_tests {
     use super::*;
 
     #[test]

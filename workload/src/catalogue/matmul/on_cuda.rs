@@ -86,7 +86,7 @@ pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
 pub(crate) fn result_bytes(shape: Shape, dtype: Dtype) -> u64 {
     let Shape { rows, columns, .. } = padded_shape(shape);
     rows.saturating_mul(columns)
-        .saturating_mul(values::result_bytes(dtype))
+        .saturating_mul(values::result_element_bytes(dtype))
 }
 
 fn found_bytes(shape: Shape) -> u64 {
@@ -285,7 +285,7 @@ impl<'gpu> Product<'gpu> {
         ) = (self.shape, self.dtype);
         let bound = Tolerance::new(dtype, depth);
         let (width, pitch) = (
-            values::result_bytes(dtype),
+            values::result_element_bytes(dtype),
             padded_shape(self.shape).columns,
         );
         let mut found = Verification::empty();

@@ -1,5 +1,5 @@
-//! Number types on the host. Values are generated and read in the same way as by `matmul_check.cu`
-//! on a GPU.
+//! The elements of matrices on the host, and the allowed error of an element of a product. Elements
+//! are generated and read in the same way as by `matmul_check.cu` on a GPU.
 
 use half::{bf16, f16};
 
@@ -8,7 +8,7 @@ use crate::{
     protocol::Dtype,
 };
 
-pub(super) fn result_bytes(dtype: Dtype) -> u64 {
+pub(super) fn result_element_bytes(dtype: Dtype) -> u64 {
     match dtype {
         Dtype::Fp64 => 8,
         Dtype::Fp32 | Dtype::Tf32 | Dtype::Int8 => 4,
@@ -63,8 +63,7 @@ pub(super) fn round_to_fp8(value: f32) -> f64 {
     (value / step).round_ties_even() * step
 }
 
-// The allowed error of an element of a product.
-
+/// The allowed error of an element of a product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::catalogue) struct Tolerance {
     /// The allowed error per unit of the reference, because the result is rounded once.
@@ -175,13 +174,6 @@ mod tests {
         is(Dtype::Int8, [0xff, 0xff, 0xff, 0xff, 9, 9, 9, 9], -1.0);
         assert!(result_to_f64(Dtype::Fp32, [0xff; 8]).is_nan());
     }
-}
-
-#[cfg(test)]
-mod tolerance_tests {
-    use half::f16;
-
-    use super::*;
 
     #[test]
     fn tiny_sum_may_be_rounded_once() {

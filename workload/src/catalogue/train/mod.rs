@@ -1,8 +1,8 @@
 //! The training of a small network: operation by operation, with one graph per step, or with all
-//! steps in one kernel.
+//! steps in one kernel. The network is `Dense(10, 10, sigmoid) -> Dense(10, 1)`, trained with Adam
+//! and the mean squared error.
 //!
-//! - [`network`] defines the network and its training on the CPU, and [`on_cuda`] its training on a
-//!   GPU.
+//! This file trains on the CPU, and [`on_cuda`] on a GPU.
 
 mod on_cuda;
 
@@ -10,7 +10,7 @@ use std::ops::{Div, Neg, Sub};
 
 use self::on_cuda::{prepare_fused_steps, prepare_steps};
 use super::{chain::LaunchMethod, prelude::*};
-use crate::numbers::{Real, SEED_A, SEED_B, generate_bits};
+use crate::numbers::generate_bits;
 
 /// The allowed error. Parameters are about 1 in size, and each step rounds them. The next step
 /// corrects most of the error, because training converges from any state. A different order of
@@ -56,7 +56,9 @@ impl Program for Train {
             move |trained| *trained = Some(train(&start, size.n)),
             move |trained| {
                 let trained = trained.as_ref();
-                trained.map_or_else(Verification::empty, |trained| check(trained, size.n))
+                trained.map_or_else(Verification::empty, |trained| {
+                    check_training(trained, size.n)
+                })
             },
         )
     }
@@ -83,7 +85,7 @@ impl Train {
 }
 
 /// Checks every parameter and the loss against the same training in 64-bit numbers.
-fn check(trained: &TrainingResult<f32>, steps: u64) -> Verification {
+fn check_training(trained: &TrainingResult<f32>, steps: u64) -> Verification {
     let expected = train::<f64>(&TrainingStart::generate(), steps);
     let near = |value: f64| Expected::new(value, value.abs().max(1.0));
     let parameters = compare_elements(&trained.parameters, 0, TOLERANCE, |index| {
@@ -94,9 +96,6 @@ fn check(trained: &TrainingResult<f32>, steps: u64) -> Verification {
         near(expected.loss)
     }))
 }
-
-// The network and its training: `Dense(10, 10, sigmoid) -> Dense(10, 1)`, trained with Adam and
-// the mean squared error.
 
 /// The number of samples, which is also the number of inputs per sample and of hidden units.
 const SIDE: usize = 10;
@@ -109,10 +108,10 @@ const BIAS2: usize = WEIGHTS2 + SIDE;
 const PARAMETERS: usize = BIAS2 + 1;
 
 /// The learning rate. All constants of Adam have the same values as in the GPU kernels.
-const RATE: f32 = 0.01;
-const DECAY1: f32 = 0.9;
-const DECAY2: f32 = 0.999;
-const EPSILON: f32 = 1e-8;
+const LEARNING_RATE: f32 = 0.01;
+const ADAM_DECAY1: f32 = 0.9;
+const ADAM_DECAY2: f32 = 0.999;
+const ADAM_EPSILON: f32 = 1e-8;
 
 const SEED_OF_TARGETS: u64 = SEED_B ^ 1;
 /// The maximum absolute value of the targets.
@@ -201,16 +200,16 @@ fn train<T: Float>(start: &TrainingStart, steps: u64) -> TrainingResult<T> {
     for _ in 0..steps {
         let (gradients, now) = compute_gradients(&parameters, &inputs, &targets);
         loss = now;
-        power1 *= f64::from(DECAY1);
-        power2 *= f64::from(DECAY2);
+        power1 *= f64::from(ADAM_DECAY1);
+        power2 *= f64::from(ADAM_DECAY2);
         let (one, rate, tiny) = (
             T::from_f64(1.0),
-            T::from_f64(f64::from(RATE)),
-            T::from_f64(f64::from(EPSILON)),
+            T::from_f64(f64::from(LEARNING_RATE)),
+            T::from_f64(f64::from(ADAM_EPSILON)),
         );
         let (decay1, decay2) = (
-            T::from_f64(f64::from(DECAY1)),
-            T::from_f64(f64::from(DECAY2)),
+            T::from_f64(f64::from(ADAM_DECAY1)),
+            T::from_f64(f64::from(ADAM_DECAY2)),
         );
         let all = parameters
             .iter_mut()
@@ -275,22 +274,17 @@ mod tests {
     fn lost_step_exceeds_tolerance_but_rounding_does_not() {
         for steps in [1, 10, 100, 300, 1000] {
             let mut trained = train::<f32>(&TrainingStart::generate(), steps);
-            let found = check(&trained, steps);
+            let found = check_training(&trained, steps);
             assert!(
                 found.ok && found.largest_error < TOLERANCE / 10.0,
                 "{steps}: {found:?}"
             );
             assert_eq!(found.checked, 122);
-            assert!(!check(&trained, steps + 1).ok, "{steps}");
+            assert!(!check_training(&trained, steps + 1).ok, "{steps}");
             trained.loss = f32::NAN;
-            assert_eq!(check(&trained, steps).first_wrong, Some(121));
+            assert_eq!(check_training(&trained, steps).first_wrong, Some(121));
         }
     }
-}
-
-#[cfg(test)]
-mod network_tests {
-    use super::*;
 
     /// The gradients must agree with the change of the loss when a single parameter is changed.
     #[test]

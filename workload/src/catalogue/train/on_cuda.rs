@@ -1,7 +1,8 @@
 //! The training of the small network on a GPU.
 
 use super::{
-    BIAS1, BIAS2, PARAMETERS, SIDE, TrainingResult, TrainingStart, WEIGHTS, WEIGHTS2, check,
+    BIAS1, BIAS2, PARAMETERS, SIDE, TrainingResult, TrainingStart, WEIGHTS, WEIGHTS2,
+    check_training,
 };
 use crate::catalogue::{
     chain::{Chain, LaunchMethod},
@@ -85,7 +86,7 @@ pub(super) fn prepare_steps(gpu: &Gpu, form: LaunchMethod, steps: u64) -> Prepar
                 (0..steps).try_for_each(|_| step.enqueue(queue))
             })
         },
-        move |step| Ok(check(&read_result(gpu, step.memory())?, steps)),
+        move |step| Ok(check_training(&read_result(gpu, step.memory())?, steps)),
     )
 }
 
@@ -223,7 +224,7 @@ pub(super) fn prepare_fused_steps(gpu: &Gpu, steps: u64) -> PreparedResult<'_> {
             ];
             gpu.run_timed(|queue| queue.launch(&kernel, FUSED_GRID, &arguments))
         },
-        move |memory| Ok(check(&read_result(gpu, memory)?, steps)),
+        move |memory| Ok(check_training(&read_result(gpu, memory)?, steps)),
     )
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { energyCost, setEnergyPrice, withCost } from './energy-price';
+import { energyCost, setEnergyPrice, withCost } from './format';
 
 describe('energy cost', () => {
   test('cost is missing without a price', () => {
