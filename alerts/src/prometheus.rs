@@ -1,4 +1,5 @@
-//! Export of the rules to Prometheus: a rule file over the metrics of `/metrics`, in base units.
+//! Export of the rules to Prometheus, as a rule file that uses the metrics of `/metrics` in base
+//! units.
 //!
 //! For hysteresis, an expression uses its alert's own state in the previous evaluation (`ALERTS`).
 //! Everything that a Prometheus rule cannot express is listed in the notes: fields without a

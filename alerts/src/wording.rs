@@ -69,7 +69,7 @@ pub(crate) fn describe_match(
     )
 }
 
-/// Describes an absent reading or GPU with the reason.
+/// Describes the absence of a reading or GPU, with the reason.
 pub(crate) fn describe_absence(
     check: &RuleCheck,
     subject: Option<WatchedField>,
@@ -182,8 +182,7 @@ fn format_number(value: f64) -> String {
         .map_or(text.clone(), ToOwned::to_owned)
 }
 
-/// Formats a duration that a user configured without rounding, so that 90 s are not shown as a
-/// minute.
+/// Formats a configured duration exactly, so that 90 s are not shown as a minute.
 fn format_exact_duration(ms: u64) -> String {
     match ms / 1000 {
         seconds if !ms.is_multiple_of(1000) || (seconds < 7200 && seconds % 60 != 0) => {

@@ -1,4 +1,4 @@
-//! Tests the exported rules with Prometheus' promtool: they fire and resolve in the same second as
+//! Tests with Prometheus' promtool that the exported rules fire and resolve in the same second as
 //! in gpumon's own evaluation of the same timeline.
 
 use std::{fmt::Write, fs, path::Path, process::Command};
@@ -198,7 +198,7 @@ fn make_inventory() -> Inventory {
     inventory
 }
 
-/// Returns when the alert fires in gpumon's own evaluation, as spans in seconds.
+/// Returns the times during which the alert fires in gpumon's own evaluation, as spans in seconds.
 fn evaluate_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)> {
     let mut evaluator = Evaluator::new(rules, TimeZone::UTC, ConditionSettings::default());
     let inventory = make_inventory();

@@ -33,8 +33,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 
-    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh'; reports, the table's total and, on a
-    /// server, the page then show costs next to energy
+    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh'; with a price, costs are shown next to
+    /// energy in reports, in the table's total and on a server's page
     #[arg(
         long,
         alias = "price",

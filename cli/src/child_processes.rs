@@ -1,5 +1,5 @@
-//! Child processes of gpumon: the tree of a process and its descendants, programs that gpumon
-//! starts, orphans that it adopts, and the collector.
+//! Child processes of gpumon: the process tree, which consists of a process and its descendants;
+//! programs that gpumon starts; orphans that it adopts; and the collector.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -33,12 +33,13 @@ const MAX_DEPTH: usize = 64;
 /// Programs other than PID 1 that adopt orphans among their descendants.
 const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 
-/// The maximum number of members that are recorded. Processes of a larger tree are recognized only
-/// by their running ancestors.
+/// The maximum number of members that a process tree records. If a tree is larger, its other
+/// processes are recognized only by their running ancestors.
 const MAX_MEMBERS: usize = 4096;
 
 /// The minimum pause between two searches for members, as a multiple of the duration of the last
-/// search. In a large tree, a search reads the files of many threads.
+/// search. The pause limits the load, because a search in a large tree reads the files of many
+/// threads.
 const SEARCH_PAUSE_FACTOR: u32 = 20;
 
 /// The maximum number of processes with unclear membership that are reported individually.
@@ -50,7 +51,7 @@ pub(crate) struct ProcessTree {
     root: u32,
     proc_root: PathBuf,
     booted_ms: Option<u64>,
-    /// The time since which this process has watched the tree, in milliseconds since 1970.
+    /// The time at which this process started to watch the tree, in milliseconds since 1970.
     since_ms: u64,
     started_ms: Option<u64>,
     uid: Option<u32>,
@@ -112,7 +113,8 @@ impl ProcessTree {
     }
 
     /// Searches for new members, so that a member's later children are recognized even after the
-    /// member has ended. In a large tree, some calls return without a search.
+    /// member has ended. In a large tree, in which a search takes long, some calls return without a
+    /// search.
     pub(crate) fn find_new_members(&mut self) {
         if self
             .searched
@@ -197,8 +199,8 @@ impl ProcessTree {
             "more processes".to_owned()
         };
         self.remarks.push(format!(
-            "not counted: {what}, started during the measurement by a service or by a process that \
-             has ended, and possibly belonging to process {}",
+            "not counted: {what}, started during the measurement by a service or by a process \
+             that has ended, so the relation to process {} is unclear",
             self.root
         ));
     }
@@ -227,7 +229,7 @@ impl ProcessTree {
             Some(Membership::Unclear) if owner.is_some_and(|owner| owner.notebook.is_some()) => {
                 (Membership::Outside, true)
             }
-            // The membership may become clear when the owner has been read.
+            // The membership may become clear once the owner of the process has been read.
             Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
             Some(membership) => (membership, owner.is_some()),
             // The process is not visible, or one of its ancestors has ended during the search. The
@@ -336,8 +338,8 @@ pub(crate) fn start_program(command: &mut Command) -> io::Result<Child> {
 /// 1 of the PID namespace would adopt them. A background thread reaps orphans after they exit;
 /// gpumon does not wait for them before it exits itself.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
-    // While `SIGCHLD` is ignored, the kernel sends no notification when a child ends. A process can
-    // inherit this setting, so a handler is installed.
+    // While `SIGCHLD` is ignored, the kernel sends no notification when a child ends. This process
+    // may have inherited this setting from its parent, so a handler is installed.
     let mut ended = Signals::new([SIGCHLD])?;
     // Any nonzero PID enables the setting. If a sandbox refuses the call, PID 1 adopts the orphans.
     let _ = set_child_subreaper(Pid::from_raw(id().cast_signed()));
@@ -360,8 +362,8 @@ fn reap_orphans() {
 // The collector: `gpumon collect` as a child process, for use without a server on this machine.
 //
 // The driver is read in a separate process, so that a hung driver cannot keep this process from
-// exiting. This process also does not wait while the driver is closed, which takes several
-// milliseconds.
+// exiting. Closing the driver takes several milliseconds, and this process does not have to wait
+// for that either.
 
 /// Returns the command that starts a collector. The collector ends when its standard input is
 /// closed, and Ctrl-C in the terminal does not reach it.
@@ -419,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_and_their_orphans_are_members() {
+    fn descendants_and_orphans_belong_to_process_tree() {
         let folder = tempfile::tempdir().unwrap();
         let begin = |pid: u32, parent: u32, ticks: u32| {
             let place = folder.path().join(pid.to_string());
@@ -510,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn orphan_of_remembered_launcher_is_member() {
+    fn orphan_of_remembered_launcher_belongs_to_process_tree() {
         let proc = FakeProc::new(&[
             (10, 5, 5, 5, 100),
             (20, 10, 10, 10, 110),
@@ -534,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn orphan_in_session_of_member_is_member() {
+    fn orphan_in_same_session_belongs_to_process_tree() {
         // A shell runs two programs in a pipeline. The first program is the tree's root.
         let proc = FakeProc::new(&[(5, 1, 5, 5, 50), (10, 5, 10, 5, 100), (11, 5, 10, 5, 101)]);
         let mut tree = ProcessTree::with_proc_root(proc.0.path(), 10, u64::MAX);
@@ -640,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_of_invisible_process_come_from_sample() {
+    fn ancestors_missing_in_proc_come_from_sample() {
         let mut tree = ProcessTree::with_proc_root(Path::new("/nowhere"), 10, 0);
         let mut child = make_process(20);
         child.owner = Reading::Absent(Absence::NotReadYet);

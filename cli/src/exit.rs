@@ -59,8 +59,8 @@ pub(crate) fn exit_with_refusal(refusal: Refusal) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Returns the help generated from the documented definitions. In the definitions prepared by
-/// [`crate::config`], switches look like options with values.
+/// Returns the help generated from the documented definitions. The definitions prepared by
+/// [`crate::config`] are not used for help, because switches look like options with values in them.
 fn use_documented_help(error: clap::Error) -> clap::Error {
     let documented = command_definition::build_command()
         .try_get_matches()

@@ -33,8 +33,8 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum age of a sample that counts as current, in milliseconds.
 const MAX_AGE_MS: u64 = 2_500;
 
-/// The minimum age, in milliseconds, at which a sample is rejected as old. Late samples are thus
-/// accepted even if the server's sampling interval is short.
+/// The age, in milliseconds, up to which a sample is always accepted, so that a late sample is not
+/// rejected if the server's sampling interval is short.
 const MIN_AGE_LIMIT_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {
@@ -80,8 +80,8 @@ impl Snapshot {
         }
     }
 
-    /// Takes a snapshot from a server. Returns `None` if no server can provide a snapshot, unless
-    /// the user named a server, which is an error.
+    /// Takes a snapshot from a server. Returns `None` if no server can provide a snapshot. If the
+    /// user named the server, returns an error instead of `None`.
     pub(crate) fn from_server(
         at: SourceSelection<'_>,
         need: SnapshotContents,

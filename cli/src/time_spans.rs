@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_time_without_recording_resolves_to_past() {
+    fn time_without_date_resolves_to_past() {
         let now = make_reference(None, "2026-11-24T10:00:00Z");
         for (text, at) in [
             ("now", "2026-11-24 12:00:00"),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_time_in_recording_resolves_after_its_start() {
+    fn time_without_date_resolves_within_recording() {
         let recorded = make_reference(Some("2026-11-23T20:30:00.5Z"), "2026-11-24T03:00:00Z");
         for (text, at) in [
             ("+90s", "2026-11-23 22:31:30"),

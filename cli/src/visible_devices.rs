@@ -1,6 +1,6 @@
-//! GPUs that environment variables allow, as set by a scheduler for a job. `--only-visible` shows
-//! only these GPUs. `gpumon wait` chooses among these GPUs and sets the same variables for its
-//! command.
+//! The GPUs that a program may use according to environment variables, which a scheduler may set
+//! for a job. `--only-visible` shows only these GPUs. `gpumon wait` chooses among these GPUs and
+//! sets the same variables for its command.
 //!
 //! gpumon numbers GPUs in PCI bus order. CUDA and Level Zero use a different order unless a
 //! variable selects the PCI bus order. If all GPUs are of the same model, the orders are identical.
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_entry_ends_list() {
+    fn invalid_entry_ends_visible_devices_list() {
         let alike = ["H200", "H200", "H200"];
         for (text, ids) in [
             ("", vec![]),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_numbers_require_pci_order_with_mixed_models() {
+    fn visible_gpu_numbers_require_pci_order_if_mixed() {
         let mixed = ["H200", "L4"];
         assert_eq!(list_allowed_ids("1", true, &mixed), Ok(vec![(1, None)]));
         assert_eq!(

@@ -69,8 +69,8 @@ impl FromStr for Label {
     }
 }
 
-/// Returns one group of these targets at this port, or no group without targets, so that Prometheus
-/// scrapes nothing.
+/// Returns one group that contains `targets` at `port`. If there are no targets, returns no group,
+/// so that Prometheus scrapes nothing.
 pub fn group_targets(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
     let address = |target: &Target| {
         let host = &target.host;

@@ -15,7 +15,7 @@ use crate::model::{
     MEMORY_TOTAL, NodeHealth, POWER_LIMIT, READINGS,
 };
 
-/// A future that resolves to the reader's response within its time limits.
+/// A future that resolves to the reader's response within the reader's time limits.
 pub type FleetFuture<'a, T> = BoxFuture<'a, T>;
 
 /// A fleet reader that is shared by all viewers.

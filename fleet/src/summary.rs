@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_exist_for_unlisted_gpus_and_empty_nodes() {
+    fn unlisted_gpus_and_empty_nodes_have_rows() {
         let (mut builder, node) = new_builder();
         builder.add_gpu(node, FREE);
         for gpus in [4, 0] {

@@ -119,8 +119,8 @@ const SERIES: &[Series] = &[
 /// listed jobs, and half of the jobs are pods.
 const JOBS: u32 = 1200;
 
-/// Returns the labels of each job, and how many minutes ago it started. Each job runs for a minute.
-/// No job runs about an hour ago, where a tested range starts.
+/// Returns the labels of each job, and how many minutes ago it started. Each job ran for a minute.
+/// No job was running about an hour ago, where a tested range starts.
 fn list_jobs() -> impl Iterator<Item = (String, f64)> {
     (0..JOBS).map(|job| {
         let user = format!("user{}", job % 7);

@@ -111,7 +111,7 @@ pub(crate) fn join_stats(
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
     pub uuid: String,
-    /// The driver's index. MIG devices are counted within their GPU.
+    /// The index that the driver uses. MIG devices are numbered within their GPU.
     pub index: u32,
     /// The name of a GPU or the profile of a MIG device, if the driver has reported it.
     pub name: Option<String>,
@@ -345,7 +345,7 @@ const MAX_PAST_CONDITIONS: usize = 256;
 struct ConditionLog {
     open: Vec<ConditionSpan>,
     past: std::collections::VecDeque<ConditionSpan>,
-    /// The conditions that have begun, ended or changed since they were last taken for the next
+    /// The conditions that have begun, ended or changed since this list was last taken for a
     /// bucket.
     changed: Vec<ConditionSpan>,
 }
@@ -395,7 +395,7 @@ impl ConditionLog {
         }
         self.past
             .drain(..self.past.len().saturating_sub(MAX_PAST_CONDITIONS));
-        // If nobody takes the changed conditions, the list must not grow without limit. Dropped
+        // The list must not grow without limit if nobody takes the changed conditions. Dropped
         // conditions that are still open are listed again when they end.
         let many = self.changed.len().saturating_sub(MAX_PAST_CONDITIONS);
         self.changed.drain(..many);

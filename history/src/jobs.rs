@@ -42,7 +42,7 @@ pub struct JobList {
 /// cells of a notebook can be minutes apart.
 const MAX_GAP_MS: u64 = 5 * 60 * 1000;
 
-/// The maximum number of jobs that are kept in memory and returned.
+/// The maximum number of jobs that are kept in memory, and that a request returns.
 pub const MAX_JOBS: usize = 1024;
 
 /// The maximum number of jobs written per bucket.
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_jobs_prefer_entries_of_first_list() {
+    fn merged_job_has_data_of_first_list() {
         let span = |id: &str, to_ms| JobSpan {
             kind: JobKind::Slurm,
             id: id.to_owned(),

@@ -10,9 +10,9 @@ use crate::{
     span::{ConditionSpan, HistorySpan, MetricSelection},
 };
 
-/// Merges the metrics in `wanted` from two spans. If `theirs` covers all times of `ours`, its
-/// points are not changed. Otherwise, the values of both spans are combined at the coarser of the
-/// two resolutions.
+/// Merges the metrics in `wanted` from two spans. If `theirs` covers all times of `ours`, the
+/// points of `theirs` are not changed. Otherwise, the values of both spans are combined at the
+/// coarser of the two resolutions.
 pub fn merge_spans(
     ours: HistorySpan,
     theirs: HistorySpan,
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_span_of_other_server_is_unchanged() {
+    fn complete_history_of_other_server_survives_merge() {
         let theirs = make_span(
             1000,
             &[
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn local_points_fill_gaps_of_other_server() {
+    fn local_history_fills_gaps_of_other_server() {
         let theirs = make_span(
             1000,
             &[

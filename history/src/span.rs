@@ -367,7 +367,7 @@ pub struct SpanRequest {
     /// The maximum number of points on the time axis.
     pub points: u32,
     /// The requested length of a point, used instead of `points`. If no tier has this resolution,
-    /// points have a multiple of a tier's resolution.
+    /// the length of a point is a multiple of a tier's resolution.
     pub resolution_ms: Option<u64>,
     /// The metrics of the span.
     pub wanted: MetricSelection,
@@ -393,7 +393,7 @@ pub struct HistoryQuery {
 }
 
 impl HistoryQuery {
-    /// Returns the endpoint with this query, for a request to a server.
+    /// Returns the endpoint's path with this query, for a request to a server.
     pub fn request_target(&self) -> String {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let metrics = self.metrics.as_deref();
@@ -416,7 +416,7 @@ impl HistoryQuery {
 }
 
 impl SpanRequest {
-    /// Returns the endpoint with the query for this request to a server.
+    /// Returns the endpoint's path with the query that requests this span from a server.
     pub fn request_target(&self) -> String {
         let query = HistoryQuery {
             from_ms: Some(self.from_ms),
@@ -685,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn finer_tier_wins_despite_rounded_start() {
+    fn finer_tier_is_chosen_despite_rounded_start() {
         let tier = |resolution_ms, oldest_ms| Tier {
             resolution_ms,
             oldest_ms,

@@ -19,8 +19,8 @@ pub struct Timeline<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimePoint {
     pub at_ms: u64,
-    /// The longest time since the previous moment, in milliseconds, for which both moments are
-    /// connected. After a longer time, there is a gap.
+    /// The longest time since the previous moment, in milliseconds, at which a line still connects
+    /// the two moments. After a longer time, the line has a gap.
     pub reach_ms: u64,
 }
 

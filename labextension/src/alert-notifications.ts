@@ -4,15 +4,15 @@ import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 /**
- * The time until a notification of severity `notice` closes. Warnings and critical alerts stay open
- * while they fire.
+ * The time after which a notification of severity `notice` closes automatically. Warnings and
+ * critical alerts stay open while they fire.
  */
 const NOTICE_MS = 10_000;
 const TYPES = { critical: 'error', warning: 'warning', notice: 'info' } as const;
 
 /**
- * Shows a notification for each alert of a rule that fires and is not silenced. The function
- * subscribes to the feed without requesting samples. It returns a function that removes the
+ * Shows a notification for each firing alert that is not silenced. The function subscribes to the
+ * feed without requesting samples. It returns a function that ends the subscription and removes the
  * notifications.
  */
 export function notifyOfAlerts(feed: Feed, trans: TranslationBundle): () => void {

@@ -30,11 +30,11 @@ export interface CommandsOptions {
   palettePanels: boolean;
 }
 
-/** Adds the commands to the palette, and the panel and the fleet to the launcher. */
+/** Adds the commands to the palette, and entries for the panel and the fleet to the launcher. */
 export function addCommands(options: CommandsOptions): void {
   const { app, connection, panel, tabs, palette, launcher, translator, trans } = options;
   const { commands, shell } = app;
-  // JupyterLab already translates the names of these two groups.
+  // JupyterLab already translates the names of these two palette groups.
   const lab = (translator ?? nullTranslator).load('jupyterlab');
   const [view, help] = [lab.__('View'), lab.__('Help')];
   const add = (

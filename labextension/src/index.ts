@@ -108,7 +108,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
   },
 };
 
-/** Adds the kernels that use GPU memory to the running items, as soon as a kernel runs. */
+/**
+ * Adds a section with the kernels that use GPU memory to JupyterLab's list of running items, as
+ * soon as any kernel runs.
+ */
 function listGpuMemory(
   parts: Pick<NotebookFeaturesOptions, 'app' | 'connection' | 'notebooks' | 'trans'>,
   running: IRunningSessionManagers,

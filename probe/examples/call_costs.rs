@@ -1,6 +1,6 @@
-//! Prints the cost of each call in the table of calls on the first GPU of this machine, in
-//! microseconds: the median and the maximum of 20 calls, with the return code of the answer, next
-//! to the cost in the table (`lanes.rs`).
+//! Measures each NVML call that has a cost in the table of queries (`query/table.rs`), on the first
+//! GPU of this machine. Prints one line per call: the cost in the table, the median and the maximum
+//! of 20 calls, all in microseconds, and the return code.
 //!
 //! ```console
 //! $ cargo run --release --package gpumon-probe --example call_costs
@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .err()
                 .map_or(0, |code| code.0);
             costs.push(begun.elapsed());
-            // The library caches most answers, and refreshes them after some time.
+            // NVML caches most answers and refreshes them after some time, so the calls are spread
+            // over a longer time.
             std::thread::sleep(Duration::from_millis(2));
         }
         costs.sort_unstable();

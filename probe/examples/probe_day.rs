@@ -1,4 +1,4 @@
-//! Reads a day's samples, 86,400 of them, as fast as possible, to test for growing memory.
+//! Reads a day's samples, 86,400 of them, as fast as possible, to test whether memory use grows.
 //!
 //! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first hour's
 //! samples and after the last. `GPUMON_NVML_LIB` names the library to read.

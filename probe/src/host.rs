@@ -27,7 +27,7 @@ const SECTOR_BYTES: u64 = 512;
 /// The interval between searches for new disks and network cards.
 const LIST_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The minimum ratio of the interval between network readings to the CPU time of one reading.
+/// The interval between network readings is at least this many times the CPU time of one reading.
 /// sysinfo reads eleven files per network card, which takes 0.2 ms, and a container host has
 /// hundreds of cards.
 const NETWORK_CPU_RATIO: u32 = 5000;
@@ -58,8 +58,9 @@ impl HostReader {
     /// Reads the host. Rates are not included; `derive` computes them.
     pub fn read(&mut self) -> HostSample {
         let at_ms = now_ms();
-        // sysinfo's first CPU reading is the average since boot, and sysinfo does not read the CPU
-        // again before this interval has passed.
+        // CPU usage is available only after two readings, because sysinfo's first CPU reading is
+        // the average since boot, and sysinfo does not read the CPU again before its minimum
+        // interval has passed.
         let compared = self
             .cpu_since
             .is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_network_cards_keep_time_of_last_reading() {
+    fn network_totals_keep_their_time_between_readings() {
         let mut reader = NetworkReader::new();
         let first = reader.read_totals(1_000);
         reader.due = Instant::now() + Duration::from_mins(1);

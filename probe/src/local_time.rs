@@ -42,8 +42,8 @@ pub fn time_zone() -> TimeZone {
         };
         let name = name.to_string_lossy();
         find_zone(&name, &zoneinfo_folders()).unwrap_or_else(|| {
-            // A failed write is ignored, because times are in UTC even if standard error is closed
-            // or full.
+            // The error is ignored, because times are shown in UTC whether or not the warning can
+            // be written.
             let _ = writeln!(
                 io::stderr(),
                 "gpumon: TZ={} is not a known time zone, so times are in UTC: set TZ to a name \

@@ -20,9 +20,10 @@ use crate::{
     sampler::process_list,
 };
 
-/// The maximum difference between two readings of the same start time, which changes when the clock
-/// is set. In another PID namespace, the same PID belongs to another process. That process is
-/// unlikely to have the same user and to have been started in the same minute.
+/// The maximum difference between the collector's and this process's reading of the same start
+/// time, which changes when the clock is set. Such a large tolerance is safe: if the collector runs
+/// in another PID namespace, its PID belongs to another process here, but that process is unlikely
+/// to have the same user and to have been started in the same minute.
 const START_TOLERANCE_MS: u64 = 60_000;
 
 /// A reader that adds details to the current user's processes.
@@ -32,7 +33,7 @@ pub struct OwnProcessReader {
     /// The current user's names in samples: the login name, and the numeric ID, which collectors
     /// use if they find no login name.
     user: [String; 2],
-    /// The PIDs in the last sample, and of processes that have started since then.
+    /// The PIDs of the processes in the last sample, and of those that have started since then.
     listed: BTreeSet<u32>,
     /// The names of processes by PID, including ended processes.
     names: HashMap<u32, ProcessName>,

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn start_is_compared_with_tolerance() {
+    fn process_start_times_are_compared_with_tolerance() {
         let stat = ProcessStat {
             state: 'R',
             parent: 1,

@@ -317,7 +317,8 @@ pub fn create(path: &Path) -> io::Result<File> {
                     ),
                 ));
             }
-            // If the link's target does not exist, the kernel resolves the link.
+            // If the link's target does not exist, `canonicalize` fails, and the kernel resolves
+            // the link when it creates the file.
             fs::canonicalize(path).ok()
         }
         _ => Some(path.to_owned()),

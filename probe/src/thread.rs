@@ -32,7 +32,7 @@ mod tests {
     const CHILD: &str = "GPUMON_TEST_PANICS";
 
     #[test]
-    fn a_panic_ends_the_process() {
+    fn panic_in_thread_ends_process() {
         if env::var_os(CHILD).is_some() {
             spawn("panics", || panic!("on purpose")).unwrap();
             thread::sleep(Duration::from_secs(30));
@@ -41,7 +41,7 @@ mod tests {
         let own = env::current_exe().unwrap();
         let test = [
             "--exact",
-            "thread::tests::a_panic_ends_the_process",
+            "thread::tests::panic_in_thread_ends_process",
             "--nocapture",
         ];
         let output = Command::new(own)

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn error_column_is_counted_in_characters() {
+    fn toml_error_column_counts_characters() {
         let error = TomlError::new_at_span(&(8..9), "a = 1\né x", "f.toml", "m".into());
         assert_eq!((error.line, error.column), (2, 2));
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn terminal_control_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         let hostile = "a\u{1b}]0;b\u{7}\nc\u{202e}d\u{9b}ü";
         assert_eq!(
             escape_untrusted(hostile),

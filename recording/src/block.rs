@@ -82,8 +82,8 @@ impl BlockHead {
         }
     }
 
-    /// Returns the head for the next block, which has no records yet. Its times are the end of this
-    /// block.
+    /// Returns the head for the next block, which has no records yet. Both of its times are the
+    /// time of this block's last sample.
     pub(crate) fn next_empty_head(&self) -> Self {
         Self {
             first_ms: self.last_ms,
@@ -205,7 +205,8 @@ pub fn unpack(block: &[u8], head: &BlockHead) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The maximum time before a block is written. A recorder that is killed loses at most this much.
+/// The maximum time before a block is written. A recorder that is killed loses at most the records
+/// of this time.
 const MAX_BLOCK_TIME: Duration = Duration::from_secs(10);
 
 /// The size of text at which a block is written immediately.

@@ -145,8 +145,8 @@ impl Files {
             _ => other(cause),
         })?;
         if !is_stream {
-            // If the file system does not support locks, two recorders could write to the same
-            // file.
+            // Only a lock that another recorder holds is an error. If the file system does not
+            // support locks, recording starts without one.
             if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
                 return Err(FilesError::Busy(name()));
             }
@@ -246,7 +246,7 @@ impl Files {
         Ok(())
     }
 
-    /// Renames the current file to the newest older part, and starts a new file.
+    /// Renames the current file, which becomes the newest older part, and starts a new file.
     fn rotate(&mut self) -> Result<(), FilesError> {
         let fails = |file: &Path, cause| FilesError::Other {
             file: printable_path(file),

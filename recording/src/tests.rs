@@ -257,7 +257,7 @@ fn records_before_damage_are_shown_before_error() {
 }
 
 #[test]
-fn full_files_become_numbered_parts_of_recording() {
+fn full_recording_files_become_numbered_parts() {
     let folder = tempfile::tempdir().unwrap();
     let limits = RotationLimits {
         bytes: Some(400),
@@ -484,7 +484,7 @@ fn seek_returns_past_records_before_sample() {
 }
 
 #[test]
-fn past_records_include_those_of_previous_file() {
+fn seek_returns_past_records_of_previous_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_recording(
         &folder,
@@ -583,7 +583,7 @@ fn lines_with_excessive_compression_ratio_are_refused() {
 }
 
 #[test]
-fn bytes_between_blocks_are_not_read_repeatedly() {
+fn garbage_between_blocks_is_read_only_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.gz");
     let line = format!("{}\n", make_sample_json(0));

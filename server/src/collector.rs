@@ -54,7 +54,8 @@ pub(crate) struct RunningCollector {
     instructions: CollectorInstructions,
     sent_interval: Duration,
     sent_watched: bool,
-    /// The GPUs that the collector is sent first, if any are known.
+    /// The known GPUs, which are sent to the collector before anything else. Nothing is sent if the
+    /// list is empty.
     known_gpus: Vec<KnownGpu>,
     lines_read: u64,
 }
@@ -122,7 +123,7 @@ impl RunningCollector {
         }
         let mut answers_requests = hub.driver_answer_requests();
         // After a change of the interval, the collector may use the previous interval until its
-        // next line, so the longer of the two limits the silence.
+        // next line, so the longer of the two intervals determines how long it may be silent.
         let mut slowest = self.sent_interval;
         loop {
             let wanted = *self.instructions.interval.borrow_and_update();

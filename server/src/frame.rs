@@ -328,7 +328,7 @@ pub struct Answers {
     /// The state of the collector.
     pub collector: CollectorStatus,
     /// The platform that the answers belong to. `None` until the collector has sent it, and while
-    /// the driver numbers the GPUs differently.
+    /// gpumon's GPU indexes differ from the driver's.
     pub platform: Option<Platform>,
     /// The time of the newest sample, or `None` if there is none.
     pub at_ms: Option<u64>,
@@ -340,8 +340,7 @@ pub struct Answers {
 
 impl Answers {
     /// Returns the answers and their platform if they are recent at `now_ms`. The newest sample may
-    /// be older by at most one interval plus half a second, and never by more than one and a half
-    /// seconds.
+    /// be at most one interval plus half a second old, and never more than one and a half seconds.
     pub fn into_recent_answers(self, now_ms: u64) -> Option<(Platform, Vec<GpuAnswers>)> {
         let patience = 500 + u64::from(self.interval_ms).min(1000);
         let is_fresh = now_ms.saturating_sub(self.at_ms?) <= patience;

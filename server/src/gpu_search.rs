@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn gpu_list_is_read_from_program_output() {
+    async fn gpu_list_is_read_from_subprocess_output() {
         let mut prints = make_search("test \"$1\" = --list-gpus && echo '[\"GPU-a\",null]'");
         assert_eq!(
             prints.list_gpus().await.unwrap(),

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_address_of_connection_is_served() {
+    fn host_header_must_match_address_of_connection() {
         let local: IpAddr = [10, 0, 0, 7].into();
         let answer = |host: &str| check_request_at(Access::Port, local, true, &[("host", host)]);
         assert_eq!(
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn port_serves_only_loopback_names() {
+    fn loopback_port_refuses_other_host_names() {
         for host in [
             "localhost:9123",
             "127.0.0.1:9123",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn public_origin_is_served_with_any_host() {
+    fn request_from_public_origin_may_have_any_host() {
         for host in ["gpus.example.org", "127.0.0.1:9123"] {
             for (origin, answer) in [
                 ("https://gpus.example.org", Ok(())),

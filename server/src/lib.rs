@@ -306,12 +306,12 @@ pub async fn run(
         () = metrics::keep_pages_ready(&app) => Ok(()),
         () = Arc::clone(&policy).watch_files() => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
-        // The supervisor only ends because of a bug. A server that appears to work but shows no new
-        // data would be worse than none.
+        // The supervisor only ends because of a bug. The server then ends too, because a server
+        // that appears to work but shows no new data would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
-    // If the server ends because all listeners have closed, the processes of runs must still be
-    // notified.
+    // The server also ends if all listeners have closed. In that case, the worker processes of runs
+    // must still be notified that they should stop.
     let _ = stop.send(true);
     app.runs.wait_for_workers(SHUTDOWN_TIMEOUT).await;
     // Dropping the supervisor's future kills the collector.

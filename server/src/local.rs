@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn response_is_parsed() {
+    fn http_response_of_local_socket_is_parsed() {
         let answer =
             parse_response("HTTP/1.0 403 Forbidden\r\ncontent-length: 3\r\n\r\nno\n").unwrap();
         assert_eq!(

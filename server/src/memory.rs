@@ -19,7 +19,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(5);
 /// accumulated within five minutes.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The estimated amount of freed memory from which returning it is worth the cost, in KiB.
+/// The estimated amount of freed memory, in KiB, from which returning the memory is worth the cost.
 const MIN_FREE_KIB: usize = 1024;
 
 /// The estimated memory of a connection with a stream, in KiB.

@@ -135,7 +135,7 @@ fn decompress(packed: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     GzDecoder::new(packed)
         .read_to_end(&mut file)
-        .expect("it was compressed here");
+        .expect("this server or its build compressed the file");
     file
 }
 

@@ -82,8 +82,10 @@ async fn respond_when_done(app: &AppState, number: u64) -> PauseResponse {
     Ok(Json(app.hub.collector()))
 }
 
-/// Waits for an order, and returns `true` if it was carried out. Otherwise, or if the client
-/// disconnects, the order is withdrawn: it must not be carried out when nobody is waiting for it.
+/// Waits until an order has been carried out, and returns `true`. If this takes too long, the order
+/// is withdrawn, and `false` is returned unless the order was carried out in the meantime. The
+/// order is also withdrawn if the client disconnects, because it must not be carried out when
+/// nobody is waiting for it.
 async fn wait_until_done(control: &PauseControl, number: u64) -> bool {
     let order = PendingOrder { control, number };
     timeout(ORDER_TIMEOUT, control.wait_until_done(number))
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn canceled_pause_is_not_carried_out_later() {
+    async fn pause_is_withdrawn_if_its_request_is_canceled() {
         let control = PauseControl::new();
         let is_paused = || control.orders().borrow().pause.is_some();
         assert!(

@@ -383,7 +383,7 @@ mod tcp_table_tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn client_end_of_connection_is_found_in_table() {
+    fn client_user_is_found_in_socket_table() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:23A3 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 11 1 0 20 4 0 10 -1
    1: 0100007F:C350 0100007F:23A3 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 0 10 -1
@@ -414,7 +414,7 @@ mod sock_diag_tests {
     use super::*;
 
     #[test]
-    fn connection_of_test_belongs_to_current_user() {
+    fn local_connection_belongs_to_user_of_client_process() {
         for (listen, connect) in [
             ("127.0.0.1:0", "127.0.0.1"),
             ("[::1]:0", "::1"),

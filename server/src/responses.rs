@@ -60,7 +60,7 @@ pub(crate) enum Resource {
 }
 
 /// The data of a fleet: the current state of the fleet or of one node, or the usage, events or
-/// history of the last number of seconds.
+/// history of a number of past seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FleetResource {
     Now { at_once: bool },
@@ -244,9 +244,9 @@ impl RecentResponse {
 }
 
 impl<K: Clone + Eq + Hash> Encoder<K> {
-    /// Creates an encoder that uses half of the processors, so that the others serve clients. The
-    /// responses being sent use at most `most_held_kib` in total, so that slow clients do not fill
-    /// the memory.
+    /// Creates an encoder that uses half of the processors, so that the other half can serve
+    /// clients. The responses being sent use at most `most_held_kib` in total, so that slow clients
+    /// do not fill the memory.
     pub(crate) fn new(most_held_kib: usize) -> Self {
         let permits = available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, 4));
         Self {

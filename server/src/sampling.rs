@@ -150,8 +150,8 @@ impl RateLimiter {
     }
 
     /// Decides whether the client receives the newest sample. The sample arrived at `at`, and the
-    /// next one is expected after `spacing`. If the client receives it, returns the number of
-    /// samples that the client missed since the previous one.
+    /// next one is expected after `spacing`. Returns `None` if the client does not receive the
+    /// sample, and otherwise the number of samples that the client missed since the previous one.
     pub(crate) fn admit_sample(
         &mut self,
         number: u64,
@@ -254,7 +254,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn smallest_interval_applies_until_client_disconnects() {
+    fn smallest_requested_interval_applies_until_client_disconnects() {
         let shared = SamplingInterval::new(MS(1000));
         let mut interval = shared.interval();
         let (mut fast, mut same, mut slow) = (

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_a_sentence() {
+    fn service_status_names_gpus_and_connections() {
         let running = make_status(CollectorState::Running, None);
         assert_eq!(
             format_status(&running, 8, 1),

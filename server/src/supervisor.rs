@@ -71,7 +71,7 @@ pub(crate) struct CollectorInstructions {
 const MIN_RESTART_PAUSE: Duration = Duration::from_millis(250);
 const MAX_RESTART_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause after a collector that had sent samples. Such a collector probably crashed by
-/// chance, and the next one will work for a while.
+/// chance, so the next one will probably work for a while.
 const MAX_RESTART_PAUSE_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
 /// The run time after which a collector counts as steady, so that the next pause is the shortest
 /// again.
@@ -301,8 +301,8 @@ fn pause_message(holders: &[u32]) -> String {
         .collect::<Vec<_>>()
         .join(", ");
     format!(
-        "paused, but a collector is stuck in the driver, cannot be killed and still holds the \
-         GPUs (PID {pids}); reboot the machine if this persists"
+        "paused, but a collector (PID {pids}) is stuck in the driver, cannot be killed and \
+         still holds the GPUs; reboot the machine if this persists"
     )
 }
 
@@ -357,9 +357,9 @@ impl PauseControl {
         self.submit_order(None)
     }
 
-    /// Withdraws a refused order, so that it is not carried out later. The last remaining order
-    /// becomes valid again, or the last one that was carried out if none remains. Returns `false`
-    /// if the order was already carried out.
+    /// Withdraws an order that nobody is waiting for, so that it is not carried out later. The last
+    /// remaining order becomes valid again, or the last one that was carried out if none remains.
+    /// Returns `false` if the order was already carried out.
     pub(crate) fn withdraw_order(&self, number: u64) -> bool {
         let mut is_open = false;
         self.order.send_if_modified(|order| {
@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_failing_starts_get_long_pauses() {
+    fn only_failing_collector_starts_are_delayed_for_long() {
         let pauses = |had_begun| {
             let mut backoff = Backoff::default();
             [(); 8].map(|()| {
@@ -468,7 +468,7 @@ mod pause_control_tests {
     use super::*;
 
     #[test]
-    fn failed_pause_is_not_carried_out_later() {
+    fn failed_pause_is_withdrawn() {
         let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
         let failed = control.pause(None);
@@ -489,7 +489,7 @@ mod pause_control_tests {
     }
 
     #[test]
-    fn failed_pause_keeps_other_pending_orders() {
+    fn failed_pause_keeps_other_pending_pause_requests() {
         let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
         let (first, failed) = (control.pause(None), control.pause(None));

@@ -27,8 +27,8 @@ static PROC_PRIVACY: ProcPrivacy = ProcPrivacy {
     read: Mutex::const_new(None),
 };
 
-/// The setting `--show-processes`: the processes that clients may see, except the server's own user
-/// and root, who see all of them.
+/// The setting `--show-processes`: the processes that clients may see. It does not apply to the
+/// server's own user and root, who see all processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ShowProcesses {
     /// Each client sees only the processes of its own user.
@@ -410,9 +410,9 @@ impl View {
         span
     }
 
-    /// Removes data about processes from a condition, unless all of its processes are in `named`.
-    /// The client may read the names of those processes. PIDs are kept for clients that may see
-    /// other users' processes.
+    /// Removes data about processes from a condition, unless all of its processes are in `named`,
+    /// the list of processes whose names the client may read. PIDs are kept for clients that may
+    /// see other users' processes.
     fn conceal_condition(&self, condition: &mut Condition, named: &[u32]) {
         if self.hides_nothing() {
             return;
@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn each_datum_requires_its_permission() {
+    fn each_private_value_requires_its_permission() {
         let stranger = View::UNKNOWN_CLIENT;
         // Each entry is the text of a datum, and whether it is visible to a stranger, to another
         // user who can read `/proc`, and to the process's user.
@@ -982,7 +982,7 @@ mod tests {
     }
 
     #[test]
-    fn condition_does_not_name_foreign_process() {
+    fn condition_hides_processes_of_other_users() {
         let foreign = [
             ConditionKind::Xid {
                 code: 31,

@@ -1,5 +1,5 @@
-//! nvidia-smi's messages for errors: refusals, which end the command, warnings about lost GPUs, and
-//! the words that replace values.
+//! nvidia-smi's messages for errors: refusals (which end the command), warnings about lost GPUs,
+//! and the words that replace values.
 
 use std::{fmt, fs};
 

@@ -448,7 +448,7 @@ mod switches_tests {
     }
 
     #[test]
-    fn value_follows_its_switch() {
+    fn option_value_is_parsed_in_every_notation() {
         for text in ["-l 1", "--link 1", "--link=1", "-l=1"] {
             let typed = split_words(text);
             let switches = Switches::parse(&known_switches(), &typed).unwrap();

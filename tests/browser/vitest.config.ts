@@ -6,7 +6,8 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts'],
     globalSetup: ['src/prerequisites.ts'],
-    // One browser and one Jupyter server at a time are enough for two cores. All files share them.
+    // One browser and one Jupyter server at a time are enough for a machine with two cores.
+    // Therefore the files run one after another and share them.
     fileParallelism: false,
     isolate: false,
     ...sharedTestSettings,

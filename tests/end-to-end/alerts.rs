@@ -97,7 +97,7 @@ fn alert_status(server: &Server) -> Value {
 }
 
 #[tokio::test]
-async fn alert_and_its_end_reach_clients_and_receivers() {
+async fn alert_and_its_resolution_reach_clients_and_receivers() {
     let fake = FakeNvml::new(TEMPORARILY_HOT_GPU);
     let (command, file) = make_log_receiver(&fake);
     // The first attempt fails and is repeated.
@@ -371,7 +371,7 @@ fn restart_resolves_ended_alerts_without_repeating_notifications() {
 }
 
 #[test]
-fn alert_names_node_without_response_of_driver() {
+fn absence_alert_names_node_if_driver_is_missing() {
     let fake = FakeNvml::new("gpus = 1");
     let (command, file) = make_log_receiver(&fake);
     let rules = write_alert_file(

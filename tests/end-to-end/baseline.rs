@@ -157,8 +157,8 @@ fn unverified_or_unrelated_result_is_not_stored() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     for words in [
         "not stored (not verified): triad\n",
-        "not stored (run between two GPUs): peer to 1\n",
-        "not stored (run on the CPU): copy, triad",
+        "not stored (ran between two GPUs): peer to 1\n",
+        "not stored (ran on the CPU): copy, triad",
         "stored 1 result as the baseline of GPU 0: ",
     ] {
         assert!(said.contains(words), "{words}: {said}");
@@ -180,7 +180,7 @@ fn unverified_or_unrelated_result_is_not_stored() {
     for (words, reason) in [
         (
             "copy --backend cpu --size 1000",
-            "not stored (run on the CPU): copy",
+            "not stored (ran on the CPU): copy",
         ),
         (
             "launch-latency",

@@ -436,7 +436,7 @@ fn error_after_first_check_fails_last_check() {
 }
 
 #[test]
-fn unwritten_result_fails_verification() {
+fn result_that_kernel_does_not_write_fails_verification() {
     let cuda = FakeCuda::new(
         "[[fault]]\nkind = \"skip\"\nafter_kernels = 0\nkernel = \"stream_copy_fp32\"",
     );

@@ -210,7 +210,7 @@ fn framework_uses_same_gpu_and_includes_copies() {
 }
 
 #[test]
-fn run_continues_after_error_in_framework() {
+fn bench_continues_after_error_in_framework() {
     let python = PythonEnvironment::new(true);
     for (fault, words, rows) in [
         ("wrong", "mismatch: ", 4),

@@ -193,7 +193,7 @@ fn flipped_bit_ends_burn_with_exit_code_1() {
 }
 
 #[test]
-fn wrong_first_product_is_found_by_both_comparisons() {
+fn wrong_first_product_differs_from_all_later_products() {
     let (_, code, lines, said) = run_burn(
         &make_kernel_fault("flip", TIMED_PRODUCTS, FP32_KERNEL),
         &FP32_OPTIONS,

@@ -50,7 +50,7 @@ fn inventory_is_followed_by_numbered_samples() {
 }
 
 #[test]
-fn network_rate_needs_two_readings() {
+fn network_rate_is_reported_after_two_readings() {
     let fake = FakeNvml::new("");
     let mut command = fake.gpumon_command(&["collect", "--count", "60", "--interval-ms", "1000"]);
     let mut collector = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -142,7 +142,7 @@ fn board_without_gpm_has_link_rates() {
 }
 
 #[test]
-fn threads_enter_gpm_one_at_a_time() {
+fn threads_call_gpm_functions_one_at_a_time() {
     let fake = FakeNvml::new("gpus = 16\n");
     let mut command = fake.gpumon_command(&["collect", "--count", "150", "--interval-ms", "200"]);
     let mut collector = command.stdout(Stdio::piped()).spawn().unwrap();

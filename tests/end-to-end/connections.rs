@@ -114,7 +114,7 @@ fn every_response_is_restricted_to_same_origin() {
 
 /// The test needs root to run as another user, and a `/proc` that hides processes.
 #[test]
-fn port_hides_command_lines_hidden_by_proc() {
+fn tcp_port_hides_command_lines_hidden_by_proc() {
     if !is_root() {
         println!("not run: it needs root, to be two users");
         return;

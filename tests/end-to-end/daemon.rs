@@ -104,7 +104,7 @@ fn every_output_format_uses_server() {
 }
 
 #[test]
-fn explicit_source_is_read_instead_of_server() {
+fn explicit_source_takes_precedence_over_server() {
     let (fake, _server) = serve_scenario("gpus = 2", &["--interval-ms", "200"]);
     let simulated = stdout_text(
         &fake

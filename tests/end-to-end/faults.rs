@@ -392,7 +392,7 @@ fn collector_ends_with_killed_server() {
 }
 
 #[tokio::test]
-async fn server_continues_without_reader_of_log() {
+async fn server_continues_after_its_log_pipe_closes() {
     let fake = FakeNvml::new("gpus = 1");
     let mut server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
     server.close_log();
@@ -416,7 +416,7 @@ fn hanging_collector_ends_with_killed_server() {
 }
 
 #[tokio::test]
-async fn hanging_system_call_does_not_stop_gpus() {
+async fn hanging_driver_version_query_does_not_stop_readings() {
     let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nto_s = 4\n[[fault]]\nkind = \
                     \"hang\"\ncall = \"nvmlSystemGetDriverVersion\"\nfrom_s = 3\n";
     let fake = FakeNvml::new(scenario);

@@ -337,7 +337,7 @@ libc.umount2(sys.argv[1].encode(), 2)
 ";
 
 #[test]
-fn connection_file_on_dead_mount_only_hides_owner() {
+fn connection_file_on_dead_mount_hides_only_owner() {
     for (collector, user) in user_pairs() {
         let folder = shared_folder();
         let Some(_mount) = GpuProcess::start_python(DEAD_MOUNT, &[folder.path().to_str().unwrap()])

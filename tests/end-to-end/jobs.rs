@@ -201,7 +201,7 @@ fn owners_come_from_kubelet_prolog_and_slurm_cgroup() {
 }
 
 #[test]
-fn refusing_kubelet_is_reported_once() {
+fn refused_kubelet_request_is_reported_once() {
     let fake = FakeNvml::new("gpus = 1");
     let socket = fake.path("kubelet.sock");
     let _kubelet = FakeKubelet::start(&socket, KubeletAnswer::Refused).unwrap();

@@ -328,7 +328,7 @@ fn joined_server_shows_shared_and_local_marks() {
 }
 
 #[test]
-fn collector_runs_while_system_server_is_absent() {
+fn user_server_runs_collector_without_system_server() {
     let machine = SharedMachine::new();
     let mut service = machine.start_service(&[]);
     let ana = machine.start_server_of_ana(&[]);
@@ -580,7 +580,7 @@ fn processor_time_ns(pid: u32) -> u64 {
 }
 
 #[test]
-fn joined_server_is_cheaper_than_collector() {
+fn joined_server_uses_less_cpu_than_collector() {
     let machine = SharedMachine::new();
     fs::write(machine.fake.path("scenario.toml"), "gpus = 8").unwrap();
     let service = machine.start_service(&[]);

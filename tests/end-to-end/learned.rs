@@ -25,7 +25,7 @@ fn learned_seconds(file: &Path) -> Option<f64> {
 
 /// A collector reports its learned values every ten seconds.
 #[test]
-fn collector_continues_with_or_without_learned_values() {
+fn collector_starts_with_valid_or_damaged_learned_values() {
     let fake = FakeNvml::new(BUSY_GPU);
     let file = fake.path("learned.json");
     fs::write(&file, "{\"version\":1,\"gpus\":{\"GPU-").unwrap();

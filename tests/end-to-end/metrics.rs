@@ -179,7 +179,7 @@ fn hanging_gpu_is_down_without_delaying_response() {
 }
 
 #[test]
-fn process_metrics_are_opt_in() {
+fn process_metrics_are_served_only_if_enabled() {
     let fake = FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"2 GiB\"\n");
     let without = Server::start_with_fake(&fake, &["--no-control"]);
     wait_for_condition("the server is ready", || {

@@ -269,7 +269,7 @@ fn killed_demonstration_ends_its_second_process() {
 
 /// The memory that stays free is always enough for another program.
 #[test]
-fn other_programs_can_always_allocate() {
+fn demonstration_leaves_memory_for_other_programs() {
     let shared = SharedDevice::new("");
     let mut other = shared.open_account();
     assert!(other.take_memory(UUID, 100 * MIB, TOTAL_BYTES));
@@ -300,7 +300,7 @@ fn other_programs_can_always_allocate() {
 }
 
 #[test]
-fn demonstration_stops_for_other_programs() {
+fn demonstration_ends_if_other_program_needs_memory() {
     let shared = SharedDevice::new("");
     let child = start_command(shared.oom_command(&["fill", "--hold", "60s"]));
     wait_for_condition("all available memory is allocated", || {

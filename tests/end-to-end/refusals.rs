@@ -100,7 +100,7 @@ fn empty_variables_are_ignored() {
 }
 
 #[test]
-fn exit_code_is_set_without_reader_of_message() {
+fn exit_code_is_set_despite_unwritable_error_message() {
     let full = || {
         fs::OpenOptions::new()
             .write(true)

@@ -215,7 +215,7 @@ fn orphaned_worker_of_command_is_measured() {
 }
 
 #[test]
-fn command_that_starts_daemon_ends_at_once() {
+fn run_does_not_wait_for_daemon_of_command() {
     let fake = FakeNvml::new("gpus = 1");
     // Orphans that have ended do not remain as gpumon's zombies, and gpumon does not wait for an
     // orphan that is still running.

@@ -150,7 +150,7 @@ fn bind_socket(path: &Path, mode: u32) -> UnixListener {
 }
 
 #[test]
-fn passed_sockets_limit_access_and_outlive_server() {
+fn systemd_sockets_limit_access_and_outlive_server() {
     let fake = FakeNvml::new("gpus = 1");
     for (name, mode, status) in [("public.sock", 0o666, 403), ("gpumon.sock", 0o600, 200)] {
         let socket = fake.path(name);
@@ -181,7 +181,7 @@ fn passed_sockets_limit_access_and_outlive_server() {
 }
 
 #[test]
-fn unsuitable_passed_socket_is_refused() {
+fn unsuitable_systemd_socket_is_refused() {
     let fake = FakeNvml::new("gpus = 1");
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut command =

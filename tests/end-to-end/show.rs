@@ -150,7 +150,7 @@ fn energy_cost_uses_given_price() {
 }
 
 #[tokio::test]
-async fn hello_has_the_price_of_energy() {
+async fn hello_frame_has_energy_price() {
     let fake = FakeNvml::new("gpus = 1");
     let hello = async |arguments: &[&str]| {
         let server = Server::start_with_fake(&fake, arguments);

@@ -459,7 +459,7 @@ fn unusable_lock_is_refused() {
 }
 
 #[test]
-fn gpu_is_released_if_output_fails() {
+fn gpu_is_released_if_writing_its_index_fails() {
     let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let mut command = wait_command(&fake, &["--quiet"]);
     let full = fs::File::options().write(true).open("/dev/full").unwrap();

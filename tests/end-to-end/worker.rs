@@ -72,7 +72,7 @@ fn second_run_is_refused_with_pid_of_first() {
             ""
         );
     }
-    // A run on the CPU does not need the GPU's lock.
+    // A ran on the CPU does not need the GPU's lock.
     let on_cpu = cuda
         .gpumon_command(&[
             "bench",
@@ -314,7 +314,7 @@ fn gpu_of_other_user_is_refused_unless_shared() {
 }
 
 #[test]
-fn user_and_graphics_processes_do_not_block_runs() {
+fn own_and_graphics_processes_do_not_block_runs() {
     let stranger = OtherUserProcess::new();
     let (own, other) = (std::process::id(), stranger.pid());
     let (nvml, cuda) = make_occupied_gpu(&format!(
@@ -434,7 +434,7 @@ fn json_job_is_reported_in_lines() {
 }
 
 #[test]
-fn server_is_notified_of_run_without_delays() {
+fn run_is_announced_to_unresponsive_server_without_delay() {
     let (nvml, cuda) = make_occupied_gpu("");
     let listener = UnixListener::bind(nvml.control_path()).unwrap();
     let server = thread::spawn(move || {

@@ -64,7 +64,7 @@ class Arguments(StandInTest):
         self.assertEqual(gpumon.measure("").name, "")
         self.assert_refused([(3, TypeError, "3 cannot be decorated")], gpumon.measure("step"))
 
-    def test_impossible_points_are_refused(self) -> None:
+    def test_invalid_points_argument_is_refused(self) -> None:
         cure = "points=.* is invalid: pass an integer from 1 to 5000"
         cases = [
             (points, ValueError, cure)
@@ -73,7 +73,7 @@ class Arguments(StandInTest):
         cases += [(points, TypeError, cure) for points in ("600", "", None, [600])]
         self.assert_refused(cases, lambda points: gpumon.history(FIELD, points=points))
 
-    def test_impossible_times_are_refused(self) -> None:
+    def test_invalid_time_arguments_are_refused(self) -> None:
         cure = "is invalid: pass "
         wrong = [
             NAN,
@@ -99,7 +99,7 @@ class Arguments(StandInTest):
             with self.assertRaisesRegex(ValueError, "`since` must be earlier than `until`"):
                 gpumon.history(FIELD, since, until)
 
-    def test_impossible_fields_are_refused(self) -> None:
+    def test_invalid_fields_argument_is_refused(self) -> None:
         cases = [
             (
                 fields,
@@ -202,7 +202,7 @@ class Lines(SimulatedGpuTest):
             self.assert_request_is_refused(request, "cannot parse this request")
         self.assert_request_is_refused({}, "the request contains no command")
 
-    def test_line_without_json_is_refused_at_once(self) -> None:
+    def test_request_line_without_json_is_refused_at_once(self) -> None:
         self.assert_request_is_refused(
             {"history": {"points": NAN}}, "cannot parse this request: .*NaN"
         )

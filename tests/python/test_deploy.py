@@ -310,7 +310,7 @@ class Slurm(unittest.TestCase):
             run_slurm_script("epilog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
             self.assertEqual(read_files(gpus), {})
 
-    def test_epilog_expands_every_symbol_of_sbatch(self):
+    def test_epilog_expands_every_sbatch_filename_symbol(self):
         text = (DEPLOY / "slurm/epilog.sh").read_text()
         function = text[text.index("output() {") :].split("\n}\n")[0] + "\n}\n"
         node = os.uname().nodename.split(".")[0]
@@ -517,7 +517,7 @@ class Kubernetes(unittest.TestCase):
 
 
 class OpenTelemetry(unittest.TestCase):
-    def test_names_and_units_follow_semantic_conventions(self):
+    def test_opentelemetry_names_and_units_follow_semantic_conventions(self):
         from opentelemetry.semconv._incubating.metrics import hw_metrics
 
         text = Path(hw_metrics.__file__).read_text()
@@ -544,7 +544,7 @@ class OpenTelemetry(unittest.TestCase):
             ]
             self.assertEqual(told, [units[name]], source)
 
-    def test_every_component_is_configured(self):
+    def test_every_component_of_opentelemetry_pipeline_is_configured(self):
         settings = read_collector()
         (pipeline,) = settings["service"]["pipelines"].values()
         for kind, names in pipeline.items():
@@ -602,7 +602,7 @@ class Services(unittest.TestCase):
         lines = (DEPLOY / unit).read_text().split("[Service]")[1].splitlines()
         return {line for line in lines if "=" in line and not line.startswith("#")}
 
-    def test_services_have_the_same_hardening(self):
+    def test_targets_service_has_hardening_of_main_service(self):
         main, targets = (
             self.service_settings(unit)
             for unit in ("systemd/gpumon.service", "slurm/gpumon-targets.service")

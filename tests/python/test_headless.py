@@ -195,7 +195,7 @@ class Runners(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    def test_cell_run_matches_only_same_run(self) -> None:
+    def test_stored_cost_matches_only_same_cell_run(self) -> None:
         for case in RUNS:
             with self.subTest(case["name"]):
                 notebook = {
@@ -224,7 +224,7 @@ class Hooks(StandInTest):
         self.client.on_cell_executed(cell=cell, cell_index=0, execute_reply={})
         return (time.perf_counter() - begun) * 1000
 
-    def test_cells_are_not_delayed(self) -> None:
+    def test_slow_measurement_does_not_delay_cells(self) -> None:
         # The stand-in answers late, like the driver.
         self.set_faults("slow 0.5")
         cells = [v4.new_code_cell("x") for _ in range(100)]
@@ -256,7 +256,7 @@ class Hooks(StandInTest):
         )
         self.assertEqual(cell.metadata, {})
 
-    def test_other_hooks_are_called_and_kept(self) -> None:
+    def test_existing_client_hooks_are_called_and_kept(self) -> None:
         called = []
         self.client.on_cell_execute = mine = lambda **arguments: called.append(
             arguments["cell_index"]

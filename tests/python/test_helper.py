@@ -34,7 +34,7 @@ def stand_in_pids(variables: "dict[str, str]") -> "list[int]":
 
 
 class EndOfHelper(StandInTest):
-    def test_killed_program_restarts_and_reports_loss(self) -> None:
+    def test_killed_program_is_restarted_and_loss_is_reported(self) -> None:
         with gpumon.measure("before") as before:
             pass
         with gpumon.measure("around") as around:
@@ -56,7 +56,7 @@ class EndOfHelper(StandInTest):
         )
         self.assertRegex(str(before), r"^[\d.]+ m?s, GPU not measured: the gpumon program ended")
 
-    def test_program_that_keeps_ending_warns_only_once(self) -> None:
+    def test_repeated_program_crashes_warn_only_once(self) -> None:
         self.set_faults("die 1")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -79,20 +79,20 @@ class EndOfHelper(StandInTest):
         with self.assertRaisesRegex(gpumon.ProgramError, "ends repeatedly"):
             gpumon.snapshot()
 
-    def test_program_ending_during_request_loses_cost(self) -> None:
+    def test_cost_is_lost_if_program_ends_during_request(self) -> None:
         self.set_faults("die 3")
         with gpumon.measure() as m:
             pass
         self.assertIsNone(m.gpu_s)
         self.assertIn("ended before it reported", m.lost[0])
 
-    def test_output_without_json_ends_program(self) -> None:
+    def test_invalid_program_output_loses_measurement(self) -> None:
         self.set_faults("garbage")
         with gpumon.measure() as m:
             pass
         self.assertIn("'Segmentation fault', which is not a JSON object; reinstall", m.lost[0])
 
-    def test_error_is_raised_or_reported_as_loss(self) -> None:
+    def test_request_error_is_raised_or_reported_as_loss(self) -> None:
         with self.assertRaisesRegex(gpumon.RequestError, "no such measurement; start it first"):
             gpumon.snapshot()
         with gpumon.measure() as m:
@@ -123,7 +123,7 @@ class HelperResponses(StandInTest):
             self.assertRegex(m.lost[0], "has not answered for 0 s: run `gpumon doctor`")
         self.assertIsNone(m.gpu_s)
 
-    def test_unresponsive_program_is_awaited_only_once(self) -> None:
+    def test_measurements_wait_for_unresponsive_program_only_once(self) -> None:
         self.set_faults("slow 1.5")
         with (
             mock.patch.object(mail, "PATIENCE_S", 0.4),

@@ -19,7 +19,7 @@ def values_of(lines: "list[dict]", key: str) -> list:
 
 
 class Numbers(StandInTest):
-    def test_measurement_has_numbers_of_program(self) -> None:
+    def test_measurement_has_values_reported_by_program(self) -> None:
         with gpumon.measure("train") as m:
             time.sleep(0.02)
         self.assertEqual(
@@ -43,7 +43,7 @@ class Numbers(StandInTest):
         self.assertRegex(repr(m), r"^<Measurement 'train': [\d.]+ m?s, GPU 9.80 s")
         self.assertIn("<td", m._repr_html_())
 
-    def test_begin_and_end_lines_have_times(self) -> None:
+    def test_begin_and_end_requests_have_times(self) -> None:
         before = time.time() * 1000
         with gpumon.measure('an "epoch"\n') as m:
             pass
@@ -55,7 +55,7 @@ class Numbers(StandInTest):
         self.assertTrue(before - 1 <= begin["at_ms"] <= end["at_ms"] <= time.time() * 1000)
         self.assertEqual([ask["cost"], end["end"], forget["forget"]], [begin["begin"]] * 3)
 
-    def test_running_measurement_has_numbers_so_far(self) -> None:
+    def test_running_measurement_has_values_so_far(self) -> None:
         with gpumon.measure() as m:
             self.assertEqual(m.gpu_s, 9.8)
             first = m.duration_s
@@ -67,7 +67,7 @@ class Numbers(StandInTest):
         self.assertEqual(str(m), str(m))
         self.assertEqual(len(values_of(self.wait_for_lines(), "cost")), 3)
 
-    def test_measurement_gives_data_frames_and_figures(self) -> None:
+    def test_measurement_is_converted_to_data_frames_and_plots(self) -> None:
         with gpumon.measure("train") as m:
             pass
         frame = m.to_pandas()
@@ -126,7 +126,7 @@ class Blocks(StandInTest):
 
         self.assertGreaterEqual(asyncio.run(main()).duration_s, 0.02)
 
-    def test_misuse_gives_advice(self) -> None:
+    def test_misuse_of_measurement_raises_error_with_advice(self) -> None:
         m = gpumon.measure("train")
         with self.assertRaisesRegex(
             gpumon.MeasurementError, "'train' has not started: use it in a `with`"

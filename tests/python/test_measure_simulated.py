@@ -18,7 +18,7 @@ from simulated import GPUS, PATIENCE_S, SimulatedGpuTest, make_constant_process
 
 
 class Costs(SimulatedGpuTest):
-    def test_numbers_match_the_scenario(self) -> None:
+    def test_measured_values_match_scenario(self) -> None:
         self.set_scenario(GPUS + make_constant_process(os.getpid()))
         self.warm_up()
         with gpumon.measure("train") as m:

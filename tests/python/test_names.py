@@ -190,7 +190,7 @@ class Addresses(unittest.TestCase):
             [(name, address) for name, address in found if not is_allowed(name, address)], []
         )
 
-    def test_addresses_are_found_in_every_notation(self) -> None:
+    def test_gpumon_addresses_are_found_in_every_notation(self) -> None:
         bad = [
             "https://github.com/gpumon/gpumon/releases",
             "git@github.com:gpumon/gpumon.git",

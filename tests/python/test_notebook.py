@@ -31,7 +31,7 @@ class Magics(StandInTest):
         self.assertRegex(shown["text/plain"], line)
         self.assertIn(shown["text/plain"], shown["text/html"])
 
-    def test_lines_are_shown_between_on_and_off(self) -> None:
+    def test_cost_lines_are_shown_between_on_and_off(self) -> None:
         self.assertEqual(self.kernel.run_cell("%gpu on").displayed, [])
         ran = self.kernel.run_cell("print('mine')\n6 * 7")
         self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
@@ -149,7 +149,7 @@ class Magics(StandInTest):
             shown["text/plain"], "gpumon: the stand-in has no such measurement; start it first"
         )
 
-    def test_reloading_and_unloading_remove_lines(self) -> None:
+    def test_reloading_and_unloading_extension_remove_cost_lines(self) -> None:
         self.kernel.run_cell("%gpu on")
         self.kernel.run_cell("%reload_ext gpumon")
         self.assertEqual(
@@ -160,7 +160,7 @@ class Magics(StandInTest):
         self.kernel.run_cell("%unload_ext gpumon")
         self.assertEqual(self.kernel.run_cell("1").displayed, [])
 
-    def test_restarted_kernel_shows_no_lines(self) -> None:
+    def test_restarted_kernel_shows_no_cost_lines(self) -> None:
         self.kernel.run_cell("%gpu on")
         self.kernel.run_cell("1")
         self.kernel.manager.restart_kernel(now=False)
@@ -181,7 +181,7 @@ class Magics(StandInTest):
 
 
 class Headless(StandInTest):
-    def test_nbclient_gets_final_numbers_except_for_last_cell(self) -> None:
+    def test_nbclient_gets_final_costs_except_for_last_cell(self) -> None:
         code = [
             PRELUDE + "%load_ext gpumon\n%gpu on",
             "1",

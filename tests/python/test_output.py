@@ -16,7 +16,7 @@ class Encodable(unittest.TestCase):
         with mock.patch.object(sys, "stdout", mock.Mock(encoding=encoding)):
             return escape_unencodable(text)
 
-    def test_text_is_simplified_only_if_needed(self) -> None:
+    def test_text_is_simplified_only_if_encoding_requires_it(self) -> None:
         text = "45 °C – ü…"
         for encoding in ("utf-8", None):
             self.assertEqual(self.encode_for(text, encoding), text)
@@ -88,7 +88,7 @@ class Ascii(SimulatedGpuTest):
 
 
 class Terminal(unittest.TestCase):
-    def test_results_keep_their_letters_in_utf8(self) -> None:
+    def test_results_keep_non_ascii_letters_in_utf8(self) -> None:
         gpu = gpumon.Gpu({"name": "Ü\x1b[2J"}, {"index": 0})
         with mock.patch.object(sys, "stdout", mock.Mock(encoding="utf-8")):
             self.assertEqual(repr(gpu), r"<Gpu 0 Ü\x1b[2J>")

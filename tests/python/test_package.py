@@ -270,7 +270,7 @@ class SetupGpumon(unittest.TestCase):
         expected = ["replay", "/data/{a}.gz", "--serve", "--socket", "s", "--exit-with-parent"]
         self.assertEqual(command[1:], expected)
 
-    def test_launcher_path_reports_alert_rules(self) -> None:
+    def test_launcher_path_has_alerts_parameter_if_configured(self) -> None:
         alone = {"GPUMON_NO_JOIN": "1"}
         self.assertEqual(
             launcher_path(**alone, GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts"
@@ -293,7 +293,7 @@ class SetupGpumon(unittest.TestCase):
                 "a server with these settings does not start",
             )
 
-    def test_launcher_path_reports_fleet(self) -> None:
+    def test_launcher_path_has_fleet_parameter_if_configured(self) -> None:
         alone = {"GPUMON_NO_JOIN": "1"}
         self.assertEqual(
             launcher_path(**alone, GPUMON_FLEET_PROMETHEUS="http://prometheus:9090"),
@@ -352,7 +352,7 @@ class SetupGpumon(unittest.TestCase):
             program = setup_gpumon()["command"]("s")[0]
         self.assertEqual(program.format(unix_socket="s"), "/opt/{env}/bin/gpumon")
 
-    def test_missing_program_keeps_other_routes_working(self) -> None:
+    def test_missing_program_does_not_prevent_jupyter_setup(self) -> None:
         with mock.patch(
             "gpumon.jupyter.find_gpumon_bin", side_effect=gpumon.GpumonNotFound("gone")
         ):

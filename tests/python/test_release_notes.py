@@ -76,7 +76,7 @@ class Version(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
-    def test_this_version_has_notes(self) -> None:
+    def test_current_version_has_release_notes(self) -> None:
         for arguments in ([], [read_version(ROOT)]):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))

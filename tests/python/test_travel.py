@@ -38,7 +38,7 @@ class Trainer:
 
 
 class Measurements(StandInTest):
-    def test_copy_has_numbers_and_no_connection(self) -> None:
+    def test_copy_has_measured_values_and_no_connection(self) -> None:
         with gpumon.measure("train") as m:
             pass
         for one in make_copies(m):
@@ -53,7 +53,7 @@ class Measurements(StandInTest):
             self.assertEqual(list(one.to_pandas()["gpu_s"]), [9.8])
             self.assertIsNone(one._helper)
 
-    def test_pickling_waits_for_the_numbers(self) -> None:
+    def test_pickling_waits_for_the_measured_values(self) -> None:
         with gpumon.measure() as m:
             pass
         self.assertEqual(pickle.loads(pickle.dumps(m)).gpu_s, 9.8)

@@ -123,7 +123,7 @@ class Trackers(TrackerTest):
             1 / 0
         self.assertEqual(tracker.logged, [(None, RUN)])
 
-    def test_mlflow(self) -> None:
+    def test_mlflow_tracker_logs_epochs_and_run(self) -> None:
         import mlflow
 
         from gpumon.trackers.mlflow import MlflowTracker
@@ -142,7 +142,7 @@ class Trackers(TrackerTest):
         self.train(MlflowTracker(other.info.run_id))
         self.assertLessEqual(RUN, set(client.get_run(other.info.run_id).data.metrics))
 
-    def test_wandb(self) -> None:
+    def test_wandb_tracker_logs_epochs_and_run(self) -> None:
         import wandb
         from wandb.proto import wandb_internal_pb2
 

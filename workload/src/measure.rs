@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn interval_ranks_match_textbook_tables() {
+    fn confidence_interval_ranks_match_textbook_tables() {
         // The ranks of the lower end of the 95 % interval are those of textbook tables, which start
         // at 1.
         for (n, rank) in [

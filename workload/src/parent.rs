@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_or_endless_line_ends_worker() {
+    fn invalid_or_endless_output_line_ends_worker() {
         let (refused, _) = run_shell("echo refuse; exec sleep 60", HOUR, None);
         assert!(matches!(refused, Err(WorkerError::Listener(why)) if why.contains("not a report")));
         let (endless, _) = run_shell(
@@ -605,7 +605,7 @@ mod line_splitter_tests {
     }
 
     #[test]
-    fn lines_are_split_across_chunks() {
+    fn lines_split_across_chunks_are_joined() {
         assert_eq!(
             split_chunks(&[b"a\nb", b"", b"c\r\n\nd", b"e"]).unwrap(),
             ["a", "bc", ""]
@@ -635,7 +635,7 @@ mod signals_tests {
     use super::*;
 
     #[test]
-    fn each_signal_is_due_once_until_giving_up() {
+    fn each_stop_signal_is_sent_once() {
         let mut signals = SignalSequence::new(StopReason::ParentEnds);
         assert_eq!(
             (signals.next_action(), signals.next_action()),

@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_exceed_caches_and_leave_room() {
+    fn benchmark_arrays_exceed_caches_and_fit_free_memory() {
         let mib = 1 << 20;
         let budget = |free, cache| MemoryBudget {
             place: "here".to_owned(),

@@ -3,8 +3,8 @@
 //!
 //! [`observe`] compares a sample with a rule, [`target`] keeps the state of a rule for one GPU and
 //! computes rates of change, and [`saved`] keeps alerts across restarts. Delays, and times that do
-//! not count, work as for conditions. This module reads no clock: the same samples always produce
-//! the same alerts.
+//! not count towards them, are handled as for conditions. This module reads no clock: the same
+//! samples always produce the same alerts.
 
 mod observe;
 mod saved;
@@ -37,10 +37,11 @@ pub struct EvaluationInput<'a> {
     pub sample: Option<&'a Sample>,
     /// The inventory; `None` until it is known.
     pub inventory: Option<&'a Inventory>,
-    /// Whether GPUs are read at all. Delays do not count during a pause or before the first sample.
+    /// Whether the collector is expected to have readings. While it is not, such as during a pause
+    /// or before the first sample, delays do not advance.
     pub is_watched: bool,
-    /// When the collector was started; a different value means that it was restarted. A restarted
-    /// collector needs time to detect its conditions again.
+    /// When the collector was started; a different value means that it was restarted. After a
+    /// restart, the collector needs time to detect conditions again.
     pub started_ms: u64,
 }
 
@@ -104,7 +105,7 @@ pub struct Evaluator {
     conditions: ConditionSettings,
     since_start: TimeSinceStart,
     rules: Vec<WatchedRule>,
-    /// States of rules that were removed.
+    /// States of rules that were removed. The next [`Self::update`] ends their alerts.
     dropped: Vec<TargetState>,
 }
 
@@ -113,7 +114,8 @@ pub struct Evaluator {
 struct WatchedRule {
     rule: Rule,
     places: BTreeMap<AlertTarget, TargetState>,
-    /// The end of a silence that was set with a command; `None` for the silences in the alert file.
+    /// The end of the silence that was set with a command, if any. Silences in the alert file are
+    /// not included.
     silenced_until_ms: Option<u64>,
 }
 

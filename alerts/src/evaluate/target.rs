@@ -34,7 +34,7 @@ pub(super) struct TargetState {
     /// The window of values, for rules over a rate.
     pub(super) window: Option<RateWindow>,
     firing: Option<FiringAlert>,
-    /// The firing alert that each receiver was last notified of, and when.
+    /// The firing alert that each receiver was last notified of, and the time of that notification.
     told: BTreeMap<String, (FiringAlert, u64)>,
 }
 
@@ -92,7 +92,7 @@ impl TargetState {
     }
 
     /// Returns the alert that is firing, or that some receivers still consider firing, with the
-    /// receivers that were notified and when; `None` if there is no such alert.
+    /// time at which each receiver was notified; `None` if there is no such alert.
     pub(super) fn notified_alert(
         &self,
     ) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
@@ -130,8 +130,8 @@ impl TargetState {
         self.hysteresis.is_ongoing()
     }
 
-    /// Returns when a pending rule began to match, with the description of the match; `None` if the
-    /// rule is not pending.
+    /// Returns the time at which a pending rule began to match, with the description of the match;
+    /// `None` if the rule is not pending.
     pub(super) fn pending_match(&self) -> Option<(Moment, &String)> {
         self.hysteresis.pending_start_and_value()
     }
@@ -184,7 +184,8 @@ impl TargetState {
         }
     }
 
-    /// Adds the notifications that receivers have not had yet, unless the rule is silenced.
+    /// Adds notifications to the outcome for the receivers that have not had them yet, unless the
+    /// rule is silenced.
     pub(super) fn notify_receivers(
         &mut self,
         rule: &Rule,
@@ -303,8 +304,8 @@ impl RateWindow {
         let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else {
             return;
         };
-        // To limit the number of values, the newest value replaces the previous one if the value
-        // before that is still recent.
+        // To limit the number of values, the newest value replaces the last stored value if the one
+        // before that is at most `close_ms` old.
         let close_ms = self.over_ms / MAX_WINDOW_VALUES;
         if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
             self.values.pop_back();
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn gauge_rate_is_slope_and_ignores_noise() {
+    fn gauge_rate_is_slope_of_noisy_values() {
         let mut window = create_window("temperature.gpu_celsius", 60_000);
         for second in 0..=29_u64 {
             window.push(Some(second * 1000), Some(40.0 + 0.5 * second as f64));
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn window_is_bounded_and_restarts_after_gap() {
+    fn rate_window_is_bounded_and_restarts_after_gap() {
         let mut window = create_window("power.draw_watts", 60_000);
         for tenth in 0..2000_u64 {
             window.push(Some(tenth * 100), Some(tenth as f64));

@@ -47,7 +47,7 @@ impl TestTimeline {
         self.reload_with(rules, &[]);
     }
 
-    /// Reloads the rules. The receivers in `new_receivers` have not been notified of anything.
+    /// Reloads the rules. The receivers in `new_receivers` must be notified of every firing alert.
     pub(super) fn reload_with(&mut self, rules: &str, new_receivers: &[&str]) {
         let new_receivers = new_receivers
             .iter()

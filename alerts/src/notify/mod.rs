@@ -338,7 +338,7 @@ impl QueueState {
         } else {
             format!("{attempts} attempts")
         };
-        let what = format!("{headline}: gave up after {times}: {why}");
+        let what = format!("{headline}: not delivered after {times}: {why}");
         tracing::warn!("alerts: {}: {what}", receiver.name);
         self.status.given_up = Some(what);
     }

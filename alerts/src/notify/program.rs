@@ -171,8 +171,9 @@ fn wait_with_timeout(child: &mut Child, timeout: Duration) -> io::Result<Option<
     }
 }
 
-/// The values of one notification for placeholders in a command's arguments, such as `{rule}`, and
-/// for environment variables, such as `GPUMON_ALERT_RULE`, in the order of the placeholder names.
+/// The values with which one notification fills placeholders in a command's arguments, such as
+/// `{rule}`, and environment variables, such as `GPUMON_ALERT_RULE`. They are in the order of the
+/// placeholder names.
 pub(super) struct PlaceholderValues([String; PLACEHOLDER_NAMES.len()]);
 
 impl PlaceholderValues {
@@ -317,7 +318,7 @@ mod placeholder_tests {
     use crate::notify::webhook::payload_tests::make_notification;
 
     #[test]
-    fn value_cannot_become_option_or_contain_nul() {
+    fn placeholder_value_cannot_become_option_or_contain_nul() {
         let mut notification = make_notification();
         notification.alert.gpu = None;
         notification.alert.alert.text = "--exec=rm\0x".into();

@@ -16,13 +16,15 @@ use crate::{
 };
 
 pub(super) const CURL: &str = "curl";
-/// The maximum number of attempts if the webhook cannot be reached: about one day.
+/// The maximum number of attempts if the webhook cannot be reached. These attempts take about one
+/// day.
 const MAX_ATTEMPTS_UNREACHABLE: u32 = 300;
-/// The maximum number of attempts if the webhook responds with an error: about one hour. The
-/// webhook may reject only this notification, and other notifications wait behind it.
+/// The maximum number of attempts if the webhook responds with an error. These attempts take about
+/// one hour. The limit is low because the webhook may reject only this notification while others
+/// wait behind it.
 const MAX_ATTEMPTS_AFTER_ERROR_RESPONSE: u32 = 20;
-/// The additional time before curl is killed. curl's own time limit expires first, so that curl can
-/// report which step took too long.
+/// The time from curl's own time limit until curl is killed. It allows curl to report which step
+/// took too long.
 const TIMEOUT_MARGIN: Duration = Duration::from_secs(2);
 
 /// Sends a JSON body.
@@ -216,7 +218,7 @@ mod tests {
     const BODY: &str = "{\"text\":\"a \\\"quoted\\\" \\\\ °C @file\\n\",\"end\":\"END\"}";
 
     #[test]
-    fn body_arrives_unchanged() {
+    fn webhook_receives_unchanged_body() {
         let (address, served) = start_server("HTTP/1.1 204 No Content\r\n\r\n");
         assert_eq!(post_json(&address, BODY, Duration::from_secs(5)), Ok(()));
         let request = served.join().unwrap();

@@ -22,8 +22,8 @@ use super::{
 /// A byte range of the alert file, and a description of the problem there.
 type Problem = (Range<usize>, String);
 
-/// The default time for which a rule must not match before its alert is resolved. Readings that
-/// recover only briefly may soon get worse again.
+/// The default time for which a rule must not match before its alert is resolved. A delay is needed
+/// because readings may recover only briefly.
 const DEFAULT_CLEAR_FOR_MS: u64 = 60_000;
 /// The shortest and longest allowed window for a rate. A shorter window yields noise, and a longer
 /// one wastes memory.
@@ -414,8 +414,8 @@ fn convert_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, 
     })
 }
 
-/// Returns an error if no reading can ever pass the threshold, such as 200 for a percentage,
-/// because this must be a mistake.
+/// Returns an error if no reading can ever pass the threshold, because such a threshold, for
+/// example 200 for a percentage, must be a mistake.
 fn check_range(
     threshold: &Spanned<Amount>,
     value: f64,
@@ -596,7 +596,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amount_is_absolute_or_percent_of_limit() {
+    fn threshold_is_absolute_or_percent_of_limit() {
         let read = |text: &str, unit, has_limit| {
             convert_amount(&Amount::parse(text).unwrap(), unit, has_limit)
         };

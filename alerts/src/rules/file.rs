@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_placeholder_is_found_among_other_braces() {
+    fn only_unknown_placeholder_in_braces_is_reported() {
         assert_eq!(
             (
                 find_unknown_placeholder("{rule} {txet}"),

@@ -118,7 +118,7 @@ pub struct Threshold {
     pub is_above: bool,
     /// The threshold beyond which the rule matches.
     pub value: f64,
-    /// The value that a firing rule must reach before the rule no longer matches.
+    /// The value that the field must reach before a firing rule no longer matches.
     pub clear: f64,
     /// Whether both thresholds are in percent of the field's limit.
     pub is_share: bool,
@@ -193,7 +193,8 @@ impl AlertRules {
     /// Parses the text of an alert file. `origin` is the name of the file in errors.
     ///
     /// # Errors
-    /// Same as for [`Self::read`]. No error quotes an address.
+    /// Returns an error if the text is invalid. The message contains the position and the remedy,
+    /// but never a webhook's address.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
         let parsed = toml::from_str(text)
             .map_err(|error| TomlError::from_parser_error(&error, text, origin));

@@ -376,7 +376,7 @@ fn text_placeholder_is_refused_in_inline_code() {
 }
 
 #[test]
-fn error_never_quotes_misplaced_address() {
+fn error_never_quotes_webhook_address_in_wrong_key() {
     for text in [
         "[[webhook]]\nname = \"a\"\nurl = \"http:/hooks.example.org/secret\"",
         "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\nformat = \
@@ -422,7 +422,7 @@ fn file_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn rule_on_slow_field_requires_frequent_readings() {
+fn rule_on_slowly_read_field_requests_frequent_readings() {
     let watch = |keys: &str| {
         AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f")
             .unwrap()

@@ -1,5 +1,5 @@
-//! Tests with several nodes under one Prometheus: a rule fires for the same nodes and GPUs as in
-//! gpumon's own evaluation. States and conditions are exported in both supported ways: as series
+//! Tests that, with several nodes under one Prometheus, a rule fires for the same nodes and GPUs as
+//! in gpumon's own evaluation. States and conditions are exported in both supported ways: as series
 //! that exist only while active, and as series that are always 0 or 1.
 
 use std::{collections::BTreeSet, fmt::Write, fs};
@@ -46,7 +46,7 @@ struct Node {
 
 struct Case {
     rule: &'static str,
-    /// Whether to compare which GPUs fire, by index, and not only which nodes.
+    /// Whether to compare for which GPUs the rule fires, by index, and not only for which nodes.
     by_gpu: bool,
     /// A function that modifies a node with two healthy GPUs in each second.
     change: fn(u64, &str, &mut Node),

@@ -1,6 +1,6 @@
 //! Global access to the definition of the command line, which includes every command. `main` sets
-//! the definition, so that the modules for commands and settings files can use it without depending
-//! on each other.
+//! the definition. The modules for commands and for settings files can therefore use it without
+//! depending on each other.
 
 #[cfg(any(test, fuzzing))]
 mod testing;

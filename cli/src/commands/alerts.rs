@@ -226,7 +226,7 @@ fn silence_rule(server: &ServerArgs, rule: &str, SilenceTime(time): SilenceTime)
         "does not support alerts",
     )?;
     let status: AlertStatus = reply.parse()?;
-    // The alert file itself may also silence the rule.
+    // The rule may still be silenced, because the alert file itself may also silence it.
     if time.is_none()
         && status
             .rules
@@ -248,8 +248,8 @@ fn print_rules(server: &ServerArgs, json: bool) -> Result {
     print(&format_status(&status, now_ms()))
 }
 
-/// Returns one line per rule, followed by indented lines for the GPUs on which the rule is active,
-/// and one line per receiver.
+/// Returns one line per rule, each followed by indented lines for the GPUs on which the rule is
+/// active, and then one line per receiver.
 fn format_status(status: &AlertStatus, now_ms: u64) -> String {
     let mut text = String::new();
     // Results of `writeln!` are ignored, because writing to a string cannot fail.

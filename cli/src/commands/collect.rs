@@ -38,7 +38,7 @@ use crate::{
 #[command(after_long_help = EXAMPLES)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is a switch of the command line"
+    reason = "each of these fields is a command-line switch"
 )]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
@@ -88,7 +88,8 @@ Examples:
 Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 driver not loaded, \
 12 NVML library not found, 18 NVML library and driver versions differ";
 
-/// The interval at which learned values are written.
+/// The interval at which learned values, such as a GPU's usual clock and power, are written to
+/// their file.
 const WRITE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The interval at which the file of benchmarks is read again.
@@ -311,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_gpus_are_read_from_first_line() {
+    fn known_gpus_are_read_from_first_request_line() {
         let gpu = SourceChoice::Sim(1)
             .open(&gpumon_probe::vendor::Roots::default())
             .unwrap()

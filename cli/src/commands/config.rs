@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn example_and_its_defaults_are_valid() {
+    fn example_settings_file_and_defaults_are_valid() {
         let example = format_example();
         let parsed = read(example.clone());
         assert!(

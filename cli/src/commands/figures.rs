@@ -282,7 +282,7 @@ pub(super) struct Meter {
 }
 
 impl Point {
-    /// Returns the readings of a device at the index `place` of a span.
+    /// Returns the readings of a device at the time with the index `place` in a span.
     pub(super) fn new(span: &HistorySpan, device: &DeviceSpan, place: usize) -> Self {
         let stats = METRICS.map(|metric| find_series(device, metric)?.stat_at(place));
         let [utilization, _, _, memory, watts, _] = stats;
@@ -411,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_percentage_points_or_ratios() {
+    fn figures_differ_by_percentage_points_or_ratio() {
         let a = Figures([
             Some(80.0),
             Some(100.0),

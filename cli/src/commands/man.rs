@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_has_options_values_commands_and_fields() {
+    fn manual_page_has_smi_options_values_and_fields() {
         let mut page = Roff::new();
         add_smi_sections(&mut page);
         let text = page.render();

@@ -197,7 +197,8 @@ struct Page {
     /// Whether standard output is a terminal in which a line can be rewritten.
     is_live: bool,
     begun_ms: u64,
-    /// The topic of the previous sentence, after which a change of topic adds an empty line.
+    /// The topic of the previous sentence. If the next sentence has another topic, an empty line is
+    /// added between them.
     topic: Option<Topic>,
     level: Option<MemoryLevel>,
 }
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_grouped_by_topic() {
+    fn output_sentences_are_grouped_by_topic() {
         let mut page = Page {
             is_live: false,
             begun_ms: 1_000,

@@ -38,8 +38,8 @@ use crate::{
 ///
 /// Readings come from a running server; without a server, or with --source, the driver is read
 /// directly. The file has the records of `gpumon collect`, compressed by gzip: `zcat FILE` prints
-/// them. The recorder writes every ten seconds, so if it is killed, at most these seconds are lost.
-/// Ctrl-C ends a recording.
+/// them. The recorder writes every ten seconds, so if it is killed, at most the last ten seconds
+/// are lost. Ctrl-C ends a recording.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct RecordArgs {
@@ -280,7 +280,8 @@ const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_du
     "a time from 1 second to 366 days, such as 30s, 10m, 2h or 1d",
 );
 
-/// The accepted maximum file sizes. A single block from a machine with many GPUs has about 100 kB.
+/// The accepted maximum file sizes. The minimum is far above the size of a single block, which is
+/// about 100 kB on a machine with many GPUs.
 const ACCEPTED_FILE_SIZES: AcceptedAmounts<u64> = AcceptedAmounts::accept_sizes(
     1_000_000,
     MAX_SIZE_BYTES,

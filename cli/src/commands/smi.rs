@@ -21,7 +21,8 @@ use crate::{
 ///
 /// Commands and options that change a GPU, other commands such as `mig` and `clocks`, and unknown
 /// options are passed, unchanged, to NVIDIA's own nvidia-smi: the first in `PATH` that is not
-/// gpumon. They are refused where there is none, with simulated GPUs, and without `smi`.
+/// gpumon. They are refused if there is no such program, if the GPUs are simulated, or if `smi` was
+/// not typed.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, override_usage = USAGE)]
 pub(crate) struct SmiArgs {
@@ -65,7 +66,7 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
     }
     let library = source.find_library();
     // If the arguments name a source, no server is used. If they name only a library, a server is
-    // used only if it is also named.
+    // used only if a variable or a settings file names a server.
     let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
     let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named_in_settings());
     let answers = AnswerSource {

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_compared_only_on_same_device() {
+    fn tutorial_time_is_compared_only_on_same_device() {
         let faster = format_compared_report(1.0 / 1.1, true, Some(160));
         let words = "verified  1.10x faster than CuPy (73.0 us on an H200, measured 2026-11)\n";
         assert!(faster.ends_with(words), "{faster}");
@@ -328,14 +328,14 @@ mod tests {
     }
 
     #[test]
-    fn table_has_the_time_of_a_framework() {
+    fn tutorial_table_shows_framework_time() {
         compare_report("tutorials", |terminal| {
             format_compared_report(0.5, true, terminal)
         });
     }
 
     #[test]
-    fn case_starts_with_title_and_ends_with_lesson() {
+    fn tutorial_case_has_title_first_and_lesson_last() {
         let mut text = TutorialsFormatter::with_width(true, None);
         let shown = || VariantOutcome::Shown {
             ok: true,

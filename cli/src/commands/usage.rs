@@ -68,7 +68,7 @@ Environment:
 
 Exit codes: 0 success, 1 no server, request refused, or no usage recorded for the requested time, 2 invalid argument";
 
-/// The relative difference between a range's bounds up to which a number counts as exact.
+/// The maximum relative difference between the bounds of a range that is shown as an exact number.
 const EXACT_TOLERANCE: f64 = 1e-3;
 
 const COLUMNS: [Column; 6] = [
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn error_for_unrecorded_span_names_recorded_time() {
+    fn error_for_unrecorded_span_names_start_of_recording() {
         let at = |text: &str| {
             text.parse::<jiff::Timestamp>()
                 .unwrap()

@@ -70,7 +70,8 @@ impl DriverReader for SourceReader {
             Record::Sample(sample) => on_sample(&sample.gpus),
             _ => ControlFlow::Continue(()),
         };
-        // The job also runs without readings. `gpumon doctor` reports why readings are missing.
+        // An error is ignored, because the job also runs without readings. `gpumon doctor` reports
+        // why readings are missing.
         let _ = self
             .0
             .open()

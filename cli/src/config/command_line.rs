@@ -330,8 +330,8 @@ fn prepare_command(command: Command) -> Command {
 
 fn prepare_argument(arg: Arg) -> Arg {
     let is_switch = arg.get_env().is_some() && matches!(arg.get_action(), ArgAction::SetTrue);
-    // A variable with the value `false` switches an option off and must not cause a conflict, so it
-    // is ignored.
+    // A switch whose variable has the value `false` is off and must not conflict with other
+    // options, so the variable is ignored.
     let is_unset = |value: OsString| value.is_empty() || is_switch && value == "false";
     let arg = if arg.get_env().and_then(env::var_os).is_some_and(is_unset) {
         arg.env(Resettable::Reset)

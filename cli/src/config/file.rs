@@ -208,7 +208,8 @@ pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    // Resolving a symbolic link replaces the target of the link instead of the link itself.
+    // A symbolic link is resolved first, so that the file to which it points is replaced instead of
+    // the link itself.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     safe_file::replace(&path, text.as_bytes(), 0o644)
 }

@@ -43,7 +43,7 @@ fn merge_files(files: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn toml_values_become_arguments() {
+fn toml_values_become_command_line_arguments() {
     let text = "source = \"sim:2\"\n[serve]\ninterval-ms = 0x1F4\nallow-runs = true\ndata-size = \
                 \"2GiB\"\npublic-origin = [\"https://a.example\", \"https://b.example\"]\nalerts = \
                 \"alerts.toml\"\ndata-dir = \"none\"\n[top]\nmemory-thresholds = [5, 50]\ncolumns \
@@ -128,8 +128,8 @@ fn unknown_key_error_suggests_a_fix() {
     assert!(
         find_mistake("[top]\nfrobnicate = 1").contains("`gpumon config example` lists all keys")
     );
-    // Options that name the settings file, apply only to a single call, or are hidden are not
-    // settings keys.
+    // Some options are not settings keys: the option that names the settings file, options that
+    // apply only to a single call, and hidden options.
     for text in [
         "config = \"x\"",
         "json = true",
@@ -243,7 +243,7 @@ fn later_file_overrides_and_removes_conflicting_keys() {
 }
 
 #[test]
-fn server_options_have_settings_keys_and_variables() {
+fn every_server_option_has_settings_key_and_variable() {
     let gpumon = Args::command();
     let keys = Keys::new();
     let serve = gpumon.find_subcommand("serve").unwrap();
@@ -311,7 +311,7 @@ fn list_raw_values(resolved: &ResolvedArguments, option: &str) -> Vec<String> {
 }
 
 #[test]
-fn file_sets_options_that_are_not_typed() {
+fn settings_file_sets_options_missing_on_command_line() {
     let text = "source = \"sim:2\"\n[serve]\nlisten = \"127.0.0.1:1\"\nallow-runs = \
                 true\ninterval-ms = 500\npublic-origin = [\"https://a.example\"]\n[top]\nmouse = \
                 false\n";
@@ -531,7 +531,7 @@ fn writing_keeps_symlink_and_permissions() {
 }
 
 #[test]
-fn mistake_has_line_and_column() {
+fn settings_mistake_has_line_and_column() {
     let Mistake {
         error: TomlError { line, column, .. },
         ..

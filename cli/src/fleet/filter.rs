@@ -406,7 +406,8 @@ impl Comparison {
                 "{word}: unknown quantity {name}. Valid quantities: {names}."
             ));
         };
-        // Exponents are not accepted, because the web page parses the same grammar.
+        // Exponents are not accepted, because the web page does not accept them either: both parse
+        // the same grammar.
         let unit_at = right.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let (digits, unit) = right.split_at(unit_at.unwrap_or(right.len()));
         let number = digits.parse().map_err(|_| {
@@ -572,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_filter_reports_mistake() {
+    fn invalid_filter_error_matches_web_page() {
         for Mistake { typed, error } in read_cases().mistakes {
             assert_eq!(Filter::parse(&typed).unwrap_err(), error, "{typed}");
         }
@@ -593,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_selection_match_web_page() {
+    fn sums_of_filtered_gpus_match_web_page() {
         let Cases {
             fleet, selections, ..
         } = read_cases();

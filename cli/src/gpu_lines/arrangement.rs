@@ -19,16 +19,18 @@ const MIN_NAME_WIDTH: usize = 8;
 /// The minimum width at which a sparkline is legible.
 const MIN_SPARKLINE_WIDTH: usize = 8;
 const MIN_BAR_WIDTH: usize = 5;
-/// The minimum width of the sparkline and the bar before further readings are added to the line.
+/// The width that the sparkline and the bar must have before any further readings are added to the
+/// line.
 const GOOD_GRAPH_WIDTH: usize = 20;
 /// The maximum width of a sparkline or bar.
 const MAX_GRAPH_WIDTH: usize = 40;
-/// The maximum width of phrases to the right of the numbers; in wide lines, a third of the line.
-/// Longer phrases get a separate line.
+/// The maximum width of phrases to the right of the numbers. In wide lines, the maximum is a third
+/// of the line. Longer phrases get a separate line.
 const MAX_WORDS_WIDTH: usize = 34;
 /// The minimum width of a line with room for the long forms of phrases.
 const WIDE_LINE_WIDTH: usize = 120;
-/// The width that is reserved for phrases that may appear later before a line is broken in two.
+/// If a line may be broken in two, the maximum width that is reserved in it for phrases that may
+/// appear later.
 const COMMON_WORDS_WIDTH: usize = "thermal slowdown".len();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +61,8 @@ pub(crate) struct CellWidths {
 }
 
 impl CellWidths {
-    /// Returns the widths of these cells, excluding totals. Numbers get room to grow, so that other
-    /// cells do not move when the numbers change.
+    /// Returns the widths of the widest cells in `rows`, excluding totals. Numbers get room to
+    /// grow, so that other cells do not move when the numbers change.
     pub(crate) fn new(rows: &[GpuCells]) -> Self {
         let rows = || rows.iter().filter(|row| row.kind != CellsKind::Total);
         let widest =
@@ -93,7 +95,7 @@ impl CellWidths {
         }
     }
 
-    /// Returns the larger of these and the previous widths.
+    /// Returns the larger of the current and the previous width for each column.
     pub(crate) fn merge_max(self, before: &Self) -> Self {
         let mut further = self.further;
         for (further, before) in further.iter_mut().zip(before.further) {
@@ -481,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn line_fits_and_leaves_room_for_words() {
+    fn gpu_line_fits_terminal_and_leaves_phrase_room() {
         for columns in 40..400 {
             let arrangement = arrange_at(columns, "RTX PRO 6000 Blackwell Server");
             let taken = count_columns(&arrangement);
@@ -494,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn further_readings_are_added_in_order() {
+    fn wider_gpu_line_adds_further_readings_in_order() {
         let shown = |columns| {
             let cells = arrange_at(columns, "H200").lines.remove(0).into_iter();
             let further = cells.filter_map(|(slot, _)| match slot {
@@ -512,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn sparkline_power_and_name_make_room_for_words() {
+    fn narrow_gpu_line_drops_sparkline_before_power_reading() {
         let has = |columns, wanted| {
             let line = &arrange_at(columns, "H200").lines[0];
             line.iter().any(|(slot, _)| *slot == wanted)

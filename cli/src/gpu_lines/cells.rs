@@ -160,7 +160,8 @@ impl GpuCells {
             let place = FurtherReading::ALL
                 .iter()
                 .position(|further| *further == FurtherReading::Energy);
-            cells.further[place.expect("all readings are in the list")] = format_energy(joules.sum);
+            cells.further[place.expect("the energy is one of the further readings")] =
+                format_energy(joules.sum);
         }
         cells
     }

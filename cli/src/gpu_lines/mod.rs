@@ -220,7 +220,8 @@ impl GpuLines<'_> {
         }
     }
 
-    /// Draws the phrases in as few lines as possible. A single phrase may be in its long form.
+    /// Draws the phrases in as few lines as possible. The long form is used only if there is a
+    /// single phrase and its long form fits.
     fn draw_words_below(&self) -> Vec<Line> {
         let indent = self.widths.index + 1;
         let columns = self.arrangement.columns;

@@ -38,8 +38,8 @@ pub(crate) struct View<'a> {
     pub(crate) sample: &'a Sample,
     /// The known utilization values of the last minute.
     pub(crate) past: &'a UtilizationHistory,
-    /// Whether there is only a single sample. With more samples, lasting states are included in its
-    /// conditions.
+    /// Whether there is only a single sample. With more samples, the conditions in the last sample
+    /// include lasting states.
     pub(crate) is_one_shot: bool,
     pub(crate) thresholds: Thresholds,
     /// A notice about the whole table, such as a paused server.
@@ -207,8 +207,8 @@ fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
         },
     ));
     parts.push((DIM, inventory.hostname.clone()));
-    // The parts are in order of importance. From the first part that does not fit, the parts are
-    // omitted.
+    // The parts are in order of importance. The first part that does not fit is omitted, together
+    // with all parts after it.
     let mut line = Line::default();
     for (style, text) in parts {
         let part = Line::new(style, make_printable(&text, layout));

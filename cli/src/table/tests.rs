@@ -213,7 +213,7 @@ fn make_scene_with_problems() -> Scene {
 }
 
 #[test]
-fn one_gpu_matches_snapshot() {
+fn table_of_one_gpu_matches_snapshot() {
     Scene::with_change(1, |scene| {
         scene.sample.gpus[0].processes = Reading::Now(example_processes());
     })
@@ -221,7 +221,7 @@ fn one_gpu_matches_snapshot() {
 }
 
 #[test]
-fn two_gpus_with_history_match_snapshot() {
+fn table_of_two_gpus_with_history_matches_snapshot() {
     let scene = Scene::with_change(2, |scene| {
         scene.inventory.gpus[1].name =
             Reading::Now("NVIDIA GeForce RTX 4090 Laptop GPU".to_owned());
@@ -238,7 +238,7 @@ fn two_gpus_with_history_match_snapshot() {
 }
 
 #[test]
-fn eight_problems_match_snapshot() {
+fn table_with_eight_problems_matches_snapshot() {
     make_scene_with_problems().compare_with_snapshot("troubles");
 }
 
@@ -302,7 +302,7 @@ fn short_view_resembles_gpustat() {
 }
 
 #[test]
-fn totals_count_responding_gpus_and_missing_readings() {
+fn totals_line_counts_responding_gpus_and_missing_readings() {
     let scene = |change: fn(&mut Scene)| {
         let scene = Scene::with_change(4, change);
         let view = View {
@@ -780,7 +780,8 @@ fn values_do_not_move_when_words_change() {
             assert_eq!(find_mark_positions(&drawn, " 0 "), before, "{drawn}");
             assert!(drawn.contains("power-capped"), "{drawn}");
         }
-        // The widest cells may have belonged to this GPU, and a lost GPU has only narrow cells.
+        // The columns must not move when the second GPU is lost, although it then has only narrow
+        // cells and may have had the widest ones before.
         scene.sample.gpus[1] =
             make_unreadable_gpu(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
         let drawn = draw(&scene);

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_aligned_and_styles_have_no_width() {
+    fn decimal_points_are_aligned_despite_color_codes() {
         let columns = Columns::new(&ALL, &NO_ROWS, None);
         let line = |us: &str| {
             columns

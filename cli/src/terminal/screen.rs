@@ -293,7 +293,7 @@ impl Glyphs {
         if self == Self::Ascii { "C" } else { "°C" }
     }
 
-    /// Replaces dashes that the terminal cannot show by hyphens.
+    /// Replaces dashes with hyphens if the terminal cannot show dashes.
     pub(crate) fn replace_dashes(self, text: &str) -> String {
         if self == Self::Braille {
             text.to_owned()
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn line_fills_dots_between_two_heights() {
+    fn chart_line_fills_dots_between_two_heights() {
         assert_eq!(Glyphs::Braille.draw_line(&[(3, 4), (0, 4)]), '⢹');
         assert_eq!(Glyphs::Braille.draw_line(&[(0, 0), (4, 4)]), ' ');
         assert_eq!(
@@ -421,7 +421,7 @@ mod chart_tests {
     }
 
     #[test]
-    fn values_before_span_are_ignored() {
+    fn chart_column_ignores_values_before_span() {
         let values = [(1_000, 50.0), (99_000, 1.0)];
         assert_eq!(
             average_by_column(&values, 100_000, 60_000, 2),

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gib_column_aligns_points_and_shows_small_amounts() {
+    fn gib_text_has_one_decimal_unless_tiny() {
         for (mib, text) in [(0, "0.0"), (20, "<0.1"), (860, "0.8"), (131_072, "128.0")] {
             assert_eq!(format_gib(mib << 20), text);
         }

@@ -53,7 +53,7 @@ pub(super) const fn bind_control_key<A: Copy, P: Copy>(
 }
 
 impl<A, P> Binding<A, P> {
-    /// Returns all keys of the binding. The first key is the one that is shown outside of the help.
+    /// Formats all keys of the binding. The first key is the one that is shown outside of the help.
     pub(super) fn format_keys(&self) -> String {
         let others = self.keys.iter().skip(1).map(|key| format!(" {key}"));
         self.shown.to_owned() + &others.collect::<String>()

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_of_current_process_are_complete() {
+    fn all_attributes_of_current_process_are_read() {
         let own = std::process::id();
         let facts = read_attributes(Path::new("/proc"), own, None, "").unwrap();
         assert!(

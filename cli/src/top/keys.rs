@@ -117,7 +117,7 @@ pub(super) const BINDINGS: &[Binding<Action, HelpSection>] = &[
         "space",
         Action::TagOrPause,
         Processes,
-        "tag the selected process; without one, pause",
+        "tag the process; if none is selected, pause",
         Some("tag"),
     ),
     bind_key(

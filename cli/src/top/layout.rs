@@ -9,10 +9,10 @@ pub(super) const MIN_SIZE: (u16, u16) = (40, 10);
 
 /// The minimum width in columns of a GPU's line.
 const MIN_GPU_WIDTH: u16 = 80;
-/// The minimum height, in lines, of the area below the host's line at which a line of totals is
-/// shown.
+/// A line of totals is shown only if the area below the host's line has at least this height, in
+/// lines.
 const MIN_HEIGHT_WITH_TOTALS: u16 = 16;
-/// The minimum heights of a view and of the list of processes, in lines.
+/// The minimum height of a view, in lines. The constant below is that of the list of processes.
 const MIN_VIEW_HEIGHT: u16 = 4;
 const MIN_PROCESSES_HEIGHT: u16 = 4;
 
@@ -30,7 +30,7 @@ pub(super) struct Areas {
     pub(super) tabs: Rect,
     pub(super) view: Rect,
     pub(super) processes: Rect,
-    /// The number of lines that are missing to show the whole list of processes.
+    /// The number of additional lines that are needed to show the whole list of processes.
     lacking: u16,
     pub(super) footer: Rect,
 }

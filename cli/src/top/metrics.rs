@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn default_metrics_exist() {
+    fn default_metrics_are_utilization_memory_power_temperature() {
         let keys = default_metrics()
             .into_iter()
             .map(|place| metric_key(METRICS[place]));

@@ -113,7 +113,8 @@ pub(crate) struct Request {
     pub(crate) once: bool,
 }
 
-/// Runs the live screen until the user quits, or prints one frame.
+/// Runs the live screen until the user quits. If `once` is set in the request, prints one frame
+/// instead.
 pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     if !request.once {
         match request.player {

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn next_sample_ends_silence_of_source() {
+    fn next_sample_clears_silence_message() {
         let mut model = testing::simulated_model(1);
         model.ingest(Update::Silent("gone".to_owned()));
         assert!(model.silent.is_some());

@@ -37,8 +37,8 @@ const SAMPLE_TIMEOUT: Duration = Duration::from_secs(10);
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads until the model has a sample with rates and owners. With a server, this is the first
-/// sample, and its history is also read; otherwise, it is the second sample of this program's own
-/// sampler.
+/// sample, and the server's history is also read; otherwise, it is the second sample of this
+/// program's own sampler.
 pub(super) fn read_complete_sample(
     model: &mut Model,
     waiting: &Receiver<Input>,

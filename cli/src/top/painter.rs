@@ -1,4 +1,5 @@
-//! Drawing of text, bars and sparklines. The painter also records the actions of clicks on them.
+//! Drawing of text, bars and sparklines. The painter also records which areas can be clicked, and
+//! the action of each click.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;

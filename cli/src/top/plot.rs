@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zero_has_dot_unlike_absent_value() {
+    fn zero_is_drawn_as_dot_unlike_absence() {
         assert_eq!(height_in_dots(None, 0.0, 100.0, 8), None);
         assert_eq!(height_in_dots(Some(0.0), 0.0, 100.0, 8), Some(1));
         assert_eq!(height_in_dots(Some(50.0), 0.0, 100.0, 8), Some(4));

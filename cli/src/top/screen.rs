@@ -38,7 +38,7 @@ use rustix::{
 use super::theme;
 use crate::exit::Failure;
 
-/// The maximum capacity, in bytes, of the output buffer that is kept for the next frame.
+/// The capacity, in bytes, to which the output buffer is reduced after each frame.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
 
 /// The maximum size to draw, in columns and rows. A terminal may report 65535 columns and rows, for
@@ -279,7 +279,8 @@ impl Write for FrameWriter {
 // Job control.
 //
 // The kernel stops all threads of a background job that reads or changes its terminal. No thread
-// could then handle a request to end the program, so the program checks this first.
+// could then handle a request to end the program, so the program first checks whether it may use
+// the terminal.
 
 /// Whether this program may use its terminal, according to job control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -349,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_part_of_huge_terminal_is_drawn() {
+    fn drawing_area_of_huge_terminal_is_limited() {
         assert_eq!(
             limit_area(80, 24),
             Rect {
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn current_process_has_job_state() {
+    fn stat_of_current_process_has_parent_and_group() {
         let own = read_process_stat(process::id()).unwrap();
         assert_eq!(own.parent, std::os::unix::process::parent_id());
         assert!(own.group > 0);

@@ -113,8 +113,8 @@ pub(crate) struct Settings {
     pub(super) range_s: u64,
 
     /// Characters of the charts; auto follows the capabilities of the terminal
-    // The full path makes `None` a valid value of the option. With `Option`, clap would make the
-    // option itself optional.
+    // The full path `std::option::Option` makes `None` a valid value of the option. With `Option`,
+    // clap would make the option itself optional.
     #[arg(
         long, env = "GPUMON_TOP_GLYPHS", value_name = "GLYPHS", default_value = AUTO_GLYPHS,
         value_parser = glyphs_parser()
@@ -311,8 +311,8 @@ mod tests {
             let place = written.iter().position(|(name, _)| *name == key.name());
             let (_, value) =
                 written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));
-            // `interval-ms` has no default, because a recording has its own interval, so its
-            // example differs.
+            // `interval-ms` has no default, because a recording has its own interval. Its example
+            // therefore differs from the value that `W` writes.
             assert!(
                 value == key.example() || key.name() == "interval-ms",
                 "{}: {value}",

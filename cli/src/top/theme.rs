@@ -291,8 +291,8 @@ impl Theme {
 // time.
 
 /// The escape sequence that requests the terminal's background color. It ends with BEL, so that the
-/// response also ends with BEL. With the alternative terminator, released versions of rxvt send
-/// only half of the terminator.
+/// response also ends with BEL. If it ended with the alternative terminator, released versions of
+/// rxvt would send only half of that terminator in the response.
 pub(super) const BACKGROUND_QUERY: &str = "\u{1b}]11;?\u{7}";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -181,7 +181,8 @@ fn find_obstacle(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Obs
                 gone: true,
             });
         }
-        // The driver may recover from some errors while a wait lasts for days.
+        // A failed GPU may become usable again: a wait can last for days, and the driver may
+        // recover from some errors in that time.
         Health::Failed { reason, .. } => {
             let gone = !matches!(reason, Absence::DriverError { .. } | Absence::NoAnswer);
             return Some(Obstacle {

@@ -112,8 +112,8 @@ impl Conditions {
         format!("{what}{free}{and}{idle}")
     }
 
-    /// Checks whether a candidate meets the conditions. `idle` is the time since anything ran on
-    /// the candidate. It is `None` if something has just run or the utilization is unknown.
+    /// Checks whether a candidate meets the conditions. `idle` is the time since something last ran
+    /// on the candidate, or `None` if something has just run or the utilization is unknown.
     pub(super) fn evaluate(&self, candidate: &Candidate, idle: Option<Duration>) -> Verdict {
         if let Some(never) = self.find_permanent_obstacle(candidate) {
             return Verdict::Never(never);

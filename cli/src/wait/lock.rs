@@ -200,7 +200,8 @@ pub(crate) enum DeviceFormat {
 const COMMAND_NOT_FOUND: u8 = 127;
 const COMMAND_NOT_STARTED: u8 = 126;
 
-/// Checks that the command exists before the wait for a GPU begins.
+/// Checks that the command exists, so that a missing command is reported before the wait for a GPU
+/// begins.
 pub(crate) fn check_command(command: &[OsString]) -> Result {
     let Some(program) = command.first() else {
         return Ok(());
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_on_removed_file_has_no_effect() {
+    fn lock_on_removed_file_permits_new_lock() {
         let (_folder, locks) = open_locks();
         let Ok(old) = locks.try_lock("GPU-1") else {
             panic!("nobody has it")

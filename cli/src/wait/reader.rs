@@ -161,7 +161,7 @@ impl Snapshot {
         match (collector.state, inventory, sample) {
             (CollectorState::Running, Some(inventory), Some(sample)) => {
                 let age_ms = now_ms.saturating_sub(sample.at_ms);
-                // A sample with such a delay means that the server has a problem.
+                // If the last sample is this old, the server has a problem.
                 if age_ms > 5_000 + 3 * u64::from(sample.interval_ms) {
                     return unavailable("the server has no new samples");
                 }
@@ -182,7 +182,8 @@ impl Snapshot {
                 unavailable("the server's collector is starting")
             }
             (CollectorState::Restarting, ..) => unavailable("the server's collector is restarting"),
-            // If a separate collector is started instead, it reports the driver's reason.
+            // The caller then starts a separate collector, which reports why the driver is
+            // unavailable.
             (CollectorState::Unavailable, ..) => None,
         }
     }

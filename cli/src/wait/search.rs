@@ -198,7 +198,7 @@ impl Search {
         if judged.len() < self.count {
             let there = judged.len();
             return Err(format!(
-                "--gpus {} exceeds the number of candidate GPUs, {there}: request fewer GPUs",
+                "--gpus {} exceeds the number of candidate GPUs ({there}): request fewer GPUs",
                 self.count
             ));
         }
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn emptiest_devices_are_taken_first() {
+    fn devices_with_most_free_memory_are_taken_first() {
         let folder = tempfile::tempdir().unwrap();
         let (search, mut held) = (make_search(&folder, 2), Vec::new());
         let all = || {

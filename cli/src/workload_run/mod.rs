@@ -224,8 +224,8 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a share above 0 and up to 1, such as 0.9 or 90%".to_owned())
 }
 
-/// The additional time for a run with frameworks: each framework is imported, compiles its
-/// operations, and is measured for as long as a workload.
+/// The time by which the time limit is extended for a run with frameworks, because each framework
+/// is imported, compiles its operations, and is measured for as long as a workload.
 const FRAMEWORK_TIME: Duration = Duration::from_mins(20);
 
 /// Options for the frameworks that run for comparison.
@@ -293,7 +293,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(300);
 struct Announcer(Option<(SyncSender<String>, JoinHandle<()>)>);
 
 impl Announcer {
-    /// Connects to a server that reads the same GPUs, if there is one.
+    /// Connects to a running server that reads the same GPUs. If there is none, nothing is
+    /// announced.
     fn new(source: &SourceArgs) -> Self {
         if source.bypasses_server() {
             return Self(None);

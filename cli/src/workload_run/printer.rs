@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_has_work_progress_and_time() {
+    fn progress_line_has_workload_progress_and_time() {
         let mut status = ProgressLine::new();
         status.is_shown = false;
         let mut line_after = |report: Report| {

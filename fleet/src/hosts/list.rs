@@ -408,7 +408,8 @@ pub fn compare_names(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The first part of a name: its non-digits, and the digits that follow without leading zeros.
+/// The first part of a name: the text before the first digit, and the digits that follow, without
+/// leading zeros.
 struct NamePart<'a> {
     text: &'a str,
     digits: &'a str,
@@ -630,7 +631,7 @@ mod names_tests {
     }
 
     #[test]
-    fn invalid_list_is_refused() {
+    fn invalid_host_range_is_refused() {
         for list in ["node[1-2", "node1-2]", "node[1-[2]]", "]["] {
             assert!(
                 matches!(expand_names(list, 9), Err(NamesError::Bracket(_))),
@@ -675,7 +676,7 @@ mod order_tests {
     use super::*;
 
     #[test]
-    fn names_are_ordered_by_numbers() {
+    fn host_names_are_sorted_by_numeric_parts() {
         let mut names = [
             "n10", "n2", "n1-b", "N3", "n1", "n02", "m3", "n1-a10", "n1-a9",
         ];

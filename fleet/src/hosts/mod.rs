@@ -20,12 +20,12 @@ pub use ssh::Ssh;
 /// and a few kilobytes per GPU.
 pub const MAX_LINE_BYTES: usize = 8 << 20;
 
-/// The maximum size of the output before the first record, in bytes. A user's shell may print text
-/// at startup, which is skipped.
+/// A host's output before the first record may have at most this size, in bytes. A user's shell may
+/// print text at startup, which is skipped.
 const MAX_PREAMBLE_BYTES: usize = 64 << 10;
 
-/// The maximum output of a host per time window, in bytes. Even a host with many GPUs and processes
-/// stays below it at ten samples per second.
+/// A host may send at most this much output per time window, in bytes. Even a host with many GPUs
+/// and processes stays below this limit at ten samples per second.
 const MAX_WINDOW_BYTES: usize = 128 << 20;
 const WINDOW_MS: u64 = 10_000;
 
@@ -38,7 +38,7 @@ pub struct Reader {
 }
 
 enum ReaderState {
-    /// The remote command has not yet reported which program runs.
+    /// The remote command has not yet reported which program it runs.
     Connecting { bytes: usize },
     /// The remote command runs gpumon.
     Records,

@@ -50,8 +50,8 @@ pub struct Fleet {
     /// The combined states and readings of all GPUs, in columns of length one.
     #[serde(default)]
     pub totals: FleetSums,
-    /// The reasons for data that no GPU has, by the id of the reading's field, or by `processes`,
-    /// `owners`, or `conditions`.
+    /// The reasons why some data is missing for all GPUs, by the id of the reading's field, or by
+    /// `processes`, `owners`, or `conditions`.
     pub missing: BTreeMap<String, String>,
 }
 

@@ -198,8 +198,8 @@ fn compare_descending(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
     b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0))
 }
 
-/// Totals the owners by the name that `name_of` returns. Owners for which `name_of` returns `None`
-/// are omitted.
+/// Adds up the usage of owners that share the name that `name_of` returns. Owners for which
+/// `name_of` returns `None` are omitted.
 fn group_owners(
     owners: &[OwnerUsage],
     name_of: impl Fn(&FleetOwner) -> Option<Option<String>>,

@@ -18,7 +18,7 @@ pub(super) struct Answer<'a> {
     /// The source's warnings about its own response, such as missing data, with control characters
     /// removed.
     pub(super) warnings: Vec<String>,
-    /// Whether the response had more series than the maximum; the others were dropped.
+    /// Whether some series were dropped because the response had more than the maximum number.
     pub(super) is_cut: bool,
 }
 
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_answer_is_described_in_sentence() {
+    fn invalid_prometheus_answer_is_described_in_sentence() {
         for (bytes, cause) in [
             ("<html>\u{1b}", "a web page"),
             ("", "not the result of a query"),

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn slow_reading_continues_while_old_value_is_returned() {
+    async fn old_value_is_returned_while_slow_reading_continues() {
         let cached = Arc::new(CachedValue::default());
         cached.store(
             FreshValue {

@@ -304,7 +304,7 @@ impl CurrentFleetReader {
         } else {
             known.counted = Some(Instant::now());
         }
-        // The code must determine again which families add GPUs that the others lack.
+        // Which families add GPUs that the others lack must be determined again.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
         let resolution = if is_many {
@@ -323,8 +323,9 @@ impl CurrentFleetReader {
         Ok(())
     }
 
-    /// Returns the number of gpumon's GPUs if a recording rule shows that there are too many to
-    /// list. Counting them directly would take Prometheus as long as all other queries together.
+    /// Returns the number of GPUs that gpumon exports if a recording rule shows that there are too
+    /// many to list. Counting them directly would take Prometheus as long as all other queries
+    /// together.
     async fn count_recorded_gpus(
         &self,
         problems: &mut Problems,

@@ -202,7 +202,8 @@ fn filter_plausible(id: &str, value: f64) -> Option<f64> {
     is_plausible(id, value).then_some(value)
 }
 
-/// Returns the duration of the uninterrupted samples that end with the last one, in seconds.
+/// Returns the time from the first to the last of the most recent uninterrupted samples, in
+/// seconds.
 fn calculate_duration_s(row: &Row<'_>) -> Option<f64> {
     let (last, _) = row.samples.last()?;
     let mut begin = *last;

@@ -52,7 +52,7 @@ impl<'s> Interner<'s> {
         }
     }
 
-    /// Returns an untrusted text, cleaned.
+    /// Returns an untrusted text after cleaning it with [`clean_name`].
     pub(super) fn intern_cleaned_text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return Arc::clone(known);

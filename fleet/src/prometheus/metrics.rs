@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_have_names_and_factors() {
+    fn every_reading_has_metric_names_and_conversion_factors() {
         for id in crate::model::READINGS
             .into_iter()
             .chain([MEMORY_FREE, MEMORY_RESERVED])

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn series_are_selected_by_one_name_or_several() {
+    fn selector_accepts_one_metric_name_or_several() {
         assert_eq!(build_selector(&["up"], "").unwrap(), "up");
         assert_eq!(build_selector(&["up"], "a=\"b\"").unwrap(), "up{a=\"b\"}");
         assert_eq!(

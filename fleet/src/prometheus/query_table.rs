@@ -404,8 +404,8 @@ pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
     build_selector(&["up"], &matchers)
 }
 
-/// Returns the query for the number of gpumon's GPUs in the largest job, as counted by a recording
-/// rule.
+/// Returns the query for the number of GPUs that gpumon exports in the largest Prometheus job, as
+/// counted by a recording rule.
 pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
     Some(format!(
         "max({})",
@@ -413,8 +413,8 @@ pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
     ))
 }
 
-/// Returns the query that counts GPUs by metric name, with or without gpumon's GPUs. Its result
-/// determines which other queries are sent.
+/// Returns the query that counts GPUs by metric name. gpumon's own metrics are included only if
+/// `with_own` is `true`. The result determines which other queries are sent.
 pub(super) fn build_census_query(matchers: &str, with_own: bool) -> Option<String> {
     let mut names = if with_own {
         vec![GPU_UP_METRIC]
@@ -434,7 +434,7 @@ pub(super) fn build_census_query(matchers: &str, with_own: bool) -> Option<Strin
     ))
 }
 
-/// The number of times that the fleet is read from one count of the GPUs to the next.
+/// The number of times that the fleet is read before its GPUs are counted again.
 pub(super) const CENSUS_INTERVAL: u32 = SLOW_INTERVAL;
 
 /// A metric that gpumon exports for every GPU, regardless of the GPU's state.

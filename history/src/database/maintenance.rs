@@ -1,10 +1,10 @@
-//! Aggregation of rows into coarser tiers, and deletion of old rows and of the oldest rows in a
-//! database that is too large, in steps small enough not to delay other work.
+//! Maintenance in steps small enough not to delay other work: aggregates rows into coarser tiers,
+//! and deletes old rows and, if the database is too large, the oldest remaining rows.
 //!
 //! The system clock can be wrong by years, after booting or at any time. Age is therefore measured
-//! from the newest row in the file, and rows are deleted no faster than this process runs: a wrong
-//! clock deletes at most one day of history per day. With a correct clock, this limit has no
-//! effect, because rows are added no faster. Periods without rows do not count.
+//! from the newest row in the file, and at most one day of history is deleted because of its age
+//! for each day that this process runs. With a correct clock, this limit has no effect, because
+//! rows are not added any faster. Periods without rows do not count toward the limit.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
@@ -24,10 +24,12 @@ const MAX_TIME_MS: u64 = i64::MAX as u64;
 /// All possible times of rows.
 pub(super) const ALL_TIMES: RangeInclusive<u64> = 0..=MAX_TIME_MS;
 
-/// The maximum number of rows deleted from a table in one step. About 50 rows are added per minute.
+/// The maximum number of rows deleted from a table in one step. Only about 50 rows are added per
+/// minute.
 const MAX_DELETED_ROWS: i64 = 1000;
 
-/// The time for which process events are kept. These events are frequent.
+/// The time for which process events are kept. It is shorter than for other events, because process
+/// events are frequent.
 const PROCESS_EVENT_KEEP_MS: u64 = 30 * DAY_MS;
 
 /// Limits of the database's size.
@@ -111,7 +113,8 @@ impl Database {
                 .saturating_sub(before_ms);
             *allowed_ms = allowed_ms.saturating_sub(deleted_ms);
         }
-        // The other tables lose the rows of the same period as the tiers.
+        // In the other tables, only rows that are older than the oldest remaining row of the
+        // corresponding tier are deleted, so that the allowance limits them too.
         let bound = |keep_ms: u64| {
             let same = TIERS
                 .iter()
@@ -433,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_rows_does_not_delay_deletion() {
+    fn gap_between_rows_does_not_delay_deletion() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
         // The table has rows for ten minutes, then none for a month, then one current row.

@@ -301,7 +301,7 @@ impl Database {
             })
     }
 
-    /// Checks the integrity of the file, for which every page is read.
+    /// Checks the integrity of the file by reading every page.
     ///
     /// # Errors
     /// Returns the first problems that SQLite finds.

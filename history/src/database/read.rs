@@ -18,7 +18,7 @@ use crate::{
     span::{ConditionSpan, DeviceKind, HistorySpan, Metric, Plan, SpanRequest, Storage, Tier},
 };
 
-/// The maximum number of events, and of conditions, in a span.
+/// The maximum number of events in a span, and also the maximum number of conditions.
 pub const MAX_EVENTS: usize = 1000;
 
 impl Database {
@@ -245,7 +245,7 @@ impl Database {
         while spans.len() < MAX_JOBS
             && let Some(row) = rows.next()?
         {
-            // Newer versions may have stored other kinds of jobs.
+            // Newer versions may have stored other kinds of jobs, which are skipped.
             let Some((kind, private)) = parse_job_kind(&row.get::<_, String>(0)?) else {
                 continue;
             };

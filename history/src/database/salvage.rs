@@ -156,8 +156,8 @@ impl Salvage {
             return RowBatch { rows, until: None };
         };
         rows.extend(values(self.read_rows(table, columns, last, next, "DESC").0));
-        // A row's ID can be readable even if its values are not, so `next` itself is skipped if the
-        // previous batch ended just before it.
+        // A row's ID can be readable even if its values are not. If the previous batch ended just
+        // before `next`, this batch therefore skips `next`, so that the search advances.
         RowBatch {
             rows,
             until: Some(if next - 1 > self.at.row {
@@ -188,8 +188,8 @@ impl Salvage {
             }
             (bad, distance) = (from, distance.checked_mul(2)?);
         };
-        // If row IDs are times and the first page is damaged, doubling the distance goes far beyond
-        // the first readable row.
+        // If row IDs are times and the first page is damaged, the doubled distance goes far beyond
+        // the first readable row, so that row is searched for by bisection.
         while good - bad > 1 {
             let middle = i64::midpoint(bad, good);
             match first_from(middle) {

@@ -11,7 +11,7 @@ use crate::span::{DeviceKind, Metric};
 /// The application ID of gpumon's databases in the file header: "gpmn".
 pub(super) const APPLICATION_ID: i64 = 0x6770_6d6e;
 
-/// The kinds of tables that have one row per time.
+/// The kinds of tables that each tier has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Gpu,
@@ -157,10 +157,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "usage",
         meaning: "Energy and GPU time of each owner in the quarter of an hour that begins at \
-                  `at_ms`. A row is an [OwnerUsage](api.md#ownerusage). `kind` is the kind of the \
-                  job, with its `id` and `name`; `user` if the owner is only a user; \
-                  `private_slurm`, `private_pbs` or `private_lsf` for a private job; `unheld` for \
-                  GPUs that no process held. `user` is empty if the user is not known.",
+         `at_ms`. A row is an [OwnerUsage](api.md#ownerusage). `kind` is one of: the kind of \
+         the owner's job, whose ID and name are in `id` and `name`; `user` for a user without \
+         a job; `private_slurm`, `private_pbs` or `private_lsf` for a private job; `unheld` \
+         for GPUs that no process held. The column `user` is empty if the user is not known.",
         columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT \
                   NULL, name TEXT, gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, \
                   active_seconds REAL NOT NULL, joules_least REAL, joules_most REAL, \

@@ -41,7 +41,8 @@ const SUM_USAGE_SQL: &str = "
     FROM usage WHERE at_ms >= ?1 AND at_ms < ?2 GROUP BY kind, id, user";
 
 impl Database {
-    /// Adds the usage of a whole period or of a part of a period.
+    /// Adds the usage in `period` to the stored usage of the same 15 minutes. `period` can contain
+    /// the usage of only a part of that time.
     pub(crate) fn add_usage(&self, period: &Period) -> Result<(), rusqlite::Error> {
         let mut add = self.connection.prepare_cached(ADD_USAGE_SQL)?;
         for OwnerUsage {
@@ -201,8 +202,8 @@ pub struct UsageInMemory {
     periods: Vec<Period>,
     /// The first and last time with recorded usage.
     reach_ms: Option<(u64, u64)>,
-    /// The time after which memory contains all recorded usage, including usage that has not been
-    /// written to disk.
+    /// The time after which all recorded usage is in memory, whether or not it has been written to
+    /// disk.
     whole_from_ms: Option<u64>,
 }
 
@@ -227,7 +228,8 @@ impl UsageInMemory {
                 .filter(|ms| *ms >= from_ms)
                 .min()
         };
-        // In the first seconds after the start, owners are not known yet.
+        // In the first seconds after the start, owners are not known yet, so usage cannot start
+        // before `since_ms`.
         let oldest_ms = first_from(0).unwrap_or(0).max(since_ms);
         Self {
             reach_ms: (since_ms > 0).then_some((oldest_ms, at_ms)),
@@ -465,7 +467,7 @@ mod combination_tests {
     }
 
     #[test]
-    fn usage_without_disk_comes_from_memory() {
+    fn usage_without_database_comes_from_memory() {
         let of = |from: u64, to: u64| {
             combine_usage(
                 make_memory_usage(),

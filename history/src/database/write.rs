@@ -31,7 +31,8 @@ pub(crate) struct StoredDevices {
 }
 
 impl StoredDevices {
-    /// Returns the state for a database that has just been opened.
+    /// Returns the state for a database that has just been opened: only the time of the newest
+    /// stored bucket is known.
     pub(crate) fn load(database: &Database) -> Result<Self, rusqlite::Error> {
         Ok(Self {
             newest_ms: database.find_first_or_last_time("max", Subject::Host, 0, ALL_TIMES)?,
@@ -127,7 +128,7 @@ impl Database {
     }
 
     /// Adds a bucket. If a bucket with the same start is already stored, because of a restart or a
-    /// late sample, both are merged. Returns whether such a bucket was stored.
+    /// late sample, both are merged. Returns `true` if such a bucket was already stored.
     pub(crate) fn add_bucket(
         &self,
         bucket: &Bucket,
@@ -269,8 +270,8 @@ impl Database {
         Ok(())
     }
 
-    /// Adds a cell or replaces an existing one, because every page that shows the notebook sends
-    /// its cells.
+    /// Adds a cell. A cell that is already stored is replaced, because every page that shows the
+    /// notebook sends the same cells.
     fn add_cell(&self, cell: &Cell) -> Result<(), rusqlite::Error> {
         let gpus = cell
             .gpus

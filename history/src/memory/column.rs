@@ -15,11 +15,11 @@ const VARIED: u8 = 2;
 /// The possible powers of ten, tried from the largest to the smallest.
 const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 
-/// The value in place of a power of ten if the numbers have no common power. The numbers' bits are
-/// stored instead.
+/// The value that is written instead of a power of ten if the numbers have no common power. In this
+/// case, each number's bits are stored unchanged.
 const RAW_BITS: i32 = -10;
 
-/// The largest integer that is used. Larger integers lose digits in an `f64`.
+/// The largest integer that a value is stored as. Larger integers would lose digits in an `f64`.
 const MAX_INTEGER: f64 = 9.0e15;
 
 /// Appends a compressed column to `bytes`.

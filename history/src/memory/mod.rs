@@ -29,7 +29,8 @@ pub const REACH_MS: u64 = 6 * 60 * 60 * 1000;
 /// The number of buckets in a compressed block: five minutes.
 const BUCKETS_PER_BLOCK: usize = 30;
 
-/// The maximum number of buckets. A limit on age would drop all buckets if the clock was set ahead.
+/// The maximum number of buckets. Their number is limited instead of their age, because a limit on
+/// age would drop all buckets if the clock was set ahead.
 const MAX_BUCKETS: usize = (REACH_MS / BUCKET_MS) as usize;
 /// The maximum number of conditions in all compressed blocks. The number of values depends only on
 /// the number of GPUs, but conditions and jobs grow with every process that starts or ends. The

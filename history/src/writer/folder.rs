@@ -64,7 +64,7 @@ pub(super) fn lock_folder(folder: &Path) -> Result<File, LockRefusal> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             // The machine's name is written for gpumon on other machines that share the directory.
-            // If writing fails, they do not read the files.
+            // If it cannot be written, those machines do not read the history files.
             let _ = file
                 .set_len(0)
                 .and_then(|()| file.write_all(own.as_bytes()));

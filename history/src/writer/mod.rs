@@ -45,8 +45,8 @@ pub struct WriterSettings {
 /// The state of the writer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriterStatus {
-    /// Whether history can be read from disk. This can be `true` even if it cannot be written, for
-    /// example on a full disk.
+    /// Whether history can be read from disk. This can be `true` even if history cannot be written,
+    /// for example on a full disk.
     pub is_readable: bool,
     /// The problem and its remedy.
     pub problem: Option<String>,
@@ -114,8 +114,8 @@ impl Writer {
         self.size_bytes.store(size_bytes, Ordering::Relaxed);
     }
 
-    /// Adds a bucket without waiting. While the disk does not work, the bucket is kept for as long
-    /// as the history in memory covers.
+    /// Adds a bucket without waiting. While the disk does not work, the bucket stays in memory for
+    /// as long as [`MemoryTier`] keeps buckets.
     pub fn add_bucket(&self, bucket: Bucket) {
         self.inbox.add_bucket(bucket);
     }
@@ -183,7 +183,7 @@ const MAX_EVENT_WAIT: Duration = Duration::from_secs(10);
 /// The data that waits to be written. Buckets are compressed and limited as in [`MemoryTier`].
 #[derive(Debug, Default)]
 struct Pending {
-    /// The oldest buckets, which are the next to be written in one transaction.
+    /// The oldest buckets, which are written next, in one transaction.
     part: Vec<Bucket>,
     buckets: MemoryTier,
     events: VecDeque<Event>,
@@ -199,7 +199,7 @@ struct Delivery {
     is_last: bool,
     /// The channel that is notified when everything is written.
     done: Option<SyncSender<()>>,
-    /// The time at which the data is written.
+    /// The time at which the data is due to be written.
     write_at: Option<Instant>,
 }
 
@@ -239,7 +239,7 @@ impl Pending {
         &self.part
     }
 
-    /// Removes the current part and the events after they have been written.
+    /// Removes the current part and the events. This is called after they have been written.
     fn forget_part(&mut self) {
         self.part.clear();
         self.events.clear();
@@ -342,10 +342,10 @@ impl Inbox {
     }
 }
 
-/// Removes waiting buckets and events for times that already have a row on disk, when this process
-/// becomes the writer after another process that has read the same GPUs. Comparing with the newest
-/// row alone is not enough, because the other process's clock may have been wrong. Ongoing
-/// conditions, and this process's own marks, cells and runs, are kept.
+/// Removes the waiting buckets and events whose time already has a row on disk. This is needed when
+/// this process takes over writing from another process that has read the same GPUs. Comparing with
+/// the newest row alone is not enough, because the other process's clock may have been wrong.
+/// Ongoing conditions, and this process's own marks, cells and runs, are kept.
 fn remove_stored_entries(
     pending: &mut Pending,
     database: &Database,

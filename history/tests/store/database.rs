@@ -103,7 +103,7 @@ fn usage_is_added_up_over_restarts() {
             joules: 4.0
         }
     );
-    // A file from an earlier version has no such table until gpumon writes to the file.
+    // A file from an earlier version has no `usage` table until gpumon writes to the file.
     Connection::open(folder.path().join(FILE_NAME))
         .unwrap()
         .execute("DROP TABLE usage", [])
@@ -201,7 +201,7 @@ fn bucket_split_by_restart_is_merged() {
 }
 
 #[test]
-fn late_sample_updates_bucket_and_minute() {
+fn late_sample_updates_stored_bucket_and_minute() {
     let folder = tempfile::tempdir().unwrap();
     let late = |at_ms| Bucket {
         at_ms,

@@ -25,8 +25,8 @@ use crate::{
 };
 
 /// Runs the named test again in a mount namespace with a disk of its own, and returns `true`.
-/// Returns `false` if already inside such a namespace. The test fails on systems without
-/// namespaces, unless a variable allows skipping it.
+/// Returns `false` if already inside such a namespace. On systems without namespaces, the test
+/// fails unless an environment variable skips it.
 fn run_in_namespace(test: &str) -> bool {
     const INSIDE_VARIABLE: &str = "GPUMON_TEST_DISK";
     const SKIP_VARIABLE: &str = "GPUMON_TEST_NO_NAMESPACES";

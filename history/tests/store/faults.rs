@@ -82,7 +82,7 @@ fn hours_of_buckets_are_written_after_disk_fault() {
 }
 
 #[test]
-fn second_process_does_not_write_to_directory() {
+fn second_server_does_not_write_to_history_directory() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _told) = start_writer(folder.path());
     wait_until("the first opens it", || first.status().is_readable);
@@ -126,7 +126,7 @@ fn second_process_does_not_write_to_directory() {
 }
 
 #[test]
-fn new_writer_of_directory_does_not_duplicate_rows() {
+fn successor_of_history_writer_does_not_duplicate_rows() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _told) = start_writer(folder.path());
     wait_until("the first opens it", || first.status().is_readable);
@@ -258,7 +258,7 @@ fn unusable_directory_is_reported_with_cure() {
 }
 
 #[test]
-fn directory_is_private() {
+fn history_directory_and_files_are_private() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("state/gpumon");
     let (writer, _told) = start_writer(&own);

@@ -1,4 +1,4 @@
-//! A measurement of the memory that six hours of 8 GPUs use.
+//! A measurement of the memory used by a six-hour history of eight GPUs.
 
 use crate::support;
 

@@ -96,7 +96,7 @@ fn file_of_each_version_is_migrated() {
         let writer = Writer::start(settings, 600_000, |_| {}, tell).unwrap();
         writer.add_bucket(make_bucket(FIRST_MS + 6 * BUCKET_MS, 1));
         writer.end();
-        // A server also waits for at most a minute until a writer has ended.
+        // `end` waits for at most two seconds, so the writer may still be updating the file.
         let until = Instant::now() + Duration::from_mins(1);
         while read_schema(folder.path()) != read_schema(new.path()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(20));

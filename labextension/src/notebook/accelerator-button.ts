@@ -58,7 +58,7 @@ export class AcceleratorButton extends Widget {
     this.onStatus();
   };
 
-  /** Queries the kernel once after each start, when the kernel is idle. */
+  /** Queries the kernel once after each start, as soon as it is idle. */
   private readonly onStatus = (): void => {
     const status = this.currentKernel?.status;
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {

@@ -20,7 +20,7 @@ export interface Accelerator {
 
 /**
  * Python code that finds the modules without importing them, because an import takes seconds and
- * GPU memory. The JSON of strings and lists is also valid Python.
+ * GPU memory. The names are inserted as JSON, because JSON strings and lists are also valid Python.
  */
 const QUERY = `
 import sys

@@ -33,7 +33,8 @@ const REQUEST_INTERVAL_MS = 1000;
  */
 const MAX_CODE_LENGTH = 2000;
 /**
- * The delay of an update, because a notebook changes with every key press and every line of output.
+ * The delay before changes of a notebook are handled together, because a notebook changes with
+ * every key press and every line of output.
  */
 const REFRESH_MS = 300;
 
@@ -59,7 +60,10 @@ export interface MeasuredRun {
 export interface CellCostListener {
   onStarted: (cellId: string) => void;
   onMeasured: (cellId: string, run: MeasuredRun) => void;
-  /** Receives the cost of a finished run to store; `null` if the cost is not worth showing. */
+  /**
+   * Receives the cost of a finished run, which is to be stored; `null` if the cost is not worth
+   * showing.
+   */
   onEnded: (cellId: string, cost: StoredCost | null) => void;
 }
 
@@ -233,8 +237,8 @@ export interface CellLinesOptions {
 }
 
 /**
- * The lines below a notebook's cells. They show the GPU cost of runs, and before that the stored
- * cost of earlier runs, which needs neither a server nor a kernel.
+ * The lines below a notebook's cells. They show the GPU cost of runs. Before a cell is run, its
+ * line shows the stored cost of an earlier run, which needs neither a server nor a kernel.
  */
 export class CellLines implements IDisposable, CellCostListener {
   isDisposed = false;

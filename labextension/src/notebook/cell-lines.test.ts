@@ -36,7 +36,7 @@ const RUN = { cost: COST, running: false, count: 3 };
 
 const STORED_LABELS: Record<string, string> = { last: 'stored ', earlier: 'earlier ' };
 
-/** A cell that counts the changes of its metadata, like a JupyterLab cell. */
+/** A replacement for a JupyterLab cell, which counts the changes of the cell's metadata. */
 class Cell {
   readonly node = document.createElement('div');
   changes = 0;

@@ -21,7 +21,10 @@ export interface ExecutionListener {
   ended: (execution: string, at_ms: number) => void;
   /** Called when the kernel has ended or was replaced, so that no execution will end. */
   abandoned: () => void;
-  /** Called with the kernel's error of an execution, possibly twice. */
+  /**
+   * Called with the error that the kernel reports for an execution. It may be called twice, because
+   * kernels may report the same error in two messages.
+   */
   failed?: (execution: string, error: KernelError) => void;
 }
 
@@ -30,9 +33,9 @@ interface Request extends Pick<StartedExecution, 'cellId' | 'code'> {
 }
 
 /**
- * Detects when cells run from the messages of a notebook's kernel, in any language. A request does
- * not mark the start of an execution, because cells wait for each other: `execute_input` marks the
- * start and `execute_reply` the end. Both messages refer to the request.
+ * Uses the messages of a notebook's kernel to detect when cells run. This works for kernels of any
+ * language. A request does not mark the start of an execution, because cells wait for each other:
+ * `execute_input` marks the start and `execute_reply` the end. Both messages refer to the request.
  */
 export class ExecutionTracker {
   private kernel: Kernel.IKernelConnection | null = null;
@@ -96,7 +99,8 @@ export class ExecutionTracker {
     }
     const at_ms = Date.parse(msg.header.date);
     const content = msg.content as { status?: string; execution_count?: number | null };
-    // The reply arrives on a separate channel, so it may be the first message of a short execution.
+    // The reply arrives on a separate channel, so for a short execution it may arrive before all
+    // other messages.
     const isReply = type === 'execute_reply';
     const isAnswered = isReply && (content.status === 'ok' || content.status === 'error');
     if ((type === 'execute_input' || isAnswered) && !request.isStarted) {

@@ -24,7 +24,7 @@ import type { NotebookFeaturesOptions } from './notebook-features';
 import type { NotebookPanel } from './notebook-panel';
 import { describeHolding, newestSample } from './notebooks';
 
-/** The list's section in the sidebar of JupyterLab and Notebook 7. */
+/** The sidebar section with the list of running items, in JupyterLab and Notebook 7. */
 const SECTION_SELECTOR = '.jp-RunningSessions';
 
 /**

@@ -26,7 +26,9 @@ const UPDATE_MS = 900;
 const RENEW_MS = 10_000;
 /** The time after a notification was closed during which its GPU causes no other notification. */
 const QUIET_MS = 5 * 60_000;
-/** The maximum age of a sample that still describes the failure. */
+/**
+ * If the newest sample is older than this, it is not used to describe the state before the failure.
+ */
 const FRESH_MS = 5000;
 
 interface OpenNotification {

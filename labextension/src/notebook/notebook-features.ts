@@ -28,7 +28,7 @@ export class NotebookFeature {
 
   /**
    * `make` loads the feature and adds it to a notebook. It is called when the object that `awaited`
-   * returns is ready, by default the kernel session.
+   * returns is ready. By default, this object is the kernel session.
    */
   constructor(
     private readonly make: (panel: NotebookPanel) => Promise<Disposable>,
@@ -95,7 +95,7 @@ export class NotebookFeatures {
   private readonly open = new Set<NotebookPanel>();
   /** The features by setting. `cellLine` also measures the costs that `storeCosts` stores. */
   private readonly parts: Record<FeatureName, NotebookFeature>;
-  /** The objects of features that all notebooks share. */
+  /** The objects that all notebooks share, by feature. */
   private readonly shared = new Map<FeatureName, Disposable>();
   private settings: Settings | null = null;
 

@@ -22,8 +22,8 @@ type Request = NonNullable<FeedOptions['request']>;
 
 const ROUTE = 'gpumon';
 /**
- * The maximum time to wait for an answer. The proxy does not answer while it restarts a server that
- * exits, which takes half a minute.
+ * The maximum time to wait for an answer. If a server exits, the proxy restarts it for about half a
+ * minute and does not answer meanwhile.
  */
 const TIMEOUT_MS = 5000;
 /** JupyterHub's status code for a user's server that is not running. */
@@ -38,7 +38,8 @@ export function newFeed(
   language: string,
 ): Feed {
   setTranslator(trans);
-  // JupyterLab is in English unless a user selects another language.
+  // English is JupyterLab's default, so it does not show which language the user prefers. In this
+  // case, numbers and dates are in the browser's language.
   setLocale(language === 'en' ? undefined : language);
   return new Feed({
     openSocket: () => openStream(settings),
@@ -133,8 +134,8 @@ async function requestHealth(settings: ServerConnection.ISettings): Promise<numb
   try {
     const url = URLExt.join(settings.baseUrl, ROUTE, 'healthz');
     const response = await ServerConnection.makeRequest(url, { signal }, settings);
-    // Jupyter redirects a user who is not logged in to the login page, which answers with status
-    // 200.
+    // If the user is not logged in, Jupyter redirects the request to the login page, which answers
+    // with status 200.
     const isAnother = response.ok && (await response.text()).trim() !== 'ok';
     return isAnother ? 401 : response.status;
   } catch {

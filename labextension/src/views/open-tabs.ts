@@ -14,7 +14,7 @@ import type { Tabs, TabView } from './tabs';
 
 /** The prefix of the IDs of tabs with charts. */
 const PREFIX = 'gpumon-dashboard-';
-/** The prefix of a node's address that opens the node's charts. */
+/** If the address of a node starts with this prefix, it opens the node's charts. */
 const CHARTS = 'charts';
 
 type ViewModule = typeof import('./view');

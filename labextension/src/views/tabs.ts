@@ -9,7 +9,7 @@ import type { LazyView, LazyViewOptions } from './lazy-view';
 export interface TabsOptions extends LazyViewOptions {
   /** The layout restorer; `null` in Notebook 7. */
   restorer: ILayoutRestorer | null;
-  /** Whether the main area has tabs. In Notebook 7 it shows one document. */
+  /** Whether the main area has tabs. In Notebook 7, the main area shows one document. */
   hasTabs: boolean;
 }
 
@@ -49,7 +49,10 @@ export class Tabs {
     this.forEach((view) => view.themeChanged());
   }
 
-  /** Reopens the tabs of the last session with these commands. */
+  /**
+   * Reopens the tabs of the last session. `openCharts` and `openFleet` are the IDs of the commands
+   * that open the tabs.
+   */
   restoreTabs(openCharts: string, openFleet: string): void {
     for (const [tracker, command] of [
       [this.charts, openCharts],

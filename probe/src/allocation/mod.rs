@@ -28,11 +28,11 @@ use crate::{
 /// The folder in which the prolog of Princeton's jobstats writes its files.
 pub const SLURM_GPU_FOLDER: &str = "/run/gpustat";
 
-/// The maximum number of jobs per device. Fewer jobs share a GPU even with time-slicing, and the
-/// limit keeps samples small.
+/// The maximum number of jobs per device. In practice, fewer jobs share a GPU, even with
+/// time-slicing. The limit keeps samples small.
 const MAX_JOBS_PER_DEVICE: usize = 64;
 
-/// The maximum number of devices, including MIG devices. No machine has as many.
+/// The maximum number of devices, including MIG devices. No machine has that many.
 const MAX_DEVICES: usize = 1024;
 
 /// A device that was allocated to a job or pod.
@@ -41,7 +41,7 @@ pub struct AllocatedDevice {
     /// The UUID of a GPU or MIG device, or `gpu-N` for the GPU with minor number N, the name used
     /// by NVIDIA's driver for dynamic resource allocation.
     pub device: String,
-    /// The job or pod.
+    /// The job or pod to which the device is allocated.
     pub to: Allocation,
 }
 
@@ -59,7 +59,7 @@ type ByDevice = BTreeMap<String, Vec<Allocation>>;
 struct KnownAllocations {
     slurm: ByDevice,
     kubernetes: ByDevice,
-    /// Whether Slurm's files have not yet been read for the first time.
+    /// Whether the first reading of Slurm's files is still in progress.
     is_reading: bool,
 }
 
@@ -174,7 +174,7 @@ const MAX_JOB_FILE_BYTES: usize = 64;
 
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// Reads the files forever, and calls `set` after each change.
+/// Repeatedly reads the files of Slurm's prolog, forever, and calls `set` after each change.
 fn follow_slurm_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
     let own_uid = rustix::process::geteuid().as_raw();
     let (mut names, mut reported) = (HashMap::new(), None);
@@ -221,7 +221,8 @@ fn to_devices(jobs: &[DeviceJob], names: &HashMap<u32, String>) -> Vec<Allocated
 /// missing.
 fn read_slurm_jobs(folder: &Path, own_uid: u32) -> Vec<DeviceJob> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    // The folder also has files named after a GPU's ordinal, which is relative to the job.
+    // The folder also contains files named after GPU ordinals. They are ignored, because an ordinal
+    // only counts the GPUs of one job.
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter(|name| name.starts_with("GPU-") || name.starts_with("MIG-"));
     let jobs = names.take(MAX_DEVICES).filter_map(|device| {
@@ -358,8 +359,9 @@ impl DeviceHolders {
         }
     }
 
-    /// Fills in the job that the device is allocated to if the process has no job, or only a job
-    /// with a SLUID. Processes of other users, such as monitors and displays, are skipped.
+    /// Fills in the job that the device is allocated to if the process has no batch job, or if only
+    /// the SLUID of its Slurm job is known. Processes of other users, such as monitors and
+    /// displays, are skipped.
     fn name_job(&self, owner: &mut Owner, user: Option<&str>) {
         let jobs = self.holders.iter().filter_map(|holder| match holder {
             Allocation::Slurm { job_id, user } => Some((job_id, user.as_deref())),

@@ -1,6 +1,7 @@
 //! The benchmark results of each GPU, stored in a file of the data directory: a baseline, and the
-//! latest results to compare with the baseline. A chip that computes at a third of its speed passes
-//! every check of the chip alone.
+//! latest results to compare with the baseline. The comparison is needed because a chip that
+//! computes at a third of its usual speed passes every check that considers only the chip's current
+//! state.
 
 use std::{
     collections::BTreeMap,
@@ -19,18 +20,20 @@ use crate::{
     untrusted::escape_untrusted,
 };
 
-/// The ratio below which a result is below its baseline.
+/// A result is below its baseline if its speed relative to the baseline is less than this ratio,
+/// and the confidence intervals of the two do not overlap.
 pub const BELOW_BASELINE_RATIO: f64 = 0.9;
 
-/// The ratio below which a GPU's baseline is below its siblings' baselines. Chips of the same model
-/// differ by a few percent.
+/// A GPU's baseline is below its siblings' baselines if its speed relative to theirs is less than
+/// this ratio. Chips of the same model differ by a few percent.
 pub const BELOW_SIBLINGS_RATIO: f64 = 0.85;
 
 /// The maximum number of results per GPU, more than all combinations of workloads, types and usual
-/// sizes. The oldest results are removed.
+/// sizes. If there are more, the oldest results are removed.
 const MAX_RESULTS: usize = 512;
 
-/// The maximum number of GPUs, more than any machine has. The oldest are removed.
+/// The maximum number of GPUs, more than any machine has. If there are more, the GPUs with the
+/// oldest baselines are removed.
 const MAX_GPUS: usize = 256;
 
 /// Benchmark results by GPU.
@@ -241,9 +244,9 @@ pub struct Measurement {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub median_us: f64,
-    /// The start of the interval.
+    /// The lower end of the confidence interval, in microseconds.
     pub low_us: f64,
-    /// The end of the interval.
+    /// The upper end of the confidence interval, in microseconds.
     pub high_us: f64,
 }
 
@@ -399,8 +402,8 @@ impl BelowBaselines {
     /// may wait for the disk.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be used, once for each version of the file. In that
-    /// case, no GPU counts as below its baseline.
+    /// Returns an error if the file cannot be used, once for each version of the file. While the
+    /// file cannot be used, no GPU counts as below its baseline.
     pub fn update(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
         let now = FileStamp::read(path);
         if std::mem::replace(seen, now) == now {

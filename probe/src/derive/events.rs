@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_list_does_not_end_processes() {
+    fn unreadable_process_list_does_not_end_processes() {
         let mut tracker = ProcessTracker::default();
         tracker.update(&make_list(&[(1, 10)]), Vec::new());
         assert_eq!(
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn excess_process_events_are_never_reported() {
+    fn process_events_above_limit_are_never_reported() {
         let mut tracker = ProcessTracker::default();
         tracker.update(&make_list(&[]), Vec::new());
         let many: Vec<(u32, u64)> = (1..=2000).map(|pid| (pid, 1)).collect();

@@ -4,7 +4,8 @@
 //! - [`sanity_check`] removes impossible readings before they are used.
 //! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] and
 //!   [`unlisted_bytes`] apply two of its rules to a single sample.
-//! - [`detection_time_ms`] is the time that a new collector needs to detect a lasting condition.
+//! - [`detection_time_ms`] returns the time that a newly started collector needs to detect a
+//!   condition that was already present.
 //! - [`Baseline`] contains the learned usual clock and power of a GPU.
 //! - [`Clock`] and [`Hysteresis`] delay the start and end of conditions and alerts.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.

@@ -1,5 +1,5 @@
-//! Removal of impossible readings. Drivers have returned 4,000,000 %, and more used memory than
-//! total memory.
+//! Removal of impossible readings. Drivers have reported a utilization of 4,000,000 %, and more
+//! used memory than total memory.
 //!
 //! Impossible readings are marked as unknown before they are used, so that they are neither shown
 //! nor averaged.
@@ -127,8 +127,8 @@ pub fn check_details(details: &mut GpuDetails) {
     }
 }
 
-/// Marks amounts that exceed the total as unknown. The total is trusted, because it is the same in
-/// every sample.
+/// Marks amounts of memory as unknown if they exceed the total. The total is trusted, because it is
+/// the same in every sample.
 fn check_memory(memory: &mut MemorySample) {
     let Some(total) = memory.total_bytes.value().copied() else {
         return;
@@ -191,7 +191,7 @@ mod tests {
     const UNKNOWN: Reading<f64> = Reading::Absent(Absence::Unknown);
 
     #[test]
-    fn possible_values_are_kept() {
+    fn sanity_check_keeps_possible_values() {
         let mut sample = examples::make_sample(1);
         sample.processes = Reading::Now(vec![examples::make_process(1, GIB)]);
         sample.power.draw_watts = Reading::Now(700.0);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_become_unknown() {
+    fn sanity_check_makes_impossible_values_unknown() {
         let mut sample = examples::make_sample(1);
         sample.utilization.gpu_percent = Reading::Now(4_000_000.0);
         sample.utilization.encoder_percent = Reading::Earlier {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_in_details_become_unknown() {
+    fn invalid_value_markers_in_details_become_unknown() {
         let mut details = examples::make_details(1);
         details.ecc.volatile.uncorrected_total = Reading::Now(u64::MAX);
         details.pcie_replays_total = Reading::Now(u64::MAX);

@@ -61,9 +61,9 @@ pub struct GpuCost {
     pub name: Option<String>,
     /// The time during which a process of the measurement was on the GPU, in seconds.
     pub held_s: f64,
-    /// Time in which the measurement's kernels ran, in seconds. For a GPU without other users, from
-    /// the driver's records of five values per second (`NVML_GPU_UTILIZATION_SAMPLES`), otherwise
-    /// from the shares of the processes (`smUtil`).
+    /// Time in which the measurement's kernels ran, in seconds. For a GPU without other users, the
+    /// time is calculated from the driver's records of five values per second
+    /// (`NVML_GPU_UTILIZATION_SAMPLES`), otherwise from the shares of the processes (`smUtil`).
     pub gpu_s: Option<f64>,
     /// Share of time in which the multiprocessors had work while the measurement used the GPU,
     /// including the work of other processes (GPM's `SM_UTIL`); `null` before Hopper.
@@ -225,8 +225,8 @@ impl StoredCost {
             && self.gpus.len() <= Self::MAX_GPUS
     }
 
-    /// Converts a cost to the format stored in a notebook, without the run. Returns `None` if no
-    /// GPU was used.
+    /// Converts a cost to the format stored in a notebook, with no `run`. Returns `None` if no GPU
+    /// was used.
     pub fn from_cost(cost: &Cost) -> Option<Self> {
         // Adding 0 turns -0 into 0, because -0 would be written differently.
         let whole_mib = |bytes: f64| (bytes / STORED_UNIT_BYTES).round() * STORED_UNIT_BYTES + 0.0;

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn price_with_any_currency_gives_cost() {
+    fn energy_cost_uses_currency_of_price() {
         for (text, cost) in [
             ("0.30/kWh", "cost 0.42"),
             ("$0.30/kWh", "$0.42"),

@@ -182,7 +182,7 @@ impl Mark {
 pub struct XidReport {
     /// The Xid's number, or gpumon's number for an error of another driver.
     pub code: u32,
-    /// The name of the error, for other drivers than NVIDIA's. Omitted for Xids.
+    /// The name of the error, for drivers other than NVIDIA's. Omitted for Xids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub name: Option<String>,

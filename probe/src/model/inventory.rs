@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_drivers_are_listed_with_vendor() {
+    fn several_driver_versions_are_listed_with_vendor() {
         let driver = |version: &str| Driver {
             vendor: Vendor::Nvidia,
             version: Reading::Now(version.to_owned()),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding_restores_every_record() {
+    fn every_record_kind_survives_json_round_trip() {
         let records = make_records();
         // The `match` makes the compiler report kinds that are missing from `make_records`.
         let numbers = records.iter().map(|record| match record {

@@ -50,8 +50,8 @@ pub enum Absence {
     Asleep,
     /// The driver has not answered the call yet.
     NoAnswer,
-    /// The value is still being determined. The reason stays the same if the files of a process
-    /// cannot be read.
+    /// The value is still being determined. If the files of a process cannot be read, this remains
+    /// the reason.
     NotReadYet,
     /// The value needs two samples, and only one has been taken so far.
     WarmingUp,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_json_is_plain_dated_or_absent() {
+    fn reading_json_has_value_time_or_absence_reason() {
         check_round_trip(&Reading::Now(64.5), "64.5");
         check_round_trip(
             &Reading::Earlier {
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn value_of_any_type_is_recognized() {
+    fn reading_can_contain_any_serializable_type() {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Pair {
             a: Reading<f64>,

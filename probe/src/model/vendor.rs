@@ -42,7 +42,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the vendor's name for links between GPUs.
+    /// Returns the vendor's term for links between GPUs.
     pub fn link_name(self) -> &'static str {
         match self {
             Self::Nvidia => "NVLink",

@@ -2,8 +2,8 @@
 //! values; the browser translates texts that are generated from the table.
 //!
 //! In a text, `{idle_ms}` is the value of that field, formatted according to the unit at the end of
-//! its name, and `{#links}` is a number or the length of a list. `[failed|one|other]` is the first
-//! text if the field is present, true or not empty, and otherwise the second;
+//! its name, and `{#links}` is a number or the length of a list. `[failed|one|other]` is the text
+//! `one` if the field `failed` is present, true or not empty, and otherwise the text `other`;
 //! `[#links|one|several]` has a text for one item and a text for several, and is empty for none;
 //! `[action|reset=text|drain=text]` has a text for each possible word in the field.
 
@@ -18,8 +18,8 @@ use crate::units::{
 /// The maximum number of processes named in a text. All others are only counted.
 const MAX_NAMES: usize = 3;
 
-/// The share of its usual clock below which a GPU is slow. Warm boards lower their clock by a few
-/// steps without reporting a reason.
+/// A GPU is slow if its clock is below this share of its usual clock. Warm boards lower their clock
+/// by a few steps without reporting a reason.
 pub const SLOW_CLOCK_RATIO: f64 = 0.93;
 
 /// The wording for one kind of condition.
@@ -40,7 +40,8 @@ pub struct Wording {
 /// The text for each process in a condition's list of processes.
 pub const GPU_PROCESS: &str = "GPU {gpu} (PID {pid})";
 
-/// Sentences for users who may not see the processes named in the texts of these conditions.
+/// For each condition whose text names processes, a sentence for users who may not see those
+/// processes.
 const ANONYMOUS_TEXTS: [(&str, &str); 3] = [
     (
         "held_idle",
@@ -62,9 +63,9 @@ pub const BROWSER_WORDINGS: [(&str, &str, &str); 2] = [
     (
         "below_baseline",
         "",
-        "Below its baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
-         {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling. If the change is \
-         intended, store a new baseline: `gpumon bench --save-baseline`.",
+        "Slower than its baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
+         {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling. If the change \
+         is intended, store a new baseline: `gpumon bench --save-baseline`.",
     ),
     ("memory_nearly_full", "{free_bytes} left", ""),
 ];
@@ -107,9 +108,9 @@ pub static WORDINGS: &[Wording] = wordings! {
          reports no reason: check power cables and cooling, and reset the GPU when it is idle.";
     "below_baseline" "Below its baseline" "bench {ratio}x"
         "below its baseline: {workload} {ratio}x"
-        "Below its baseline: {workload} ({dtype}) takes {median_us}, compared with {baseline_us} \
-         before ({ratio}x). Check power limit, clocks and cooling. If the change is intended, \
-         store a new baseline: `gpumon bench --save-baseline`.";
+        "Slower than its baseline: {workload} ({dtype}) takes {median_us}, compared with \
+         {baseline_us} before ({ratio}x). Check power limit, clocks and cooling. If the change \
+         is intended, store a new baseline: `gpumon bench --save-baseline`.";
     "memory_nearly_full" "Memory nearly full" "memory: {free_bytes} left"
         "memory nearly full: {free_bytes} left"
         "Memory nearly full: {free_bytes} of {total_bytes} free. The next allocation may fail.";
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_depend_on_condition_fields() {
+    fn condition_texts_depend_on_condition_fields() {
         let used = |tensor: Option<f64>| {
             json!({
                 "condition": "hardly_used",
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_values_with_units() {
+    fn condition_texts_have_values_with_units() {
         let slower = |sm_mhz: f64, siblings: &[u32]| {
             let text = fill(json!({
                 "condition": "slower_than_itself",

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_effective_ids_of_thread_change() {
+    fn acting_as_user_changes_only_thread_effective_ids() {
         if !can_act_as_user() {
             return;
         }
@@ -276,7 +276,7 @@ mod file_tests {
     }
 
     #[test]
-    fn path_cannot_leave_root() {
+    fn untrusted_path_cannot_leave_process_root() {
         let folder = Folder::new("out");
         fs::write(folder.0.join("secret"), "secret").unwrap();
         symlink("/secret", folder.0.join("run/absolute")).unwrap();

@@ -45,9 +45,9 @@ pub(super) fn fill_owner(text: &str, owner: &mut Owner) {
     };
 }
 
-/// Splits a path into its components at slashes and colons. With the systemd driver, a kubelet
-/// names a cgroup `slice:prefix:name`, and a container runtime with the cgroupfs driver uses this
-/// as the name of a single directory.
+/// Splits a path into its components at slashes and colons. A kubelet with the systemd driver
+/// passes a cgroup name such as `slice:prefix:name`, which a container runtime with the cgroupfs
+/// driver uses as the name of a single directory.
 fn split_path(path: &str) -> Vec<&str> {
     path.split(['/', ':'])
         .filter(|component| !component.is_empty())

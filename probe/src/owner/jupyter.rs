@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_path_has_reason() {
+    fn missing_notebook_path_has_reason() {
         for (read, reason) in [
             (Err(ErrorKind::NotFound), Absence::Unknown),
             (Err(ErrorKind::PermissionDenied), Absence::NoPermission),

@@ -28,7 +28,7 @@ pub(super) struct OwnerQuery<'a> {
     pub(super) user: Option<User>,
     pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
-    /// The PID of the kernel that an earlier lookup found for the process.
+    /// The PID of the Jupyter kernel that an earlier lookup found for the process.
     pub(super) kernel: Option<u32>,
     /// Whether the command line and the notebook's path are hidden.
     pub(super) hidden: bool,
@@ -112,7 +112,8 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         }
         parent = above.parent;
     }
-    // If the session leader is among the ancestors, no ancestor between them has ended.
+    // If the session leader is among the ancestors, no ancestor between the process and the leader
+    // has ended.
     let is_below_leader = owner
         .parents
         .iter()
@@ -148,10 +149,10 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     owner
 }
 
-/// Returns the kernel of a process whose link to the kernel is lost because an ancestor has ended.
-/// The kernel is the session leader, because Jupyter starts each kernel in its own session; or the
-/// kernel found by an earlier lookup; or the only kernel that has the same Jupyter server and
-/// notebook in its environment.
+/// Returns the PID of the Jupyter kernel that a process belongs to, if an ancestor between the two
+/// has ended. The kernel is the session leader, because Jupyter starts each kernel in its own
+/// session; or the kernel found by an earlier lookup; or the only kernel that has the same Jupyter
+/// server and notebook in its environment.
 fn find_orphan_kernel(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
     let OwnerQuery {
@@ -389,7 +390,8 @@ mod tests {
                 (30, 1, "python3 worker.py", "", &train),
                 (31, 1, "python3 worker.py", "", "JPY_PARENT_PID=10"),
                 (32, 1, "python3 worker.py", "", ""),
-                // These processes are forks of a kernel that did not start another program.
+                // These processes are forks of a Jupyter kernel. They have not executed another
+                // program.
                 (33, 1, &one, "", &train),
                 (34, 20, &one, "", &train),
                 (40, 10, "conda run -f /run/kernel-ef56.json", "", ""),
@@ -607,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_loop_ends() {
+    fn loop_of_parent_processes_ends() {
         let fake = FakeProc::new("loop", &[(20, 30, "a", "", ""), (30, 20, "b", "", "")]);
         assert_eq!(fake.find_owner(20, false).parents.len(), MAX_ANCESTORS);
     }

@@ -163,7 +163,8 @@ impl ProcFs {
         let effective = |key| field(key, 1)?.try_into().ok();
         let user = match (effective("Uid:"), effective("Gid:")) {
             (Some(uid), Some(gid)) => Some(User { uid, gid }),
-            // The directory belongs to root if the process is not dumpable.
+            // If the IDs cannot be read, the owner of the process's directory is used instead,
+            // which is root if the process is not dumpable.
             _ => fs::metadata(self.root.join(pid.to_string()))
                 .ok()
                 .map(|folder| User {

@@ -296,7 +296,7 @@ fn number_of_threads_is_limited() {
 }
 
 #[test]
-fn unlisted_process_is_forgotten() {
+fn process_unlisted_by_all_gpus_is_forgotten() {
     let proc = FakeProc::new("forgotten");
     (1..=3).for_each(|pid| proc.add(pid, 71_000, true));
     let finder = Finder::with_uid(&proc.0, CommandLines::All, 1);

@@ -89,8 +89,8 @@ pub fn identify_gpus(
 
 impl DriverIndices {
     /// Assigns each GPU its earlier index. A GPU whose UUID could not be read gets the first free
-    /// index, assuming that the driver's order has not changed, and a lost GPU's index only if no
-    /// other index is free. A GPU with a new UUID gets the index of a GPU that was never
+    /// index, assuming that the driver's order has not changed; the index of a lost GPU is used
+    /// only if no other index is free. A GPU with a new UUID gets the index of a GPU that was never
     /// identified, or otherwise a new index.
     fn assign_indices(known: &[KnownGpu], found: &[Option<String>]) -> Self {
         let mut driver_indices = vec![None; known.len()];

@@ -16,11 +16,12 @@ use crate::{
     vendor::{DeviceError, DriverError, ErrorInfo},
 };
 
-/// The minimum time after which a driver call counts as hung. Calls to a busy driver can take this
-/// long.
+/// A driver call counts as hung after this time at the earliest, because calls to a busy driver can
+/// take this long.
 const MIN_PATIENCE: Duration = Duration::from_millis(150);
 
-/// The maximum time that a driver without persistence mode may take to open its GPUs.
+/// The time after which a GPU that has never responded counts as hung. A driver without persistence
+/// mode may take this long to open its GPUs.
 const MAX_OPENING_TIME: Duration = Duration::from_secs(30);
 
 pub(super) struct GpuState {
@@ -172,7 +173,7 @@ impl GpuState {
         self.error.as_ref()
     }
 
-    /// Requests that the details are read at the next tick.
+    /// Requests that the details be read at the next tick.
     pub(super) fn request_details(&mut self) {
         self.details_requested = true;
     }
@@ -464,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_gpu_keeps_index_and_time() {
+    fn lost_gpu_keeps_index_and_time_of_loss() {
         let mut state = new_state();
         let mut events = Vec::new();
         report_readings(&mut state);
@@ -559,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_interval_makes_gpu_hung() {
+    fn gpu_without_answer_for_one_interval_is_hung() {
         let mut state = new_state();
         let mut events = Vec::new();
         report_readings(&mut state);

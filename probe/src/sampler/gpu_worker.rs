@@ -27,7 +27,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// The interval between two readings of the details.
 const DETAILS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of time slots in the interval of details, over which the GPUs are distributed.
+/// The number of time slots over which the GPUs are distributed, so that the details of all GPUs
+/// are not read at the same time.
 const DETAIL_SLOTS: u32 = 8;
 
 /// The maximum time that the first reading waits for the owners of processes. The wait is long

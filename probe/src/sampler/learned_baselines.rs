@@ -31,7 +31,8 @@ const VERSION: u32 = 1;
 /// The maximum size of the file in bytes, more than the baselines of all GPUs need.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The maximum number of GPUs, more than any machine has. The oldest are removed.
+/// The maximum number of GPUs, more than any machine has. If there are more, the GPUs with the
+/// oldest baselines are removed.
 const MAX_GPUS: usize = 256;
 
 /// The maximum time to wait until the file has been read.

@@ -109,8 +109,8 @@ pub struct OneShotReadings {
     pub details: Vec<GpuDetails>,
 }
 
-/// Passes an inventory to `emit`, and then at each interval a sample, preceded by its other
-/// records, until `emit` returns `Break`.
+/// Passes an inventory to `emit`, and then, at each interval, the other records of the tick
+/// followed by a sample. Stops when `emit` returns `Break`.
 ///
 /// Threads that hang in the driver are abandoned. They cannot be stopped, so the process should end
 /// soon after this function returns.

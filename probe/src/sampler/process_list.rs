@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_never_exceed_budget() {
+    fn process_texts_never_exceed_budget() {
         let text = |byte: &str, length: usize| Reading::Now(byte.repeat(length));
         let parents = (0..16)
             .map(|pid| Ancestor {

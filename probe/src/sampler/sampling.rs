@@ -153,7 +153,7 @@ impl Sampling {
     /// Returns an error if the driver was replaced after its library was loaded. Another process
     /// then has to load the new library.
     pub(super) fn tick(&mut self, interval: Duration) -> Result<Vec<Record>, SourceError> {
-        // The first sample uses the workers' responses from the start.
+        // The first sample uses the responses that the workers sent while the sampler was starting.
         if self.seq > 0 {
             self.query_and_collect((interval / 2).min(MAX_WAIT));
         }
@@ -373,8 +373,8 @@ impl Sampling {
         }
     }
 
-    /// Checks that no driver was unloaded or replaced. In that case, all GPUs of the vendor fail,
-    /// and this process cannot load the library again. GPUs of other vendors still respond.
+    /// Checks that no driver was unloaded or replaced. If one was, all GPUs of its vendor fail, and
+    /// this process cannot load the library again. GPUs of other vendors still respond.
     fn check_driver(&self) -> Result<(), SourceError> {
         let states = self.states.iter();
         let gpus = states.map(|state| (state.vendor(), state.is_ok(), state.replacement_error()));

@@ -121,11 +121,11 @@ impl ClockWatch {
     }
 }
 
-/// The time within which all GPUs that the driver keeps open can be read.
+/// All GPUs that the driver keeps open can be read within this time.
 const KEPT_OPEN_TIME: Duration = Duration::from_millis(300);
 
-/// The minimum time to wait after a GPU's first reading. GPUs that are read at the same time wait
-/// for the same driver locks.
+/// The minimum time to wait for other GPUs after a GPU's first reading, because GPUs that are read
+/// at the same time wait for the same driver locks.
 const MIN_QUIET_TIME: Duration = Duration::from_millis(150);
 
 /// The maximum total time to wait for threads that are ready to run but get no CPU.
@@ -243,8 +243,9 @@ impl TimeSteps {
         Self { length_ms, next: 0 }
     }
 
-    /// Returns `true` if the current sample closes a step. The first sample always does. So does a
-    /// sample that is probably the last of its step, because ticks can be slightly late.
+    /// Returns `true` if the current sample closes a step, because it is the first sample or
+    /// probably the last of its step. It is only probably the last, because ticks can be slightly
+    /// late.
     pub(super) fn closes_step(&mut self, interval: Duration) -> bool {
         self.closes_step_at(now_ms(), interval)
     }
@@ -423,7 +424,7 @@ mod time_steps_tests {
     }
 
     #[test]
-    fn exactly_one_sample_closes_each_step() {
+    fn exactly_one_sample_closes_each_history_step() {
         for phase_ms in [0, 1, 300, 740, 748, 750, 900, 997, 998, 999] {
             let closing = closing_seconds(100_000 + phase_ms);
             let steps: Vec<_> = closing.iter().skip(1).map(|second| second / 10).collect();
@@ -441,7 +442,7 @@ mod time_steps_tests {
     }
 
     #[test]
-    fn slow_interval_closes_every_step() {
+    fn every_sample_closes_step_at_slow_interval() {
         let mut steps = TimeSteps::new(HOST_STEP_MS);
         assert!((0..9).all(|tick| steps.closes_step_at(tick * 60_000, Duration::from_mins(1))));
     }

@@ -29,7 +29,7 @@ use crate::{
     vendor::{Source, SourceError},
 };
 
-/// The minimum time without a CPU, between two checks, for which a thread counts as starved.
+/// A thread counts as starved if it has waited for a CPU for at least this long between two checks.
 const STARVED_STEP: Duration = Duration::from_millis(20);
 
 /// One thread per GPU, and one for the host.
@@ -167,7 +167,8 @@ impl Workers {
         is_any
     }
 
-    /// Returns `true` if a GPU's thread has waited for a CPU since the previous call.
+    /// Returns `true` if a GPU's thread has waited for a CPU for at least `STARVED_STEP` since the
+    /// previous call, or has not run yet.
     pub(super) fn is_starved(&mut self, index: usize) -> bool {
         let thread = self.threads[index].load(Relaxed);
         let file = Path::new("/proc/self/task").join(thread.to_string());

@@ -22,11 +22,12 @@ const MAX_COUNTER_AGE_MS: u64 = 65_000;
 /// The maximum time to wait for the owners of processes.
 const MAX_OWNER_WAIT_S: f64 = 30.0;
 
-/// The maximum growth of the energy counter, relative to the board's power limit. A larger growth
-/// means that the counter was reset.
+/// The maximum mean power according to the energy counter, relative to the board's power limit. A
+/// higher mean power indicates that the counter was reset.
 const MAX_LIMIT_RATIO: f64 = 2.0;
 
-/// The maximum power of boards that report no power limit, in watts.
+/// The maximum mean power according to the energy counter, in watts, for boards that report no
+/// power limit.
 const MAX_WATTS: f64 = 3_000.0;
 
 #[derive(Debug, Default)]
@@ -231,9 +232,9 @@ impl EnergyMeter {
         (self.joules, self.time_ms)
     }
 
-    /// Returns the energy over a longer time, in joules. For the time without readings, the energy
-    /// is estimated from the mean power. Returns `None` if there is neither a reading nor a mean
-    /// power.
+    /// Returns the energy in `time_ms`, in joules. If the readings cover only a part of this time,
+    /// the energy in the rest is estimated from the mean power. Returns `None` if there is neither
+    /// a reading nor a mean power.
     pub fn extrapolate_energy(&self, time_ms: u64, mean_watts: Option<f64>) -> Option<f64> {
         let uncounted_s = time_ms.saturating_sub(self.time_ms) as f64 / 1000.0;
         let estimated = mean_watts.map(|watts| watts * uncounted_s);

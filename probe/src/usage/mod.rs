@@ -237,8 +237,8 @@ impl Period {
 /// owner. The limit also applies to all periods together.
 const MAX_OWNERS: usize = 4096;
 
-/// The number of owners above the limit at which owners are merged. Merging many at once is
-/// cheaper, because finding the smallest requires reading all of them.
+/// If there are too many owners, this number of owners more than necessary are merged. Merging many
+/// at once is cheaper, because finding the smallest requires reading all of them.
 const SPARE_OWNERS: usize = 256;
 
 /// The identity of an owner.
@@ -259,9 +259,9 @@ struct Ledger {
 #[derive(Debug, Default)]
 struct Accounts {
     total: Ledger,
-    /// The usage that has already been taken, by start of the period.
+    /// The usage that `take_new_usage` has already returned, by start of the period.
     periods: BTreeMap<u64, Ledger>,
-    /// The usage that has not been taken yet, by start of the period.
+    /// The usage that `take_new_usage` has not returned yet, by start of the period.
     fresh: BTreeMap<u64, Ledger>,
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use super::{Joules, Ledger, OwnerKey};
 use crate::model::{GpuSample, Health, Process, Reading};
 
-/// The number of intervals, to which `MAX_GAP_MS` is added, that may pass between two samples.
-/// After a longer time, there is a gap between them.
+/// There is a gap between two samples if they are further apart than this number of intervals plus
+/// `MAX_GAP_MS`.
 const MAX_GAP_INTERVALS: u64 = 3;
 const MAX_GAP_MS: u64 = 2_000;
 
-/// The age of process shares above which the GPU's utilization is used for the only owner instead.
+/// If a GPU has only one owner and the process shares are older than this, the GPU's utilization is
+/// used instead of the shares.
 const MAX_SHARES_AGE_MS: u64 = 3_000;
 
 /// A time span in milliseconds since 1970. The end is infinite while a measurement continues.

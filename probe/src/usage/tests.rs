@@ -176,7 +176,7 @@ fn power_integral_replaces_missing_energy_counter() {
 }
 
 #[test]
-fn shared_use_has_bounds_and_consistent_estimates() {
+fn energy_of_shared_use_has_bounds_and_estimates() {
     let mut timeline = Timeline::new();
     let (idle, ana_computes) = (
         [make_process("ana", 7, 0.0), make_process("bob", 8, 0.0)],
@@ -249,7 +249,7 @@ fn missing_process_shares_are_estimated_as_equal() {
 }
 
 #[test]
-fn temporary_owner_has_energy_bounds() {
+fn energy_of_temporary_owner_has_bounds() {
     let mut timeline = Timeline::new();
     let ana = [make_process("ana", 7, 50.0)];
     timeline
@@ -467,7 +467,7 @@ fn number_of_owners_in_joined_periods_is_limited() {
 }
 
 #[test]
-fn periods_add_up_to_total() {
+fn usage_periods_add_up_to_total() {
     let mut timeline = Timeline::new();
     let first_ms = (START_MS + 1_000) / PERIOD_MS * PERIOD_MS;
     timeline

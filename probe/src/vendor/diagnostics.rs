@@ -478,7 +478,7 @@ mod recording_tests {
     }
 
     #[test]
-    fn copied_machine_files_give_equal_readings() {
+    fn bundle_copy_of_machine_gives_same_readings() {
         for machine in scenario::SCENARIOS {
             let tree = Tree::new();
             (machine.build)(&tree);
@@ -490,7 +490,7 @@ mod recording_tests {
     }
 
     #[test]
-    fn copied_board_recordings_give_equal_readings() {
+    fn bundle_copy_of_recorded_card_gives_same_readings() {
         for (name, card) in [find_recorded_cards("amd"), find_recorded_cards("intel")].concat() {
             let tree = Tree::new();
             tree.add_recorded_card(&card);

@@ -109,7 +109,7 @@ struct AlertState {
     /// often while nobody watches.
     watching: Arc<ViewerCounter>,
     watcher: Option<ViewerGuard>,
-    /// The file that keeps alerts over a restart, and the alerts that were last written to it.
+    /// The file that keeps alerts across a restart, and the alerts that were last written to it.
     file: Option<(SavedAlertsFile, Vec<SavedAlert>)>,
 }
 
@@ -350,7 +350,8 @@ pub(crate) async fn run_alerts(alerts: Arc<Alerts>, data_folder: Option<PathBuf>
     }
 }
 
-/// Returns a copy of the alert without its text, because the text contains the current value.
+/// Returns a copy of the alert without its text. The text contains the current value, which must
+/// not count as a change of the alert.
 fn strip_text(alert: &FiringAlert) -> FiringAlert {
     let mut alert = alert.clone();
     alert.alert.text = String::new();

@@ -1,5 +1,5 @@
-//! The file in the data directory that keeps firing alerts and notified receivers over a restart of
-//! the server.
+//! The file in the data directory that keeps firing alerts and notified receivers across a restart
+//! of the server.
 //!
 //! A thread writes the file, so that the server does not wait for the disk. The file is replaced
 //! atomically: readers see either the old or the new contents.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn locked_file_contains_newest_alerts() {
+    fn alerts_file_is_locked_and_has_newest_alerts() {
         let folder = tempfile::tempdir().unwrap();
         let folder = &folder.path().join("made");
         let (file, saved) = SavedAlertsFile::open(folder).unwrap();

@@ -253,8 +253,8 @@ impl AccessPolicy {
             }
             if web_requires_sign_in(old) && !web_requires_sign_in(new) && !self.accepts_tokens() {
                 return Err(
-                    "the new settings do not require sign-in, which takes effect only after a \
-                     restart"
+                    "the new settings no longer require sign-in; this change takes effect only \
+                     after a restart"
                         .to_owned(),
                 );
             }

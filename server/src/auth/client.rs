@@ -74,8 +74,8 @@ const MAX_CACHED_NAMES: usize = 1024;
 
 static USER_NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
 
-/// The names of users by user ID. Without this cache, a directory service that does not respond
-/// would block a thread for each request.
+/// A cache of users' names by user ID. Without it, a directory service that does not respond would
+/// block a thread for each request.
 struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
 
 impl UserNames {
@@ -216,9 +216,9 @@ pub(crate) enum Scope {
 const ALL_SCOPES: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
 impl Scope {
-    /// Returns the scope that a request needs. `None` means everybody: the page without its data,
-    /// the sign-in, and whether the server is alive. Unknown paths below `/api/` need at least
-    /// [`Scope::Read`].
+    /// Returns the scope that a request needs, or `None` if everybody may send it: requests for the
+    /// page without its data, for signing in, and for whether the server is alive. Unknown paths
+    /// below `/api/` need at least [`Scope::Read`].
     pub(crate) fn required_scope(method: &Method, path: &str) -> Option<Self> {
         let is_reading = method == Method::GET || method == Method::HEAD;
         match path {

@@ -160,7 +160,7 @@ mod digest_tests {
     use super::*;
 
     #[test]
-    fn digests_match_only_for_equal_parts() {
+    fn digests_differ_if_parts_are_divided_differently() {
         let digest = Digest::new(&[b"a", b"bc"]);
         assert!(digest.is_equal(&Digest::new(&[b"a", b"bc"])));
         assert!(

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn canceled_check_does_not_overlap_next_one() {
+    async fn canceled_password_check_ends_before_next_one() {
         let passwords = PasswordChecker::new();
         let users = Users::from([("ana".to_owned(), bcrypt::hash("secret", 10).unwrap())]);
         let guess = Guess::new(&users, "ana", "wrong").unwrap();

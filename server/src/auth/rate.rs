@@ -145,7 +145,7 @@ mod tests {
     };
 
     #[test]
-    fn each_client_is_limited_to_burst_then_spacing() {
+    fn client_exceeding_burst_is_limited_to_steady_rate() {
         let counts = RatePerClient::new();
         let now = Instant::now();
         let admitted = |client, at| {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn client_events_are_limited_to_burst_then_spacing() {
+    fn events_exceeding_burst_are_limited_to_steady_rate() {
         let limit = RatePerClient::new();
         let start = Instant::now();
         let admitted = |after| {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_spacing_disables_the_limit() {
+    fn zero_spacing_disables_rate_limit() {
         let (counts, now) = (RatePerClient::new(), Instant::now());
         let any = Rate {
             burst: 1,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn checking_does_not_count_as_action() {
+    fn checking_rate_limit_does_not_count_as_action() {
         let counts = RatePerClient::new();
         let now = Instant::now();
         assert!((0..100).all(|_| counts.check(&1, RATE, now).is_ok()));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn refunded_action_does_not_count() {
+    fn refunded_action_does_not_count_toward_limit() {
         let (counts, now) = (RatePerClient::new(), Instant::now());
         counts.refund_one(&1, RATE);
         for _ in 0..100 {

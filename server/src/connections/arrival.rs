@@ -1,5 +1,5 @@
-//! A connection's origin, which is known before its first request, and its replacement for clients
-//! of a reverse proxy.
+//! The origin of a connection, which is known before its first request. For requests through a
+//! reverse proxy, it is replaced by the origin of the proxy's client.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_forwarded_address_is_used() {
+    fn client_address_is_last_forwarded_address() {
         let of = |values: &[&str]| {
             let headers = values
                 .iter()

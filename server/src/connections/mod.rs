@@ -51,8 +51,8 @@ const TOO_MANY_CONNECTIONS: &str =
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
 /// Serves connections until `stopped` is set, and then waits until the last connection has ended.
-/// Behind a proxy, the connection's user is the proxy's user, so the limits ignore it. The routes
-/// check for a proxy at each request.
+/// Behind a proxy, the connection's user is the proxy's user, so the limits ignore the user. The
+/// routes check for a proxy at each request.
 pub(crate) async fn serve_listener(
     listener: Listener,
     live: watch::Receiver<LiveSettings>,
@@ -124,7 +124,7 @@ fn is_connection_error(error: &io::Error) -> bool {
     )
 }
 
-/// Sends a refusal, unless this would have to wait.
+/// Sends a refusal if this is possible without waiting.
 fn send_refusal(socket: &Socket) {
     let status = "503 Service Unavailable\r\nRetry-After: 5";
     let refusal = format_response(status, TOO_MANY_CONNECTIONS);
@@ -334,7 +334,7 @@ mod tests {
     use crate::listen::PortPurpose;
 
     #[tokio::test]
-    async fn proxy_of_server_user_leaves_reserved_slot_free() {
+    async fn proxied_client_cannot_use_slot_of_server_user() {
         for (behind_proxy, status) in [(false, "200"), (true, "503")] {
             let policy = Arc::new(AccessPolicy::allow_all());
             let listener =

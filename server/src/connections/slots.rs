@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn one_user_leaves_slots_to_other_users() {
+    fn one_user_cannot_occupy_all_slots() {
         let table = ConnectionTable::with_limits(4, 2, 4);
         let (greedy, other) = (PeerKey::User(1), PeerKey::User(2));
         let first = table.admit(greedy).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn many_users_leave_slots_to_server_user() {
+    fn many_users_cannot_occupy_slots_of_server_user() {
         let table = ConnectionTable::with_limits(4, 4, 2);
         let streams = [100_001, 100_002].map(|uid| table.admit(PeerKey::User(uid)).unwrap());
         let mut busy: Vec<_> = streams.iter().map(ConnectionSlot::mark_busy).collect();

@@ -57,7 +57,7 @@ pub(crate) struct NodeQuery {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RangeQuery {
-    /// The range in seconds; by default, a day of usage and a week of events.
+    /// The range in seconds; by default, a day for usage and a week for events.
     #[schemars(range(min = Range::LEAST_S, max = Range::MOST_S))]
     range_s: Option<u64>,
 }
@@ -190,7 +190,7 @@ impl FromRequestParts<AppState> for FleetRequest {
             .extensions
             .get::<Client>()
             .cloned()
-            .expect("every request has one");
+            .expect("every request has a client");
         Ok(Self {
             app: app.clone(),
             client,

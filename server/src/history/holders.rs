@@ -8,7 +8,8 @@ use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 use super::recent::{LineKey, LineKind, chart_values};
 use crate::frame::HolderHistory;
 
-/// The maximum number of holders per GPU. Those with the most memory are kept; charts name fewer.
+/// The maximum number of holders per GPU. Those with the most memory are kept. Charts show even
+/// fewer of them by name.
 const MAX_HOLDERS: usize = 16;
 
 /// A holder's identity: a notebook with all processes of its kernel, or another process.
@@ -89,9 +90,9 @@ impl Holders {
     }
 
     /// Removes the holders with the least memory until at most [`MAX_HOLDERS`] existing and new
-    /// holders remain. Among equal holders, the oldest is removed. This happens before new holders
-    /// get columns: with hundreds of short-lived processes per second, dropping their columns again
-    /// would fragment the heap.
+    /// holders remain. Among equal holders, the oldest is removed. This is done before new holders
+    /// get columns, because adding columns and dropping them again for hundreds of short-lived
+    /// processes per second would fragment the heap.
     fn remove_smallest_holders(
         &mut self,
         new: &mut Vec<(HolderKey, &Process, f64)>,

@@ -34,8 +34,8 @@ use crate::lock;
 /// The time for which samples are kept, in milliseconds.
 pub(crate) const RETENTION_MS: u64 = 10 * 60 * 1000;
 
-/// The time for which buckets stay in memory after they were written, so that they are not missed
-/// by readers that read the disk just before.
+/// The time for which buckets stay in memory after they were written, so that readers that read the
+/// disk just before the write do not miss them.
 const OVERLAP_MS: u64 = 30_000;
 
 /// The delay in milliseconds after which the last sample of a bucket is expected to have arrived.

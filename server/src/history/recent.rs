@@ -19,7 +19,7 @@ use super::{RETENTION_MS, holders::Holders};
 use crate::frame::{GpuHistory, History};
 
 /// The minimum time between two stored samples in milliseconds. Samples that arrive sooner are
-/// skipped, so that the depth and size of the history stay the same.
+/// skipped, so that a short sampling interval does not change the length and size of the history.
 const SPACING_MS: u64 = 900;
 
 /// The fields of all devices, with a common time axis.
@@ -47,7 +47,7 @@ pub(super) type LineKey = (usize, LineKind);
 pub(super) enum LineKind {
     /// The field at this position in the catalog.
     Field(usize),
-    /// The memory of the holder with a number.
+    /// The memory of the holder with this number.
     Holder(usize),
 }
 

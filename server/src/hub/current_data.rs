@@ -286,8 +286,8 @@ impl Hub {
                     health: gpu.health.clone(),
                     answers: of(gpu.index).unwrap_or_default(),
                 });
-            // The vendors' tools address GPUs by the driver's indexes. While these have changed, no
-            // platform is returned.
+            // The vendors' tools address GPUs by the driver's indexes. While gpumon's indexes
+            // differ from these, no platform is returned.
             let platform = state
                 .inventory
                 .as_ref()

@@ -36,7 +36,8 @@ impl EventLog {
         is_kept
     }
 
-    /// Adds an event. If the log is full, another event is removed.
+    /// Adds an event. If the log is full, the least important event is removed. If the log has the
+    /// maximum number of marks, a new mark replaces the oldest one.
     pub(super) fn add(&mut self, event: Event) {
         if !is_mark(&event) {
             self.make_room();
@@ -96,9 +97,9 @@ impl EventLog {
     }
 }
 
-/// Returns the position of the oldest event. If more than half of the events are about processes
-/// and cells, only these are considered, so that many short-lived processes do not displace older
-/// Xid events.
+/// Returns the position of the event to remove first, which is the oldest one. If more than half of
+/// the events are about processes and cells, only these are considered, so that many short-lived
+/// processes do not displace older Xid events.
 fn find_least_important(events: &VecDeque<Event>) -> usize {
     let is_frequent =
         |event: &&Event| is_process_event(event) || matches!(event.what, EventKind::Cell(_));

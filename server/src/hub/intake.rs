@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn rewound_recording_counts_usage_once() {
+    fn usage_is_counted_once_after_recording_is_rewound() {
         let (played, other) = (Hub::new(), Hub::new());
         for line in make_samples(60) {
             played.ingest(&line).unwrap();

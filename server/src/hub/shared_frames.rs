@@ -19,7 +19,7 @@ use super::{Hub, encode};
 use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 
 /// The maximum number of views for which a notice's text is cached. For hello frames, which can be
-/// megabytes long, it is `MAX_CACHED_HELLOS`.
+/// megabytes long, the maximum is `MAX_CACHED_HELLOS`.
 const MAX_CACHED_TEXTS: usize = 64;
 const MAX_CACHED_HELLOS: usize = 2;
 

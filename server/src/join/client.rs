@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_server_that_reads_gpus_is_joined() {
+    fn unavailable_or_joined_server_is_not_joined() {
         let of = |collector: serde_json::Value, inventory: serde_json::Value| {
             let history = json!({ "times_ms": [], "gpus": [] });
             let hello = json!({

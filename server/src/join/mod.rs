@@ -1,6 +1,6 @@
-//! Joining the system's server. While it is available, this server shows its readings, so that only
-//! one process per machine reads the GPUs. [`client`] contains the connection, and requests more
-//! history.
+//! Joining the system's server. While the system's server is available, this server shows that
+//! server's readings, so that only one process per machine reads the GPUs. [`client`] contains the
+//! connection, and requests more history.
 //!
 //! No private data of other users is passed on, because the system's server only sends data that
 //! any user may see. This server adds the details of its own user's processes itself, as its own

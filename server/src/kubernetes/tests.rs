@@ -122,7 +122,7 @@ async fn names_are_shortened_and_cleaned() {
 }
 
 #[tokio::test]
-async fn claim_names_gpu_by_minor_number() {
+async fn nvidia_resource_claim_names_gpu_by_minor_number() {
     let mut claiming = make_pod("research", "train-0", "trainer", "example.com/none", &[]);
     let claim = |driver: &str, device: &str| {
         let [driver_name, device_name, pool_name] = [driver, device, "node-1"].map(str::to_owned);

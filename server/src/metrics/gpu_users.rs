@@ -20,7 +20,7 @@ use super::{
 /// The maximum number of jobs per GPU. Only a program that starts jobs without limit exceeds it.
 const MAX_JOBS_PER_GPU: usize = 64;
 
-/// The number of digits shown of a container's ID, as in `docker ps`.
+/// The number of digits of a container's ID that are shown, as in `docker ps`.
 const CONTAINER_DIGITS: usize = 12;
 
 pub(super) fn write_job_metrics(page: &mut Page, scrape: &Scrape<'_>) {
@@ -48,7 +48,8 @@ pub(super) fn write_job_metrics(page: &mut Page, scrape: &Scrape<'_>) {
             family.add_series(&reported.labels.join(job), &[], Some(1.0));
         }
     }
-    let help = "Number of jobs on the GPU without series because of the limit of 64.";
+    let help = "Number of jobs on the GPU that have no series, because at most 64 jobs per GPU \
+     are exported.";
     let mut family = page.start_family("gpumon_gpu_jobs_omitted", Gauge, help);
     for (reported, jobs) in &jobs {
         family.add_series(
@@ -167,7 +168,8 @@ pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
             family.add_series(&reported.labels, &rest, read(process));
         }
     }
-    let help = "Number of processes without series because of the limit of 100.";
+    let help = "Number of processes that have no series, because at most 100 processes are \
+     exported.";
     let omitted = scrape.sample.map(|_| omitted as f64);
     page.add_single_series("gpumon_processes_omitted", Gauge, help, omitted);
 }
@@ -250,7 +252,7 @@ pub(super) fn write_owner_metrics(page: &mut Page, scrape: &Scrape<'_>) {
         (
             "gpumon_owners_omitted",
             Gauge,
-            "Number of owners without series because of the limit of 500.",
+            "Number of owners that have no series, because at most 500 owners are exported.",
             omitted,
         ),
     ];
@@ -381,7 +383,7 @@ mod owner_tests {
     use super::*;
 
     #[test]
-    fn energy_and_time_are_counted_by_owner() {
+    fn gpu_energy_and_time_are_counted_by_owner() {
         let mut used = make_example();
         let owner = |id: u32| OwnerUsage {
             user: Some("ana".to_owned()),

@@ -27,7 +27,7 @@ pub(super) fn write_health_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     let mut states = page.start_family(
         "gpumon_collector_state",
         Gauge,
-        "1 for the state of the collector process, 0 for others.",
+        "1 for the current state of the collector process, 0 for the other states.",
     );
     let known = CollectorState::ALL.map(|known| (json_name(&known), state == known));
     states.add_states(&none, "state", known);
@@ -66,8 +66,8 @@ fn write_infos(page: &mut Page, scrape: &Scrape<'_>) {
     let mut info = page.start_family(
         "gpumon_gpu_info",
         Gauge,
-        "Name, driver and PCI bus ID of the GPU, and the data source (nvml, the vendor of another \
-         driver, or simulated); always 1.",
+        "Name, driver and PCI bus ID of the GPU, and the data source (nvml, amd, intel or \
+         simulated); always 1.",
     );
     for reported in &scrape.gpus {
         let source = source(reported.gpu.vendor);
@@ -105,7 +105,7 @@ fn write_up_states(page: &mut Page, scrape: &Scrape<'_>) {
     let mut states = page.start_family(
         "gpumon_gpu_state",
         Gauge,
-        "1 for the state of the GPU, 0 for others.",
+        "1 for the current state of the GPU, 0 for the other states.",
     );
     for (reported, sample) in scrape.gpus_with_samples() {
         let known = Health::TAGS.iter();

@@ -388,7 +388,7 @@ fn dcgm_names_have_dcgm_labels_and_units() {
 }
 
 #[test]
-fn partitioned_gpu_has_series_per_instance() {
+fn partitioned_gpu_has_series_per_mig_instance() {
     let mut partitioned = make_example();
     let instance = MigInstance {
         gpu_instance: 7,

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn open_metrics_page_has_units_and_end() {
+    fn open_metrics_page_has_units_and_eof_marker() {
         let expected = "# TYPE a_ratio gauge\n# UNIT a_ratio ratio\n# HELP a_ratio \
                         Back\\\\slash,\\nline and \\\"word\\\".\na_ratio{gpu=\"0\"} \
                         0.5\na_ratio{gpu=\"0\",kind=\"b\"} -2\na_ratio 1\n# TYPE d_bytes \

@@ -58,6 +58,6 @@ pub fn read_document() -> String {
     let mut text = String::new();
     GzDecoder::new(COMPRESSED_DOCUMENT)
         .read_to_string(&mut text)
-        .expect("the build compressed it");
+        .expect("the build compressed the document");
     text
 }

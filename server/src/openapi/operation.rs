@@ -367,7 +367,7 @@ impl TypeSchemas {
             describe_property(&mut kinds, "HostSample", path, help);
         }
         let Value::Object(kinds) = kinds else {
-            unreachable!("it was created as an object")
+            unreachable!("`kinds` was created as an object")
         };
         kinds
     }

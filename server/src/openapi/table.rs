@@ -72,8 +72,8 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
             "GET",
             "/api/v1/usage",
             "Energy and GPU time by owner since the server's start, or in a span of time. The \
-             paths of notebooks are hidden from clients that may not see the command lines of \
-             other users.",
+             paths of notebooks are hidden from clients that are not allowed to see the \
+             command lines of other users.",
         )
         .with_query::<UsageQuery>(kinds)
         .with_json_response::<Usage>(200, kinds),
@@ -368,8 +368,8 @@ pub(super) fn build_document() -> Value {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": "gpumon-session",
-                    "description": "The cookie that signing in sets; its name contains the port, \
-                                    and begins with `__Host-` with TLS.",
+                    "description": "The cookie that signing in sets. Its name contains the port \
+                     and, if the server uses TLS, begins with `__Host-`.",
                 },
             },
             "responses": describe_refusals([400, 401, 403, 404, 408, 409, 413, 429, 502, 503, 504].into_iter()),

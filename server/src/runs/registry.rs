@@ -34,7 +34,7 @@ use crate::{
 const MAX_ENDED_RUNS: usize = 50;
 /// The maximum number of runs that terminals announce at the same time.
 const MAX_ANNOUNCED_RUNS: usize = 8;
-/// When the server shuts down, the interval at which it checks whether runs have ended.
+/// The interval at which a server that is shutting down checks whether runs have ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum number of characters kept of the last line of a worker's standard error.
 const MAX_LAST_LINE_CHARS: usize = 1000;
@@ -62,7 +62,7 @@ struct RunEntry {
     stop: Option<Arc<StopRequest>>,
 }
 
-/// The response to a request to start a run that is refused.
+/// The response that refuses a request to start a run.
 pub(super) type Refusal = (StatusCode, String);
 
 impl Runs {
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn job_time_is_limited() {
+    fn job_with_excessive_duration_is_refused() {
         let usual = job_time_limit(&parse_job(r#"{"kind":"bench"}"#)).unwrap();
         assert_eq!(
             job_time_limit(&parse_job(r#"{"kind":"burn","seconds":90}"#)),

@@ -48,7 +48,7 @@ pub struct RunState {
     /// The exit code of the worker process; `null` while the process runs, or if it ended without
     /// one.
     pub code: Option<u8>,
-    /// The reason of the failure; `null` if there was no failure, or if an item contains the
+    /// The reason for the failure; `null` if there was no failure, or if an item contains the
     /// reason.
     pub error: Option<String>,
 }
@@ -416,7 +416,7 @@ impl RunRecord {
         (state.step, state.share, state.text) = (None, None, String::new());
     }
 
-    /// Returns `true` if an item contains the reason of a failure.
+    /// Returns `true` if an item contains the reason for a failure.
     pub(crate) fn has_failure(&self) -> bool {
         self.items
             .iter()
@@ -489,7 +489,7 @@ mod tests {
         "environment":{"from_ms":1,"to_ms":2,"gpumon":"0.1.0","cpu":"A CPU","threads":2}"#;
 
     #[test]
-    fn output_reports_become_items() {
+    fn worker_reports_become_run_items() {
         let text = "Do it.".to_owned();
         let said = parse_item(r#"{"report":"said","topic":"cure","text":"Do it."}"#);
         assert_eq!(
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn tutorial_variant_becomes_one_item() {
+    fn tutorial_variant_becomes_one_run_item() {
         let tutorial = |rest: &str| {
             let line = format!(
                 r#"{{"at_ms":1,"report":"seed","row":"c","title":"A title","teaches":"Much.","variant":"pinned",
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn result_keeps_values_and_absences() {
+    fn run_result_keeps_values_and_absence_reasons() {
         let line = format!(r#"{{"report":"result",{OUTCOME},"load":null}}"#);
         let Some(RunItem::Result(result)) = parse_item(&line) else {
             panic!("a result")

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn message_grows_at_most_by_block_head() {
+    fn compression_lengthens_message_by_at_most_16_bytes() {
         for length in [0, 1, MIN_COMPRESSED_BYTES - 1, MIN_COMPRESSED_BYTES, 5000] {
             let text: Vec<u8> = (0..length)
                 .map(|at| (at as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3])

@@ -187,8 +187,8 @@ fn select_versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtoco
         .collect())
 }
 
-/// The curves. The first name is that in Go, which the configuration uses, and the second is that
-/// in the TLS library.
+/// The curves. The first name is the one in Go, which the configuration uses, and the second is the
+/// one in the TLS library.
 const CURVES: [(&str, &str); 3] = [
     ("X25519", "X25519"),
     ("CurveP256", "secp256r1"),
@@ -203,7 +203,7 @@ fn select_provider(section: &TlsSection) -> Result<CryptoProvider, String> {
             .is_some_and(|name| name.starts_with("TLS13_"))
     };
     if !section.cipher_suites.is_empty() {
-        // The cipher suites of TLS 1.3 cannot be selected, the same as in Go.
+        // The cipher suites of TLS 1.3 cannot be selected, as in Go.
         let of_12: Vec<_> = provider
             .cipher_suites
             .iter()

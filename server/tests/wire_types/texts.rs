@@ -81,7 +81,7 @@ export const ERROR_TITLES: Readonly<Partial<Record<number, () => string>>> = {
 /// The kinds of conditions that have no text in the browser.
 const KINDS_WITHOUT_TEXT: [&str; 1] = ["memory_filling"];
 
-/// The reasons for absent readings that have no separate text in the browser.
+/// The reasons for absent readings for which the browser uses the text of [`Absence`].
 const ABSENCES: [Absence; 12] = [
     Absence::NotSupported,
     Absence::GpuLost,

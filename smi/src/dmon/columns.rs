@@ -316,7 +316,7 @@ pub(super) struct Violations {
     thermal: Option<ViolationCounter>,
 }
 
-/// The elapsed time in microseconds, and the time in which a limit reduced the clocks in
+/// The elapsed time, in microseconds, and the time during which a limit reduced the clocks, in
 /// nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ViolationCounter {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn percentage_covers_time_between_counts() {
+    fn violation_percentage_covers_time_between_readings() {
         let before = make_violations(1_000_000, 5_000_000);
         let after = make_violations(2_000_000, 255_000_000);
         assert_eq!(after.power_percent(Some(before)), Some(25));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn first_count_does_not_report_violation() {
+    fn first_violation_count_is_reported_as_zero() {
         assert_eq!(
             make_violations(1, 1_000_000_000).power_percent(None),
             Some(0)

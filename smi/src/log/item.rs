@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn section_words_ignore_case() {
+    fn log_section_names_ignore_case() {
         assert_eq!(
             parse_sections("memory,POWER"),
             Ok(vec![Section::MEMORY, Section::POWER])

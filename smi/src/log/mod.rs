@@ -223,7 +223,7 @@ struct HeaderLine {
     value: fn(&Context<'_>) -> String,
     /// The first release whose log contains the line.
     since: Release,
-    /// In text output from [`VERSIONS_RENAMED`] on, the note after the value.
+    /// The note after the value in text output, shown since release [`VERSIONS_RENAMED`].
     deprecated: &'static str,
 }
 

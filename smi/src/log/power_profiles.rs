@@ -217,7 +217,8 @@ const ACTIVE_PROFILE_SCOPE: u32 = 5;
 /// The index of the requested profiles' mask among the masks in the answer to
 /// [`Q::WorkloadPowerProfiles`].
 const REQUESTED: i128 = 1;
-/// The index of the enforced profiles' mask among these masks.
+/// The index of the enforced profiles' mask among the masks in the answer to
+/// [`Q::WorkloadPowerProfiles`].
 const ENFORCED: i128 = 2;
 
 const fn flag_item(
@@ -298,7 +299,7 @@ fn format_profiles(at: &Cursor<'_>) -> String {
     })
 }
 
-/// Returns the name of an `nvmlPowerProfileType_t`, or its number if this list does not contain it.
+/// Returns the name of an `nvmlPowerProfileType_t`, or its number if its name is unknown.
 fn format_profile(profile: i128) -> String {
     let names = [
         "Max-P",

@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_field_numbers_are_unique() {
+    fn field_numbers_of_older_drivers_are_unique() {
         let mut numbers: Vec<_> = (200..300).filter_map(find_old_field_id).collect();
         numbers.sort_unstable();
         let all = numbers.len();

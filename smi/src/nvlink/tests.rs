@@ -118,7 +118,7 @@ fn links_are_up_or_inactive() {
 }
 
 #[test]
-fn each_switch_prints_its_lines() {
+fn each_nvlink_option_prints_its_lines() {
     for (line, expected) in [
         (
             "-c -l 0",

@@ -44,8 +44,8 @@ fn require_value(answer: &Answer) -> Result<&Value, Code> {
     answer.as_ref().map_err(|code| *code)
 }
 
-/// Returns a number from an answer. If the number is missing, the library uses a format that gpumon
-/// does not know.
+/// Returns a number from an answer. A missing number means that the library uses a format that
+/// gpumon does not know.
 pub(super) fn read_number(answer: &Answer, place: usize) -> Result<i128, Absent> {
     Ok(require_value(answer)?
         .number_at(place)

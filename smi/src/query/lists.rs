@@ -66,8 +66,8 @@ pub(super) static ACCOUNTED_PROCESSES: Table = Table {
         )],
         table::COMMON_SECTIONS,
         &[fields(&[
-            // Only vGPU guests have such a number, and the driver accounts for their processes
-            // separately.
+            // Only vGPU guests have an instance number, and the driver accounts for their processes
+            // separately, so this field is never available.
             row_field(
                 "vgpu_instance",
                 |_| Err(Absent::new_not_available()),

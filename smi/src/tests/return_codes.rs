@@ -78,10 +78,10 @@ impl QueryBackend for FailingBackend<'_> {
     }
 }
 
-/// Returns the return codes with which a query fails. There is one code of each kind. For the
-/// machine `h200`, all other codes are added in `make test-full`; otherwise, every eighth code is
-/// added, depending on `number`, the query's position. XML output has the same values as text, so
-/// no codes are added for it.
+/// Returns the return codes with which a query fails. One code of each kind is always included. For
+/// the machine `h200`, other codes are added: all of them in `make test-full`, otherwise every
+/// eighth code, depending on `number`, the query's position. No codes are added for XML output,
+/// because it has the same values as text.
 fn choose_codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     const KINDS: [u32; 9] = [2, 3, 4, 6, 13, 15, 16, 26, 999];
     let has_all = std::env::var_os("GPUMON_TEST_FULL").is_some();
@@ -99,8 +99,9 @@ fn is_valid_replacement(value: &str, code: Code) -> bool {
 }
 
 /// Returns `true` if the failure of `call` may change other readings. This happens if the driver's
-/// version is unknown, if the board's generation, limits, or reasons are unknown, or if a process
-/// is missing from one of two lists. A corrupted InfoROM is a reading itself.
+/// version is unknown, if the board's generation, limits, or reasons are unknown, if a process is
+/// missing from one of two lists, or if `code` means that the InfoROM is corrupted, which is itself
+/// shown as a reading.
 fn may_change_other_readings(call: Call, code: Code) -> bool {
     let Call::About(_, query) = call else {
         return call == Call::System(SystemQuery::DriverVersion);

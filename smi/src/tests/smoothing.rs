@@ -16,7 +16,7 @@ fn list_log_values(driver: &ScriptedBackend, title: &str) -> Vec<String> {
 }
 
 #[test]
-fn log_and_query_show_the_same_quantity() {
+fn log_and_query_show_same_power_smoothing_value() {
     for (id, title, name) in [
         (254, "Current TMP", "tmp_ceil"),
         (255, "Current TMP Floor", "tmp_floor"),
@@ -90,7 +90,7 @@ fn log_and_query_show_the_same_quantity() {
 }
 
 #[test]
-fn unset_override_is_absent() {
+fn unset_power_smoothing_override_is_absent() {
     let driver = [251, 265, 268, 286]
         .into_iter()
         .fold(ScriptedBackend::default(), |driver, id| {

@@ -108,7 +108,7 @@ Legend:
 ";
 
 #[test]
-fn links_through_switches_are_counted() {
+fn nvlinks_through_switches_are_counted() {
     let nowhere = tempfile::tempdir().unwrap();
     let expected = format!(
         "\t\u{1b}[4mGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\

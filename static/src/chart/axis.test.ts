@@ -39,7 +39,7 @@ describe('value axis', () => {
     expect(computeAxis('bytes', 140 * 1024 ** 3, 0, 0, 0, 0)).toEqual([0, 140 * 1024 ** 3]);
   });
 
-  it('axis shows all values and is stable', () => {
+  it('axis covers all values and stays stable', () => {
     expect(computeAxis('watts', 700, 100, 650, 751, 700)).toEqual([0, 800]);
     expect(computeAxis('watts', 700, 100, 650, 798, NaN)).toEqual([0, 800]);
     expect(computeAxis('watts', 700, 900, 650, 700, 700), 'what has left the window').toEqual([
@@ -113,7 +113,8 @@ describe('axis ticks', () => {
   });
 
   it('clock changes keep ticks at whole hours', () => {
-    // In time zones without clock changes, all days have 24 hours.
+    // These are the days of clock changes in Europe. In time zones without clock changes, all days
+    // have 24 hours.
     for (const [month, day] of [
       [2, 29],
       [9, 25],

@@ -9,7 +9,9 @@ import type { ChartLine, TimeWindow } from './content';
 /** The properties of a value axis that do not depend on the values. */
 export interface AxisEnds {
   floor: number;
-  /** The upper end of the axis if no limit is known. Axes of percentages always end there. */
+  /**
+   * The upper end of the axis if no limit is known. Axes of percentages always end at this value.
+   */
   ceiling: number;
   /** The unit in which axis labels are round numbers. */
   base: number;

@@ -63,8 +63,8 @@ export class Chart {
   }
 
   /**
-   * Returns the value at a vertical position on the screen and the value of one pixel, or `null` if
-   * the chart is not drawn.
+   * Returns the value at a vertical position on the screen and the difference in value that one
+   * pixel stands for, or `null` if the chart is not drawn.
    */
   valueAt(clientY: number): { value: number; pixel: number } | null {
     const area = this.plotArea();
@@ -289,7 +289,10 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   };
 }
 
-/** Returns whether the difference is visible, `since_ms` after the last frame. */
+/**
+ * Returns whether a new frame would visibly differ from the last frame, which was drawn `since_ms`
+ * ago.
+ */
 export function isVisibleChange(
   before: FrameSignature,
   after: FrameSignature,

@@ -19,7 +19,9 @@ export interface ChartLine {
   id?: string;
   /** The values at the times of the window. NaN leaves a gap in the line. */
   values: Float64Array;
-  /** The minimum and maximum behind each mean value, drawn as a band behind the line. */
+  /**
+   * The minimum and maximum in the time range of each mean value, drawn as a band behind the line.
+   */
   extremes?: Extremes | null;
   /** The times of the values, if they differ from the window's. */
   times_ms?: Float64Array;

@@ -80,7 +80,7 @@ describe('redrawing a chart', () => {
     );
   });
 
-  it('end of ongoing band does not cause redraw', () => {
+  it('growth of ongoing band does not cause redraw', () => {
     const band = (to_ms: number): Partial<ChartContent> => ({
       bands: [{ from_ms: 1, to_ms, color: 'b', label: '' }],
     });

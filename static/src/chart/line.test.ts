@@ -86,7 +86,7 @@ describe('chart line', () => {
     expect(said).toContain('L5,1 ');
   });
 
-  it('filled parts are closed separately at bottom', () => {
+  it('areas between gaps are closed separately at bottom', () => {
     expect(drawPath([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40], 100)).toBe(
       'M0,90 L10,80 L10,100 L0,100 Z M30,70 L40,60 L40,100 L30,100 Z',
     );

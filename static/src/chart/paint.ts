@@ -42,7 +42,10 @@ export const CLIP_PX = 1.5;
 export const BOTTOM_PX = 18;
 /** The distance between an axis and its labels. */
 const LABEL_PX = 7;
-/** The minimum distance between time labels with and without seconds. */
+/**
+ * The minimum distance between time labels with seconds. `MINUTE_LABEL_DISTANCE_PX` is the distance
+ * between labels without seconds.
+ */
 const SECOND_LABEL_DISTANCE_PX = 62;
 const MINUTE_LABEL_DISTANCE_PX = 54;
 const VALUE_LABEL_DISTANCE_PX = 26;
@@ -154,7 +157,7 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
   ctx.textAlign = 'center';
   for (const at_ms of times_ms) {
     const text = formatTimeTick(at_ms, step_ms);
-    // The date of a new day is emphasized between hours.
+    // If the other labels are times of day, the date at the start of a day is emphasized.
     ctx.fillStyle = step_ms < DAY_MS && isMidnight(at_ms) ? style.text : style.muted;
     const half = ctx.measureText(text).width / 2;
     const x = Math.round(area.x(at_ms));
@@ -251,7 +254,10 @@ function stackLines(stack: readonly ChartLine[], begin: number, end: number): Ch
   });
 }
 
-/** Draws a thin vertical line at each event that is not small, and a triangle on the time axis. */
+/**
+ * Draws a triangle on the time axis at each event, and a thin vertical line if the event is not
+ * small.
+ */
 function paintMarkers(ctx: Surface, area: PlotArea, { markers }: ChartContent): void {
   const half = 3.5 * area.px;
   for (const { at_ms, color, small } of markers ?? []) {

@@ -34,7 +34,7 @@ export function setAttribute(element: Element, name: string, value: string | nul
   }
 }
 
-/** Shows or hides an element, also from screen readers. */
+/** Shows or hides an element, also for screen readers. */
 export function setShown(element: HTMLElement, shown: boolean): void {
   if (element.hidden === shown) {
     element.hidden = !shown;

@@ -66,7 +66,7 @@ describe('numbers', () => {
     expect(withPlainSpaces(format.formatMemoryColumn(0))).toBe('0.0 GiB');
   });
 
-  it('rates use powers of ten', () => {
+  it('byte rates use decimal prefixes', () => {
     expect(withPlainSpaces(format.formatBytesPerSecond(0))).toBe('0 kB/s');
     expect(withPlainSpaces(format.formatBytesPerSecond(812e3))).toBe('812 kB/s');
     expect(withPlainSpaces(format.formatBytesPerSecond(999_900))).toBe('1.00 MB/s');

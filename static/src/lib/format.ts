@@ -363,7 +363,7 @@ export function formatDayOfMonth(atMs: number): string {
   return localeFormats().day.format(atMs);
 }
 
-/** Returns the time of day, with the date unless it was today. */
+/** Returns the time of day, and also the date if the time is not today. */
 export function formatTimeWithDateUnlessToday(
   atMs: number,
   nowMs: number,

@@ -135,7 +135,7 @@ describe('frame loop', () => {
     expect(draw).toHaveBeenCalledTimes(1);
   });
 
-  it('drawing takes two percent but happens every second', () => {
+  it('drawing is limited but happens every second', () => {
     const usual = countDrawingsInTenSeconds();
     expect(usual).toBeGreaterThan(30);
     setDrawingTime(10);

@@ -20,7 +20,10 @@ const MAX_INTERVAL_MS = 900;
  * pending one.
  */
 const FAST_STREAM_MS = 150;
-/** The maximum time in which all views of a page receive the same update. */
+/**
+ * Updates that arrive within this time of each other are the same update, which each view of the
+ * page receives.
+ */
 const SAME_UPDATE_MS = 20;
 /** The weight of the newest drawing in the average cost. */
 const COST_WEIGHT = 0.25;

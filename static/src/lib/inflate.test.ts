@@ -26,7 +26,7 @@ describe('compressed lines', () => {
     expect(onError).not.toHaveBeenCalled();
   });
 
-  it('lines can be read without earlier ones', async () => {
+  it('stream line is inflated without earlier lines', async () => {
     const received: string[] = [];
     const inflater = new Inflater((text) => received.push(text), vi.fn());
     inflater.push(compressMessage('"one, two, three, four"'));

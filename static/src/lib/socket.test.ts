@@ -78,12 +78,12 @@ afterEach(() => {
 });
 
 describe('retry delay', () => {
-  it('delay doubles up to a limit', () => {
+  it('reconnect delay doubles up to a limit', () => {
     const waits = [0, 1, 2, 3, 4, 5, 6, 1000].map((attempt) => computeBackoffMs(attempt, () => 1));
     expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
   });
 
-  it('delay varies by half', () => {
+  it('reconnect delay varies randomly by up to half', () => {
     expect(computeBackoffMs(2, () => 0)).toBe(1000);
     expect(computeBackoffMs(2, () => 0.5)).toBe(1500);
   });

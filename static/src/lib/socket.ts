@@ -41,13 +41,13 @@ const CONNECT_MS = 60_000;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 15_000;
 const TICK_MS = 1000;
-/** The minimum delay of a tick after which the machine is assumed to have been suspended. */
+/** If a tick is late by more than this, the machine is assumed to have been suspended. */
 const SUSPENDED_MS = 10_000;
 const OPEN = 1;
 
 /**
- * Returns the delay before attempt `attempt` (from 0). The delay doubles up to 15 s, and is random,
- * so that clients do not all reconnect at the same moment.
+ * Returns the delay before attempt `attempt`, counted from 0. The delay doubles up to 15 s, and is
+ * random, so that clients do not all reconnect at the same moment.
  */
 export function computeBackoffMs(attempt: number, random: () => number): number {
   const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));

@@ -83,7 +83,7 @@ describe('timeline', () => {
 });
 
 describe('timeline denser than the merged data', () => {
-  it('merged values leave no gaps', () => {
+  it('values merged at coarser times leave no gaps', () => {
     const line = new Timeline(100);
     for (let i = 0; i <= 16; i += 1) {
       line.push(1000 + i * 250, makeValues(i), GAP_MS);

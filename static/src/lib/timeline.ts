@@ -39,8 +39,8 @@ export class Timeline implements SeriesSource {
   private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
   /**
-   * For each mean value, by time, the maximum distance to the neighboring moments that is not a
-   * gap.
+   * The maximum distance between a mean value and its neighboring moments that does not count as a
+   * gap, by the time of the mean value.
    */
   private readonly reach_ms = new Map<number, number>();
 

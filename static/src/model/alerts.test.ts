@@ -126,7 +126,7 @@ beforeEach(() => {
   store = new Store(() => NOW);
 });
 
-it('firing alerts come from first and later frames', () => {
+it('first and later frames update the firing alerts', () => {
   store.apply(makeHello({ alerts: [GPU_ALERT] }));
   expect(store.firing).toEqual([GPU_ALERT]);
   store.apply({ type: 'alerts', firing: [MACHINE_ALERT, GPU_ALERT] });
@@ -185,7 +185,7 @@ const FILLING_CONDITION: Condition = {
   growing: [],
 };
 
-it('memory forecast has advice for unified memory', () => {
+it('forecast for unified memory advises closing other programs', () => {
   const titleOf = (now: GpuSample): string[] =>
     gpusOf(makeInventory(1), makeSample(NOW, [now])).flatMap((one) =>
       gpuAlerts(one, [], { memoryHorizon_ms: 60_000, firing: [] }, NOW).map(({ title }) => title),

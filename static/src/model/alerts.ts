@@ -1,6 +1,6 @@
 /**
- * The alerts of a GPU in the form in which they are shown, from its conditions and from
- * user-defined rules, and the texts about conditions.
+ * The alerts of a GPU in the form in which they are shown, and the texts about conditions. Alerts
+ * come from the GPU's conditions and from user-defined rules.
  */
 
 import { findOwnProperty } from '../lib/collections';
@@ -86,7 +86,7 @@ export function listConditionAlerts(gpu: GpuSample | null, now_ms: number): Aler
   );
 }
 
-/** Returns advice for a condition that also depends on the GPU. */
+/** Returns the part of a condition's advice that depends on the GPU. */
 function listAdvice({ condition }: Condition, gpu: GpuSample | null): string[] {
   return condition === 'memory_nearly_full' ? unifiedAdvice(gpu) : [];
 }
@@ -110,7 +110,8 @@ export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | n
 }
 
 /**
- * Returns a text such as `since 10:42:07, for 26 min`, with the number of times for a repeated Xid.
+ * Returns a text such as `since 10:42:07, for 26 min`. For a repeated Xid, the text includes how
+ * often it has occurred.
  */
 function describeSince(condition: Condition, now_ms: number): string {
   const began = formatTimeWithDateUnlessToday(condition.since_ms, now_ms);
@@ -134,7 +135,7 @@ function keyOf(condition: Condition): string {
   return `${kind} ${condition.since_ms}`;
 }
 
-/** The first code for errors of drivers that do not number their errors. */
+/** Codes from this number on stand for errors of drivers that do not number their errors. */
 const FIRST_UNNUMBERED_CODE = 100_000;
 
 /** Returns the name of a process by its PID. */
@@ -231,7 +232,10 @@ function describeProcess(pid: number, then_ms: number, processes: readonly Proce
  */
 let xidTexts: readonly Xid[] = [];
 
-/** Loads the texts. It must be called before anything is shown in another language. */
+/**
+ * Loads the meanings of Xids. It must be called before anything is shown in a language other than
+ * English.
+ */
 export async function loadXids(): Promise<void> {
   xidTexts = (await import('../wire/xids')).XIDS;
 }

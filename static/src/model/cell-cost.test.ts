@@ -17,7 +17,7 @@ describe('cost of a cell', () => {
     ]);
   });
 
-  it('older server reports no cost', async () => {
+  it('failed cost request yields no cost', async () => {
     const old = (): Promise<Response> => Promise.resolve(new Response('', { status: 404 }));
     expect(await requestCost('k', 5, 7, old)).toBeNull();
     expect(await requestCost('k', 5, 7, () => Promise.reject(new Error()))).toBeNull();

@@ -181,7 +181,7 @@ describe('recorded executions', () => {
     expect(next.executions.map(executionName)).toEqual(['[3] fit()']);
   });
 
-  it('executions work without usable storage', () => {
+  it('executions are kept without usable storage', () => {
     const forbidden = new CellLog();
     forbidden.attachStorage(() => {
       throw new DOMException('', 'SecurityError');

@@ -106,7 +106,7 @@ describe('conditions in another language', () => {
     expect(findUntranslated(texts, ['python3', 'ana', 'copy', 'fp32'])).toEqual([]);
   });
 
-  it('Xids have no English words', () => {
+  it('Xid descriptions are fully translated', () => {
     const texts = XIDS.flatMap(({ codes }) =>
       codes.map((code) => describeCondition({ ...CONDITIONS.xid, code }, [])),
     );

@@ -147,8 +147,8 @@ function describeFailure(
 }
 
 /**
- * Returns the sample in which the kernel uses more memory. It is nearer to the failure, because a
- * failed kernel may free its memory immediately.
+ * Returns the sample in which the kernel uses more memory. This sample is nearer to the failure,
+ * because a failed kernel may free its memory immediately.
  */
 export function selectFullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
   const bytes = (sample: Sample): number => computeKernelShare(sample, kernelId).bytes ?? 0;

@@ -15,7 +15,7 @@ import {
 } from './describe-run';
 
 describe('run texts', () => {
-  it('text has device and progress', () => {
+  it('run description has current workload and progress', () => {
     expect(describeStep(makeRunState())).toBe('triad, 1 of 2: measuring');
     expect(completedShare(makeRunState())).toBe(0.25);
     expect(describeStep(makeRunState({ step: null }))).toBe('starting');
@@ -23,7 +23,7 @@ describe('run texts', () => {
     expect(completedShare(makeRunState({ steps: 1, share: null }))).toBeNull();
   });
 
-  it('unnamed run has a default name', () => {
+  it('run without a name gets a default name', () => {
     expect(titleOf(makeRunState({ title: '' }))).toBe('run in a terminal');
     expect(titleOf(makeRunState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
     const devices = [
@@ -101,7 +101,7 @@ it('result is compared with peak and last result', () => {
   );
 });
 
-it('compute workload counts operations', () => {
+it('rate of compute workload is in operations', () => {
   const compute = { limit: 'compute', peak_per_second: 9.89e14 };
   expect(describeTexts({ ...compute, operations_per_second: 7.12e14 })).toMatchObject({
     rate: '712 TFLOP/s',

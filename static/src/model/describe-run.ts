@@ -82,8 +82,8 @@ export function completedShare({ step, steps, share }: RunState): number | null 
 }
 
 /**
- * The completed share of a step from which the remaining time can be estimated. In runs with
- * several steps, the estimate starts after the first step.
+ * The remaining time is estimated only if at least this share of the run is completed. In runs with
+ * several steps, the first step must also be completed.
  */
 const MIN_SHARE = 0.05;
 

@@ -195,7 +195,7 @@ describe('marks', () => {
   const mark = (at_ms: number, more: { user?: string } = {}): Event => {
     return { at_ms, gpu: null, what: 'mark', text: `epoch ${at_ms}`, ...more };
   };
-  it('marks name their user and have no severity', () => {
+  it('mark shows its user and has no severity', () => {
     const events = [mark(3, { user: 'ana' }), mark(4)];
     expect(eventRows(events, false).map(({ text, level }) => [text, level])).toEqual([
       ['Mark: epoch 4', 'none'],
@@ -208,7 +208,7 @@ describe('marks', () => {
     expect(groupProblemEventsByGpu(events).size).toBe(0);
   });
 
-  it('marks are sorted and only displace marks', () => {
+  it('marks are sorted and displace only older marks', () => {
     const at = (events: readonly Event[]): number[] => events.map(({ at_ms }) => at_ms);
     const known = [conditionBegan('warning', 10), conditionBegan('warning', 20)];
     expect(at(addEvent(addEvent(known, mark(15)), mark(5)))).toEqual([5, 10, 15, 20]);

@@ -113,7 +113,7 @@ describe('slow connection', () => {
 });
 
 describe('server of another version', () => {
-  it('incomplete frame does not end the connection', () => {
+  it('incomplete first frame does not end the connection', () => {
     vi.spyOn(console, 'warn').mockReturnValue();
     const reader = subscribeToFeed();
     connect();

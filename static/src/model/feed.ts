@@ -23,8 +23,8 @@ export interface FeedOptions {
    */
   readOnly?: boolean;
   /**
-   * Finds out why there is no connection. It is called after a failure, and when connecting takes
-   * long.
+   * Finds out why there is no connection. It is called after a failure, and when connecting takes a
+   * long time.
    */
   diagnose?: () => Promise<Diagnosis | null>;
   /** Explains a server version that does not match the view, or returns `null` if it matches. */
@@ -160,7 +160,8 @@ export class Feed {
         }
       },
     });
-    // The first notification may already use the socket.
+    // The socket is assigned before it starts, because listeners may use it as early as the first
+    // notification.
     this.socket = socket;
     socket.start();
     return socket;

@@ -13,7 +13,7 @@ import { unavailableBytes } from './memory';
 import { describeOwner } from './owner';
 import { valueOf } from './reading';
 
-/** Values of GPUs that words are compared with, in addition to the readings. */
+/** Values of GPUs, in addition to the readings, with which the words of a filter are compared. */
 export interface FilterContext {
   isBusy: (gpu: GpuState) => boolean;
   /** Returns the level of a GPU's most severe alert. */
@@ -45,7 +45,7 @@ export function selectsLevel(typed: string, level: AlertLevel): boolean {
   return wordsIn(typed).includes(KEYWORDS()[level]);
 }
 
-/** Adds the word of a level to a filter, or removes it if it is there. */
+/** Adds the word of a level to a filter, or removes it if the filter already contains it. */
 export function toggleLevel(typed: string, level: AlertLevel): string {
   const word = KEYWORDS()[level];
   return selectsLevel(typed, level)

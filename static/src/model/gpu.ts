@@ -73,7 +73,7 @@ function gpuState(
   return {
     index: gpu.index,
     uuid: gpu.uuid,
-    // Old recordings have no vendor, because they are of NVIDIA GPUs.
+    // Old recordings do not contain the vendor. They were all made with NVIDIA GPUs.
     vendor: gpu.vendor ?? 'nvidia',
     name: removeVendorName(fullName).replace(/^GeForce\s+/, ''),
     fullName,

@@ -32,7 +32,7 @@ export class PastSpan {
   readonly gap_ms: number;
   /** Whether each point is a mean instead of a single sample. */
   readonly areMeans: boolean;
-  /** The index in the response of each time. */
+  /** For each time, the index of its point in the response. */
   readonly places: readonly number[];
   /** The received series by name. */
   readonly series: ReadonlyMap<string, Series>;
@@ -164,8 +164,8 @@ export interface PastOptions {
  */
 const MARGIN = 0.5;
 /**
- * The lengths of the server's tiers. The first tier has samples; each following tier has means over
- * longer times.
+ * The time ranges that the tiers of the server's history cover. The first tier has samples; each
+ * following tier has means over longer times.
  */
 const TIER_LENGTHS_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
 /** The maximum number of points that the server returns. */
@@ -181,7 +181,7 @@ const REPEAT_MS = 2000;
 /** The maximum number of spans to keep. */
 const MAX_SPANS = 12;
 /**
- * How many times farther apart the known points may be than requested, before a new request is
+ * The known points may be up to this many times farther apart than needed before a new request is
  * sent.
  */
 const MAX_COARSENESS = 1.6;

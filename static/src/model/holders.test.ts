@@ -85,7 +85,7 @@ describe('process list', () => {
     expect(new Set(keys).size).toBe(2);
   });
 
-  it('reused PID is another holder', () => {
+  it('process with reused PID is a different holder', () => {
     const first = selectHolders(
       rowsOf(makeGpu(0, { processes: [makeProcess(7, { started_ms: 1 })] })),
     );

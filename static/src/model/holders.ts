@@ -255,8 +255,8 @@ export function holderId(process: Process): string {
   if (notebook !== undefined) {
     return kernelHolderId(notebook.kernel_id);
   }
-  // The start time is included because PIDs are reused. A process on two partitions is listed once
-  // for each.
+  // The ID contains the start time, because PIDs are reused, and the partition, because a process
+  // on two partitions is listed once for each.
   const instance = process.mig === undefined ? '' : ` ${instanceKey(process.mig)}`;
   return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }

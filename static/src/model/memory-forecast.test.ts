@@ -83,7 +83,7 @@ describe('memory forecast', () => {
     expect(forecastText(fillingCondition(4, 15))).toBe('Memory full: grew 15.0 GiB/s');
   });
 
-  it('forecast is not listed as an alert', () =>
+  it('memory forecast is not listed as an alert', () =>
     expect(listConditionAlerts(makeGpu(0, { conditions: [fillingCondition(38, 1)] }), NOW)).toEqual(
       [],
     ));

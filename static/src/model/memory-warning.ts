@@ -1,6 +1,6 @@
 /**
- * Warnings that a GPU's memory is running out, from the forecast until the problem is solved, for
- * GPUs that notebooks use.
+ * Warnings that a GPU's memory is running out, for GPUs that notebooks use. A warning lasts from
+ * the forecast until the problem is solved.
  */
 
 import { formatMemoryAmount } from '../lib/format';

@@ -42,7 +42,7 @@ describe('unified memory', () => {
   const now = makeUnifiedGpu(0, 41, { processes: [makeProcess(1, { memory_bytes: 33 * GIB })] });
   const withoutUse = { ...now, memory: { ...now.memory, used_bytes: NO_PERMISSION } };
 
-  it('system also uses unified memory', () => {
+  it('unified memory shows use by rest of system', () => {
     expect(segmentsOf(now)).toEqual(['holder 33', 'other 8', 'system 20']);
     expect(withPlainSpaces(describeUnified(now))).toBe(
       'Unified memory, shared with the CPU: ' +
@@ -80,7 +80,7 @@ describe('unified memory', () => {
   });
 });
 
-it('dedicated memory has no system share', () => {
+it('dedicated memory shows no use by the system', () => {
   expect(segmentsOf(makeGpu(0))).toEqual(['other 78']);
   expect([describeUnified(makeGpu(0)), describeAvailable(makeGpu(0))]).toEqual(['', '']);
   expect(withPlainSpaces(describeReserved(makeGpu(0)))).toMatch(/ GiB reserved by the driver$/);

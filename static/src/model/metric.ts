@@ -16,7 +16,7 @@ import { unavailableBytes } from './memory';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
-/** The name under which the history is requested for the memory of all holders. */
+/** The name by which the memory of all holders is requested from the history. */
 export const HOLDER_MEMORY = 'processes.memory_bytes';
 /** The name for all metrics of MIG devices. */
 export const ALL_MIG_METRICS = 'mig';

@@ -101,7 +101,7 @@ describe('out-of-memory errors', () => {
     });
   });
 
-  it('AMDGPU.jl error does not confirm a GPU', () =>
+  it('AMDGPU.jl error does not prove GPU exhaustion', () =>
     expect(parseError('HIPError', 'HIPError(code hipErrorOutOfMemory, out of memory)')).toEqual({
       framework: 'AMDGPU.jl',
       says_gpu: false,

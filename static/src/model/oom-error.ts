@@ -32,7 +32,9 @@ interface FrameworkErrors {
   name: RegExp;
   /** A pattern that must match the text of the error. */
   says: RegExp;
-  /** A pattern that shows that the error is about host memory. */
+  /**
+   * A pattern for texts about host memory. If the text matches it, the error is not about a GPU.
+   */
   unless?: RegExp;
   /**
    * Whether errors about host memory have the same text. In this case, the text must name a GPU.

@@ -32,7 +32,7 @@ function joinPoints(past: PastSpan, timeline: Timeline, to_ms: number): [number,
 }
 
 describe('past span', () => {
-  it('means are centered and have extremes', () => {
+  it('means are centered in their interval, with extremes', () => {
     const past = new PastSpan(REQUESTED_SPAN, makeHistorySpan({}, [100, null, 300]), 2500);
     expect([...past.times_ms]).toEqual([5000, 15_000, 25_000]);
     const extremes = joinWithoutLiveSamples(past).readExtremes(KEY);

@@ -10,7 +10,7 @@ const item = (rate: number, verified = true): RunItem => ({
   ...makeRunResult({ bytes_per_second: rate, verified }),
 });
 
-it('missing items are requested once', async () => {
+it('missing run items are requested once', async () => {
   const fetch = vi.fn((run: string) =>
     Promise.resolve({ ...makeRunState({ run }), all: [...ITEMS] }),
   );

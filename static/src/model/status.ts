@@ -28,8 +28,8 @@ export interface Status {
 }
 
 /**
- * The intervals between drawings to which the displayed interval is rounded, so that the text does
- * not change while the interval varies.
+ * The values to which the displayed interval between drawings is rounded, so that the text does not
+ * change while the interval varies.
  */
 const DRAWN_STEPS_MS = [250, 500, 1000];
 

@@ -160,7 +160,7 @@ describe('GPUs in the store', () => {
     expect(gpus.map(({ now }) => now?.performance_state)).toEqual([0, 8]);
   });
 
-  it('GPUs exist before their first sample', () =>
+  it('GPUs are listed before their first sample', () =>
     expect(gpusOf(makeInventory(1), null)).toMatchObject([{ index: 0, name: 'H200', now: null }]));
 });
 
@@ -199,7 +199,7 @@ describe('frames in the store', () => {
     expect([...store.details.keys()]).toEqual([0]);
   });
 
-  it('trace frames are kept apart from samples', () => {
+  it('trace frames do not change the sample times', () => {
     store.apply(makeHello());
     const times = [...store.timeline.times_ms];
     const trace = { index: 0, uuid: 'GPU-0', metric: 'power_watts', start_us: NOW * 1000 } as const;

@@ -89,8 +89,8 @@ function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inve
 }
 
 /**
- * Replaces the sample of each GPU that `restoreUnreadGpus` has replaced by the GPU's last readings
- * and their times. The health states since when the GPU has not responded.
+ * For each GPU that `restoreUnreadGpus` has restored, replaces the sample by the GPU's last
+ * readings with their times. The health keeps the time since which the GPU has not responded.
  */
 function restoreUnreadSamples(
   sample: Sample,

@@ -10,7 +10,7 @@ interface VendorWords {
   link: string;
   /** Returns a number of links as text. */
   countLinks: (count: number) => string;
-  /** The name of the parts into which a GPU can be divided, and which programs use like GPUs. */
+  /** The name of the parts into which a GPU can be divided. Programs use each part like a GPU. */
   partitions: string;
   /** Returns the name of one part of a GPU. */
   partition: (instance: MigInstance) => string;

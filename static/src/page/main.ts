@@ -340,8 +340,8 @@ class FleetPosition {
     if (left !== null) {
       return `${this.base.href}${left.address}`;
     }
-    // Without a stored position, the node's URL was opened directly, or this is no fleet at all
-    // because a proxy uses such a path. The request finds out which.
+    // If there is no stored position, either the node's URL was opened directly, or a proxy uses
+    // such a path and there is no fleet at all. The request finds out which.
     try {
       const answer = await fetch(new URL('api/v1/fleet', this.base), { method: 'HEAD' });
       return answer.ok || answer.status === 401 ? `${this.base.href}#fleet` : null;

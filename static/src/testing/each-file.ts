@@ -4,7 +4,8 @@
 
 import { vi } from 'vitest';
 
-// One process runs all files, because one process per file takes four times as long.
+// One process runs all files, because one process per file takes four times as long. Therefore
+// modules are reset between files.
 vi.resetModules();
 if (typeof document !== 'undefined') {
   document.head.replaceChildren();

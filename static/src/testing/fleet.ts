@@ -51,7 +51,7 @@ export function createRandom(seed: number): () => number {
   };
 }
 
-/** Returns a fleet. On each node, either one job uses all GPUs, or each GPU has another owner. */
+/** Returns a fleet. On each node, either one job uses all GPUs, or each GPU has its own owner. */
 export function generateFleet({
   nodes,
   gpus,
@@ -77,7 +77,6 @@ export function generateFleet({
       unopenable[node] = 'the node does not answer';
     }
     const model = node % 10 < 5 ? 0 : node % 10 < 8 ? 1 : 2;
-    // Either one job uses all GPUs of a node, or each GPU has its own owner.
     const kind = random();
     const owner = kind < 0.55 ? all.addSlurmJob(Math.floor(node / 4)) : null;
     for (let index = 0; index < (byNode ? 1 : gpus); index += 1) {
@@ -446,7 +445,7 @@ export function generateEvents(fleet: Fleet, range_s: number): FleetEvents {
   };
 }
 
-/** Returns a history with more load on days than at nights. */
+/** Returns a history with more load by day than at night. */
 export function generateHistory(fleet: Fleet, range_s: number, node: string | null): FleetHistory {
   const random = createRandom(range_s + (node?.length ?? 0));
   const step_ms = Math.max(60, range_s / 240) * 1000;

@@ -1,4 +1,4 @@
-/** History answers for tests: the power of a GPU, sampled or as means. */
+/** History responses for tests: the power of a GPU, sampled or as means. */
 
 import type { HistorySpan } from '../wire';
 

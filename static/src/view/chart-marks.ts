@@ -31,8 +31,8 @@ export function eventMarkers(events: readonly Event[], palette: Palette): Marker
 }
 
 /**
- * If the first step of a run starts within this time, it gets no band of its own, and the band
- * keeps the title of the run.
+ * If a step starts within this time after the start of the previous band, it gets no band of its
+ * own. Therefore the band of a run whose first step starts immediately keeps the title of the run.
  */
 const MAX_FIRST_STEP_DELAY_MS = 1000;
 

@@ -169,7 +169,10 @@ export abstract class ComponentView implements View {
 /** The interval at which elements off the screen are rendered, for programs that read the page. */
 const OFFSCREEN_INTERVAL_MS = 5000;
 
-/** The time by which the turns of consecutive parts differ. */
+/**
+ * The offset between the turns of consecutive parts, so that not all parts are rendered in the same
+ * frame.
+ */
 const TURN_MS = 617;
 
 /**

@@ -393,13 +393,13 @@ type ColumnName = keyof typeof WIDTHS;
 /** The minimum width of a column of rows in a list with several columns. */
 const COLUMN_PX = 440;
 /**
- * The minimum widths at which rows show the temperature: in narrow rows, and in columns of rows.
- * `LINE_PX` is the minimum width for a line.
+ * The minimum widths at which the temperature is shown: in narrow rows, and in rows that are
+ * arranged in several columns. `LINE_PX` is the minimum width of a row that shows a line.
  */
 const NARROW_TEMP_PX = 286;
 const COLUMN_TEMP_PX = 500;
 const LINE_PX = 700;
-/** The maximum number of GPUs in a wide list with a single column of rows. */
+/** A wide list with more GPUs than this arranges its rows in several columns. */
 const MAX_ONE_COLUMN_ROWS = 16;
 
 interface RowLayout {

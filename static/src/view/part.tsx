@@ -4,8 +4,8 @@ import { useLayoutEffect, useState } from 'preact/hooks';
 import { trans } from '../lib/translation';
 
 /**
- * Awaits an `import()`. If it fails, the error message asks to reload the page, because the
- * server's files may have changed with an update.
+ * Awaits an `import()`. If it fails, the error message asks the user to reload the page, because
+ * the server's files may have changed with an update.
  */
 export async function loadPart<T>(loading: Promise<T>): Promise<T> {
   try {

@@ -47,7 +47,7 @@ function classesWithDisplay(sheet: string): string[] {
 
 /** Returns the source files in which an element has this class. */
 function findFilesWithClass(name: string): string[] {
-  // The `id` of an action may look like a class name, but is none.
+  // The `id` of an action may look like a class name, but is not one.
   const whole = new RegExp(`(?<!\\bid: ')\\b${name}(?![a-z-])`);
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }

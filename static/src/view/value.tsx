@@ -23,7 +23,10 @@ export interface Freshness {
 }
 
 interface ValueProps {
-  /** The path of the reading in the sample. Tests find the element by it in `data-reading`. */
+  /**
+   * The path of the reading in the sample. Tests find the element by this path, which is in the
+   * attribute `data-reading`.
+   */
   id: string;
   /** The text after the value: the total or the limit. */
   rest?: string;

@@ -202,7 +202,7 @@ describe('JupyterHub', () => {
     });
     await expect.poll(() => hub.runningUsers(), { message: culler.output }).toEqual([]);
     await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
-    // By this status, the panel detects that the user's server is not running.
+    // The panel uses this status to detect that the user's server is not running.
     expect(
       (await requestFromPage(ana.page, 'GET', `${hub.userUrl('ana')}gpumon/healthz`)).status,
     ).toBe(424);

@@ -77,7 +77,7 @@ describe('notebook on a real GPU', () => {
    */
   const shown = async (index: number, what: 'peak' | 'energy'): Promise<number> => {
     await cell(index).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
-    // The driver's records of the last two seconds arrive late.
+    // The driver's records of the last two seconds arrive late, so the test waits for them.
     await page.waitForTimeout(4000);
     const text = (await cell(index).locator(`[data-cost=${what}]`).innerText()).replaceAll(
       '\u00a0',

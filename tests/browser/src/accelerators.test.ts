@@ -100,8 +100,8 @@ describe('accelerators of a notebook', () => {
   });
 
   it('missing or disabled accelerators are not offered', async ({ simulated }) => {
-    // The test expects no button that would show when the kernel is ready, so the kernel is started
-    // before the page is opened.
+    // The test expects that no button appears, so it cannot wait for the button to know when the
+    // kernel is ready. Therefore the kernel is started before the page is opened.
     await simulated.startKernel('none/a.ipynb');
     await open(simulated.pageUrl('lab/tree/none/a.ipynb'));
     expect(await run(0)).toContain('loaded None []');

@@ -29,7 +29,7 @@ export async function launchBrowser(): Promise<Browser> {
 export interface PageProblems {
   /** Errors on the console, and uncaught exceptions. */
   errors: string[];
-  /** Requests to other origins than the page's own. */
+  /** Requests to origins other than the page's own. */
   foreignRequests: string[];
 }
 

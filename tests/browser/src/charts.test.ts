@@ -76,8 +76,8 @@ describe('charts page', () => {
       await page.mouse.up();
       await expect.poll(() => charts.pausedSpan()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
-      // The line must fill the part that was the last tenth of the chart before. A late sample
-      // would leave a gap.
+      // The zoomed span is within the last tenth of the previous chart, and its line must fill the
+      // new chart. A late sample would leave a gap.
       const filled = expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.9]), {
         timeout: DRAWN_MS,
       });
@@ -244,8 +244,8 @@ describe('charts page', () => {
     const { installabilityErrors } = (await session.send('Page.getInstallabilityErrors')) as {
       installabilityErrors: { errorId: string }[];
     };
-    // The test page is in a private window, where no page can be installed, so this error is
-    // ignored.
+    // The test page is in a private window, where no page can be installed as an app, so this error
+    // is ignored.
     expect(
       installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito'),
     ).toEqual([]);

@@ -48,7 +48,7 @@ it.for([
   },
 );
 
-it('faulty controls are detected', async ({ page, onTestFinished }) => {
+it('controls check detects faulty controls', async ({ page, onTestFinished }) => {
   const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:1' });
   onTestFinished(() => server.stop());
   await page.goto(`${server.url}#charts`);

@@ -55,8 +55,8 @@ it('failing GPUs are shown among eight', async ({
 }) => {
   await lab.open(`${scripted.pageUrl('lab')}&reset`);
   await lab.showPanel();
-  // In each collector, the time of the scenario starts with the collector, so both are started at
-  // about the same time.
+  // The time of the scenario starts when a collector starts. Therefore both collectors are started
+  // at about the same time.
   await scripted.restartWithScenario(makeEightGpuScenario(process.pid));
   const server = await GpumonServer.start(
     makeFakeEnvironment(newScenario(makeEightGpuScenario(process.pid))),

@@ -246,7 +246,7 @@ describe('fleet of 8,000 GPUs', () => {
     expect(await page.locator('[data-tile=gpus] .gpumon-tile-value').innerText()).toBe('8,000');
   });
 
-  it('foreign names are shown as text', async () => {
+  it('hostile names are shown as text', async () => {
     server.fleet = generateFleet({
       nodes: 4,
       gpus: 2,

@@ -1,4 +1,4 @@
-/** Tests of what `make` starts: JupyterLab with an open panel, and the two URLs. */
+/** Tests of what `make` starts: JupyterLab with an open panel, and the two URLs that it prints. */
 
 import path from 'node:path';
 
@@ -35,7 +35,7 @@ it('make opens panel and ends at Ctrl-C', async ({ browser, lab, view, task, onT
   expect(await lab.panel.isVisible()).toBe(true);
   await view.simulatedLabel.waitFor();
 
-  // The standalone page is opened in a new browser context, like by a new user.
+  // The standalone page is opened in a new browser context, as if by a new user.
   const other = await newPage(browser);
   onTestFinished(() => closePage(other.page, task));
   await other.page.goto(pageUrl);

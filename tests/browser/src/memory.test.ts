@@ -97,7 +97,7 @@ describe('GPU memory that runs out', () => {
     );
     expect(text).toMatch(/\nHeld by train\.ipynb [\d.]+ GiB, eval\.ipynb 7\.00 GiB/);
     expect(await page.locator('#gpumon-panel').isVisible()).toBe(false);
-    // By this ID, the panel finds out whether a user has closed the notification.
+    // The panel uses this ID to find out whether a user has closed the notification.
     expect(await notification.getAttribute('id')).toMatch(/^[0-9a-f-]{36}$/);
     await notification.locator('button', { hasText: 'Shut Down' }).click();
     const dialog = page.locator('.jp-Dialog', { hasText: 'Shut down the kernel of train.ipynb?' });

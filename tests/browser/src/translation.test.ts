@@ -38,7 +38,7 @@ describe('panel in another language', () => {
       .replaceAll('\0', ' ')
       .trim();
     const option = 'gpumon serve --data-dir DIR';
-    // The charts also show cells of other tests' notebooks.
+    // The charts also show cells of other tests' notebooks, whose names are not translated.
     const notebooks = shown.flatMap((text) => text.match(/[\w-]+\.ipynb/g) ?? []);
     const data = [
       command,

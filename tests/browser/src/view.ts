@@ -76,8 +76,8 @@ export class View {
   async waitForHistory(seconds: number): Promise<void> {
     const remembered = (): Promise<number> =>
       this.page.evaluate(async () => {
-        // The stream's URL starts like that of the standalone page; in JupyterLab, the stream is
-        // behind the proxy.
+        // On the standalone page, the stream's URL is relative to the page. In JupyterLab, the
+        // stream is behind the proxy.
         const base = document.querySelector('#gpumon-panel') === null ? './' : '../gpumon/';
         const prefix = new URL(location.pathname.replace(/\/lab(\/.*)?$/, '/lab/'), location.href);
         const socket = new WebSocket(

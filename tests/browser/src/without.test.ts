@@ -112,7 +112,7 @@ describe('panel with a missing prerequisite', () => {
     await says('Not logged in', 'log in again');
   });
 
-  it('failing server explains how to debug', async ({ openOwn, says }) => {
+  it('message about failing server explains how to debug', async ({ openOwn, says }) => {
     await openOwn({ GPUMON_SOURCE: 'nonsense' });
     await says('gpumon failed to start', 'gpumon serve');
   });
@@ -179,7 +179,7 @@ describe('panel next to another package gpumon', () => {
     const program = path.join(packages, 'bin', 'gpumon');
     mkdirSync(path.dirname(program));
     writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
-    // This makes the folder of `program` the one in which installers put programs.
+    // This makes the folder of `program` count as the folder in which installers put programs.
     appendFileSync(
       path.join(packages, 'gpumon', '_find.py'),
       `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,

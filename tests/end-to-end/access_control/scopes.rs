@@ -179,7 +179,7 @@ fn path_tricks_do_not_bypass_scopes() {
 }
 
 #[test]
-fn every_change_is_logged_with_user() {
+fn every_state_changing_request_is_logged_with_user() {
     let house = ServerFiles::new();
     let server = house.start_with_tokens(&[]);
     let as_ana = bearer_header(RUN_TOKEN);

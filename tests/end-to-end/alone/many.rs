@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::FakeNvml;
 
 #[test]
-fn one_and_64_gpus_are_listed_in_order() {
+fn lists_of_1_and_64_gpus_are_ordered() {
     for count in [1_usize, 64] {
         let fake = FakeNvml::new(&format!("gpus = {count}"));
         let records = fake.collect(&["--count", "3", "--interval-ms", "300"]);

@@ -237,7 +237,7 @@ async fn open_stream(server: &Server, path: &str, query: &str) -> Stream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_stream_is_duplex_and_ends_with_node() {
+async fn node_stream_works_both_ways_until_node_ends() {
     let mut site = SecuredNode::new();
     let server = site.start_fleet_with_token();
     for query in ["", "?encoding=deflate-raw"] {
@@ -272,7 +272,7 @@ async fn node_stream_is_duplex_and_ends_with_node() {
 }
 
 #[test]
-fn local_node_treats_viewer_as_other_user() {
+fn node_on_same_machine_treats_viewer_as_stranger() {
     let node = Server::start(gpumon_command(&[
         "--source",
         "sim:2",

@@ -102,7 +102,7 @@ fn fleet_does_not_store_session_at_node() {
 }
 
 #[test]
-fn fleet_token_is_default_unless_processes_are_private() {
+fn visitor_uses_fleet_token_unless_processes_are_private() {
     let site = SecuredNode::new();
     let server = site.start_fleet_with_token();
     let session = site.node_path("api/v1/session");

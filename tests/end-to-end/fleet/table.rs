@@ -62,7 +62,7 @@ fn table_lists_and_filters_nodes_gpus_and_users() {
 }
 
 #[test]
-fn proxy_variables_and_exceptions_are_used() {
+fn fleet_command_uses_proxy_variables_and_exceptions() {
     let proxy = FakePrometheus::with_instances(&["node1:9400"]);
     let mut command = gpumon_command(&[
         "fleet",
@@ -80,7 +80,7 @@ fn proxy_variables_and_exceptions_are_used() {
 }
 
 #[test]
-fn exit_code_reports_free_gpus() {
+fn fleet_exit_code_shows_if_enough_gpus_free() {
     let prometheus = FakePrometheus::with_instances(&["node1:9400", "node2:9400"]);
     let (code, found) = print_table(&prometheus, &["--free", "1", "--memory", "80GiB"]);
     assert!(

@@ -173,7 +173,7 @@ fn diff_lines(first: &str, second: &str) -> Vec<String> {
 }
 
 #[test]
-fn captures_are_reproduced_except_listed_differences() {
+fn captured_smi_outputs_match_except_listed_differences() {
     let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end-to-end/captures");
     let forms: Vec<CapturedOutput> = list_paths(&captures)
         .flat_map(|folder| list_captured_outputs(&folder))

@@ -302,7 +302,7 @@ fn missing_real_tool_is_refused() {
 }
 
 #[test]
-fn copies_and_wrapper_scripts_do_not_cause_loop() {
+fn gpumon_copies_and_wrapper_scripts_do_not_loop() {
     let fake = FakeNvml::new("gpus = 1");
     let copies = ["one", "two"].map(|name| create_tool_folder(&fake, name));
     for copy in &copies {
@@ -431,7 +431,7 @@ fn simulated_gpus_and_other_commands_never_reach_tool() {
 
 /// The real tool is called without waiting for a driver that is missing or hangs.
 #[test]
-fn changes_reach_tool_without_driver() {
+fn gpu_changing_command_reaches_tool_without_driver() {
     let fake = FakeNvml::new("gpus = 1\ninit_error = { code = 9 }");
     let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for line in ["mig -cgi 9", "drain -p 0000:01:00.0 -m 1", "topo --bogus"] {

@@ -276,7 +276,7 @@ fn topology_and_program_queries_match_snapshot() {
 }
 
 #[test]
-fn server_responses_match_driver() {
+fn smi_output_through_server_matches_driver_output() {
     // These processes exist, because a server's records contain their PIDs and it looks up their
     // names.
     let really = |gpu, pid: u32| process_scenario(gpu, "").replace("4194303", &pid.to_string());
@@ -561,7 +561,7 @@ fn unsupported_options_are_refused_with_reason() {
 }
 
 #[test]
-fn error_on_warning_changes_exit_code() {
+fn error_on_warning_option_changes_exit_code() {
     let fake = FakeNvml::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"lost\"\n");
     let code = |words: &[&str]| fake.gpumon_command(words).output().unwrap().status.code();
     let query = ["smi", "--query-gpu=index", "--format=csv,noheader"];

@@ -48,7 +48,7 @@ fn only_light_terminal_gets_light_theme() {
 }
 
 #[test]
-fn late_response_is_not_read_as_keys() {
+fn late_background_response_is_not_read_as_keys() {
     let fake = FakeNvml::new("gpus = 1");
     write_settings(&fake, "view = \"host\"\n");
     let mut terminal = start_with_query(&fake, &["--interval-ms", "60000"]);
@@ -67,7 +67,7 @@ fn late_response_is_not_read_as_keys() {
 }
 
 #[test]
-fn missing_response_does_not_cause_delay() {
+fn missing_background_response_does_not_delay_top() {
     let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_with_query(&fake, &[]);
     thread::sleep(Duration::from_millis(300));

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_traffic_replaces_written_bytes_once() {
+    fn recorded_traffic_replaces_written_bytes_of_one_kernel() {
         record_traffic(100);
         record_operations(Unit::Half, 4097, 4096);
         assert_eq!(

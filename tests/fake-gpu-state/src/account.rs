@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn unshared_account_is_independent() {
+    fn unshared_memory_accounts_are_independent() {
         let (mut one, other) = (Account::open(None), Account::open(None));
         assert!(one.take_memory("GPU-a", 60, 100));
         assert_eq!(

@@ -106,7 +106,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn reader_sees_running_and_ended_work() {
+    fn activity_includes_running_and_ended_work() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read_activity(folder.path(), "GPU-a"), None);
         let open = || ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn activity_difference_gives_shares_and_rates() {
+    fn activity_difference_yields_utilization_and_transfer_rates() {
         let before = make_total_activity(
             1_000,
             Activity {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn scenario_applies_until_first_activity() {
+    fn scenario_activity_applies_until_work_is_recorded() {
         let nothing = TotalActivity {
             at_ns: 0,
             uses: None,

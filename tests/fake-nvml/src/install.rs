@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_names_are_renamed() {
+    fn only_whole_symbol_names_are_renamed() {
         let mut table = b"\0nvmlInit\0nvmlInit_v2\0anvmlInit\0".to_vec();
         assert_eq!(
             rename_symbols(&mut table, &["nvmlInit", "nvmlShutdown"])

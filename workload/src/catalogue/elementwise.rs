@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn moved_bytes_count_each_direction_once() {
+    fn moved_bytes_count_each_read_and_write_once() {
         let size = Size {
             n: 1000,
             dtype: Dtype::Fp32,

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn path_visits_every_cache_line_once() {
+    fn pointer_path_visits_every_cache_line_once() {
         for lines in [1, 2, 1000] {
             let way = PointerPath::generate(lines);
             let mut met = vec![false; lines as usize];
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_end_of_path_is_detected() {
+    fn wrong_end_of_pointer_path_is_detected() {
         let mut work = PointerChase
             .prepare_cpu_run(Size {
                 n: 1_000_003,

@@ -113,8 +113,8 @@ impl BenchPlan {
             || job.pairs;
         if is_asked_otherwise || job.place.backend != BackendChoice::Cuda {
             return Err(JobFailure::usage_error(
-                "`works` runs on GPUs only, and specifies workload, type and size: leave out the \
-                 other keys",
+                "`works` specifies workloads, types and sizes, and is valid only for the \
+                 backend cuda: leave out the other keys",
             ));
         }
         let ids: Vec<_> = job.works.iter().map(|work| work.id.clone()).collect();

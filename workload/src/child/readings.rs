@@ -507,7 +507,7 @@ mod other_processes_tests {
     }
 
     #[test]
-    fn truncated_list_means_gpu_may_be_used() {
+    fn gpu_with_truncated_process_list_counts_as_used() {
         let cut = |processes, processes_omitted| GpuSample {
             processes_omitted,
             ..make_sample(processes)
@@ -541,7 +541,7 @@ mod load_tests {
     }
 
     #[test]
-    fn samples_are_summarized_and_empty_range_is_none() {
+    fn samples_are_summarized_unless_range_is_empty() {
         let mut hot = make_sample(10);
         hot.power.draw_watts = Reading::Now(500.0);
         hot.power.instant_watts = Reading::Now(690.0);

@@ -155,7 +155,7 @@ impl Code {
         let mut image = Vec::new();
         GzDecoder::new(packed)
             .read_to_end(&mut image)
-            .expect("the build compressed it");
+            .expect("the build compressed the code");
         image.push(0);
         image
     }
@@ -257,7 +257,11 @@ impl Kernel {
     /// Checks that the arguments have the right types, because the driver does not.
     pub(super) fn check_arguments(&self, arguments: &[Argument<'_>]) {
         let given: Vec<_> = arguments.iter().map(Argument::ptx_type).collect();
-        assert_eq!(given, self.parameters, "the arguments of {}", self.name);
+        assert_eq!(
+            given, self.parameters,
+            "the arguments must match the parameters of {}",
+            self.name
+        );
     }
 }
 

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_source_is_reported_unless_chip_is_unknown() {
+    fn peak_clock_source_is_reported_for_known_chips() {
         let clock = |name| Peaks::new(name, (9, 0), 132, 1785.0).unwrap().clock_of;
         assert_eq!(
             (clock("NVIDIA H200"), clock("NVIDIA H200 NVL")),

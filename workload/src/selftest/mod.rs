@@ -512,7 +512,7 @@ mod sample_window_tests {
     }
 
     #[test]
-    fn counter_and_power_energy_cover_same_time() {
+    fn energy_from_counter_and_power_covers_same_span() {
         let read = |at_ms, joules, watts| {
             let mut sample = make_sample(at_ms);
             sample.power.energy_joules_total = joules;

@@ -31,8 +31,8 @@ pub const CASES: &[Case] = &[
     Case {
         id: "b",
         title: "Training Dense(10, 10, sigmoid) -> Dense(10, 1), 1000 steps of Adam",
-        teaches: "A small network trains only as fast as kernels can be launched: fewer kernels \
-                  are the only remedy.",
+        teaches: "A kernel takes microseconds to launch and to wait for, however few elements \
+         it processes.",
         variants: &[
             Variant::new_on_cuda(
                 "a kernel for each operation",

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_gpu_skips_only_gpu_variants() {
+    fn missing_gpu_skips_only_gpu_tutorial_variants() {
         let cpu = Cpu::read();
         let places = TutorialPlaces {
             gpu: None,
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn full_sizes_are_compared_until_interrupted() {
+    fn full_size_tutorials_run_until_interrupted() {
         let cpu = Cpu::read();
         let places = TutorialPlaces {
             gpu: None,

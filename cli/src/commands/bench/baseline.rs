@@ -31,8 +31,8 @@ use crate::{
     time_spans::format_date,
 };
 
-/// The shortest median time of a stored result, in microseconds. In shorter runs, launch overhead
-/// dominates, and results vary by about 10 % between runs.
+/// The shortest median time of a result that is stored, in microseconds. Shorter results are not
+/// stored, because launch overhead dominates them and they vary by about 10 % between runs.
 const MIN_STORED_TIME_US: f64 = 20.0;
 
 /// Options that store results or compare results with a baseline.
@@ -80,7 +80,8 @@ impl BaselineArgs {
                 ..job.place.clone()
             };
         }
-        // This empty change reports a file that cannot be written before the measurements start.
+        // This empty change is made before the measurements start, so that a file that cannot be
+        // written is reported immediately.
         store.update_benchmarks(|_| {}).map_err(Failure::usage)?;
         Ok(Some((self.baseline.then_some(known), store)))
     }
@@ -92,7 +93,7 @@ pub(super) struct Store {
     path: PathBuf,
     /// Whether the results are stored as the baseline, rather than only as the latest results.
     is_baseline: bool,
-    /// Each GPU's name, as CUDA reports it, and results, by UUID.
+    /// The name of each GPU, as CUDA reports it, and the GPU's results, by UUID.
     gpus: BTreeMap<String, (DeviceName, Vec<Measurement>)>,
     /// The names of results that are not stored, grouped by reason.
     left_out: BTreeMap<&'static str, Vec<String>>,
@@ -216,8 +217,8 @@ fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'
     match outcome {
         _ if outcome.partial => Some("interrupted"),
         _ if !outcome.verify.ok => Some("not verified"),
-        _ if outcome.backend == Backend::Cpu => Some("run on the CPU"),
-        _ if outcome.to.is_some() => Some("run between two GPUs"),
+        _ if outcome.backend == Backend::Cpu => Some("ran on the CPU"),
+        _ if outcome.to.is_some() => Some("ran between two GPUs"),
         _ if outcome.roofline.limit == LimitingResource::Driver => {
             Some("limited by driver and CPU")
         }
@@ -236,7 +237,7 @@ fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'
 }
 
 /// Returns the part of a result that is compared with a baseline. Times measured by the GPU are
-/// preferred to times measured by the host. Returns `None` if nothing was timed.
+/// used rather than times measured by the host, if both exist. Returns `None` if nothing was timed.
 fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measurement> {
     let times = outcome.device_time.as_ref();
     let times = times.or(outcome.host_time.as_ref())?;
@@ -431,7 +432,7 @@ impl EarlierResults {
     }
 
     /// Compares an outcome with the baseline of the same GPU, or with the last result of the same
-    /// work, preferably on the same device; `None` if no result matches.
+    /// work, preferably on the same device. Returns `None` if no result matches.
     pub(crate) fn compare_with(&self, outcome: &RunOutcome) -> Option<Comparison> {
         match self {
             Self::Results(results) => compare_with_results(results, outcome),
@@ -528,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn baseline_comparison_covers_same_gpu_and_its_siblings() {
+    fn result_is_compared_with_own_and_sibling_baselines() {
         let stored = |us, at_ms| {
             vec![Measurement {
                 at_ms,
@@ -573,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn same_work_is_compared_by_confidence_intervals() {
+    fn result_is_slower_if_confidence_intervals_are_disjoint() {
         let line = |outcome: &RunOutcome| serde_json::to_string(outcome).unwrap();
         let text = [
             line(&make_outcome("GPU-b", 900.0)),
@@ -603,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn result_of_other_gpu_pair_is_not_used() {
+    fn result_is_not_compared_with_another_gpu_pair() {
         let between = |from: &str, to: &str, us| {
             let mut outcome = make_outcome(from, us);
             outcome.to = Some(gpumon_workload::protocol::DeviceName {

@@ -36,15 +36,15 @@ const BELOW_THRESHOLD_CODE: u8 = 4;
 
 /// Benchmark GPUs and CPU with verified workloads
 ///
-/// Without an ID, every workload runs that the device supports. Each result is verified on random
+/// Without an ID, all workloads that the device supports are run. Each result is verified on random
 /// data against a reference of higher precision, before and after timing. Times are medians of at
-/// least ten iterations, measured by the GPU and by the host, until they vary by 0.5 % or two
-/// seconds have passed. Clocks, power and throttle reasons are recorded at the same time. The
-/// NVIDIA driver is required, the CUDA toolkit is not. 3 % of the GPU memory, at least 512 MiB,
-/// stay free for other processes.
+/// least ten iterations, measured by the GPU and by the host; a workload is repeated until its
+/// times vary by at most 0.5 % or two seconds have passed. Clocks, power and throttle reasons are
+/// recorded at the same time. The NVIDIA driver is required, the CUDA toolkit is not. 3 % of the
+/// GPU memory, at least 512 MiB, stay free for other processes.
 ///
-/// One run at a time uses a GPU. A GPU on which another user computes is refused; --share overrides
-/// this.
+/// Only one run at a time uses a GPU. A GPU on which another user computes is refused; --share
+/// overrides this.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct BenchArgs {
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_and_bytes_are_distinguished() {
+    fn size_without_byte_unit_counts_elements() {
         for (text, amount) in [
             ("4096", Amount::Count(4096)),
             ("1e7", Amount::Count(10_000_000)),

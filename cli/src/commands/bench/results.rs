@@ -321,7 +321,7 @@ mod tests {
     use crate::{fuzzing::make_outcome, terminal::line::strip_styles};
 
     #[test]
-    fn threshold_ignores_outcomes_without_ratio() {
+    fn threshold_ignores_unknown_share_unless_all_are_unknown() {
         let below = |outcomes: &[RunOutcome], share| {
             let layout = Layout {
                 subject: TableKind::Workloads,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn matrix_marks_missing_and_wrong_pairs() {
+    fn matrix_marks_missing_and_mismatched_gpu_pairs() {
         let mut pairs = PairMatrices::default();
         pairs.add_outcome(&make_outcome("GPU-a", 5.0));
         pairs.add_outcome(&make_transfer(0, 1, 395.2));

@@ -373,8 +373,8 @@ fn format_whole_number(value: Option<f64>) -> String {
     format_optional(value, |value| format!("{value:.0}"))
 }
 
-/// Returns `true` if the workload is bound by computing, and its rate is shown in operations;
-/// otherwise, the rate is in bytes.
+/// Returns `true` if the workload is limited by computing. Its rate is then shown in operations per
+/// second, and otherwise in bytes per second.
 fn is_limited_by_compute(outcome: &RunOutcome) -> bool {
     outcome.roofline.limit == LimitingResource::Compute
 }
@@ -698,7 +698,7 @@ mod tests {
     }
 
     #[test]
-    fn mismatch_and_sharing_are_noted_below_row() {
+    fn mismatch_and_shared_gpu_are_noted_below_row() {
         let mut wrong = make_outcome("GPU-a", 500.0);
         let mut table = Table::with_width(
             make_layout(TableKind::Compared),

@@ -16,8 +16,8 @@ use crate::{
 
 /// Print the completions for a shell
 ///
-/// Packages install them for all three shells. The completions include the options of nvidia-smi
-/// after `gpumon smi` and `gpumon`, but not for a link named nvidia-smi.
+/// Packages install the completions for bash, zsh and fish. The completions include the options of
+/// nvidia-smi after `gpumon smi` and `gpumon`, but not for a link named nvidia-smi.
 ///
 /// To install them manually, write them to:
 ///
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_filled_in() {
+    fn completion_templates_have_no_unfilled_placeholders() {
         let own = ["collect".to_owned(), "smi".to_owned()];
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let all = add_smi_completions(shell, "", &own);

@@ -125,7 +125,8 @@ fn report_conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item =
     })
 }
 
-/// Reports the ECC mode, and ECC errors from before the last restart, which have no condition.
+/// Reports the ECC mode, and ECC errors from before the driver was loaded, for which there is no
+/// condition.
 fn check_ecc(details: &GpuDetails) -> Vec<Finding> {
     let check = || format_gpu_name(details.index);
     let mut findings = Vec::new();
@@ -211,8 +212,8 @@ fn check_mig(
 /// Returns advice on how to get access to MIG devices.
 fn describe_mig_access_fix(machine: &Machine) -> String {
     if machine.is_slurm_job() {
-        return "request a MIG device for the job (`--gres`): with ConstrainDevices, Slurm lets a \
-                job open only its own"
+        return "request a MIG device for the job (`--gres`): with ConstrainDevices, Slurm lets \
+         a job open only its own devices"
             .to_owned();
     }
     if machine.surroundings().container_name().is_some() {
@@ -283,8 +284,8 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
                 file.path
             ),
         };
-        // A Slurm job is not meant to open other jobs' GPUs, so their files are only a note, not a
-        // problem.
+        // A Slurm job is not meant to open the GPUs of other jobs, so their inaccessible files are
+        // reported as a note, not as a problem.
         let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
         let finding = if is_usual {
             Finding::new_note
@@ -380,8 +381,8 @@ pub(super) fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Op
     obstacle_from_error(access(machine.resolve_path(path), wanted).err()?)
 }
 
-/// Returns the obstacle that an error of the kernel indicates. The kernel returns different errors
-/// if the device cgroup and if the mode of the file deny access.
+/// Returns the obstacle that an error of the kernel indicates. The kernel returns one error if the
+/// device cgroup denies access, and another error if the mode of the file denies it.
 fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
     match error {
         Errno::PERM => Some(Obstacle::Cgroup),
@@ -510,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn mig_permission_cure_depends_on_surroundings() {
+    fn mig_permission_cure_depends_on_container_or_scheduler() {
         for (file, content, words) in [
             ("dev/nvidia-caps/nvidia-cap12", "", "/dev/nvidia-caps"),
             (".dockerenv", "", "NVIDIA_MIG_MONITOR_DEVICES=all"),
@@ -613,7 +614,7 @@ mod device_files_tests {
     use super::{super::report::Verdict, *};
 
     #[test]
-    fn device_access_fix_depends_on_surroundings() {
+    fn device_access_fix_depends_on_container_or_scheduler() {
         for (file, content, words) in [
             ("etc/none", "", "DeviceAllow"),
             (".dockerenv", "", "--gpus all"),

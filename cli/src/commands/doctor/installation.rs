@@ -163,7 +163,7 @@ fn report_open_failure(error: &SourceError, kernel_driver: Option<&str>) -> Find
         .map(|version| format!(" (kernel driver {version})"))
         .unwrap_or_default();
     let message = error.to_string();
-    // Messages with advice have it after the first semicolon.
+    // In messages with advice, the advice follows the first semicolon.
     match message.split_once("; ") {
         Some((text, cure)) => Finding::new_problem(check, format!("{text}{runs}"), cure),
         None => Finding::new_problem(
@@ -267,7 +267,7 @@ pub(super) fn check_kernel_drivers(machine: &Machine) -> Vec<Finding> {
         &nodes,
         geteuid().is_root(),
     ));
-    // Another check reports a log that cannot be read.
+    // A kernel log that cannot be read is reported by another check.
     let errors = check_driver_log(&machine.resolve_path(KERNEL_LOG)).unwrap_or_default();
     findings.extend(errors.into_iter().map(Finding::from));
     findings
@@ -355,7 +355,7 @@ fn describe_access_fix(machine: &Machine, obstacle: Obstacle, vendor: Vendor) ->
 }
 
 /// Reports that GPU use by other users' processes is not visible, because the drivers show it only
-/// in procfs.
+/// in procfs, where this user may not read the files of other users' processes.
 fn check_process_visibility(
     machine: &Machine,
     nodes: &[DeviceNode],
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn library_is_found_in_mapped_files() {
+    fn nvml_library_is_found_in_mapped_files() {
         let maps = "7f00-7f01 r-xp 00000000 08:01 42  /usr/lib/libc.so.6\n7f02-7f03 rw-p 00000000 \
                     00:00 0\n7f04-7f05 r-xp 00000000 08:01 43  /opt/my \
                     libs/libnvidia-ml.so.580.159.04\n";
@@ -598,7 +598,7 @@ mod kernel_drivers_tests {
     }
 
     #[test]
-    fn access_fix_depends_on_surroundings_and_vendor() {
+    fn access_fix_depends_on_container_and_vendor() {
         let cure = |mark: &str, obstacle, vendor| {
             let root = tempfile::tempdir().unwrap();
             describe_access_fix(&make_machine(root.path(), &[(mark, "")]), obstacle, vendor)

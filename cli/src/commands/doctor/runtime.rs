@@ -127,7 +127,10 @@ fn assess_server(at: &str, version: &str, collector: &CollectorStatus) -> Findin
                 .map(|socket| format!(" through the server at {socket}"));
             Finding::new_ok(
                 check,
-                format!("{version} at {at}, reading{}", through.unwrap_or_default()),
+                format!(
+                    "{version} at {at}, reading the GPUs{}",
+                    through.unwrap_or_default()
+                ),
             )
         }
         CollectorState::Starting => {
@@ -264,7 +267,7 @@ fn check_benchmarks_of_gpu(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Fi
         let (latest, before) = (took(&below.latest), &below.baseline);
         let before = format_time_with_date(before.time.median_us, before.at_ms);
         let ratio = below.ratio;
-        format!("below its baseline: {latest}, baseline {before} ({ratio:.2}x)")
+        format!("slower than its baseline: {latest}, baseline {before} ({ratio:.2}x)")
     });
     let slowest = known.find_below_siblings(uuid).map(|below| {
         let (own, theirs) = (
@@ -348,7 +351,8 @@ fn check_reported_pids(machine: &Machine, answer: &DriverAnswer) -> Finding {
         .join(", ");
     let more = if strange.len() > 5 { ", ..." } else { "" };
     let text = format!(
-        "{} of {} on the GPUs are not in this /proc (PID {some}{more}), so their users are unknown",
+        "{} of {} on the GPUs (PID {some}{more}) are not in this /proc, so their users are \
+         unknown",
         strange.len(),
         processes.len()
     );
@@ -487,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn slower_benchmark_is_reported_with_both_times() {
+    fn benchmark_below_baseline_is_reported_with_both_times() {
         let measured = |median_us| {
             vec![Measurement {
                 workload: "copy".to_owned(),
@@ -542,7 +546,7 @@ mod surroundings_tests {
     use super::*;
 
     #[test]
-    fn container_in_wsl_is_noted_with_both_names() {
+    fn container_in_wsl_is_noted_as_both() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::with_root(root.path());
         assert_eq!(check_surroundings(&machine, &DriverState::Silent).len(), 0);

@@ -40,8 +40,8 @@ pub(crate) struct ExportArgs {
     /// Recording to export; by default, the running server's history
     file: Option<PathBuf>,
 
-    /// Start of the export: a date, a time of day or both, a time before now (of a recording:
-    /// before its end), such as -2h, or after the first sample, such as +90s
+    /// Start of the export: a date, a time of day or both; a time before now (for a recording,
+    /// before its end), such as -2h; or a time after the first sample, such as +90s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<TypedTime>,
 
@@ -53,9 +53,9 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 
-    /// Print only these readings next to time and GPU, comma-separated; `help` lists them. Readings
-    /// of MIG devices begin with `mig.`, those of the host with `host.`; `all`, `mig` and `host`
-    /// select all readings of a kind
+    /// Print only these readings in addition to time and GPU, comma-separated; `help` lists them.
+    /// Readings of MIG devices begin with `mig.`, those of the host with `host.`; `all`, `mig` and
+    /// `host` select all readings of a kind
     #[arg(long, value_name = "NAMES")]
     metrics: Option<String>,
 
@@ -194,8 +194,8 @@ fn export_history(
     if rows.has_range.is_none() && rows.knows_time {
         let names = ids.join(", ");
         return Err(anyhow!(
-            "no device on this machine reported {names} in the requested time: choose other \
-             readings, which `gpumon export --metrics help` lists"
+            "no device on this machine reported {names} in the requested time: choose from the \
+             readings that `gpumon export --metrics help` lists"
         )
         .into());
     }

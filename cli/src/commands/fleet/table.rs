@@ -527,7 +527,8 @@ mod users_tests {
             table.contains("6 more") && table.contains("Total"),
             "{table}"
         );
-        // Pods whose names are cut to the same text share a row, which contains their sum.
+        // Pods whose shortened names are the same share a row, which contains the sum of their
+        // values.
         let worker = |number: u32| {
             serde_json::from_value(pod(&format!("nccl-test-launcher-worker-{number}"), 1800.0))
         };

@@ -71,7 +71,8 @@ pub(crate) fn find_job(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
         .cloned()
         .collect();
     if called.is_empty() {
-        // The list of all jobs has a maximum length, so the job may be missing from it.
+        // The list of all jobs has a maximum length, so the job may be missing from it and is
+        // requested by its ID or name.
         called = past.list_jobs(Some(id))?;
     }
     choose_job(id, called, all, now_ms(), past.describe_fix()).map_err(|why| usage!(why))
@@ -225,7 +226,8 @@ const TOTAL_MEMORY: &str = "memory.total_bytes";
 /// intervals.
 const POINT_INTERVAL_MS: u64 = 60_000;
 
-/// The job duration, in milliseconds, below which history may not contain any point of the job yet.
+/// For a job that ran for less than this time, in milliseconds, history may not contain any point
+/// yet.
 const MIN_HISTORY_MS: u64 = 10_000;
 
 /// A device, as measured while a job used it.
@@ -522,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_times_are_merged() {
+    fn overlapping_time_ranges_are_merged() {
         assert_eq!(
             merge_ranges([5..9, 1..3, 2..4, 9..10].into_iter()),
             [1..4, 5..10]
@@ -585,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_is_measured_only_while_held() {
+    fn job_is_measured_only_while_it_held_gpu() {
         let all = measure_held_ranges(&[0..30_000, 30_000..60_000]);
         assert_eq!(
             (all.index, all.held_ms, all.known_ms, all.idle_percent),

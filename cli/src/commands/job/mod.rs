@@ -80,12 +80,12 @@ pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
     )
 }
 
-/// The maximum age of a running job's last reading, in milliseconds. History is written every ten
-/// seconds.
+/// A job counts as still running if its last reading is less than this old, in milliseconds.
+/// History is written every ten seconds.
 const MAX_READING_AGE_MS: u64 = 30_000;
 
-/// The minimum share of the job's time that history must cover. Below this share, a remark reports
-/// it.
+/// The minimum share of the job's time that history should cover. A remark is printed if it covers
+/// less.
 const MIN_RECORDED_SHARE: f64 = 0.9;
 
 /// The maximum number of conditions that are listed for each GPU.
@@ -286,7 +286,7 @@ fn describe_condition(device: &MeasuredDevice, condition: &ConditionSpan) -> Str
 /// The shortest job, in milliseconds, for which advice is given.
 const MIN_TIME_MS: u64 = 60_000;
 
-/// The percentage of idle time from which a GPU counts as unused.
+/// A GPU counts as unused if it was idle for at least this percentage of the time.
 const UNUSED_IDLE_PERCENT: f64 = 99.9;
 
 const MUCH_IDLE_PERCENT: f64 = 30.0;

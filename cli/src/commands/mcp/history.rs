@@ -167,8 +167,8 @@ fn fetch_history(
     let asked = |span: &Range<u64>| (span.end - span.start).div_ceil(points).max(1);
     let whole = past.fetch_history(&span, fields, Some(asked(&span)))?;
     let known = span.start.max(whole.oldest_ms)..span.end;
-    // If history covers only part of the span, a second request can use shorter intervals for the
-    // same number of points.
+    // If history covers only part of the span, a second request for only that part can use shorter
+    // intervals for the same number of points.
     if known.is_empty() || asked(&known) >= asked(&span) {
         Ok(whole)
     } else {
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_summed_with_bounds() {
+    fn usage_total_has_energy_bounds() {
         let all = select_owners(None).unwrap();
         assert_eq!(all["owners"].as_array().unwrap().len(), 2, "{all}");
         assert_eq!(

@@ -357,8 +357,8 @@ const ALL_KEYS: &str = "*";
 /// The keys of a reading, which are included whenever the reading is selected.
 const READING_KEYS: [&str; 3] = ["absent", "at_ms", "value"];
 
-/// The keys that contain a point in time, without the suffix `_ms`. Other keys with this suffix
-/// contain durations.
+/// The keys, without the suffix `_ms`, that contain a point in time. All other keys with this
+/// suffix contain durations.
 const TIME_KEYS: [&str; 10] = [
     "at", "baseline", "from", "last", "measured", "oldest", "since", "started", "times", "to",
 ];

@@ -64,8 +64,8 @@ fn read_requests(happenings: &SyncSender<SessionEvent>) {
     let _ = happenings.send(SessionEvent::EndOfRequests);
 }
 
-/// Writes a line of output. Errors are ignored, because the input also ends when the client has
-/// ended.
+/// Writes a line of output. Errors are ignored: if the client has ended, the input ends as well,
+/// which stops this command.
 fn write_line(line: &impl Serialize) {
     let _ = print_json(line);
 }
@@ -152,8 +152,8 @@ fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
 }
 
 /// The maximum number of measurements to keep. A loop with a thousand measured steps per second
-/// exceeds the limit after some seconds; by then, its program has requested the results that it
-/// needs.
+/// exceeds the limit after some seconds; by then, the program with the loop has requested the
+/// results that it needs.
 const MAX_MEASUREMENTS: usize = 20_000;
 
 #[derive(Default)]

@@ -38,8 +38,8 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a measurement a new measurement is considered likely.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// The maximum age in milliseconds of records that are kept for new measurements. Older records
-/// matter because a record also covers the time before it.
+/// Records up to this age, in milliseconds, are kept for measurements that start later. They are
+/// needed because a record also covers the time before it.
 const MAX_KEPT_RECORD_AGE_MS: u64 = 2_500;
 
 /// The interval at which pending requests are checked while there are no events.

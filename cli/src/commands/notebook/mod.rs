@@ -53,11 +53,11 @@ enum Action {
     /// Print what each cell cost in its last run
     ///
     /// JupyterLab stores the cost of each cell that held a GPU in the cell's metadata; so do
-    /// papermill, nbconvert and nbclient with gpumon's hooks, without a browser. Peak memory of all
-    /// cells is the maximum of one cell; duration, GPU time and energy are sums over the listed
-    /// cells. A cost that does not belong to the cell's last run, because gpumon did not see that
-    /// run or the cell was changed after it, is marked as an earlier run and is not included in the
-    /// sums.
+    /// papermill, nbconvert and nbclient with gpumon's hooks, without a browser. In the totals,
+    /// peak memory is the highest peak of any listed cell; duration, GPU time and energy are sums
+    /// over the listed cells. A cost that does not belong to the cell's last run, because gpumon
+    /// did not see that run or the cell was changed after it, is marked as an earlier run and is
+    /// not included in the sums.
     Report {
         /// Notebook file to report
         file: PathBuf,
@@ -600,7 +600,7 @@ mod file_tests {
     }
 
     #[test]
-    fn cells_have_position_and_first_line() {
+    fn notebook_cells_have_position_and_first_code_line() {
         let metadata = format!(r#"{{"gpumon": {COST}, "tags": []}}"#);
         let cells = [
             r#"{"cell_type": "markdown", "metadata": {}, "source": "text"}"#.to_owned(),
@@ -730,7 +730,7 @@ mod file_tests {
     }
 
     #[test]
-    fn odd_values_do_not_prevent_the_report() {
+    fn malformed_cell_metadata_does_not_prevent_report() {
         let metadata = format!(r#"{{"gpumon": {COST}}}"#);
         let cells = [
             make_code_cell(r#"[1, ["x"], {"a": 2}]"#, &metadata),

@@ -50,7 +50,7 @@ pub(super) struct MeasuredCommand {
     process: process::Child,
 }
 
-/// The time and the exit status with which the command ended.
+/// The time at which the command ended, and its exit status.
 #[derive(Debug)]
 pub(super) struct CommandEnd {
     pub(super) at_ms: f64,
@@ -62,8 +62,8 @@ impl MeasuredCommand {
         let [program, arguments @ ..] = command else {
             return Err(usage!("no command after --"));
         };
-        // With these handlers, the signals do not end gpumon before the command. A signal that is
-        // already ignored, for example by nohup, stays ignored for gpumon and the command.
+        // With these handlers, a signal does not end gpumon before the command. Signals that are
+        // already ignored, for example because of nohup, stay ignored by gpumon and the command.
         let ignored = read_ignored_signals();
         let signals = FORWARDED_SIGNALS
             .into_iter()
@@ -106,8 +106,8 @@ fn read_ignored_signals() -> u64 {
         .unwrap_or(0)
 }
 
-/// Forwards signals sent by other processes to the command. Signals from the terminal are not
-/// forwarded, because the terminal also sends them to the command.
+/// Forwards signals to the command if other processes sent them to gpumon. Signals from the
+/// terminal are not forwarded, because the terminal also sends them to the command.
 fn forward_signals(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
     let pid = Pid::from_raw(pid.cast_signed());
     let work = move || {

@@ -99,8 +99,8 @@ Exit codes: those of the command; if a signal has ended it, gpumon ends by the s
 pub(crate) const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The maximum time to read remaining marks after the command's end, sufficient even on a busy
-/// machine. The limit is reached only if a process that the command left running still has the pipe
-/// open.
+/// machine. The limit is reached only if a process started by the command is still running and has
+/// the pipe open.
 const LAST_MARKS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum number of queued events.
@@ -125,8 +125,8 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     source.source.check()?;
     wait::check_command(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
-        // Creating the file reports a path that cannot be written before a long run starts.
-        // Existing content is kept until the report is written.
+        // The file is created before the run starts, so that a path that cannot be written is not
+        // discovered only after a long run. Existing content is kept until the report is written.
         safe_file::create(path).map_err(|error| make_write_failure(path, &error))?;
     }
     let words: Vec<_> = args
@@ -205,8 +205,8 @@ impl Measurement {
         self.meter.add_mark(mark);
     }
 
-    /// Reads the marks that are still in the pipe. A process that the command left running may keep
-    /// the pipe open.
+    /// Reads the marks that are still in the pipe. The pipe may not reach its end, because a
+    /// process started by the command may still be running and have it open.
     fn take_last_marks(&mut self, pipe: MarkPipe, waiting: &Receiver<RunEvent>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS_TIMEOUT;
@@ -294,8 +294,8 @@ fn make_write_failure(path: &Path, error: &io::Error) -> Failure {
 /// The maximum displayed width of a command's name, which may be a whole script.
 const MAX_COMMAND_WIDTH: usize = 60;
 
-/// The maximum number of marks, errors and conditions in the text. The JSON output contains all of
-/// them.
+/// The maximum number of marks, of errors and of conditions in the text. The JSON output contains
+/// all of them.
 const MAX_REMARKS: usize = 8;
 
 const REPORT_COLUMNS: [Column; 11] = [
@@ -491,12 +491,12 @@ mod tests {
     }
 
     #[test]
-    fn report_has_the_sum_and_each_gpu() {
+    fn run_report_has_total_and_each_gpu() {
         compare_report("run", |terminal| format_report(&make_cost(), terminal));
     }
 
     #[test]
-    fn report_names_shared_energy_and_missing_readings() {
+    fn run_report_marks_shared_energy_and_missing_readings() {
         let range = Joules {
             least: 0.0,
             most: 900.0,

@@ -143,8 +143,8 @@ impl AccessArgs {
     /// Returns which process details clients may see.
     ///
     /// # Errors
-    /// Returns an error for `own` if metrics include processes, because metrics are the same for
-    /// every client.
+    /// Returns an error if the option is `own` and metrics include processes, because metrics are
+    /// the same for every client.
     pub(crate) fn process_visibility(&self, in_metrics: bool) -> Result<ShowProcesses> {
         if in_metrics && self.show_processes == ProcessDetails::Own {
             return Err(usage!(

@@ -205,12 +205,12 @@ pub(super) fn run_in_runtime(served: impl Future<Output = Result>) -> Result {
         // A failure to write the log must not stop the server.
         .log_internal_errors(false)
         .init();
-    // With the default panic handler, a panic ends only the task of one connection. The driver is
-    // read in another process.
+    // The default panic handler is restored, so that a panic ends only the task of one connection.
+    // This is safe because the driver is read in another process.
     drop(panic::take_hook());
     raise_open_file_limit();
     // Several threads are used because each sample is sent to all clients at the same time, and
-    // there may be thousands.
+    // there may be thousands of clients.
     let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MAX_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
@@ -427,8 +427,8 @@ async fn open_default_socket() -> Option<Listener> {
         .ok()
 }
 
-/// Raises the soft limit on open files to the hard limit. The usual soft limit of 1024 is needed
-/// only by programs that use select(2), and idle connections could exhaust it.
+/// Raises the soft limit on open files to the hard limit. Idle connections could exhaust the usual
+/// soft limit of 1024, and only programs that use select(2) need a limit that low.
 fn raise_open_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(

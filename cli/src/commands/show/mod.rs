@@ -235,7 +235,8 @@ impl OutputOptions<'_> {
         }
     }
 
-    /// Returns how long to read: counters need more than a single sample.
+    /// Returns how long the GPUs are read for this output: totals contain counters, which need more
+    /// than a single sample.
     fn required_depth(&self) -> ReadDepth {
         match self.kind {
             OutputKind::Json => ReadDepth::Full,

@@ -232,7 +232,8 @@ impl StreamFollower {
             ServerFrame::Collector(collector) => {
                 let was_running = known.collector.state == CollectorState::Running;
                 known.collector = collector;
-                // If the collector is running again, its first sample causes the next snapshot.
+                // No new snapshot is needed if the collector is running again, because its first
+                // sample causes one.
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {

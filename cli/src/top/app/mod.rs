@@ -45,14 +45,14 @@ pub(super) struct App {
     behind: Option<Model>,
     pub(super) state: State,
     pub(super) dialog: Option<Dialog>,
-    /// The dialog below the current dialog. It returns when the current dialog is closed.
+    /// The dialog below the current dialog. It is shown again when the current dialog is closed.
     pub(super) covered: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
     feed: Feed,
     /// The reader for longer histories, if the server stores them.
     pub(super) past: Option<PastReader>,
-    /// The time range, in milliseconds, for which the user was last notified of how far the
-    /// server's history reaches back.
+    /// The time range of the charts, in milliseconds, when the user was last notified of a short or
+    /// missing history.
     notified_span_ms: u64,
     /// The settings as read at the start. The field below contains the file in which they are
     /// saved, or `None` if no location is known.

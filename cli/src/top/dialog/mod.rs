@@ -131,8 +131,8 @@ impl Help {
             }
         }
         lines.push(StyledLine::new());
-        let mouse = "Mouse: click a GPU, a tab, a heading or a process; again for details; the \
-                     wheel scrolls.";
+        let mouse = "Mouse: click a GPU, a tab, a heading or a process to select it; click \
+         again for details; scroll with the wheel.";
         lines.extend(
             wrap(mouse, 60)
                 .into_iter()
@@ -187,7 +187,8 @@ impl Menu {
         Self::new("Sort by", entries, &MenuChoice::Sort(state.processes.sort))
     }
 
-    /// Returns the menu of all users with processes on a GPU, with the number of processes.
+    /// Returns the menu of all users with processes on a GPU. Each entry shows the user's number of
+    /// processes.
     pub(super) fn with_users(model: &Model, state: &State) -> Self {
         let mut users: BTreeMap<&str, usize> = BTreeMap::new();
         let processes = model
@@ -401,7 +402,7 @@ fn draw_box(
 }
 
 /// Draws as many lines as fit. The number of hidden lines above and below is drawn at the right end
-/// of `more`.
+/// of the area `more`.
 fn draw_scrolled_lines(
     painter: &mut Painter<'_>,
     area: Rect,

@@ -257,7 +257,7 @@ fn memory_is_drawn_as_line_over_utilization() {
 }
 
 #[test]
-fn memory_overlay_requires_total_and_selected_memory() {
+fn memory_overlay_requires_known_total_and_selected_metric() {
     let (mut app, _waiting) = build_app(1);
     let has = |app: &mut crate::top::app::App, title: &str| {
         draw_lines(app, 120, 40).join("\n").contains(title)
@@ -456,7 +456,7 @@ fn lost_and_hung_gpus_show_words_not_zeros() {
 }
 
 #[test]
-fn activity_view_shows_units_or_reason() {
+fn activity_view_shows_execution_units_or_reason() {
     let (mut app, _waiting) = build_app(2);
     app.state.view = View::Activity;
     let drawn = draw_lines(&mut app, 120, 40).join("\n");
@@ -507,7 +507,7 @@ fn links_view_lists_gpus_or_single_links() {
 }
 
 #[test]
-fn conditions_and_events_are_sentences() {
+fn events_view_shows_conditions_and_events_as_sentences() {
     let (mut app, _waiting) = build_app(2);
     app.state.view = View::Events;
     for gpu in &mut app.model.sample.as_mut().unwrap().gpus {

@@ -36,8 +36,8 @@ pub(super) enum Feed {
 }
 
 impl Feed {
-    /// Follows a connected server and reconnects whenever the connection is lost. While the server
-    /// is lost, `source` is read.
+    /// Follows a connected server and reconnects whenever the connection is lost. Until the server
+    /// is reached again, `source` is read.
     pub(super) fn from_server(
         server: Server,
         source: &SourceArgs,
@@ -111,8 +111,8 @@ pub(super) fn convert_records(played: io::Result<Vec<PlayedItem>>) -> io::Result
 
 /// The maximum number of points in a history, sufficient for the dot columns of a wide terminal.
 const MAX_HISTORY_POINTS: u32 = 500;
-/// The history is requested again each time the chart has scrolled by the time range divided by
-/// `REFRESH_DIVISOR`. The interval between requests is limited to the two constants below.
+/// The time range divided by this number is the interval at which a history is requested again. The
+/// two constants below limit this interval.
 const REFRESH_DIVISOR: u32 = 100;
 const MIN_REQUEST_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_REQUEST_INTERVAL: Duration = Duration::from_mins(10);

@@ -38,7 +38,7 @@ const MAX_PROCESSES_READ: usize = 512;
 /// shorter times would yield only a few distinct values.
 const MIN_CPU_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The time after which the boot time is read again. It changes when the clock is set.
+/// The time after which the boot time is read again, because it changes when the clock is set.
 const BOOT_TIME_LIFETIME: Duration = Duration::from_mins(1);
 
 /// Samples until the screen is closed. A failure is sent as an [`Input::Failed`].
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn number_of_read_processes_is_limited() {
+    fn host_usage_is_read_for_limited_processes() {
         let root = std::env::temp_dir().join(format!("gpumon-usage-many-{}", std::process::id()));
         // No files are written for the first two PIDs, so these processes do not exist.
         let pids: Vec<u32> = (1..=MAX_PROCESSES_READ as u32 + 1).collect();

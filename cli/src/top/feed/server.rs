@@ -66,8 +66,8 @@ struct Client {
     last_message_at: Instant,
     /// Whether samples are expected, so that silence indicates a problem.
     is_running: bool,
-    /// Whether the server has released the driver on purpose. This program must then not open the
-    /// driver instead.
+    /// Whether the server has released the driver on purpose. If so, this program must not open the
+    /// driver in the server's place.
     is_paused: bool,
     is_simulated: bool,
     is_played: bool,
@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn irrelevant_frames_are_ignored() {
+    fn top_ignores_heartbeats_and_unknown_frames() {
         assert!(decode_frame(r#"{"type":"heartbeat","at_ms":5}"#).is_none());
         assert!(decode_frame(r#"{"type":"something_new","x":5}"#).is_none());
         let paused = r#"{"type":"collector","state":"paused","since_ms":1,"message":null}"#;

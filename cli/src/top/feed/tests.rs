@@ -195,7 +195,7 @@ fn recording_with_impossible_times_plays_to_end() {
 }
 
 #[test]
-fn quoted_line_has_no_control_characters() {
+fn recording_error_quotes_line_without_control_characters() {
     let path = write_recording("evil", 1);
     fs::write(&path, r#"{"type":"\u001b]0;pwn\u0007x"}"#).unwrap();
     let message = find_missing_file_message(&path);

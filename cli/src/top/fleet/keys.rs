@@ -60,7 +60,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "enter",
         Action::Open,
         (),
-        "open the selected node live",
+        "open the live view of the selected node",
         Some("open"),
     ),
     bind_key(
@@ -124,7 +124,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "i",
         Action::Word("idle"),
         (),
-        "only GPUs that are idle but held, or all again",
+        "show only idle but held GPUs, or all again",
         Some("idle"),
     ),
     bind_key(
@@ -132,7 +132,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "e",
         Action::Word("free"),
         (),
-        "only free GPUs, or all again",
+        "show only free GPUs, or all again",
         Some("free"),
     ),
     bind_key(
@@ -140,7 +140,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "x",
         Action::Word("lost"),
         (),
-        "only GPUs that do not respond, or all again",
+        "show only unresponsive GPUs, or all again",
         Some("lost"),
     ),
     bind_key(

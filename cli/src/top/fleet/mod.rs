@@ -46,7 +46,8 @@ use crate::{exit::Failure, fleet::options, terminal::screen::Glyphs};
 /// The interval at which the displayed age of outdated data is updated.
 const AGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time until the next reading if there is no data or a problem.
+/// The delay until the fleet is read again if there is no current data. It is also the minimum
+/// delay that a source may request.
 const MIN_READ_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum delay that a source may request.

@@ -41,8 +41,8 @@ const MAX_CELLS: usize = 16;
 /// The number of lines below the map with details of the selected node.
 const MAP_DETAIL_LINES: u16 = 2;
 
-/// The temperatures of the lightest and the darkest shade: that of an idle board, and that at which
-/// boards slow down.
+/// The temperature with the lightest shade, which is that of an idle board. The constant below is
+/// the temperature with the darkest shade, at which boards slow down.
 const COOL_CELSIUS: f64 = 25.0;
 const HOT_CELSIUS: f64 = 90.0;
 

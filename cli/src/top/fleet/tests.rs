@@ -214,7 +214,7 @@ fn build_update(number: u64) -> Input {
 }
 
 #[test]
-fn background_changes_theme_of_fleet_and_node() {
+fn terminal_background_changes_theme_of_fleet_and_node() {
     let (mut app, _waiting) = build_screen(ThemeName::Auto, Glyphs::Braille);
     app.handle_input(Input::Fleet(Arc::new(example_fleet())))
         .unwrap();

@@ -31,7 +31,8 @@ const MAX_MEAN_DISTANCE_MS: u64 = BUCKET_MS * 3 / 2;
 /// The time range of a sparkline, in milliseconds.
 pub(super) const MINUTE_MS: u64 = 60_000;
 
-/// The maximum GPU index. Real machines have fewer GPUs, but a recording can contain any number.
+/// GPUs with this index or a higher one are not recorded in the history. Real machines have fewer
+/// GPUs, but a recording can contain any index.
 const MAX_GPUS: u32 = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,8 +143,8 @@ impl History {
             let moment = moments
                 .entry(at_ms)
                 .or_insert_with(|| make_moment(at_ms, interval_ms));
-            // Means have larger distances than samples. The distance between the last mean and the
-            // first sample is also larger.
+            // Means are further apart than samples, and so are the last mean and the first sample.
+            // The maximum distance between these points is therefore larger.
             if past.means > 0 && place <= past.means {
                 moment.reach_ms = moment.reach_ms.max(MAX_MEAN_DISTANCE_MS);
             }
@@ -217,8 +218,9 @@ impl History {
         let mut before: Option<(u64, f64)> = None;
         for (moment, value) in oldest.chain(older).chain(newer) {
             let at_ms = moment.at_ms;
-            // A server's rows have larger distances than other rows. The distance between the last
-            // of these rows and the first other row is also larger.
+            // A server's rows are further apart than other rows, and so are the last of these rows
+            // and the first other row. The maximum distance between these points is therefore
+            // larger.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
                 moment.reach_ms.max(self.past_reach_ms)

@@ -62,7 +62,7 @@ fn columns_between_samples_are_interpolated() {
 }
 
 #[test]
-fn line_moves_by_whole_columns() {
+fn chart_line_moves_by_whole_columns() {
     let mut history = History::default();
     for second in 0..200_u64 {
         history.push(&make_sample(
@@ -144,7 +144,7 @@ fn server_history_precedes_first_sample() {
 }
 
 #[test]
-fn means_of_earlier_server_connect_to_first_sample() {
+fn means_from_earlier_server_connect_to_first_sample() {
     let mut history = History::default();
     let metrics = [(
         "power.draw_watts".to_owned(),

@@ -26,13 +26,13 @@ use crate::exit::Failure;
 
 pub(super) use self::keyboard::watch_terminal;
 
-/// The maximum time for the screen to end.
+/// The time after which the program ends even if the screen has not ended.
 const SCREEN_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval at which the thread tries again to send a signal while the input queue is full.
 const RESEND_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Other signals whose default action ends a program, except those caused by the program's own
-/// errors.
+/// Signals that end a program by default. Requests to end, such as SIGTERM, and signals caused by
+/// the program's own errors are not included.
 const FATAL_SIGNALS: [i32; 9] = [
     SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];

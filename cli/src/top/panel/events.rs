@@ -17,7 +17,8 @@ use crate::{
     },
 };
 
-/// The maximum time between an Xid and the condition that it causes, in milliseconds.
+/// If an Xid and the start of a condition are further apart than this, in milliseconds, the Xid
+/// does not count as the cause of the condition.
 const MAX_DELAY_MS: u64 = 5000;
 
 pub(super) fn draw_events(

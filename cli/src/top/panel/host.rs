@@ -218,8 +218,9 @@ struct LineWriter<'a, 'b> {
 }
 
 impl LineWriter<'_, '_> {
-    /// Writes a label and a value, which is `columns` columns wide. Nothing is written if these and
-    /// a graph of `drawn` columns do not fit. Returns whether the part was written.
+    /// Writes a label and a value, which is `columns` columns wide, and returns `true`. If the
+    /// label, the value, and a graph of `drawn` columns do not fit, writes nothing and returns
+    /// `false`.
     fn write_part(
         &mut self,
         label: &str,

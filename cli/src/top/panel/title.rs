@@ -70,8 +70,8 @@ pub(in crate::top) fn draw_title(
         parts.push((format_models(model), plain));
         parts.push((make_printable(&known.hostname), dim));
     }
-    // The parts are in order of importance. From the first part that does not fit, the parts are
-    // omitted.
+    // The parts are in order of importance. The first part that does not fit and all later parts
+    // are omitted.
     let room = area.width.saturating_sub(right_columns + 2);
     let mut x = area.x;
     for (text, style) in parts {

@@ -95,8 +95,8 @@ impl GpuState {
         self.details.as_ref().filter(|_| self.failure.is_none())
     }
 
-    /// Returns the GPU's sample without its conditions, and its events. The GPU counts as hung if
-    /// its last row is older than `patience_ms`.
+    /// Returns the GPU's sample, which does not contain conditions yet, and the GPU's events. The
+    /// GPU counts as hung if its last row is older than `patience_ms`.
     pub(super) fn build_sample(
         &mut self,
         (processes_ms, processes): (u64, Reading<Vec<Process>>),

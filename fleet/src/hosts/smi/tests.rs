@@ -443,7 +443,7 @@ fn processes_have_names_memory_and_users() {
 }
 
 #[test]
-fn garbage_is_ignored() {
+fn garbage_in_host_output_is_ignored() {
     let mut converter = new_converter();
     feed_both_gpus(&mut converter, 20_000);
     let garbage = [

@@ -197,6 +197,7 @@ impl Gpu {
             None => (fact.value as u8).clamp(1, 3),
         };
         // dcgm-exporter continues to export an Xid even after gpumon has recognized it as resolved.
+        // Its Xids are therefore ignored for GPUs that gpumon exports.
         if question == QueryName::Xids && self.gpumon == ExportTime::Now {
             return;
         }

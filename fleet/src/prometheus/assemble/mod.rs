@@ -228,7 +228,7 @@ fn map_pods_by_uid(facts: &FactsByQuery) -> HashMap<String, FleetOwner> {
         .collect()
 }
 
-/// Returns the reasons for data that no GPU of the fleet has, by the id of the data.
+/// Returns the reasons why some data is missing for all GPUs of the fleet, by the id of the data.
 fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
     let Fleet { gpus, owners, .. } = fleet;

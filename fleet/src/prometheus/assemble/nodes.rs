@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn host_with_several_nodes_adds_ports() {
+    fn node_names_include_ports_if_hosts_repeat() {
         let [a, b, c] = [("n10", 1), ("n9", 2), ("n9", 1)]
             .map(|(host, port)| build_target("", host, Some(port)));
         let own = |target, uuid| build_fact(target, Family::Own, uuid, false);

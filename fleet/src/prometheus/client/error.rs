@@ -16,8 +16,8 @@ pub(in crate::prometheus) enum QueryError {
     )]
     Unreachable { address: String, cause: String },
     #[error(
-        "Prometheus at {address} did not respond within {} s. It may be overloaded, or a proxy may \
-         drop requests; check its own metrics, or allow more time",
+        "Prometheus at {address} did not respond within {} s. It may be overloaded, or a proxy \
+         may drop requests; check its own metrics and the log of the proxy",
         .limit.as_secs_f64()
     )]
     Slow { address: String, limit: Duration },

@@ -25,7 +25,8 @@ const MAX_VALUES: u32 = 500_000;
 /// The number of GPUs above which the history is read less often.
 const MAX_FREQUENT_GPUS: u32 = 1000;
 
-/// The ids of the number of GPUs, and below, of all other series.
+/// The id of the series with the number of GPUs. The constants below are the id of the series with
+/// the number of GPUs in use, and the ids of all series.
 const GPUS: &str = "gpus";
 const GPUS_HELD: &str = "gpus_held";
 const IDS: [&str; 6] = [

@@ -545,7 +545,8 @@ impl SpanReader {
             users.retain(|_, amounts| is_used(amounts));
             replace_sums(&mut usage.users, users);
             if usage.unlisted.owners > 0 {
-                // The response about jobs may be incomplete as well.
+                // The list of owners may itself be incomplete. The unlisted amounts are therefore
+                // also calculated from the users' totals, and the larger value is used.
                 let listed: Vec<_> = usage.owners.iter().map(OwnerUsage::amounts).collect();
                 let (known, missing) = (
                     usage.unlisted.amounts(),
@@ -627,7 +628,7 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     })
 }
 
-/// Returns the pods in a response. Each comes with one node and the pod's value.
+/// Returns the pods in a response, each with 1 as its number of nodes and with its value.
 fn list_pods(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
     let rows = answer.rows.iter();
     rows.filter_map(|row| Some((read_pod(&row.labels), 1.0, row.value()?)))

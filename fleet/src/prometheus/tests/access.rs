@@ -106,7 +106,7 @@ async fn failure_is_described_and_earlier_data_is_kept() {
 }
 
 #[tokio::test]
-async fn released_memory_is_reported_once() {
+async fn memory_released_after_large_answer_is_reported_once() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     reader.fetch_current_fleet().await;
     assert_eq!(reader.take_released_kib(), 0, "answers of some bytes");

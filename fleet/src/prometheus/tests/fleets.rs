@@ -105,7 +105,7 @@ async fn single_node_is_extracted_with_address() {
 }
 
 #[tokio::test]
-async fn immediate_state_is_outdated_until_reread() {
+async fn last_known_fleet_is_outdated_until_reread() {
     let (_fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     let first = reader.get_last_known_fleet().await;
     assert_eq!(
@@ -238,7 +238,7 @@ DCGM_FI_DEV_XID_ERRORS{instance="10.0.0.1:9400",gpu="1",UUID="B",Hostname="n1"} 
 "#;
 
 #[tokio::test]
-async fn dcgm_exporter_alone_shows_missing_readings() {
+async fn fleet_with_only_dcgm_exporter_lacks_some_readings() {
     let (_fake, reader) = start_reader(Behavior::Series(DCGM_OLD)).await;
     let fleet = reader.fetch_current_fleet().await;
     assert_eq!(

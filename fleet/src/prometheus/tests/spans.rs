@@ -77,7 +77,7 @@ fn make_series_of_many_jobs() -> &'static str {
 }
 
 #[tokio::test]
-async fn users_of_many_jobs_have_complete_sums() {
+async fn user_sums_are_complete_despite_job_limit() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     fake.add_answer("count_over_time(job:gpumon_unheld", "x 96");
     fake.add_answer(
@@ -149,7 +149,7 @@ async fn usage_without_namespace_is_summed_separately() {
 }
 
 #[tokio::test]
-async fn usage_of_nodes_with_gaps_is_partial() {
+async fn usage_is_partial_if_nodes_have_gaps() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     fake.add_answer("count_over_time(job:gpumon_unheld", "x 95");
     fake.add_answer("resets(gpumon_unheld", "x 3");
@@ -168,7 +168,7 @@ async fn usage_of_nodes_with_gaps_is_partial() {
 }
 
 #[tokio::test]
-async fn counters_replace_missing_rules_with_note() {
+async fn usage_without_rules_comes_from_counters_with_note() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     fake.add_answer(
         "count(gpumon_unheld_gpu_seconds_total < gpumon_unheld",
@@ -363,7 +363,7 @@ async fn only_fleet_history_uses_recording_rules() {
 }
 
 #[tokio::test]
-async fn time_range_is_cached_for_all_requests() {
+async fn history_of_time_range_is_cached_between_requests() {
     let (_fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     let range = Range::new(900).unwrap();
     let [first, second] = [

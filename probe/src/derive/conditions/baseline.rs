@@ -11,7 +11,8 @@ use crate::model::{GpuSample, Power, SLOW_CLOCK_RATIO};
 pub(super) const EVIDENCE_MS: u64 = 300_000;
 const EVIDENCE_S: f64 = EVIDENCE_MS as f64 / 1000.0;
 
-/// The maximum difference in tenths between two loads that have about the same clock.
+/// Two loads are near each other, and have about the same clock, if neither of their two values
+/// differs by more than this number of tenths.
 const MAX_NEAR_DISTANCE: u16 = 2;
 
 /// The largest plausible clock in MHz, which no chip exceeds.
@@ -160,9 +161,10 @@ impl Baseline {
         };
     }
 
-    /// Learns from the given number of seconds at `load`. If the load is not yet known, and the
-    /// clock is far below that of a nearby known load, the known load's values are used instead,
-    /// because a slow GPU must not define the baseline.
+    /// Updates the usual values at `load` with values that were observed for the given number of
+    /// seconds. If the load is not yet known, and the clock is far below that of a nearby known
+    /// load, learning starts from the known load's values, because a slow GPU must not define the
+    /// baseline.
     pub(super) fn learn(&mut self, load: Load, seconds: f64, sm_mhz: f64, watts: f64) {
         if seconds <= 0.0 {
             return;
@@ -214,15 +216,16 @@ pub(crate) fn make_learned_baseline() -> Baseline {
 // draws 123 W. Kernels that spin draw 137 W with 24 blocks, and 152 W with one warp on every
 // multiprocessor. Kernels that compute or reduce draw 250 W and more.
 
-/// The time until the power draw has settled. Power is averaged over up to a second, and a hot chip
-/// has a higher leakage current.
+/// How long a GPU must have been idle before its power draw counts as idle power. The reported
+/// power is averaged over up to a second, and a chip that is still hot has a higher leakage
+/// current.
 const SETTLED_MS: u64 = 5_000;
 
 /// The maximum draw of a GPU whose kernels only wait, relative to its idle draw.
 const MAX_WAITING_RATIO: f64 = 1.35;
 
-/// The base of the maximum draw of waiting kernels, for boards whose idle draw is unknown. A share
-/// of the power limit is added: for an H200 with a limit of 700 W, the maximum is 165 W.
+/// If a board's idle draw is unknown, waiting kernels are assumed to draw at most this many watts
+/// plus a share of the power limit: 165 W for an H200 with a limit of 700 W.
 const BASE_WATTS: f64 = 25.0;
 const SHARE_OF_LIMIT: f64 = 0.2;
 
@@ -332,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn load_is_learned_after_five_minutes() {
+    fn usual_clock_is_learned_after_five_minutes() {
         assert_eq!(learn_baseline(299).usual_band(LOAD), None);
         let band = learn_baseline(301).usual_band(LOAD).unwrap();
         assert!(
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn new_load_uses_clock_of_similar_load() {
+    fn unlearned_load_uses_usual_clock_of_similar_load() {
         let mut baseline = learn_baseline(301);
         let (near, far) = (
             Load {
@@ -454,8 +457,8 @@ mod idle_power_tests {
         sample
     }
 
-    /// Returns the rounded maximum draw of waiting kernels after these samples, which are a second
-    /// apart.
+    /// Returns the maximum draw of waiting kernels, rounded, that is learned from these samples,
+    /// which are a second apart.
     fn compute_bound_after(seconds: &[GpuSample]) -> u32 {
         let (mut power, mut clock, board) = (
             IdlePower::default(),

@@ -107,7 +107,7 @@ impl DriverErrors {
     }
 }
 
-// Conditions that are derived from the driver's details.
+// Conditions that are derived from a GPU's slowly changing details.
 
 type ConditionObservation = Observation<ConditionKind>;
 
@@ -155,7 +155,7 @@ mod tests {
     use crate::model::{GpuDetails, Reading, RemappedRows, RetiredPages, Severity};
 
     #[test]
-    fn ecc_errors_last_until_counter_reset() {
+    fn ecc_condition_lasts_until_counter_reset() {
         let mut timeline = TestTimeline::new();
         let errors = |count| {
             move |details: &mut GpuDetails| {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_row_remapping_is_worse_than_pending_one() {
+    fn failed_row_remapping_is_more_severe_than_pending() {
         let rows = |pending, failed| {
             move |details: &mut GpuDetails| {
                 let rows = RemappedRows {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn page_retirement_lasts_while_pages_are_pending() {
+    fn page_retirement_condition_lasts_while_pages_are_pending() {
         let pages = |pending| {
             move |details: &mut GpuDetails| {
                 details.retired_pages = Reading::Now(RetiredPages {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn recovery_lasts_while_driver_requests_it() {
+    fn recovery_condition_lasts_while_driver_requests_it() {
         let asks = |action| {
             move |details: &mut GpuDetails| {
                 details.recovery_action = Reading::Now(action);

@@ -8,13 +8,13 @@ use crate::model::{ConditionKind, MemoryGrowth};
 
 /// The period from which growth is computed.
 pub(super) const TREND_MS: u64 = 30_000;
-/// The minimum period of samples for a forecast.
+/// The minimum period that samples must cover for a forecast.
 const MIN_TREND_MS: u64 = 20_000;
 /// The most recent period. Growth must not have slowed down in this period.
 const RECENT_MS: u64 = 8_000;
-/// The minimum period of samples for the growth of one process.
+/// The minimum period that samples must cover to compute the growth of one process.
 const MIN_PROCESS_TREND_MS: u64 = 5_000;
-/// The gap between two samples after which the trend starts again.
+/// If two samples are further apart than this, the trend starts again.
 const MAX_GAP_MS: u64 = 5_000;
 /// The minimum interval between recorded samples.
 const MIN_STEP_MS: u64 = 500;
@@ -22,8 +22,8 @@ const MIN_STEP_MS: u64 = 500;
 const MAX_FORECAST_MS: f64 = 3_600_000.0;
 /// The minimum growth per minute, as a share of the memory. Slower growth is noise.
 const MIN_SHARE_PER_MINUTE: f64 = 0.01;
-/// The minimum share of the growth for a process to be named. At most `MAX_NAMED` processes are
-/// named.
+/// A process is named if it causes at least this share of the growth. At most `MAX_NAMED` processes
+/// are named.
 const MIN_NAMED_SHARE: f64 = 0.05;
 const MAX_NAMED: usize = 8;
 
@@ -33,7 +33,8 @@ pub(super) struct MemoryFilling {
     /// Memory that is not free.
     taken: Series,
     processes: HashMap<ProcessKey, Series>,
-    /// The free memory when the condition started. The condition ends when more memory is free.
+    /// The free memory when the condition started. The condition ends when more memory than this is
+    /// free.
     free_at_begin: Option<u64>,
     nearly_full_since: Option<Moment>,
 }
@@ -230,7 +231,8 @@ const WEAKEN_BOUND: Bound = (0.05, 3 * GIB);
 /// back.
 const END_BOUND: Bound = (0.1, 6 * GIB);
 
-/// The minimum duration of the condition, so that short allocations are ignored.
+/// How long little memory must be free before the condition starts, so that short allocations are
+/// ignored.
 pub(super) const NEARLY_FULL_AFTER_MS: u64 = 3_000;
 
 /// Returns `true` if the next allocation may fail, because less than 3 % and less than 2 GiB are
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_growth_predicts_time_and_processes() {
+    fn steady_growth_forecast_names_time_and_processes() {
         let mut timeline = TestTimeline::new();
         advance_with_memory(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
         let Condition {
@@ -435,7 +437,7 @@ mod memory_nearly_full_tests {
     }
 
     #[test]
-    fn condition_has_separate_start_and_end_bounds() {
+    fn nearly_full_memory_has_start_and_end_bounds() {
         let mut timeline = TestTimeline::new();
         timeline
             .advance_with_sample(60, set_free_mib(2_100))
@@ -484,7 +486,7 @@ mod memory_nearly_full_tests {
     }
 
     #[test]
-    fn small_board_uses_relative_bound() {
+    fn small_gpu_is_nearly_full_at_relative_bound() {
         let mut timeline = TestTimeline::new();
         let small = |mib| {
             move |sample: &mut GpuSample| {

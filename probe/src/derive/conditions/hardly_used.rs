@@ -11,15 +11,15 @@ use crate::model::ConditionKind;
 /// The period over which the values are averaged.
 pub(super) const WINDOW_MS: u64 = 60_000;
 
-/// The period covered by one sum, so that ten samples per second need no more memory than one
-/// sample per second.
+/// The length of the parts over which values are summed, so that ten samples per second need no
+/// more memory than one sample per second.
 const PART_MS: u64 = 5_000;
 
 /// The longest period that one reading can represent. After a longer gap, averaging starts again.
 const MAX_GAP_MS: u64 = 30_000;
 
-/// The maximum number of samples between two readings of the hardware counters. More samples mean
-/// that the counters are no longer read.
+/// The maximum number of samples to keep between two readings of the hardware counters. If there
+/// are more, the counters are no longer being read.
 const MAX_WAITING: usize = 600;
 
 #[derive(Default)]
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn average_over_one_minute_determines_condition() {
+    fn low_use_is_determined_by_one_minute_average() {
         let mut timeline = TestTimeline::new();
         // On average, 24 % of the multiprocessors are active.
         timeline.advance_with_sample(600, |sample| {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_and_memory_do_not_depend_on_interval() {
+    fn detection_delay_and_stored_values_ignore_sampling_interval() {
         for step_ms in [100, 10_000] {
             let mut timeline = TestTimeline::with_step_ms(step_ms);
             timeline.advance_with_sample(300, set_utilization(99.0, 8.0, 0.0));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn rarely_read_counters_give_same_result() {
+    fn rarely_read_counters_give_same_low_use_result() {
         let dated = |sample: &mut GpuSample, sm_percent| {
             set_utilization(99.0, sm_percent, 0.0)(sample);
             let counted = std::mem::replace(
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn gap_restarts_window() {
+    fn gap_in_samples_restarts_low_use_window() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(50, set_utilization(99.0, 8.0, 0.0));
         timeline.advance_with_sample(40, |sample| {

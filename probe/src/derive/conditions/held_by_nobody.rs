@@ -111,8 +111,8 @@ fn tolerated_bytes(unlisted: UnlistedMemory, memory: &MemorySample, lasts: bool)
     least_bytes.saturating_add(reserved_bytes)
 }
 
-/// The time after which an ended process's memory is no longer expected to be freed. Processes
-/// disappear from the list before their memory is freed.
+/// If an ended process's memory has not been freed after this time, it is no longer expected to be
+/// freed. Processes disappear from the driver's list before their memory is freed.
 const SETTLED_AFTER_MS: u64 = 30_000;
 
 /// A tracker for the part of the used memory that belongs to no process while other processes are
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn new_process_does_not_explain_earlier_memory() {
+    fn new_process_does_not_explain_earlier_unlisted_memory() {
         let mut timeline = TestTimeline::new();
         let process = [examples::make_process(7, 2 * GIB)];
         timeline
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_and_driver_memory_is_not_reported() {
+    fn managed_and_driver_memory_is_not_unlisted_memory() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(
             200,
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_ended_process_is_reported() {
+    fn memory_still_used_after_process_end_is_reported() {
         let (large, small) = (
             examples::make_process(7, 20 * GIB),
             examples::make_process(8, GIB),
@@ -393,7 +393,8 @@ mod tests {
                 60,
                 set_used_memory(21 << 10, &[large.clone(), small.clone()]),
             );
-        // A process's memory is freed some seconds after the process has disappeared from the list.
+        // A process's memory is freed some seconds after the process has disappeared from the
+        // driver's list.
         timeline
             .advance_with_sample(20, set_used_memory(21 << 10, slice::from_ref(&small)))
             .advance_with_sample(300, set_used_memory(1 << 10, slice::from_ref(&small)));
@@ -477,7 +478,7 @@ mod tests {
             );
         }
         let mut timeline = TestTimeline::new();
-        // Short-lived programs remain in the list for a moment after they have ended.
+        // Short-lived programs remain in the driver's list for a moment after they have ended.
         timeline.advance_with_sample(600, |sample| {
             let pid = (sample.at_ms / 5_000 % 1_000) as u32 + 10;
             let last = if sample.at_ms % 5_000 < 2_000 {

@@ -125,7 +125,7 @@ mod tests {
     const DOWN: Option<bool> = Some(false);
 
     #[test]
-    fn link_that_was_up_is_reported() {
+    fn link_that_goes_down_is_reported() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_details(60, set_links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(timeline.take_events(), [], "the third leads nowhere");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn mig_gpu_may_have_links_down() {
+    fn inactive_links_of_mig_gpu_are_not_reported() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_details(1, set_links(&[UP, UP], Some(NvLinkRemote::Switch)));
         timeline.advance_with_details(60, |details| {

@@ -49,7 +49,8 @@ pub use held_by_nobody::unlisted_bytes;
 pub use rule::{Clock, Hysteresis, Moment, Observation};
 pub use suspected_hang::could_hang;
 
-/// The maximum time until the first details are available. Details are read every ten seconds.
+/// The maximum time from the start of a collector until the first details are available. Details
+/// are read every ten seconds.
 const FIRST_DETAILS_MS: u64 = 15_000;
 
 /// The settings of conditions.
@@ -87,12 +88,13 @@ struct RuleState {
     tag: &'static str,
     rule: Box<dyn Rule>,
     hysteresis: Hysteresis<Condition>,
-    /// The time that a new collector needs to detect a lasting condition.
+    /// The time that a newly started collector needs to detect the condition, if it was already
+    /// present.
     found_after_ms: u64,
 }
 
 /// Returns all rules, each with the tag of its condition, the start and end delays, and the time
-/// that a new collector needs to detect the condition. Times are in milliseconds.
+/// that a newly started collector needs to detect it. Times are in milliseconds.
 fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
     let idle_ms = settings.held_idle_after_ms;
     let slow_ms = baseline::EVIDENCE_MS.saturating_add(slower_than_itself::BEGIN_ALONE_AFTER_MS);
@@ -104,8 +106,8 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::<SuspectedHang>::default(),
             [0, 10_000, hang_ms],
         ),
-        // A delay is needed, because processes disappear from the list before their memory is
-        // freed.
+        // A delay is needed, because processes disappear from the driver's list before their memory
+        // is freed.
         (
             "held_by_nobody",
             Box::<HeldByNobody>::default(),
@@ -187,10 +189,10 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
         .collect()
 }
 
-/// Returns the time in milliseconds that a new collector needs to detect a lasting condition of a
-/// responding GPU. `tag` is the condition's tag in JSON; `None` returns the maximum of all
-/// conditions. Driver errors are not detected again, so the time after which a driver error would
-/// have ended is used.
+/// Returns the time in milliseconds that a newly started collector needs to detect a condition that
+/// was already present on a responding GPU. `tag` is the condition's tag in JSON; for `None`, the
+/// maximum over all conditions is returned. A new collector does not detect earlier driver errors,
+/// so for them, the time after which a driver error would have ended is used.
 pub fn detection_time_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
     // The times are cached, because alerts need them for every rule and sample.
     static TIMES: LazyLock<Vec<(&str, u64)>> = LazyLock::new(|| {
@@ -346,8 +348,8 @@ impl ConditionTracker {
 impl RuleState {
     fn observe(&mut self, view: &View<'_>) {
         let observation = self.rule.observe(view, self.hysteresis.is_ongoing());
-        // The text must contain process names now, because processes can end before the condition
-        // does.
+        // The text is created at this point, with process names, because processes can end before
+        // the condition does.
         let described = observation.map(|kind| Condition {
             since_ms: 0,
             severity: kind.severity(),

@@ -23,7 +23,7 @@ pub(super) trait Rule: Send {
     /// can differ from the start threshold.
     fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind>;
 
-    /// Returns when the condition started, if that was before the first observation.
+    /// Returns the time at which the condition started, if that was before the first observation.
     fn began_at(&self) -> Option<Moment> {
         None
     }
@@ -109,8 +109,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The maximum time that the clock counts per step. A longer step means that the clock was set or
-/// the machine was suspended, and nothing was observed.
+/// The maximum time by which one call advances the observed time. A longer step means that the
+/// clock was set or the machine was suspended, so that nothing was observed.
 const MAX_CLOCK_STEP_MS: u64 = 60_000;
 
 /// A point in time, with the wall clock for display and a counter for measuring durations.
@@ -150,8 +150,8 @@ impl Clock {
         self.moment_at(wall_ms)
     }
 
-    /// Returns a moment after the latest call of [`advance`](Self::advance), without advancing the
-    /// clock.
+    /// Returns the moment for a wall-clock time after the latest call of
+    /// [`advance`](Self::advance), without advancing the clock.
     pub fn moment_at(&self, wall_ms: u64) -> Moment {
         Moment {
             wall_ms,
@@ -343,7 +343,7 @@ mod tests {
     };
 
     #[test]
-    fn clock_jumps_and_unwatched_time_do_not_count() {
+    fn condition_clock_ignores_jumps_and_unwatched_time() {
         let mut clock = Clock::default();
         let first = clock.advance(1_000_000, true);
         assert_eq!(clock.advance(1_001_000, true).ms_since(first), 1_000);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn process_name_has_notebook_or_program_and_user() {
+    fn process_name_is_notebook_or_program_with_user() {
         let mut notebook = examples::make_process(1, 0);
         notebook.owner = Reading::Now(Owner {
             notebook: Some(Notebook {

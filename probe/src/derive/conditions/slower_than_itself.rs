@@ -18,8 +18,8 @@ use crate::{
 /// The minimum utilization at which a GPU is checked. At lower loads, clocks vary.
 const BUSY_PERCENT: f64 = 60.0;
 
-/// The power ratio to the other GPUs below which a GPU draws too little. At the same load, GPUs
-/// differ by a few percent.
+/// A GPU draws too little power if its draw is less than this share of its usual draw and of the
+/// other GPUs' median draw. At the same load, GPUs differ by a few percent.
 const LOW_POWER_RATIO: f64 = 0.8;
 
 /// How long the GPU must have been slower than usual, and slower than comparable GPUs.
@@ -297,7 +297,7 @@ mod below_baseline_tests {
     };
 
     #[test]
-    fn condition_lasts_while_result_is_below() {
+    fn condition_lasts_while_benchmark_is_below_baseline() {
         let measured = |at_ms, median_us| Measurement {
             workload: "copy".to_owned(),
             dtype: "fp32".to_owned(),

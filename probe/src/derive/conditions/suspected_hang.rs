@@ -21,28 +21,32 @@ const BEGIN_AFTER_MS: u64 = 120_000;
 /// How long all readings must have been unchanged while another GPU of the same job works.
 pub(super) const BEGIN_WITH_WORK_AFTER_MS: u64 = 600_000;
 
-/// The minimum utilization. A kernel that never ends causes a utilization of 100 % in every second.
+/// The minimum utilization of a GPU that may hang. A kernel that never ends causes a utilization of
+/// 100 % in every second.
 const BUSY_PERCENT: f64 = 99.5;
 
-/// The maximum memory utilization, as caused by a kernel that polls a flag in memory.
+/// The maximum memory utilization of a GPU that may hang, as caused by a kernel that polls a flag
+/// in memory.
 const MAX_MEMORY_PERCENT: f64 = 1.0;
 
 /// The maximum power draw of a board whose kernels only wait, as a share of the power limit. An
 /// H200 draws a quarter of its limit.
 const MAX_WAITING_POWER_SHARE: f64 = 0.5;
 
-/// The maximum traffic over links. On an H200, an idle or spinning GPU has up to 1 MB/s.
+/// The maximum traffic over links of a GPU that may hang. On an H200, an idle or spinning GPU has
+/// up to 1 MB/s.
 const MAX_TRAFFIC_BYTES_PER_SECOND: f64 = 4e6;
 
-/// The maximum change in used memory. The driver itself causes small changes from time to time.
+/// The maximum change in used memory for readings to count as unchanged. The driver itself causes
+/// small changes from time to time.
 const MAX_CHANGE_BYTES: u64 = 2 << 20;
 
-/// The maximum change in SM activity. A waiting kernel always occupies the same multiprocessors, so
-/// its activity varies by less than this.
+/// The maximum change in SM activity for readings to count as unchanged. A waiting kernel always
+/// occupies the same multiprocessors, so its activity varies by less than this.
 const MAX_CHANGE_SM_PERCENT: f64 = 0.2;
 
-/// The maximum change in power draw, in watts. With a waiting kernel, the draw varies by a tenth of
-/// a watt, and changes slowly while the chip cools or warms.
+/// The maximum change in power draw, in watts, for readings to count as unchanged. With a waiting
+/// kernel, the draw varies by a tenth of a watt, and changes slowly while the chip cools or warms.
 const MAX_CHANGE_WATTS: f64 = 3.0;
 const MAX_CHANGE_POWER_SHARE: f64 = 0.04;
 const POWER_AVERAGING_MS: f64 = 20_000.0;
@@ -57,7 +61,7 @@ const MAX_DIFFERING: usize = 4;
 pub(super) struct SuspectedHang {
     idle_power: IdlePower,
     still: Option<UnchangedReadings>,
-    /// When the readings stopped changing, while the condition lasts.
+    /// While the condition lasts, the time at which the readings stopped changing.
     since: Option<Moment>,
 }
 
@@ -117,7 +121,8 @@ impl Rule for SuspectedHang {
             mut differing,
             ..
         } = siblings;
-        // If most GPUs of the job differ from this GPU, this GPU is the exception.
+        // If most GPUs of the job differ from this GPU, this GPU is the exception, so the differing
+        // processes are not named.
         if differing.len() > waiting.len().saturating_add(1).min(MAX_DIFFERING) {
             differing.clear();
         }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_do_not_depend_on_interval() {
+    fn throttling_delays_do_not_depend_on_sampling_interval() {
         for (step_ms, begins) in [(100, 3), (10_000, 20)] {
             let mut timeline = TestTimeline::with_step_ms(step_ms);
             timeline
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_and_settings_throttle_reasons_are_not_reported() {
+    fn throttling_by_idling_or_settings_is_not_reported() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(
             60,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn text_names_limit_and_temperature() {
+    fn throttling_text_names_power_limit_and_temperature() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(10, |sample| {
             set_throttle_reasons(&[SwPowerCap, SwThermalSlowdown])(sample);

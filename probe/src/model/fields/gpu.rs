@@ -29,7 +29,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "Util",
         Unit::Percent
     )
-    .help("Time in which at least one kernel ran, regardless of how much of the GPU it used.")
+    .help(
+        "Share of time in which at least one kernel ran, regardless of how much of the GPU it \
+     used.",
+    )
     .prometheus_name("gpumon_gpu_utilization_ratio")
     .dcgm_names("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO")
     .otel_name("hw.gpu.utilization")
@@ -47,7 +50,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "MemCtl",
         Unit::Percent
     )
-    .help("Time in which device memory was read or written.")
+    .help("Share of time in which device memory was read or written.")
     .prometheus_name("gpumon_gpu_memory_utilization_ratio")
     .dcgm_names("DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_MEMORY_UTIL_RATIO")
     .chart(
@@ -101,7 +104,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "Busy",
         Unit::Percent
     )
-    .help("Time in which the graphics or compute engine was busy; needs GPM.")
+    .help("Share of time in which the graphics or compute engine was busy; needs GPM.")
     .prometheus_name("gpumon_gpu_engine_active_ratio")
     .prometheus_mig_name("gpumon_mig_engine_active_ratio")
     .dcgm_names(
@@ -110,8 +113,8 @@ pub const GPU_FIELDS: &[Field] = &[
     ),
     counted!(activity?.sm_percent, "SM active", "SM", Unit::Percent)
         .help(
-            "Time in which a multiprocessor had at least one warp, averaged over all \
-               multiprocessors; needs GPM.",
+            "Share of time in which a multiprocessor had at least one warp, averaged over all \
+             multiprocessors; needs GPM.",
         )
         .prometheus_name("gpumon_gpu_sm_active_ratio")
         .prometheus_mig_name("gpumon_mig_sm_active_ratio")
@@ -123,7 +126,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "Tensor",
         Unit::Percent
     )
-    .help("Time in which the tensor cores were active; needs GPM.")
+    .help("Share of time in which the tensor cores were active; needs GPM.")
     .prometheus_name("gpumon_gpu_tensor_active_ratio")
     .prometheus_mig_name("gpumon_mig_tensor_active_ratio")
     .dcgm_names(
@@ -162,7 +165,7 @@ pub const GPU_FIELDS: &[Field] = &[
     )
     .chart("occupancy", "units", "Occupancy", Color::Line(0)),
     counted!(activity?.fp64_percent, "FP64 units", "FP64", Unit::Percent)
-        .help("Time in which the double-precision units were active; needs GPM.")
+        .help("Share of time in which the double-precision units were active; needs GPM.")
         .prometheus_name("gpumon_gpu_fp64_active_ratio")
         .dcgm_names(
             "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
@@ -170,7 +173,7 @@ pub const GPU_FIELDS: &[Field] = &[
         )
         .chart("fp64", "units", "FP64", Color::Line(1)),
     counted!(activity?.fp32_percent, "FP32 units", "FP32", Unit::Percent)
-        .help("Time in which the single-precision units were active; needs GPM.")
+        .help("Share of time in which the single-precision units were active; needs GPM.")
         .prometheus_name("gpumon_gpu_fp32_active_ratio")
         .dcgm_names(
             "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
@@ -178,7 +181,7 @@ pub const GPU_FIELDS: &[Field] = &[
         )
         .chart("fp32", "units", "FP32", Color::Line(2)),
     counted!(activity?.fp16_percent, "FP16 units", "FP16", Unit::Percent)
-        .help("Time in which the half-precision units were active; needs GPM.")
+        .help("Share of time in which the half-precision units were active; needs GPM.")
         .prometheus_name("gpumon_gpu_fp16_active_ratio")
         .dcgm_names(
             "DCGM_FI_PROF_PIPE_FP16_ACTIVE",
@@ -191,7 +194,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "Int",
         Unit::Percent
     )
-    .help("Time in which the integer units were active; needs GPM.")
+    .help("Share of time in which the integer units were active; needs GPM.")
     .prometheus_name("gpumon_gpu_integer_active_ratio")
     .dcgm_names(
         "DCGM_FI_PROF_PIPE_INT_ACTIVE",
@@ -205,8 +208,8 @@ pub const GPU_FIELDS: &[Field] = &[
         Unit::Percent
     )
     .help(
-        "Time in which the tensor cores were active with half-precision or narrower \
-               numbers; needs GPM.",
+        "Share of time in which the tensor cores were active with half-precision or narrower \
+         numbers; needs GPM.",
     )
     .prometheus_name("gpumon_gpu_tensor_half_active_ratio")
     .dcgm_names(
@@ -219,7 +222,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "TInt",
         Unit::Percent
     )
-    .help("Time in which the tensor cores were active with integers; needs GPM.")
+    .help("Share of time in which the tensor cores were active with integers; needs GPM.")
     .prometheus_name("gpumon_gpu_tensor_integer_active_ratio")
     .dcgm_names(
         "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE",
@@ -231,7 +234,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "Double",
         Unit::Percent
     )
-    .help("Time in which the tensor cores were active with double precision; needs GPM.")
+    .help("Share of time in which the tensor cores were active with double precision; needs GPM.")
     .prometheus_name("gpumon_gpu_tensor_double_active_ratio")
     .dcgm_names(
         "DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE",

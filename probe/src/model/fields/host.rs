@@ -15,7 +15,10 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .prometheus_name("gpumon_host_cpus"),
     host!(cpu.busy_percent, "CPU", "CPU", Unit::Percent)
         .unwatched(Unwatched::Averaged)
-        .help("Time in which a logical processor was busy, averaged over all of them.")
+        .help(
+            "Share of time in which a logical processor was busy, averaged over all logical \
+         processors.",
+        )
         .prometheus_name("gpumon_host_cpu_utilization_ratio")
         .chart("cpu", "cpu", "Utilization", Color::Utilization),
     host!(cpu.load_1m, "Load average", "Load", Unit::Count)
@@ -98,7 +101,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("Rate at which all network interfaces except loopback receive.")
+    .help("Rate at which all network interfaces except loopback receive data.")
     .chart("network-received", "network", "RX", Color::Line(1)),
     host!(
         network.sent_bytes_per_second,
@@ -107,6 +110,6 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("Rate at which all network interfaces except loopback send.")
+    .help("Rate at which all network interfaces except loopback send data.")
     .chart("network-sent", "network", "TX", Color::Line(3)),
 ];

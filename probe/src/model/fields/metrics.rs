@@ -63,7 +63,7 @@ const ECC: &str = "ECC errors since the driver was loaded (volatile) or over the
 pub const SAMPLE_METRICS: &[Metric<GpuSample>] = metrics! { GpuSample;
     Gauge Count "" "Device memory in use, as a share of the memory that is not reserved.";
         [] ("DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_USED_RATIO") used_memory_fraction;
-    State Count "" "Reasons for reduced clocks, as NVML's bits.";
+    State Count "" "Reasons for reduced clocks, as NVML's bit mask.";
         [] ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS") throttle_reason_mask;
         // This is dcgm-exporter's former name for the previous metric.
         [] ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS") throttle_reason_mask;
@@ -82,7 +82,8 @@ pub const DETAIL_METRICS: &[Metric<GpuDetails>] = metrics! { GpuDetails;
     State Count "gpumon_gpu_ecc_mode" "Whether ECC is enabled.";
         [] ("DCGM_FI_DEV_ECC_CURRENT", "DCGM_FI_DEV_ECC_MODE")
             |it| read_part(&it.modes.ecc, |mode| mode.current.into());
-    State Count "gpumon_gpu_ecc_mode_pending" "Whether ECC is enabled after the next GPU reset.";
+    State Count "gpumon_gpu_ecc_mode_pending" "Whether ECC will be enabled after the next GPU \
+     reset.";
         [] ("DCGM_FI_DEV_ECC_PENDING") |it| read_part(&it.modes.ecc, |mode| mode.pending.into());
     State Count "gpumon_gpu_mig_mode" "Whether MIG mode is enabled.";
         [] ("DCGM_FI_DEV_MIG_MODE") |it| read_part(&it.modes.mig, |mode| mode.current.into());

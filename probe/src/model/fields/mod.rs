@@ -16,8 +16,8 @@ pub use gpu::GPU_FIELDS;
 pub use host::HOST_FIELDS;
 pub use metrics::{BOARD_METRICS, DETAIL_METRICS, Metric, SAMPLE_METRICS};
 
-/// The fields shown in an overview of all GPUs, in display order. Every client receives their
-/// history.
+/// The fields shown in an overview of all GPUs, in display order. Every client receives the history
+/// of these fields.
 pub const OVERVIEW: [&str; 4] = [
     "utilization.gpu_percent",
     "memory.used_bytes",
@@ -213,7 +213,7 @@ impl Unit {
 
 impl Dcgm {
     /// Creates the names from an earlier and a current name, or from one name that never changed.
-    /// Returns `None` if `names` is empty, because dcgm-exporter lacks the metric.
+    /// Returns `None` if `names` is empty, which means that dcgm-exporter lacks the metric.
     const fn from_names(names: &[&'static str]) -> Option<Self> {
         match *names {
             [name] => Some(Self {

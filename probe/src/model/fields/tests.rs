@@ -126,7 +126,7 @@ fn field_names_are_unique() {
 }
 
 #[test]
-fn limits_and_overview_refer_to_existing_fields() {
+fn field_limits_and_overview_name_existing_fields() {
     let known = &field_ids(GPU_FIELDS) | &field_ids(HOST_FIELDS);
     let limits = GPU_FIELDS.iter().map(|field| (field.id, field.limit));
     for (id, limit) in limits.chain(HOST_FIELDS.iter().map(|field| (field.id, field.limit))) {

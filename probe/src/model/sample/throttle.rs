@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_has_matching_table_row() {
+    fn every_throttle_reason_has_matching_table_row() {
         for reason in ThrottleReason::ALL {
             assert_eq!(reason.info().reason, reason);
         }

@@ -190,7 +190,7 @@ impl GpuSteps {
         }
     }
 
-    /// Passes the use in all complete steps to `take`, and in steps for which no more recorded
+    /// Passes to `take` the use in all steps that are complete, or for which no more recorded
     /// values will arrive.
     pub(super) fn settle_complete_steps(
         &mut self,
@@ -201,8 +201,8 @@ impl GpuSteps {
         while let Some(pending) = self.pending.front() {
             let to_ms = pending.step.span.to_ms;
             let is_due = all || newest_ms - to_ms > MAX_RECORD_DELAY_MS;
-            // If the driver has not recorded any values by this time, it does not support
-            // recording.
+            // If the driver has not recorded any values after the maximum delay, it does not
+            // support recording.
             let is_young = newest_ms - self.first_ms < MAX_RECORD_DELAY_MS;
             let is_coming = |records: &Timeline| match records.newest_ms() {
                 Some(recorded_ms) => recorded_ms < to_ms,
@@ -216,7 +216,7 @@ impl GpuSteps {
         }
     }
 
-    /// Passes the use in all pending steps to `take`, as far as it is known.
+    /// Passes to `take` the use in all pending steps, as far as it is known.
     pub(super) fn for_each_pending(&self, mut take: impl FnMut(&OwnerKey, Span, GpuUse)) {
         for pending in &self.pending {
             self.divide_pending_step(pending, &mut take);
@@ -287,7 +287,8 @@ impl GpuSteps {
         })
     }
 
-    /// Returns `true` if values that arrive later cannot change the use until `to_ms`.
+    /// Returns `true` if the use up to `to_ms` can no longer be changed by values that arrive
+    /// later.
     pub(super) fn is_final(&self, to_ms: f64) -> bool {
         let is_past = self
             .last

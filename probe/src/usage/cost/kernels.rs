@@ -22,8 +22,8 @@ const MAX_KERNELS: usize = 64;
 /// mebibyte.
 const MAX_PARTS: usize = 8192;
 
-/// The maximum length of joined parts, relative to their age. A cell that started at that time has
-/// run for at least that age, so the error of its cost is at most this share.
+/// The maximum length of joined parts, relative to their age. A cell that started within a joined
+/// part has run for at least the part's age, so the error of its cost is at most this share.
 const MAX_PART_SHARE: f64 = 0.01;
 
 /// The number of parts to add before neighboring parts are joined again.
@@ -287,7 +287,8 @@ fn settle_kernel_steps(steps: &mut GpuSteps, index: u32, kernels: &mut BTreeMap<
     });
 }
 
-/// Adds the memory of a kernel's processes to one of its logs.
+/// Adds the memory of a kernel's processes to the record of the kernel's memory on one GPU, or on
+/// all GPUs together if `gpu` is `None`.
 fn add_memory(
     kernels: &mut BTreeMap<OwnerKey, Kernel>,
     key: &OwnerKey,
@@ -560,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_is_final_once_records_cover_span() {
+    fn kernel_cost_is_final_once_records_cover_span() {
         let mut meter = KernelMeter::default();
         for tenth in 0..=50_u64 {
             let at_ms = 1000 + tenth * 100;

@@ -161,8 +161,8 @@ impl ObservedReadings {
     }
 }
 
-/// The maximum time between two values for interpolation. The driver records utilization five times
-/// a second, and power more often.
+/// Values are not interpolated if they are further apart than this. The driver records utilization
+/// five times a second, and power more often.
 const MAX_INTERPOLATED_MS: f64 = 500.0;
 
 /// The time for which recorded values are kept, in milliseconds. They are needed as long as the
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn integral_starts_and_ends_between_values() {
+    fn integral_can_start_and_end_between_values() {
         let mut line = Timeline::default();
         line.add(&make_trace(1000, 100, &[0.0, 100.0, 100.0, 300.0]));
         line.add(&make_trace(1300, 100, &[300.0, 300.0]));

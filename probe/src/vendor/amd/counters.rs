@@ -1,5 +1,5 @@
 //! Readings that are calculated from two firmware tables: activity, reasons for reduced clocks,
-//! rates, and energy. The file also reads the state of XGMI links.
+//! rates, and energy. This module also reads the state of XGMI links.
 
 use std::time::{Duration, Instant};
 
@@ -217,8 +217,8 @@ const THROTTLE_COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::MemoryThermalSamples, MemoryThermalLimit),
 ];
 
-/// The minimum share of samples from which a reason is reported. Smaller shares are noise of the
-/// firmware's control loop.
+/// A reason is reported only if it reduced the clocks in at least this share of the samples.
+/// Smaller shares are noise of the firmware's control loop.
 const MIN_THROTTLE_SHARE: f64 = 0.01;
 
 /// For each reason, the share of samples between two tables in which it reduced the clocks.
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn independent_bits_become_reasons() {
+    fn throttle_status_bits_become_reasons() {
         assert_eq!(reasons_from_bits(0), []);
         assert_eq!(
             reasons_from_bits(1 | 1 << 6 | 1 << 22),

@@ -25,13 +25,13 @@ use crate::{
     },
 };
 
-/// The maximum age of a process scan while the GPU is being watched. The constant below applies
+/// The maximum age of a process scan while the GPU is being watched. `SCAN_AGE_UNWATCHED` applies
 /// otherwise.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(4900);
 
-/// The maximum time to wait for a process scan. The first scan takes longer and has its own limit
-/// below.
+/// The maximum time to wait for a process scan. For the first scan, which takes longer,
+/// `FIRST_SCAN_PATIENCE` applies.
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -105,7 +105,7 @@ struct GpuTopology {
     profile: Reading<String>,
 }
 
-/// The state for not reading an idle card, so that the system can suspend it.
+/// The state that is needed to leave an idle card alone, so that the system can suspend it.
 #[derive(Default)]
 struct RestState {
     /// Whether the system may suspend the card. This value is updated whenever the details are
@@ -169,9 +169,10 @@ impl AmdDevice {
         device
     }
 
-    /// Returns `true` if the GPU is integrated into the processor (an APU). APUs have a different
-    /// metrics table format, or a voltage sensor for the rest of the processor. If the metrics
-    /// table cannot be read now, `is_apu` is updated by a later reading.
+    /// Returns `true` if the GPU is integrated into the processor (an APU). APUs are recognized by
+    /// the format of their metrics table, by a voltage sensor for the rest of the processor, or by
+    /// their PCI device ID. If the metrics table cannot be read now, `is_apu` is updated by a later
+    /// reading.
     fn is_part_of_processor(&mut self) -> bool {
         let has_sensor = self
             .hwmon

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_topology_matters_only_with_cards() {
+    fn missing_kfd_topology_is_reported_only_with_cards() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(check_topology(root.path(), &[]), None);
         let cards = [make_card(root.path(), &[])];
@@ -281,7 +281,7 @@ mod recording_tests {
     }
 
     #[test]
-    fn ids_in_all_formats_become_equal_parts() {
+    fn card_ids_in_all_formats_become_same_part() {
         let id = FilePart::Id("a1b2c3d4e5f60718".to_owned());
         let whole = split_value(b"A1B2C3D4E5F60718\n", &make_id_part);
         assert_eq!(whole, [id.clone(), make_plain_part("\n")]);

@@ -216,7 +216,8 @@ impl LogParser for AmdErrors {
         }
         let mut found = Vec::new();
         if let Some((pending_bus_id, mut error)) = self.pending.take() {
-            // A message about another GPU can appear between the two lines.
+            // A message about another GPU can appear between an error and the line that names its
+            // process.
             let is_other = pending_bus_id.is_some() && bus_id.is_some() && pending_bus_id != bus_id;
             if !is_other {
                 error.pid = error.pid.or_else(|| parse_pid(message));
@@ -552,7 +553,7 @@ mod broken_tables_tests {
     }
 
     #[test]
-    fn unknown_version_is_reported_once() {
+    fn unknown_metrics_table_version_is_reported_once() {
         let mut tables = BrokenTables::default();
         let version = Version {
             format: 9,
@@ -567,7 +568,7 @@ mod broken_tables_tests {
     }
 
     #[test]
-    fn incomplete_table_is_reported_if_it_lasts() {
+    fn metrics_table_is_reported_if_repeatedly_incomplete() {
         let mut tables = BrokenTables::default();
         let truncated = MetricsError::Truncated {
             length: 4,
@@ -589,7 +590,7 @@ mod fatal_tests {
     use super::*;
 
     #[test]
-    fn reset_of_same_gpu_restores_trust() {
+    fn reset_of_same_gpu_clears_fatal_error() {
         let (own, other) = ("00000000:03:00.0", "00000000:43:00.0");
         let errors = FatalErrors::default();
         let fatal = "uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!";
@@ -618,7 +619,7 @@ mod ras_tests {
     use super::*;
 
     #[test]
-    fn errors_of_all_blocks_are_summed() {
+    fn ecc_errors_of_all_blocks_are_summed() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &str| {
             fs::create_dir_all(folder.path().join("ras")).unwrap();

@@ -324,7 +324,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn broken_properties_are_skipped() {
+    fn invalid_topology_properties_are_skipped() {
         let properties = parse_properties("a 1\nb\nc -1\nd 18446744073709551616\ne 2 \n\n");
         assert_eq!(
             properties,

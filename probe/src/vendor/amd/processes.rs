@@ -51,7 +51,7 @@ pub(super) fn list_processes(
     for own in compute {
         let mig = partitions.find_by_gpu_id(own.gpu_id);
         let known = all.remove(&(own.pid, mig));
-        // A process opens every GPU, even those it never uses.
+        // A compute process opens every GPU, even those that it never uses.
         if known.is_none() && !own.is_used() {
             continue;
         }
@@ -116,8 +116,8 @@ fn add_compute_readings(
 /// the driver walks all hardware queues, so gpumon reads the count only about once a second.
 const COMPUTE_READ_INTERVAL: Duration = Duration::from_millis(900);
 
-/// The interval at which nodes that a process does not use are read. A process opens every GPU,
-/// even those it never uses.
+/// The interval at which nodes that a process does not use are read. A compute process opens every
+/// GPU, even those that it never uses.
 const UNUSED_NODE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The number of readings over which the occupied compute units are averaged. A single reading can
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_occupancy_leaves_share_absent() {
+    fn missing_occupancy_leaves_process_share_absent() {
         let processes = list_compute(&[make_compute(7, 1, None)], false);
         assert_eq!(
             processes[0].sm_percent,
@@ -336,7 +336,7 @@ mod compute_tests {
     }
 
     #[test]
-    fn occupied_units_are_averaged() {
+    fn occupied_compute_units_are_averaged() {
         let tree = Tree::new();
         let package = Package::make_mi300x("0000:05:00.0", 1, 128);
         tree.add_packages(std::slice::from_ref(&package));
@@ -352,7 +352,7 @@ mod compute_tests {
     }
 
     #[test]
-    fn unused_node_is_read_less_often() {
+    fn unused_kfd_node_is_read_less_often() {
         let tree = Tree::new();
         let package = Package::make_mi300x("0000:05:00.0", 1, 128);
         tree.add_packages(std::slice::from_ref(&package));
@@ -373,7 +373,7 @@ mod compute_tests {
     }
 
     #[test]
-    fn process_with_queue_uses_node() {
+    fn process_with_queue_counts_as_using_gpu() {
         let tree = Tree::new();
         let package = Package::make_mi300x("0000:05:00.0", 1, 128);
         tree.add_packages(std::slice::from_ref(&package));

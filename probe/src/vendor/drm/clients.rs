@@ -22,13 +22,13 @@ use crate::{
     vendor::FilePart,
 };
 
-/// Older scans are not used.
+/// Scans that are older than this are not used.
 const MAX_SCAN_AGE: Duration = Duration::from_secs(10);
 
 /// A process counts as hanging if reading its usage takes longer than this time.
 const HANGING_AFTER: Duration = Duration::from_secs(2);
 
-/// The maximum number of threads that are blocked by hanging processes.
+/// If this number of processes hang, no more scan threads are started.
 const MAX_HANGING_THREADS: usize = 8;
 
 /// A function that returns `true` if the clients of the device node with the given minor number may
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_one_scan() {
+    fn threads_share_recent_scan_of_clients() {
         let tree = Tree::new();
         add_process(&tree, 11);
         let clients = Clients::new(tree.proc(), |_| true);
@@ -539,7 +539,7 @@ mod scanner_tests {
     }
 
     #[test]
-    fn shared_client_counts_once() {
+    fn client_shared_by_processes_counts_once() {
         let root = tempfile::tempdir().unwrap();
         add_process(
             root.path(),
@@ -617,7 +617,7 @@ mod scanner_tests {
     }
 
     #[test]
-    fn unchanged_number_of_files_delays_rereading_descriptors() {
+    fn descriptors_are_reread_later_if_count_is_unchanged() {
         let root = tempfile::tempdir().unwrap();
         add_process(root.path(), 11, &[]);
         let folder = root.path().join("11");

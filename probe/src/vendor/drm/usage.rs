@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_counter_growth_over_time() {
+    fn engine_shares_are_counter_growth_over_time() {
         let mut usage = Usage::new(&NAMES);
         let start = Instant::now();
         let first = parse_client(
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn share_is_busy_cycles_divided_by_all_cycles() {
+    fn engine_share_is_busy_cycles_divided_by_total() {
         let mut usage = Usage::new(&NAMES);
         let start = Instant::now();
         let lines = |own: u32, all: u32| {

@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// The maximum age of a process scan. The constants below limit the time to wait for a scan, and
-/// for the first scan.
+/// The maximum age of a process scan. `SCAN_PATIENCE` limits the time to wait for a scan, and
+/// `FIRST_SCAN_PATIENCE` the time to wait for the first scan.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);

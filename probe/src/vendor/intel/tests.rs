@@ -105,7 +105,7 @@ fn idle_residency_gives_awake_time() {
 }
 
 #[test]
-fn integrated_gpu_has_memory_of_machine() {
+fn integrated_gpu_reports_memory_of_machine() {
     let machine = TestMachine::new(&products::make_tiger_lake());
     machine.tree.set_memory(16_000_000 << 10, 8_000_000 << 10);
     let sample = read_sample(&mut *machine.open()).unwrap();

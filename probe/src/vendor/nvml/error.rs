@@ -1,5 +1,5 @@
 //! Conversion of NVML return codes to reasons for absence, and to error messages with suggested
-//! fixes. The file also explains why the library cannot be loaded.
+//! fixes. This module also explains why the library cannot be loaded.
 
 use std::path::Path;
 
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_without_code_have_no_explanation() {
+    fn absence_without_driver_code_has_no_explanation() {
         assert_eq!(
             explain_absence(&Absence::NoAnswer, Surroundings::Machine),
             None

@@ -95,7 +95,7 @@ impl LinkRateReader {
     }
 }
 
-/// The `nvmlPcieUtilCounter_t` for sent data. The constant below is for received data.
+/// The `nvmlPcieUtilCounter_t` for sent data. `PCIE_RX` is for received data.
 const PCIE_TX: u32 = 0;
 const PCIE_RX: u32 = 1;
 

@@ -114,15 +114,16 @@ impl ProcessReader {
 /// second. If there is no newer sample after this time, the process has not been running.
 const SAMPLE_LIFE_MS: u64 = 2_000;
 
-/// A sample whose time is further in the future than this is an error. If the times of all samples
-/// are, the driver's clock is ahead.
+/// A sample whose time is further in the future than this is an error. If all samples are that far
+/// in the future, the driver's clock is ahead.
 const MAX_FUTURE_US: u64 = 2_000_000;
 
 /// The maximum age of new samples. If new samples are older, the driver's clock is behind.
 const MAX_PAST_US: u64 = 10_000_000;
 
-/// The maximum time between two answers. Only after such a short time does the second answer show
-/// how old its newest sample is.
+/// The maximum time between two answers for the second to show whether the driver's clock is
+/// behind. The samples in the second answer were taken after the first answer, so they must be
+/// recent.
 const MAX_ANSWER_GAP_MS: u64 = 3_000;
 
 /// If the last sample is from the future and no newer sample has arrived after this time, the clock
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_before_hang_are_not_reported() {
+    fn process_shares_from_before_hang_are_not_reported() {
         let mut shares = ProcessShares::default();
         shares.add_samples(&[make_sample(1, NOW_MS, 40)], NOW_MS);
         shares.add_samples(&[make_sample(1, NOW_MS + 1000, 40)], NOW_MS + 60_000);
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_shares_become_unknown_after_expiry() {
+    fn impossible_share_is_unknown_once_previous_one_expires() {
         let mut shares = ProcessShares::default();
         shares.add_samples(&[make_sample(1, NOW_MS, 40)], NOW_MS);
         shares.add_samples(&[make_sample(1, NOW_MS + 1000, 4_000_000)], NOW_MS + 1000);

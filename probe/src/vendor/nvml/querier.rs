@@ -119,7 +119,7 @@ impl Querier {
         }
     }
 
-    /// Adds an answer to the cache that was not obtained by running a query.
+    /// Adds to the cache an answer that was not obtained by running a query.
     pub(super) fn cache_answer(&mut self, query: Query, answer: Answer) {
         self.write_cache()
             .store_answer(None, query, now_ms(), answer);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn three_unanswered_ticks_are_a_failure() {
+    fn gpu_fails_after_three_consecutive_unanswered_ticks() {
         let well = || make_counts(20, &[(3, 4), (999, 2)]);
         for code in [2, 3, 4, 6, 10, 16, 17, 27, 999] {
             let silent = || make_counts(0, &[(code, 20), (1000, 2)]);

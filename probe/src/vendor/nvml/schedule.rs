@@ -75,8 +75,8 @@ impl Call {
         }
     }
 
-    /// Returns the minimum time between two such calls. It is zero if the call is made whenever its
-    /// lane is due.
+    /// Returns the minimum time between two executions of this call. It is zero if the call is made
+    /// whenever its lane is due.
     pub(super) fn min_period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
             (Lane::Paced(period) | Lane::Slower(period), true) => period,
@@ -286,7 +286,8 @@ fn find_lane(query: Q) -> Option<Lane> {
         LazyLock::new(|| CALLS.iter().map(|call| (call.query, call.lane)).collect());
     match query {
         Q::Name | Q::Uuid | Q::BusId | Q::SupportedGraphicsClocks(_) => Some(Lane::Once),
-        // The rate comes from GPM or from a separate thread, because this call takes 20 ms.
+        // This call takes 20 ms, so it is not scheduled. The rate comes from GPM or from a separate
+        // thread.
         Q::PcieThroughput(_) => Some(Lane::Tick),
         query => LANES.get(&query).copied(),
     }
@@ -348,8 +349,9 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
     }
 }
 
-/// The number of samples after a change for which the counters are read. The first of them also
-/// covers the time before the change, and a process sample remains valid for two seconds.
+/// After the GPU starts or stops working, the counters are read for this number of samples. The
+/// first of them also covers the time before the change, and a process sample remains valid for two
+/// seconds.
 const READS_AFTER_CHANGE: u32 = 4;
 
 /// A GPU's recent activity, which determines whether hardware counters and process samples are read
@@ -440,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_queried_until_one_is_missing() {
+    fn nvlinks_are_queried_until_one_is_missing() {
         let raised = |link, answer| {
             follow_up_calls(Q::NvLinkState(link), &answer)
                 .iter()
@@ -525,7 +527,7 @@ mod paced_tests {
     use super::*;
 
     #[test]
-    fn slightly_early_call_is_due() {
+    fn call_is_due_slightly_before_its_interval() {
         let mut every = IntervalTimer::new(Duration::from_mins(10));
         assert!(every.is_due());
         assert!(!every.is_due());

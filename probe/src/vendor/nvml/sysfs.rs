@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_of_nvml_are_kept_on_thor() {
+    fn sysfs_fills_only_missing_nvml_readings_on_thor() {
         let root = tempfile::tempdir().unwrap();
         write_file(
             root.path(),
@@ -263,7 +263,7 @@ mod power_state_tests {
     }
 
     #[test]
-    fn gpu_is_considered_awake_if_totals_differ() {
+    fn gpu_counts_as_awake_if_gpu_counts_differ() {
         let root = make_machine("differs");
         assert!(!is_asleep(&root, 0, 1));
         assert!(!is_asleep(Path::new("/nowhere"), 0, 1));

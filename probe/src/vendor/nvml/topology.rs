@@ -20,7 +20,7 @@ use crate::{
     vendor::nvml::query::{Query as Q, Subject},
 };
 
-/// The values of `NVML_P2P_CAPS_INDEX_NVLINK` and, below, `NVML_P2P_STATUS_OK`.
+/// The value of `NVML_P2P_CAPS_INDEX_NVLINK`. `P2P_OK` is the value of `NVML_P2P_STATUS_OK`.
 const P2P_NVLINK: u32 = 2;
 const P2P_OK: i128 = 0;
 

@@ -77,9 +77,8 @@ const AGAIN: &str =
     "Start the program again; if the error recurs with other programs, contact the vendor.";
 const DISPLAY: &str = "Restart the program that draws on the screen; if the error recurs, update \
                        the driver and check the cable and the screen.";
-const LINK: &str = "Check `nvidia-smi nvlink -e` and the GPUs at the other ends of the links. If \
-                    Xid 154 was reported, follow its recovery action; otherwise reset the GPU if \
-                    work over NVLink fails.";
+const LINK: &str = "Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If there is an Xid \
+                    154, follow its advice; otherwise reset the GPU if NVLink fails.";
 const UPDATE: &str = "If the error recurs, update the driver; if that does not help, contact the \
                       vendor.";
 const RESET: &str = "Stop the programs on the GPU, then reset it; if the error recurs, update \
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_complete_and_short() {
+    fn xid_meaning_and_advice_are_short_sentences() {
         for (_, info) in XIDS {
             for sentence in [info.meaning, info.advice] {
                 assert!(
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn only_xids_requiring_reset_must_be_critical() {
+    fn xid_that_requires_reset_is_critical() {
         for (_, info) in XIDS {
             assert!(
                 !info.by_program || (info.severity < Severity::Critical && !info.needs_reset),

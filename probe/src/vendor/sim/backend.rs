@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn unset_process_values_are_unknown() {
+    fn process_values_missing_in_scenario_are_unknown() {
         let source = start_source("[[process]]\ngpu = 0\npid = 77\nuser = \"ana\"");
         let mut sample = make_blank_sample(0);
         source
@@ -602,7 +602,7 @@ mod reporter_tests {
     }
 
     #[test]
-    fn reports_of_added_gpus_arrive_in_order() {
+    fn events_of_added_gpus_arrive_in_order() {
         let mut reporter = make_reporter(
             "gpus = 3\n[[event]]\ngpu = 0\nat_s = 0.3\nkind = \"ecc_uncorrected\"\n[[event]]\ngpu \
              = 2\nat_s = 0.2\nkind = \"mig\"\n[[event]]\ngpu = 1\nat_s = 0.1\nkind = \
@@ -636,7 +636,7 @@ mod reporter_tests {
     }
 
     #[test]
-    fn past_reports_are_skipped() {
+    fn simulated_events_in_the_past_are_skipped() {
         let mut reporter = make_reporter(
             "start_ms = 1_700_000_000_000\n[[event]]\ngpu = 0\nat_s = 5\nkind = \"power_source\"\n\
              [[event]]\ngpu = 0\nat_s = 900000000\nkind = \"power_source\"\n",

@@ -21,7 +21,7 @@ const POWER_EXPONENT: f64 = 2.5;
 /// The driver reserves the total memory divided by this number, for example 616 MiB on an H200.
 const RESERVED_DIVISOR: u64 = 233;
 /// The amount of device memory that is always mapped for the host (BAR1), in bytes. Each process
-/// adds the amount below.
+/// adds `BAR1_PER_PROCESS_BYTES`.
 const BAR1_USED_BYTES: u64 = 1 << 20;
 const BAR1_PER_PROCESS_BYTES: u64 = 2 << 20;
 
@@ -179,7 +179,8 @@ impl Board {
         }
     }
 
-    /// Returns the errors and repairs. The counters are multiplied by `left`.
+    /// Returns the errors and repairs. The counters are multiplied by `left`, which is 1 unless a
+    /// fault makes counters run backwards.
     pub(super) fn compute_wear(&self, seconds: f64, left: f64) -> Wear {
         Wear::new(&self.identity, self.settings.as_ref(), seconds, left)
     }

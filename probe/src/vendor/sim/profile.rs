@@ -238,8 +238,8 @@ const TRAINING_RUN_S: f64 = 2_400.0;
 const TRAINING_PAUSE_S: f64 = 12.0;
 /// The time for loading data, running the first kernels, and growing the memory pool, in seconds.
 const TRAINING_WARM_UP_S: f64 = 15.0;
-/// The interval between validations, in seconds. The constant below is the duration of a validation
-/// at the interval's end.
+/// The interval between validations, in seconds. A validation takes the last `VALIDATION_S` of the
+/// interval.
 const VALIDATION_INTERVAL_S: f64 = 300.0;
 const VALIDATION_S: f64 = 20.0;
 /// The interval between checkpoints, in seconds. While a checkpoint is written to disk, the GPU
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_converted_to_round_and_offset() {
+    fn time_is_converted_to_cycle_number_and_offset() {
         let cycle = Cycle {
             period_s: 10.0,
             phase_s: 4.0,

@@ -43,7 +43,7 @@ pub(super) struct Outages {
 /// The routes of one host. They are created at its first request.
 pub(super) struct HostRoutes {
     pub(super) router: Router,
-    /// Releases unused responses.
+    /// The function that releases unused responses.
     pub(super) trim: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct HostNode {
     pub(super) hub: Arc<Hub>,
     pub(super) sampling_interval: Arc<SamplingInterval>,
     pub(super) nested: OnceLock<HostRoutes>,
-    /// The start of reading the host, in milliseconds since 1970.
+    /// The time at which reading the host began, in milliseconds since 1970.
     pub(super) since_ms: u64,
     status: Mutex<(ConnectionStatus, Outages)>,
     /// Whether the connection to the host should end.

@@ -1,5 +1,6 @@
 //! The routes of a single host at `/nodes/NAME/`, and the endpoint `GET /api/v1/fleet/targets`. A
-//! host's routes are the usual routes, but with the host's hub, and cannot change anything on it.
+//! host's routes are the usual routes, but they use the host's hub, and cannot change anything on
+//! the host.
 
 use std::sync::Arc;
 

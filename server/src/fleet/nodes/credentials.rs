@@ -229,7 +229,7 @@ mod host_pattern_tests {
     }
 
     #[test]
-    fn pattern_matching_everything_is_refused() {
+    fn too_broad_or_invalid_host_pattern_is_refused() {
         for pattern in [
             "*",
             "*.*",

@@ -120,7 +120,8 @@ impl RemoteNodes {
             let is_certified = self.has_own_authority && target.is_tls;
             return is_certified || self.url.as_ref().is_some_and(NodeUrl::has_fixed_host);
         }
-        // Without TLS, any program on a machine can listen on a port that Prometheus chooses.
+        // Without TLS, the port must not come from Prometheus, because any program on the machine
+        // could be listening on it.
         let is_authentic = target.is_tls || self.url.as_ref().is_some_and(NodeUrl::has_fixed_port);
         is_authentic
             && self
@@ -288,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_client_leaves_slots_to_other_clients() {
+    fn one_client_cannot_occupy_all_slots() {
         let pool = SlotPool::new(8);
         let of = |uid| pool.take(PeerKey::User(uid));
         let mut held = vec![of(1).unwrap(), of(1).unwrap()];

@@ -212,7 +212,7 @@ fn belongs_to_this_machine(ip: IpAddr) -> bool {
 const COOKIE_NAME_PREFIX: &str = "gpumon-node-";
 const SECURE_COOKIE_PREFIX: &str = "__Secure-";
 
-/// The prefix of the names under which browsers store nodes' cookies.
+/// The prefix of the names that nodes give their session cookies.
 const NODE_COOKIE_PREFIX: &str = "gpumon-session-";
 const HOST_COOKIE_PREFIX: &str = "__Host-";
 

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_routes_are_passed_on() {
+    fn only_listed_routes_are_forwarded_to_node() {
         for path in [
             "api/v1/session",
             "api/v1/history",
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_and_foreign_bodies_are_not_relayed() {
+    fn unknown_fields_and_unexpected_bodies_are_not_relayed() {
         let list = Route::find("api/v1/runs").unwrap();
         assert_eq!(
             (list.rewrite)(br#"{ "html": "<script>", "runs": [] }"#).unwrap(),

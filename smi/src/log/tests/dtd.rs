@@ -38,7 +38,7 @@ fn vendor_dtd_elements_are_declared_once() {
 }
 
 #[test]
-fn child_elements_are_declared() {
+fn every_child_element_in_dtd_is_declared() {
     for dtd in RELEASES.map(|version| build_gpu_dtd(parse_release(version))) {
         let tags: HashSet<_> = dtd.elements().iter().map(|(tag, _)| tag.as_str()).collect();
         for (tag, model) in dtd.elements() {

@@ -55,7 +55,7 @@ impl QueryBackend for QueryLog {
 }
 
 #[test]
-fn only_shown_values_are_queried() {
+fn log_queries_only_values_it_shows() {
     let log = QueryLog::new();
     render_text_log(
         &make_context(&log, &[0]),
@@ -77,7 +77,7 @@ fn only_shown_values_are_queried() {
 }
 
 #[test]
-fn block_does_not_repeat_queries() {
+fn log_of_one_gpu_does_not_repeat_queries() {
     let log = QueryLog::new();
     render_xml_log(&make_context(&log, &[0]), false);
     let queries = log.into_queries();

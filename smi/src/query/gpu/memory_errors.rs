@@ -180,16 +180,16 @@ pub(super) const ECC_SECTIONS: &[Section] = &[
             "ecc.errors.uncorrected.aggregate.sram.parity",
             Q::SramEccErrors,
             as_number::<3>,
-            "Like nvidia-smi, the number of parity errors in on-chip memory (SRAM) since the \
-             driver was loaded. `-q` shows the number over the board's lifetime.",
+            "As in nvidia-smi, this is the number of parity errors in on-chip memory (SRAM) \
+             since the driver was loaded. `-q` shows the number over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.secded",
             Q::SramEccErrors,
             as_number::<3>,
-            "Like nvidia-smi, the number of parity errors in on-chip memory (SRAM) since the \
-             driver was loaded. `-q` shows the number of errors that SEC-DED detected over the \
-             board's lifetime.",
+            "As in nvidia-smi, this is the number of parity errors in on-chip memory (SRAM) \
+             since the driver was loaded. `-q` shows the number of errors that SEC-DED \
+             detected over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",

@@ -132,8 +132,8 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
         "module.enforced.power.limit or module.power.current_limit [W]",
         Q::Field(CURRENT, MODULE_SCOPE),
         format_watts::<0>,
-        "The power limit of the whole module in effect, in watts, which is the lowest of several \
-         limits.",
+        "The power limit in effect for the whole module, in watts, which is the lowest of \
+         several limits.",
     ),
     field(
         "module.power.default_limit [W]",
@@ -158,7 +158,7 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
         "gpu.base.current [W]",
         Q::Field(CURRENT, BASE_SCOPE),
         format_watts::<0>,
-        "The base power of the GPU in effect, in watts.",
+        "The base power in effect for the GPU, in watts.",
     )
     .since(Release(610, 0)),
     field(

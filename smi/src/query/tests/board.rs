@@ -25,7 +25,7 @@ fn h200_fields_match_nvidia_smi() {
 }
 
 #[test]
-fn nounits_option_does_not_remove_words() {
+fn nounits_option_keeps_unavailable_value_in_brackets() {
     let fields = "memory.used,clocks.sm,power.draw,fan.speed,temperature.gpu,utilization.gpu";
     assert_eq!(
         render_query(&h200_backend(), &[0], QueryKind::Gpu, fields, "csv,nounits"),

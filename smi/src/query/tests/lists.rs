@@ -201,7 +201,7 @@ fn remapped_rows_query_prints_one_row_per_gpu() {
 }
 
 #[test]
-fn older_library_lacks_only_fields_of_inactive_rows() {
+fn older_library_lacks_only_inactive_remapped_row_fields() {
     let driver = two_gpus()
         .with_answer(
             Subject::from_gpu(0),

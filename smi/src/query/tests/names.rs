@@ -44,7 +44,7 @@ fn list_quoted_lines(help: &str) -> impl Iterator<Item = (&str, bool)> {
 }
 
 #[test]
-fn quoted_values_match_nvidia_smi() {
+fn quoted_values_in_help_match_nvidia_smi() {
     let helps: Vec<String> = QueryKind::ALL
         .map(|query| render_help(query, Release::NEWEST_KNOWN))
         .into();

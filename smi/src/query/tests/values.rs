@@ -678,7 +678,7 @@ fn missing_fabric_readings_have_no_brackets() {
 }
 
 #[test]
-fn fabric_health_requires_a_summary() {
+fn fabric_health_fields_require_health_summary() {
     let health = |mask, summary| {
         render_cells(
             &backend_with(Q::FabricInfo, &[3, 0, 0, mask, summary, 0, 0]),

@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { Timeline } from '../../lib/timeline';
 import { changeText, FIGURES, computeFigures, shiftSeries } from './comparison';
 
-/** Returns one sample per second of two GPUs: utilization, memory, energy and power. */
+/**
+ * Returns a timeline with one sample per second for two GPUs: utilization, memory, energy and
+ * power.
+ */
 function recordSamples(...seconds: [gpu0: number[], gpu1: number[]][]): Timeline {
   const timeline = new Timeline(100);
   const metrics = FIGURES.map(({ metric }) => metric);
@@ -43,7 +46,7 @@ describe('figures of a span', () => {
     ).toEqual([90, 4 * GIB, 200, 400]);
   });
 
-  it('figures without data are missing', () => {
+  it('comparison figures without data are missing', () => {
     expect(computeFigures(timeline, 5000, 9000, BOTH_SERIES)).toEqual([null, null, null, null]);
     expect(computeFigures(timeline, 0, 2000, 'GPU-9 ')).toEqual([null, null, null, null]);
   });

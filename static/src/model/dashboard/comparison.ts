@@ -15,7 +15,9 @@ interface SpanData {
   to_ms: number;
 }
 
-/** A figure that is compared; `null` if it is unknown. */
+/**
+ * A figure that is compared. `of` computes its value, and returns `null` if the value is unknown.
+ */
 export interface Figure {
   id: string;
   label: () => string;

@@ -15,7 +15,10 @@ import { describeHealth, type Level } from '../describe';
 import { valueOf } from '../reading';
 
 export interface ConditionSpan {
-  /** The identifier of a condition on a GPU, which is the same for all sources. */
+  /**
+   * The identifier of a condition on a GPU, which is the same in events, in samples and in the
+   * server's history.
+   */
   key: string;
   from_ms: number;
   to_ms: number;

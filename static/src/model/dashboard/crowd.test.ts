@@ -42,7 +42,7 @@ const ids = (lines: readonly PlotLine[]): string[] => lines.map(({ id }) => id);
 const ELEVEN = Array.from({ length: 11 }, (_, i) => 40 + i);
 
 describe('crowd of lines', () => {
-  it('crowd has median and band of most values', () => {
+  it('many lines become median and band', () => {
     const [median] = selectCrowdLines(ELEVEN);
     expect([median?.id, median?.now]).toEqual([MEDIAN_ID, 45]);
     expect([...(median?.own?.values ?? [])]).toEqual([45, 45]);
@@ -50,12 +50,12 @@ describe('crowd of lines', () => {
     expect([low?.[0], high?.[0]]).toEqual([41, 49]);
   });
 
-  it('crowd without values has no median', () => {
+  it('lines without values have no median', () => {
     const [median] = selectCrowdLines([NaN, NaN]);
     expect(median?.own?.values[0]).toBeNaN();
   });
 
-  it('crowd shows outliers and selected lines', () => {
+  it('outliers and selected lines join the median', () => {
     expect(ids(selectCrowdLines([...ELEVEN, 90]))).toEqual([MEDIAN_ID, '11']);
     expect(ids(selectCrowdLines([...ELEVEN, 90], [], ['3', null]))).toEqual([MEDIAN_ID, '3', '11']);
     expect(ids(selectCrowdLines(ELEVEN))).toEqual([MEDIAN_ID]);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { findNearestWord } from './kinds';
 
-it('nearest word needs the fewest changes', () => {
+it('word with fewest changes is the nearest', () => {
   const words = ['power', 'pcie', 'temperature', 'sm active'];
   for (const [word, meant] of [
     ['powr', 'power'],

@@ -63,8 +63,8 @@ const ALL_CHARTS: ChartGroup['charts'] = [...CHARTS, ...GPU_METRIC_CHARTS, ...HO
 export const CHART_IDS: readonly string[] = ALL_CHARTS.map(({ id }) => id);
 
 /**
- * The ID of each chart by its ID and its names, in lowercase. If several charts have the same name,
- * the first one is used.
+ * Maps the ID and the names of each chart, in lowercase, to the chart's ID. If several charts have
+ * the same name, the first one is used.
  */
 const IDS_BY_NAME = lazyTexts((): ReadonlyMap<string, string> => {
   const titles = ALL_CHARTS.map(({ id, title }) => [title(), id] as const);
@@ -127,8 +127,8 @@ function selectKinds<S>(kinds: readonly ChartKind<S>[], ids: readonly string[]):
 }
 
 /**
- * Returns the word with the fewest insertions, deletions and replacements, or `null` if `words` is
- * empty.
+ * Returns the word that differs from `word` by the fewest insertions, deletions and replacements,
+ * or `null` if `words` is empty.
  */
 export function findNearestWord(word: string, words: readonly string[]): string | null {
   let best: { word: string; distance: number } | null = null;

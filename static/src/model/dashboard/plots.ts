@@ -1,4 +1,4 @@
-/** The charts of a dashboard with their lines, in sections. They describe what is drawn. */
+/** Descriptions of a dashboard's charts and their lines, grouped into sections. */
 
 import type { ChartLine } from '../../chart/content';
 import { plainText } from '../../lib/text';

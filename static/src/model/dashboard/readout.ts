@@ -47,8 +47,8 @@ interface ValuedLine {
 }
 
 /**
- * The share of the axis by which another line must exceed the current highest or lowest line to
- * replace it.
+ * Another line replaces the current highest or lowest line only if their values differ by more than
+ * this share of the axis.
  */
 const MIN_LEAD = 0.02;
 

@@ -118,7 +118,7 @@ describe('zooming by a factor', () => {
     expect(fromAddress(toAddress(month))).toEqual(month);
   });
 
-  it('zoom range is one second to 30 days', () => {
+  it('zoom ranges from 1 s to 30 days', () => {
     const [from = 0, to = 0] = zoomBy(live, 1e-9, NOW - 60_000, NOW).range ?? [];
     expect(to - from).toBe(1000);
     const past = zoomTo(live, NOW - 9e9, NOW - 8e9);
@@ -215,7 +215,7 @@ describe('charts of a dashboard', () => {
     expect(moveChartByStep(CHARTS, 'power', -1)).toBe(CHARTS);
   });
 
-  it('charts of any field are in the URL', () => {
+  it('URL can select charts of any field', () => {
     const address = 'charts=pcie.width,power,host.cpu.load_1m';
     expect(fromAddress(address).charts).toEqual(['pcie.width', 'power', 'host.cpu.load_1m']);
     expect(toAddress(fromAddress(address))).toBe(address);

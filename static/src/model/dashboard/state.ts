@@ -26,7 +26,7 @@ export interface DashboardState {
   span_ms: number;
   /**
    * The time at which the charts were paused; `null` if they are live. Samples are still recorded
-   * while they are paused.
+   * while the charts are paused.
    */
   paused_ms: number | null;
   /** The zoomed time range; `null` if `span_ms` applies. */
@@ -332,8 +332,8 @@ export function isSeparateLayout({ layout }: DashboardState, gpus: number): bool
 }
 
 /**
- * Returns the charts of GPUs and of the machine, in order. `gpus` is the number of GPUs. An
- * overlaid chart shows only one metric.
+ * Returns the charts of GPUs and of the machine, in order. `gpus` is the number of GPUs. If all
+ * GPUs share their charts, a GPU chart with several metrics is replaced by one chart per metric.
  */
 export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
   if (isSeparateLayout(state, gpus)) {

@@ -16,7 +16,7 @@ export interface Detail {
   only?: Vendor;
   /** Returns the formatted reading, or `null` before its frame has arrived. */
   read: (gpu: GpuState) => Reading<string> | null;
-  /** Returns text after the value, such as its limit. */
+  /** Returns the text that follows the value, such as its limit. */
   rest?: (gpu: GpuState) => string;
   /** Returns the severity of the value, for details that can be a problem. */
   level?: (gpu: GpuState) => Level;

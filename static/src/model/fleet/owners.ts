@@ -161,9 +161,9 @@ export function makeSummaryRows(
 }
 
 /**
- * Returns the GPU time without records, in seconds. For this time, it is not recorded who owned the
- * GPUs or that nobody owned them. Returns NaN if the time is unknown, for example because the
- * unowned time is unknown.
+ * Returns the unrecorded GPU time in seconds: the time for which it is not recorded whether the
+ * GPUs had an owner. Returns NaN if this time is unknown, for example because the unowned time is
+ * unknown.
  */
 export function unrecordedTime(
   { users, unheld_gpu_s, from_ms, to_ms }: FleetUsage,
@@ -217,8 +217,8 @@ export function heldIdleTime({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'acti
 }
 
 /**
- * Returns whether the amounts are lower bounds. The sums of namespaces are, if there are pods with
- * an unknown namespace.
+ * Returns whether the amounts are lower bounds. The sums of namespaces are lower bounds if there
+ * are pods with an unknown namespace.
  */
 function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
   const isUnknown =

@@ -37,8 +37,8 @@ const MIN_REFRESH_S = 5;
 /** The interval for data of a time range, which changes slowly and is expensive to compute. */
 const RANGE_REFRESH_MS = 60_000;
 /**
- * The delay of requests about a node, so that no requests are sent while the pointer moves across
- * the map.
+ * Requests about a node are delayed by this time, so that no requests are sent while the pointer
+ * moves across the map.
  */
 const NODE_DELAY_MS = 250;
 

@@ -18,7 +18,10 @@ const COLUMNS = lazyTexts((): readonly [CellOrder, string][] => [
   ['peak', trans.__('Peak memory')],
   ['energy', trans.__('Energy')],
 ]);
-/** The number of displayed rows before and after the table is expanded. */
+/**
+ * The number of displayed rows before the table is expanded. `MAX_ROWS` is the maximum number
+ * afterwards.
+ */
 const INITIAL_ROWS = 3;
 const MAX_ROWS = 20;
 

@@ -665,7 +665,7 @@ describe('marks', () => {
     expect(JSON.parse(init?.body as string)).toEqual({ text: 'epoch 3', at_ms: NOW });
   });
 
-  it('marks need a server', () => {
+  it('mark key does nothing without a server', () => {
     const { element } = showDashboard(1);
     type(element, 'm');
     expect(element.querySelector('.gpumon-mark-form')).toBeNull();

@@ -175,7 +175,8 @@ export class Dashboard extends StoreView {
     const need = { state, now_ms, metrics, gpus: chosen, width: this.chartWidth() };
     const known = this.past.findOrRequestHistory(need);
     const compared = this.past.findComparedSeries(need);
-    // The history does not have the memory of every holder.
+    // The history does not contain the memory of every holder, so stacked lines without values are
+    // omitted.
     const sections = known === null ? all : keepStacksWithValues(all, known.knows);
     this.shown = known;
     const { status, ...head } = this.head(chosen, true);

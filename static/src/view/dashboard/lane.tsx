@@ -7,9 +7,7 @@ import { trans } from '../../lib/translation';
 import { useViewParts } from '../component-view';
 import { MIN_ROWS, type AnnotationSet } from './annotations';
 
-/**
- * The position in the lane, as a share of its length, from which the text of a flag is on its left.
- */
+/** If a flag is beyond this share of the lane's length, its text is on its left. */
 const FLAG_FLIP_SHARE = 0.8;
 /**
  * The minimum share of the lane that a flag needs to show its text. With less room, the text would

@@ -14,13 +14,13 @@ import { seriesKey, type GpuState } from '../../model/gpu';
 import { HistoryCache, type AvailableHistory, type PastOptions } from '../../model/history';
 import type { HistorySpan } from '../../wire';
 
-/** The missing share of the displayed span up to which no note is shown. */
+/** If at most this share of the displayed span is missing, no note is shown. */
 const MAX_UNREPORTED_SHARE = 0.02;
 const KEEP_COMMAND = 'gpumon serve --data-dir DIR';
 const METRICS = FIGURES.map(({ metric }) => metric);
 /** The assumed width of charts that have not been drawn yet, in device pixels. */
 const DEFAULT_WIDTH = 800;
-/** The distance of points on a line, in device pixels. */
+/** The distance between points on a line, in device pixels. */
 const POINT_PX = 2;
 /** The number of points from which the figures of a span are computed. */
 const POINTS = 600;
@@ -185,8 +185,8 @@ interface NoteProps {
 }
 
 /**
- * If the charts show more than the recorded history, shows how far back it goes and how to keep
- * more.
+ * If the charts show more than the recorded history, shows how far back the history goes and how to
+ * keep more of it.
  */
 function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): ComponentChild {
   const isShort = answer !== null && missing;

@@ -193,7 +193,7 @@ function newContext(): CanvasRenderingContext2D {
   return context;
 }
 
-/** An image and its size in device pixels, which are those of a chart. */
+/** An image and its size, in the device pixels of a chart. */
 interface Picture {
   width: number;
   height: number;

@@ -83,7 +83,7 @@ export function Controls(props: ControlsProps): ComponentChild {
             <select
               class="gpumon-fleet-select"
               aria-label={trans.__('Order')}
-              // A sort order that only tables have is none of these options.
+              // The options do not include the sort orders that only tables have.
               value={key in SORTS() ? key : ''}
               onChange={({ currentTarget: { value } }) =>
                 change({ sort: { key: value as SortKey, reversed: false } })

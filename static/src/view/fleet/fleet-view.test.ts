@@ -399,7 +399,8 @@ it('markup in names is shown as text', async () => {
   fleet.state = 'partial';
   fleet.source.name = evil;
   fleet.missing = { processes: evil, owners: evil, conditions: evil };
-  // A view is mounted once, because reading its colors takes most of the time in jsdom.
+  // One view shows all of these pages in turn, because mounting a view reads its colors, which
+  // takes most of the time in jsdom.
   await mount();
   for (const view of [
     'map',
@@ -566,7 +567,7 @@ it('node-only fleet lists GPUs of selected node', async () => {
   expect(host.querySelectorAll('.gpumon-node-gpus li')).toHaveLength(8);
 });
 
-it('every text is translated', async () => {
+it('every text of the fleet is translated', async () => {
   setTranslator(pseudoTranslator(english));
   fleet = { ...fleet, state: 'partial', unopenable: {} } as Fleet;
   const names = [

@@ -32,9 +32,9 @@ import type { FleetUsage } from '../../wire';
 import { ShortenedName, type Scene } from './scene';
 import { Listing, meterCell, Table, textCell, type Cell, type Column } from './table';
 
-/** If the usage data end longer ago than this, the time of their end is shown. */
+/** If the usage data end longer ago than this, the time at which they end is shown. */
 const RECENT_MS = 120_000;
-/** The share of the GPU time that must be unrecorded for a note about it to be shown. */
+/** If more than this share of the GPU time is unrecorded, a note about it is shown. */
 const MIN_UNRECORDED_SHARE = 0.01;
 
 /** The usage of owners in the selected time range, and their current GPUs. */

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_samples_are_lost() {
+    fn samples_that_clients_did_not_receive_are_lost() {
         let mut deliveries = Deliveries::new(Duration::from_mins(1));
         let begin = deliveries.window_ms.start;
         // Both of two clients receive the first sample, one receives the next, and none receives

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_match_kernels_of_program() {
+    fn fake_kernels_match_kernels_of_gpumon() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workload/kernels");
         let mut names = BTreeSet::new();
         for file in fs::read_dir(folder).unwrap() {

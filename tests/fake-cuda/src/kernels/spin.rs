@@ -33,7 +33,7 @@ mod tests {
     use super::{super::Arguments, *};
 
     #[test]
-    fn blocks_report_cycles_and_delay_the_stream() {
+    fn spin_kernel_reports_cycles_and_delays_stream() {
         let (mut out, ns) = ([0_u64; 3 * 134], 5_000_u64);
         let address = out.as_mut_ptr() as u64;
         let places = [ptr::from_ref(&address).cast(), ptr::from_ref(&ns).cast()];

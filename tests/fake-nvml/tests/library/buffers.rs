@@ -48,7 +48,7 @@ fn read_buffer(
 }
 
 #[test]
-fn buffer_parts_join_without_gap_or_duplicate() {
+fn consecutive_buffer_reads_have_no_gaps_or_duplicates() {
     let scenario = "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\npower_watts = \
                     321.5\nutilization_percent = 40";
     run_with_library(

@@ -71,7 +71,7 @@ fn query_functions() -> BTreeSet<&'static str> {
 /// The functions of the tables and of `exports!` look up the scenario's answers. Other functions
 /// may do so, too.
 #[test]
-fn answers_are_accepted_only_for_supporting_functions() {
+fn scenario_answers_require_functions_that_look_them_up() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/exports");
     let files = fs::read_dir(directory)
         .unwrap()

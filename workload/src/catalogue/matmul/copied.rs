@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_match_kernel_layout_with_zero_padding() {
+    fn matrix_elements_match_kernel_layout_with_zero_padding() {
         let size = Size {
             n: 3,
             dtype: Dtype::Fp32,

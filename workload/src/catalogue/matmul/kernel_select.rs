@@ -763,7 +763,7 @@ mod division_tests {
     }
 
     #[test]
-    fn last_round_is_divided_if_faster() {
+    fn tiles_of_last_round_are_divided_if_faster() {
         let choice = find_choice("matmul_bf16_128x128", Dtype::Bf16);
         let cut = |rows, columns, depth| {
             choice.fastest_division(

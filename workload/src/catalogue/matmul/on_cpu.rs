@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_equal_those_on_gpu() {
+    fn matrix_elements_on_cpu_equal_those_on_gpu() {
         fn check_elements<T: LowPrecision>() {
             for index in 0..1000 {
                 let (own, expected) = (

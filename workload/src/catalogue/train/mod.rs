@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lost_step_exceeds_tolerance_but_rounding_does_not() {
+    fn lost_training_step_is_detected_despite_rounding_tolerance() {
         for steps in [1, 10, 100, 300, 1000] {
             let mut trained = train::<f32>(&TrainingStart::generate(), steps);
             let found = check_training(&trained, steps);

@@ -1,5 +1,5 @@
-//! The part of the environment that is included in a bundle, and the names in the environment that
-//! are replaced in it.
+//! The information about the environment that a bundle includes, and the names from the environment
+//! that are replaced in the bundle.
 
 use std::{
     collections::BTreeMap,
@@ -23,8 +23,8 @@ const VARIABLES_WITH_VALUE: &str = "\
     NVIDIA_DISABLE_REQUIRE NVIDIA_DRIVER_CAPABILITIES \
     NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR ZE_FLAT_DEVICE_HIERARCHY";
 
-/// Prefixes of the variables that are listed only as set, because their values may be secret, as in
-/// `NVIDIA_API_KEY`.
+/// Prefixes of other variables for which the bundle lists only that they are set, because their
+/// values may be secret, as in `NVIDIA_API_KEY`.
 const NAME_PREFIXES: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
 
 /// The UIDs of user accounts, as opposed to system accounts.
@@ -123,8 +123,8 @@ const PACKAGES: [&str; 7] = [
     "ipykernel",
 ];
 
-/// The maximum number of bytes to read from the GNU C library, in which the version string is after
-/// the code.
+/// The maximum number of bytes of the GNU C library that are searched for its version string, which
+/// is stored after the code.
 const MAX_LIBC_BYTES: usize = 8 << 20;
 
 pub(super) fn collect_versions(
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unusual_paths_in_variables_are_replaced() {
+    fn unusual_paths_in_environment_variables_are_replaced() {
         let variables = [
             ("PATH", "/bin:/opt/my env/bin:/home/o'neil/bin"),
             (

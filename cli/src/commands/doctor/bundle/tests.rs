@@ -11,7 +11,7 @@ use crate::local_server::ServerArgs;
 use super::*;
 
 #[test]
-fn all_files_have_the_same_placeholders() {
+fn name_has_same_placeholder_in_all_bundle_files() {
     let root = tempfile::tempdir().unwrap();
     for (folder, name, text) in [
         (
@@ -106,7 +106,7 @@ fn all_files_have_the_same_placeholders() {
 }
 
 #[test]
-fn newest_kernel_messages_are_read_or_error_returned() {
+fn newest_kernel_messages_or_error_are_returned() {
     let root = tempfile::tempdir().unwrap();
     let machine = Machine::with_root(root.path());
     assert!(

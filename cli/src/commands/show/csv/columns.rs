@@ -235,7 +235,7 @@ const STATE_COLUMNS: [KeyColumn; 6] = [
     (
         "process_users",
         "",
-        "Users of these processes, space-separated.",
+        "Users of the processes on the GPU, space-separated.",
     ),
     (
         "unlisted_memory_bytes",
@@ -245,7 +245,7 @@ const STATE_COLUMNS: [KeyColumn; 6] = [
     (
         "process_memory_bytes",
         "",
-        "Device memory of these processes, as far as the driver reports it.",
+        "Device memory of the processes on the GPU, as far as the driver reports it.",
     ),
 ];
 

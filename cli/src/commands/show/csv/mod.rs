@@ -41,8 +41,8 @@ pub(crate) enum Format {
 pub(crate) struct SelectedColumns {
     rows: RowKind,
     chosen: Vec<&'static Column>,
-    /// The kinds of devices that have rows: all kinds with a selected column, or GPUs if there are
-    /// none.
+    /// The kinds of devices that have rows: all kinds with a selected column, or only GPUs if no
+    /// kind has one.
     kinds: Vec<DeviceKind>,
 }
 
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_complete_process_have_values() {
+    fn process_with_all_attributes_fills_every_csv_column() {
         let job = || BatchJob {
             job_id: "88123".to_owned(),
             step: None,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn selecting_mig_columns_adds_rows_and_keys() {
+    fn mig_columns_add_mig_rows_and_key_columns() {
         let of = |names| {
             SelectedColumns::with_keys(RowKind::Devices, &["time", "index"], names).unwrap()
         };

@@ -375,7 +375,7 @@ fn keys_seek_in_replay() {
 }
 
 #[test]
-fn reported_unknown_filter_column_can_be_corrected() {
+fn filter_prompt_stays_open_after_unknown_column() {
     let (mut app, _waiting) = build_app(2);
     press_keys(&mut app, "f");
     press_keys(&mut app, "usr:x");
@@ -456,7 +456,7 @@ fn htop_and_vim_keys_have_same_effect() {
 }
 
 #[test]
-fn menus_select_sort_column_and_user() {
+fn menus_set_sort_column_and_user_filter() {
     let (mut app, _waiting) = build_app(4);
     press_key(&mut app, KeyCode::F(6));
     press_key(&mut app, KeyCode::Home);

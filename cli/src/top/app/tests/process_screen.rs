@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn process_screen_adds_proc_attributes_later() {
+fn process_screen_opens_before_proc_attributes_are_read() {
     let own = std::process::id();
     let (mut app, waiting) = build_app(1);
     let sample = app.model.sample.as_mut().unwrap();

@@ -33,7 +33,7 @@ pub(in crate::top) struct ProcessScreen {
     /// The process as it was in the last sample that contained it.
     process: Process,
     is_there: bool,
-    /// The attributes read from `/proc` or the error, or `None` until they have been read.
+    /// The result of reading the attributes from `/proc`, or `None` until they have been read.
     pub(in crate::top) found: Option<Result<ProcessAttributes, String>>,
     pub(in crate::top) is_asked: bool,
     past: ProcessHistory,

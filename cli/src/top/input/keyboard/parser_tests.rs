@@ -33,7 +33,7 @@ fn name_inputs(inputs: Vec<Input>) -> Vec<String> {
 }
 
 #[test]
-fn letters_and_keys_are_distinguished() {
+fn letters_and_special_keys_are_parsed() {
     assert_eq!(parse_keys("qM?é訓".as_bytes()), ["q", "M", "?", "é", "訓"]);
     assert_eq!(
         parse_keys(b"\r\t\x7f\x08\x03\x1a\x0c"),

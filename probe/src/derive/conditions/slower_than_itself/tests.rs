@@ -64,7 +64,7 @@ fn slow_clock_is_reported_after_ten_minutes() {
 }
 
 #[test]
-fn siblings_shorten_delay_or_prevent_condition() {
+fn sibling_gpus_shorten_delay_or_prevent_slow_condition() {
     let slow = |others| {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(400, set_clock_and_power_without_gpm(1980, 500.0));
@@ -296,7 +296,7 @@ fn restored_baseline_is_used_after_restart() {
 }
 
 #[test]
-fn learned_baseline_can_be_read() {
+fn tracker_returns_learned_baseline() {
     let mut timeline = TestTimeline::new();
     timeline.advance_with_sample(400, set_clock_and_power(1980, 500.0));
     let usual = timeline

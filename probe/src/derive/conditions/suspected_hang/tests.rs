@@ -196,7 +196,7 @@ fn learned_idle_power_replaces_power_limit() {
 }
 
 #[test]
-fn differing_gpu_of_job_is_named() {
+fn suspected_hang_names_differing_gpu_of_job() {
     let mut timeline = TestTimeline::new();
     let stranger = make_gpu(3, make_process_of_job(9, "78"), set_idle);
     timeline.others = vec![
@@ -465,7 +465,7 @@ fn gpu_without_required_readings_is_not_suspected() {
 
 /// Checks an hour of every simulated profile, with readings as the sampler would take them.
 #[test]
-fn only_simulated_hang_is_suspected() {
+fn only_hang_among_simulated_profiles_is_suspected() {
     let text = ["training", "inference", "leak", "held", "idle", "hang"]
         .iter()
         .enumerate()

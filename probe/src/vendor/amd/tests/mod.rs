@@ -163,7 +163,7 @@ fn sleeping_card_is_identified_and_not_read() {
 }
 
 #[test]
-fn idle_card_is_left_alone_to_fall_asleep() {
+fn idle_card_is_not_read_until_autosuspend() {
     let card = products::make_radeon(ADDRESS).with_files(&[
         ("gpu_busy_percent", "0"),
         ("power/autosuspend_delay_ms", "60000"),
@@ -346,7 +346,7 @@ fn readings_after_reopening_woken_card_are_dropped() {
 }
 
 #[test]
-fn apu_is_recognized_after_refused_opening() {
+fn apu_is_recognized_once_metrics_table_is_readable() {
     let card = products::make_strix_halo(ADDRESS).remove("hwmon/hwmon4/in1_label");
     let machine = TestMachine::new(&card.with_bytes("gpu_metrics", Vec::new()));
     let mut device = machine.open();

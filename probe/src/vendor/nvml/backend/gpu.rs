@@ -297,7 +297,7 @@ mod timed_lock_tests {
     use super::*;
 
     #[test]
-    fn second_thread_gives_up_after_time_limit() {
+    fn second_thread_stops_waiting_for_lock_after_limit() {
         let lock = TimedLock::new();
         let first = lock.acquire(Duration::ZERO);
         assert!(first.is_some());

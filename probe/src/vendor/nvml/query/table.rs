@@ -6,11 +6,11 @@
 //! row:
 //!
 //! - the variants of [`Query`](super::Query) and [`SystemQuery`](super::SystemQuery),
-//! - the NVML calls in `backend/`, with the shapes of `backend/raw/shapes.rs`,
-//! - the schedule of a collector's own calls in `lanes.rs`. The attribute states the lane and the
-//!   cost on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver 580.159,
-//!   `probe/examples/call_costs.rs`). If the query has arguments, the attribute also lists the
-//!   arguments to use. Lanes ending in `_smi` are for the output of `gpumon smi` only.
+//! - the NVML calls in `backend/`, with the shapes of `backend/ffi/shapes.rs`,
+//! - the schedule of a collector's own calls in `schedule.rs`. The attribute states the lane and
+//!   the cost on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver
+//!   580.159, `probe/examples/call_costs.rs`). If the query has arguments, the attribute also lists
+//!   the arguments to use. Lanes ending in `_smi` are for the output of `gpumon smi` only.
 //! - the set of answers that never change while a process runs (`constant`). Settings can change,
 //!   and so can anything that depends on a link or a driver option.
 //! - the functions that the fake library in `tests/fake-nvml/` exports, unless it defines its own.
@@ -222,9 +222,10 @@ macro_rules! nvml_queries {
         /// `nvmlMemoryLocation_t`.
         MemoryErrors(kind: u32, counter: u32, location: u32): Of3<c_ulonglong>
             = nvmlDeviceGetMemoryErrorCounter, slow 7 for memory_errors();
-        /// Aggregate uncorrectable parity errors, aggregate uncorrectable SEC-DED errors, aggregate
-        /// corrected errors, the same three volatile counts, aggregate uncorrectable errors in L2,
-        /// SM, PCIe, microcontroller and elsewhere, and whether the error threshold is exceeded.
+        /// The aggregate numbers of uncorrectable parity errors, uncorrectable SEC-DED errors and
+        /// corrected errors; the same three numbers as volatile counts; the aggregate numbers of
+        /// uncorrectable errors in L2, SM, PCIe, microcontroller and elsewhere; and whether the
+        /// error threshold is exceeded.
         SramEccErrors: Out<sys::nvmlEccSramErrorStatus_v1_t> = nvmlDeviceGetSramEccErrorStatus,
             slow_smi 8;
         /// Whether a channel repair is pending, and whether a TPC repair is pending.

@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mig_name_ends_with_profile() {
+    fn mig_profile_is_read_from_device_name() {
         assert_eq!(
             find_profile("NVIDIA H200 MIG 1g.18gb"),
             Reading::Now("1g.18gb".to_owned())

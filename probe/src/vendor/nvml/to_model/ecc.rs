@@ -7,11 +7,11 @@ use crate::{
     vendor::nvml::query::{Code, Query as Q},
 };
 
-/// The `nvmlMemoryErrorType_t` for corrected errors. The constant below is for uncorrected errors.
+/// The `nvmlMemoryErrorType_t` for corrected errors. `UNCORRECTED` is for uncorrected errors.
 const CORRECTED: u32 = 0;
 const UNCORRECTED: u32 = 1;
 
-/// The `nvmlEccCounterType_t` for volatile counters. The constant below is for aggregate counters.
+/// The `nvmlEccCounterType_t` for volatile counters. `AGGREGATE` is for aggregate counters.
 const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 

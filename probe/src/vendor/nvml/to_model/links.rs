@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counted_errors_are_summed() {
+    fn available_link_error_counts_are_summed() {
         let none = || Reading::Absent(Absence::NotSupported);
         assert_eq!(
             sum(&[Reading::Now(3.0), none(), Reading::Now(4.0)]),

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_in_both_lists_is_merged() {
+    fn process_in_compute_and_graphics_lists_is_merged() {
         let mut found = BTreeMap::new();
         merge(
             &mut found,

@@ -70,7 +70,7 @@ fn complete_answers() -> CachedAnswers {
     keep(Q::RetiredPages(1), &[]);
     keep(Q::RetiredPagesPending, &[0]);
     keep(Q::NumaNode, &[0]);
-    // Without this error, the older function would replace the newer one when that fails.
+    // Without this error, the older function's answer would be used when the newer function fails.
     answers.store_answer(None, Q::MemoryInfoV1, 1, Err(Code::NOT_SUPPORTED));
     answers.store_answer(
         None,
@@ -233,7 +233,7 @@ fn gpu_without_dedicated_memory_has_unified_memory() {
 }
 
 #[test]
-fn older_answer_keeps_its_time() {
+fn reading_keeps_time_of_older_answer() {
     let mut answers = read_recording().answers;
     answers.store_answer(None, Q::PowerUsage, 5_000, Ok(Value::from_number(70_000)));
     answers.store_answer(

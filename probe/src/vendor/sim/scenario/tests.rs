@@ -27,7 +27,7 @@ fn empty_scenario_has_one_gpu() {
 }
 
 #[test]
-fn gpu_count_defaults_to_number_of_tables() {
+fn gpu_count_is_derived_from_highest_table_index() {
     assert_eq!(read("[[gpu]]\nindex = 4").gpu_count(), 5);
     assert_eq!(read("gpus = 0").gpu_count(), 0);
     assert_eq!(Scenario::with_gpus(8, 1).gpu_count(), 8);
@@ -149,7 +149,7 @@ fn out_of_range_value_is_rejected_with_position() {
 }
 
 #[test]
-fn inconsistent_parts_are_rejected_with_position() {
+fn inconsistent_scenario_tables_are_rejected_with_position() {
     assert_rejected("[[gpu]]\nname = \"H200\"", "1:1", "`index` is missing");
     assert_rejected("gpus = 1\n[[gpu]]\nindex = 1", "3:9", "there is no GPU 1");
     assert_rejected("[[gpu]]\nindex = 64", "2:9", "0 to 63");

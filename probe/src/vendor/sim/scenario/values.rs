@@ -341,7 +341,7 @@ mod curve_tests {
     }
 
     #[test]
-    fn single_value_is_constant() {
+    fn value_without_key_frames_is_constant() {
         assert!((parse_percent("35").value_at(0.0) - 35.0).abs() < 1e-9);
         assert!((parse_percent("35.5").value_at(9.0) - 35.5).abs() < 1e-9);
         assert!((Curve::constant(Bytes(1 << 30)).value_at(1.0) - f64::from(1 << 30)).abs() < 1e-9);
@@ -372,7 +372,7 @@ mod steps_tests {
     }
 
     #[test]
-    fn list_can_be_a_single_value() {
+    fn list_without_key_frames_is_constant() {
         assert_eq!(read("[7, 8]").unwrap().value_at(3.0), &[7, 8]);
         assert_eq!(read("[]").unwrap().value_at(3.0), &Vec::<u32>::new());
     }

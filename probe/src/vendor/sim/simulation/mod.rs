@@ -482,7 +482,7 @@ mod buffers_tests {
     }
 
     #[test]
-    fn buffer_has_driver_length_and_interval() {
+    fn simulated_buffer_has_driver_length_and_interval() {
         let machine = start_machine("");
         for (metric, count, step_us) in [
             (TraceMetric::PowerWatts, 119, 20_000),
@@ -519,7 +519,7 @@ mod buffers_tests {
     }
 
     #[test]
-    fn new_buffer_starts_with_the_timeline() {
+    fn simulated_buffer_has_no_samples_before_timeline_start() {
         let machine = start_machine(
             "[[gpu]]\nindex = 0\nutilization_percent = [[0, 0], [10, 100]]\npower_watts = 300",
         );

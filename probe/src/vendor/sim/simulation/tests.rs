@@ -70,7 +70,7 @@ fn uuids_and_bus_ids_are_valid_and_unique() {
 }
 
 #[test]
-fn all_values_are_possible() {
+fn all_simulated_values_are_plausible() {
     let world = make_simple_world(8);
     for (index, second) in
         (0..8).flat_map(|index| (0..HOUR_S).step_by(7).map(move |second| (index, second)))
@@ -200,7 +200,7 @@ fn inference_has_bursts_and_constant_memory() {
 }
 
 #[test]
-fn only_held_gpu_has_memory_and_process() {
+fn only_held_profile_has_used_memory_and_process() {
     for (held, idle) in simulate_hour("held").iter().zip(simulate_hour("idle")) {
         assert_eq!((held.gpu_percent, idle.gpu_percent), (0, 0));
         assert_eq!((held.processes.len(), idle.processes.len()), (1, 0));
@@ -239,7 +239,7 @@ fn scenario_values_change_over_time() {
 }
 
 #[test]
-fn scenario_processes_replace_profile_and_set_load() {
+fn scenario_processes_replace_profile_processes_and_set_load() {
     let world = parse_world(
         "[[process]]\ngpu = 0\npid = 90\nmemory = \"3 GiB\"\nsm_percent = 40\n[[process]]\ngpu = \
          0\npid = 7\nmemory = \"1 GiB\"\nsm_percent = [[0, 10]]\nkind = \"graphics\"\nto_s = 30\n",
@@ -266,7 +266,7 @@ fn scenario_processes_replace_profile_and_set_load() {
 }
 
 #[test]
-fn computing_state_takes_microseconds() {
+fn simulated_state_is_computed_in_microseconds() {
     let world = make_simple_world(8);
     let began = Instant::now();
     for n in 0..1_000 {
@@ -319,7 +319,7 @@ fn process_is_replaced_after_its_lifetime() {
 }
 
 #[test]
-fn one_table_describes_many_processes() {
+fn process_table_with_count_describes_many_processes() {
     let world = parse_world(
         "[[process]]\ngpu = 0\npid = 100000\ncount = 2000\nmemory = \"1 MiB\"\nsm_percent = 0.04",
     );

@@ -20,7 +20,8 @@ const MIN_NUMBER_DIGITS: usize = 5;
 /// The maximum length in bytes of a process name in the kernel.
 const MAX_COMM_BYTES: usize = 15;
 
-/// Programs with public names, without trailing version numbers.
+/// Well-known programs, whose names identify nobody and are not replaced. Trailing version numbers
+/// are omitted from this list.
 const PUBLIC_PROGRAMS: &str = "\
     <unknown> Xorg bash containerd-shim gnome-shell gpumon ir java julia jupyter-lab \
     jupyter-labhub jupyter-noteboo nvidia-smi python sh slurmstepd sshd systemd";
@@ -132,7 +133,8 @@ impl Scrubber {
             .collect()
     }
 
-    /// Adds the names of processes and the serial numbers of boards in a driver's message.
+    /// Makes the scrubber replace the names of processes and the serial numbers of boards that
+    /// occur in a driver's message.
     pub(super) fn add_names_in_message(&mut self, message: &str) {
         if let Some((_, name)) = message.split_once("name=") {
             // A process name may itself contain commas.
@@ -323,8 +325,8 @@ const ID_PATTERNS: [(&str, NameKind); 2] = [
     ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", NameKind::Id),
     ("xx:xx:xx:xx:xx:xx", NameKind::Address),
 ];
-/// The minimum number of digits of a UUID that is replaced. CUDA also accepts the start of a UUID;
-/// fewer than four digits identify nothing.
+/// The minimum number of digits of a UUID, or of the start of a UUID, that is replaced. CUDA also
+/// accepts the start of a UUID, but fewer than four digits identify nothing.
 const MIN_UUID_DIGITS: usize = 4;
 /// The minimum number of hexadecimal digits of a hash or an ID. Shorter digit sequences are treated
 /// as numbers.

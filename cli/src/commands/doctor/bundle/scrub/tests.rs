@@ -168,7 +168,7 @@ fn names_in_driver_messages_are_replaced() {
 }
 
 #[test]
-fn keys_and_words_that_equal_names_are_kept() {
+fn keys_and_ordinary_words_equal_to_names_remain() {
     let mut scrubber = Scrubber::default();
     let process = json!({
         "pid": 7, "user": "memory", "name": { "value": "state", "at_ms": 1 }, "command": { "absent": "hidden" },

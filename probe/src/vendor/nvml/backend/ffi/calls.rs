@@ -153,12 +153,12 @@ fn trim_words(words: &[c_ulong]) -> Vec<u64> {
     words[..used].to_vec()
 }
 
-/// The initial capacity of the buffer, in samples. No known driver has more samples; a driver that
-/// does reports the required capacity.
+/// The initial capacity of the buffer for `nvmlDeviceGetSamples`, in samples. No known driver has
+/// more samples; a driver that does reports the required capacity.
 const INITIAL_SAMPLES: usize = 256;
 
-/// The initial capacity of the buffer, in process samples. An idle H200's driver keeps this many
-/// samples.
+/// The initial capacity of the buffer for lists of process samples, in samples. An idle H200's
+/// driver keeps this many samples.
 const INITIAL_PROCESS_SAMPLES: usize = 1024;
 
 /// An NVML field: its ID (`NVML_FI_...`) and its scope, which is an `NVLink` number, or 0 if the
@@ -412,7 +412,7 @@ mod counters_tests {
     use super::*;
 
     #[test]
-    fn value_keeps_its_type_and_range() {
+    fn nvml_value_keeps_its_type_and_range() {
         assert_eq!(
             convert_number(UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: u64::MAX }),
             Ok(Number::Whole(u64::MAX.into()))

@@ -68,8 +68,8 @@ pub(super) fn read_counted<T: Plain>(
 /// The initial capacity of the buffer for a process list, in processes.
 const INITIAL_PROCESSES: usize = 64;
 
-/// The value for a process's unknown memory. The constant below stands for a missing instance
-/// (`NVML_VALUE_NOT_AVAILABLE`).
+/// The value that stands for a process's unknown memory. `NO_INSTANCE` stands for a missing
+/// instance (`NVML_VALUE_NOT_AVAILABLE`).
 const UNKNOWN_MEMORY: u64 = u64::MAX;
 const NO_INSTANCE: u32 = u32::MAX;
 
@@ -216,7 +216,7 @@ mod processes_tests {
     }
 
     #[test]
-    fn entry_sizes_are_distinguished() {
+    fn process_entries_of_all_sizes_are_parsed() {
         let none = u64::MAX;
         let held = |pid, memory_bytes, instance| ListedProcess {
             pid,
