@@ -823,8 +823,8 @@ export type Fleet = {
   /** The combined states and readings of all GPUs, in columns of length one. */
   totals: FleetSums,
   /**
-   * The reasons for data that no GPU has, by the id of the reading's field, or by `processes`,
-   * `owners`, or `conditions`.
+   * The reasons why some data is missing for all GPUs, by the id of the reading's field, or by
+   * `processes`, `owners`, or `conditions`.
    */
   missing: { [key in string]: string }, };
 
@@ -1087,9 +1087,9 @@ export type GpuCost = {
   /** The time during which a process of the measurement was on the GPU, in seconds. */
   held_s: number,
   /**
-   * Time in which the measurement's kernels ran, in seconds. For a GPU without other users, from
-   * the driver's records of five values per second (`NVML_GPU_UTILIZATION_SAMPLES`), otherwise
-   * from the shares of the processes (`smUtil`).
+   * Time in which the measurement's kernels ran, in seconds. For a GPU without other users, the
+   * time is calculated from the driver's records of five values per second
+   * (`NVML_GPU_UTILIZATION_SAMPLES`), otherwise from the shares of the processes (`smUtil`).
    */
   gpu_s: number | null,
   /**
@@ -2044,7 +2044,7 @@ export type RunDetails = {
    */
   code: number | null,
   /**
-   * The reason of the failure; `null` if there was no failure, or if an item contains the
+   * The reason for the failure; `null` if there was no failure, or if an item contains the
    * reason.
    */
   error: string | null, };
@@ -2157,7 +2157,7 @@ export type RunState = {
    */
   code: number | null,
   /**
-   * The reason of the failure; `null` if there was no failure, or if an item contains the
+   * The reason for the failure; `null` if there was no failure, or if an item contains the
    * reason.
    */
   error: string | null, };
@@ -2436,7 +2436,7 @@ export type Vendor = "nvidia" | "amd" | "intel";
 export type XidReport = {
   /** The Xid's number, or gpumon's number for an error of another driver. */
   code: number,
-  /** The name of the error, for other drivers than NVIDIA's. Omitted for Xids. */
+  /** The name of the error, for drivers other than NVIDIA's. Omitted for Xids. */
   name?: string,
   /** The process that caused the error, if the driver reports it. */
   pid?: number,

@@ -110,7 +110,7 @@ export const SENTENCES: { [K in Kind]: (c: Of<K>, named: Named) => string[] } = 
     trans.__("The driver reports no reason: check power cables and cooling, and reset the GPU when it is idle."),
   ],
   below_baseline: (c) => [
-    trans.__("Below its baseline: %1 (%2) took %3 on %4, and %5 on %6. Check power limit, clocks and cooling. If the change is intended, store a new baseline: `gpumon bench --save-baseline`.", plainText(c.workload, NAME_LENGTH), plainText(c.dtype, NAME_LENGTH), formatMicroseconds(c.median_us), formatDateAndTime(c.measured_ms), formatMicroseconds(c.baseline_us), formatDateAndTime(c.baseline_ms)),
+    trans.__("Slower than its baseline: %1 (%2) took %3 on %4, and %5 on %6. Check power limit, clocks and cooling. If the change is intended, store a new baseline: `gpumon bench --save-baseline`.", plainText(c.workload, NAME_LENGTH), plainText(c.dtype, NAME_LENGTH), formatMicroseconds(c.median_us), formatDateAndTime(c.measured_ms), formatMicroseconds(c.baseline_us), formatDateAndTime(c.baseline_ms)),
   ],
   memory_nearly_full: (c) => [
     trans.__("Memory nearly full: %1 of %2 free. The next allocation may fail.", formatMemoryAmount(c.free_bytes), formatMemoryAmount(c.total_bytes)),

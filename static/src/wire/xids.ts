@@ -217,7 +217,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [108],
     meaning: () => trans.__("A request for another GPU's memory over NVLink had no valid address."),
-    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If there is an Xid 154, follow its advice; otherwise reset the GPU if NVLink fails."),
+    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If Xid 154 is reported, follow its advice; otherwise reset the GPU if NVLink fails."),
   },
   {
     codes: [109],
@@ -292,7 +292,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [144, 145, 146, 147, 148, 149],
     meaning: () => trans.__("The GPU's NVLink hardware reported an error."),
-    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If there is an Xid 154, follow its advice; otherwise reset the GPU if NVLink fails."),
+    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If Xid 154 is reported, follow its advice; otherwise reset the GPU if NVLink fails."),
   },
   {
     codes: [150],
@@ -312,7 +312,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [155],
     meaning: () => trans.__("The NVLink software deactivated an NVLink on purpose."),
-    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If there is an Xid 154, follow its advice; otherwise reset the GPU if NVLink fails."),
+    advice: () => trans.__("Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If Xid 154 is reported, follow its advice; otherwise reset the GPU if NVLink fails."),
   },
   {
     codes: [156],

@@ -77,8 +77,8 @@ const AGAIN: &str =
     "Start the program again; if the error recurs with other programs, contact the vendor.";
 const DISPLAY: &str = "Restart the program that draws on the screen; if the error recurs, update \
                        the driver and check the cable and the screen.";
-const LINK: &str = "Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If there is an Xid \
-                    154, follow its advice; otherwise reset the GPU if NVLink fails.";
+const LINK: &str = "Check `nvidia-smi nvlink -e` and the GPUs at the other ends. If Xid 154 is \
+                    reported, follow its advice; otherwise reset the GPU if NVLink fails.";
 const UPDATE: &str = "If the error recurs, update the driver; if that does not help, contact the \
                       vendor.";
 const RESET: &str = "Stop the programs on the GPU, then reset it; if the error recurs, update \
