@@ -72,7 +72,9 @@ def check_rust(changed: list[str]) -> list[bool]:
 
 
 def find_crate(path: str) -> str | None:
-    """Return the package whose source the file is, or nothing for a file outside of `src`."""
+    """Return the name of the package to which a source file belongs, or nothing for a file outside
+    of `src`.
+    """
     for folder in Path(path).parents:
         manifest = ROOT / folder / "Cargo.toml"
         if folder.name == "src" and (manifest := ROOT / folder.parent / "Cargo.toml").exists():

@@ -183,7 +183,9 @@ def runs_on(architecture: str, listed: str) -> bool:
 
 
 def read_resource_use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, int]]:
-    """Return the registers with spills and the shared memory of each kernel on an architecture."""
+    """Return, for each kernel, its registers (with spills) and its shared memory on an
+    architecture.
+    """
     if architecture in PTX_VERSIONS:
         options = [f"--gpu-name={listed}", "--verbose", "--output-file=/dev/null", "-"]
         ptx = compile_code(source, architecture)

@@ -80,7 +80,9 @@ def _make_environment(folder: Path) -> dict[str, str]:
 
 
 def _choose_source(venv: Path, environment: dict[str, str]) -> None:
-    """Use the user's source, or real GPUs if there are any, and otherwise simulated ones."""
+    """Use the source that the user has set. Otherwise, use real GPUs if there are any, or simulated
+    ones.
+    """
     if "GPUMON_SOURCE" in environment:
         print(
             f"GPUMON_SOURCE is set: the values are read from {environment['GPUMON_SOURCE']}",

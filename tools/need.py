@@ -110,9 +110,7 @@ def install_compiler() -> None:
 
 
 def install_promtool() -> None:
-    """Install promtool, which tests alert rules, together with Prometheus, and curl, which sends
-    webhooks.
-    """
+    """Install Prometheus, whose promtool tests alert rules, and curl, which sends webhooks."""
     if missing := [
         package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None
     ]:

@@ -131,7 +131,8 @@ EXCEPTED_NAMES = set(" ".join(EXCEPTIONS.values()).split())
 #: The option `--beside` keeps its name for a version, and so do its variables.
 KEPT_NAMES = {"beside"}
 
-#: Words that do not name a value. Others may name a method that only returns a value of `self`.
+#: Words that do not name a value. Any other word may name a method that only returns a value of
+#: `self`.
 OPAQUE = re.compile(
     r"\w+ed|of|at|by|in|on|to|over|under|until|since|between|within|below|above|after|before|behind"
     r"|without|against|who|what|where|when|why|whose|own|none|each|both|one|two|other|only|rest"

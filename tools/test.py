@@ -8,8 +8,8 @@ After a failure, the others still run. A check without its own count, such as cl
 Failures are repeated at the end, so the last lines of a log are enough to see them.
 
 If all of them run, `make test-needs` first builds the requirements, in parallel with checks that
-need no build. Then four lists run in parallel, because most tests wait for something. Tests that
-measure time run last, two at the same time.
+need no build. Then four lists of suites run in parallel, because most tests wait for something.
+Tests that measure time run last, two at the same time.
 
 The tests of Rust, Python and Chromium run real programs with time limits, in parallel, on a machine
 that may be busy. So if only a few fail, they run once more at the end, one after the other. Those
@@ -136,7 +136,8 @@ VITEST = Runner(vitest_counts, vitest_failures, vitest_times)
 UNITTEST = Runner(unittest_counts, unittest_failures, lambda _text: [])
 #: The name of a failure outside of the tests.
 UNNAMED = "see above"
-#: The maximum number of failures that are repeated. More cannot be caused by a busy machine.
+#: The maximum number of failed tests that are run again. If there are more, a busy machine is not
+#: the cause.
 MAX_REPEATED_FAILURES = 8
 #: The maximum number of slow tests that are named, and their minimum time in seconds.
 SLOWEST = 10

@@ -200,7 +200,7 @@ impl ProcessTree {
         };
         self.remarks.push(format!(
             "not counted: {what}, started during the measurement by a service or by a process \
-             that has ended, so the relation to process {} is unclear",
+             that has ended; whether process {} is an ancestor is unknown",
             self.root
         ));
     }

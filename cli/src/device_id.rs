@@ -168,8 +168,7 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
         return indices;
     }
     format!(
-        "{indices}; give an index, an index among the GPUs of a vendor (amd:0), a UUID or a PCI \
-         bus ID"
+        "{indices}; give an index, a vendor and an index (such as amd:0), a UUID or a PCI bus ID"
     )
 }
 
@@ -273,7 +272,7 @@ pub(crate) mod tests {
             ("AMD:1:0", "GPU AMD:1 has no MIG devices or partitions"),
             (
                 "amd",
-                "0 to 3 are available; give an index, an index among the GPUs of a vendor (amd:0)",
+                "0 to 3 are available; give an index, a vendor and an index (such as amd:0)",
             ),
             (
                 "GPU-a1b2c3d4e5f60718.",

@@ -272,8 +272,10 @@ fn send_record<T: From<Input>>(
     inputs: &SyncSender<T>,
     record: &Record,
 ) -> Result<(), ReceiverGone> {
-    let text =
-        serde_json::to_string(record).expect("records have string keys and no failing parts");
+    let text = serde_json::to_string(record).expect(
+        "records have string keys and only serializable \
+         values",
+    );
     send_text(inputs, text)
 }
 

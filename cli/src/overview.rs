@@ -34,7 +34,7 @@ const GROUPS: [[Group; 2]; 3] = [
                 ("replay", "play back a recording"),
                 ("export", "history as CSV or JSON"),
                 ("collect", "readings as JSON lines"),
-                ("mcp", "answer AI assistants"),
+                ("mcp", "tools for AI assistants"),
             ],
         },
     ],

@@ -190,7 +190,7 @@ pub(crate) fn for_each_sample(
         let lines = match recording.read(block) {
             Ok(lines) => lines,
             Err(error) => {
-                print_message(&format!("{error}; the block is skipped"));
+                print_message(&format!("{error}; this part of the recording is skipped"));
                 continue;
             }
         };
@@ -211,7 +211,7 @@ pub(crate) fn for_each_sample(
         let zone = TimeReference::from_recording((first_ms, last_ms)).zone;
         let [first, last] = [first_ms, last_ms].map(|ms| crate::time_spans::format_time(ms, &zone));
         return Err(usage!(
-            "there is no sample in the requested time: the recording is from {first} to {last}"
+            "there is no sample in the requested time: the recording covers {first} to {last}"
         ));
     }
     Ok(())

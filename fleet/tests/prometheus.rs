@@ -361,7 +361,7 @@ async fn real_prometheus_provides_fleet_and_history() {
     let problems = usage.problems.join("\n");
     for words in [
         "1 node restarted gpumon; its usage",
-        "1 node was not scraped when the span began",
+        "1 node was not scraped at the start of the time range",
     ] {
         assert!(problems.contains(words), "{problems}");
     }

@@ -46,9 +46,9 @@ pub fn time_zone() -> TimeZone {
             // be written.
             let _ = writeln!(
                 io::stderr(),
-                "gpumon: TZ={} is not a known time zone, so times are in UTC: set TZ to a name \
-                 below {}, such as Europe/Berlin, or to an offset, such as IST-5:30; if that \
-                 directory is missing, install the package tzdata",
+                "gpumon: TZ={} is not a known time zone, so times are in UTC: set TZ to the \
+                 name of a time zone in {}, such as Europe/Berlin, or to an offset, such as \
+                 IST-5:30; if that directory is missing, install the package tzdata",
                 escape_untrusted(&name),
                 escape_untrusted(&zoneinfo_folders()[0].to_string_lossy()),
             );

@@ -141,9 +141,9 @@ impl Surroundings {
                  configuration"
             }
             Self::Wsl => {
-                "update the NVIDIA driver for Windows, and WSL (`wsl --update`), which has the \
-                 driver's library in /usr/lib/wsl/lib; never install a Linux driver in WSL, \
-                 because it would replace that library"
+                "update the NVIDIA driver for Windows, then update WSL (`wsl --update`); WSL \
+                 provides the driver's library in /usr/lib/wsl/lib; never install a Linux \
+                 driver in WSL, because it would replace that library"
             }
         }
     }

@@ -333,7 +333,10 @@ fn read_size(text: &str) -> Result<u64, String> {
     Err(match unit.to_ascii_uppercase().as_str() {
         "" => format!("; did you mean {number}GiB or {number}MiB?"),
         prefix @ ("K" | "M" | "G" | "T") => {
-            format!("; {unit} can mean {number}{prefix}iB (of 1024) or {number}{prefix}B (of 1000)")
+            format!(
+                "; {unit} can mean {number}{prefix}iB (powers of 1024) or {number}{prefix}B \
+             (powers of 1000)"
+            )
         }
         _ => format!("; unknown unit '{unit}', use GiB, MiB, GB, MB or B"),
     })
@@ -505,8 +508,8 @@ mod amount_tests {
             ("0GiB", "20GiB"),
             ("99999999999TiB", "20GiB"),
             ("20", "20GiB or 20MiB"),
-            ("20G", "20GiB (of 1024)"),
-            ("20m", "20MB (of 1000)"),
+            ("20G", "20GiB (powers of 1024)"),
+            ("20m", "20MB (powers of 1000)"),
             ("20GiBs", "'GiBs'"),
         ] {
             let error = SIZE.parse(text).unwrap_err();

@@ -86,7 +86,8 @@ fn make_private_folder(folder: &Path) -> io::Result<()> {
     }
     let folder = folder.display();
     Err(io::Error::other(format!(
-        "{folder} is not a folder of this user, or other users can write to it; remove it"
+        "{folder} is not a folder that belongs to this user, or other users can write to it; \
+         remove it"
     )))
 }
 

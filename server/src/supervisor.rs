@@ -457,7 +457,7 @@ mod tests {
         assert!(!pause_message(&[]).contains("holds"));
         let message = pause_message(&[77, 78]);
         assert!(
-            message.contains("still holds the GPUs (PID 77, 78)"),
+            message.contains("(PID 77, 78)") && message.contains("still holds the GPUs"),
             "{message}"
         );
     }

@@ -453,7 +453,7 @@ impl View {
 
     fn conceal_alert(&self, alert: &mut Alert) {
         if self.hides_text(alert.names_processes) {
-            alert.text = format!("The alert rule {} fires", alert.rule);
+            alert.text = format!("The alert rule {} is firing", alert.rule);
         }
     }
 

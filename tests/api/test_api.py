@@ -23,7 +23,8 @@ from hooks import RULE
 ROOT = Path(__file__).resolve().parents[2]
 GPUMON = ROOT / "target/debug/gpumon"
 SECONDS = int(os.environ.get("GPUMON_API_SECONDS", "25"))
-#: Additional time for a busy machine to start, and to shrink failing examples, in seconds.
+#: Additional time for the tests in seconds, because a busy machine may need it to start the
+#: programs and to shrink failing examples.
 PATIENCE_S = 300
 
 

@@ -144,7 +144,9 @@ def half_open_connections(connections, *arguments, descriptors=None):
 
 
 def readers(seconds, history_seconds):
-    """Measures 32 readers of the longest history of 64 GPUs, with one client of the stream."""
+    """Measures a server of 64 GPUs while 32 readers request its longest history and one client
+    receives the stream.
+    """
     cost = measure_under_load(64, history_seconds, seconds, "readers", "--readers=32")
     said, grown, left = cost.said, cost.full - cost.idle, cost.after - cost.idle
     stream, read = said["stream"], said["stream"]["read_ms"]

@@ -33,8 +33,8 @@ PROXY = 8443
 #: Seconds that a client waits for an answer.
 TIMEOUT = 30
 TOKEN = "0123456789abcdef" * 4
-#: A program that opens TCP connections at a rate and sends nothing: ADDRESS PORT COUNT PER_SECOND,
-#: 0 for as fast as possible.
+#: A program that opens TCP connections at a rate and sends nothing. Its arguments are ADDRESS PORT
+#: COUNT PER_SECOND; with a rate of 0, it opens them as fast as possible.
 FLOOD = """
 import socket, sys, time
 address, port, count, rate = sys.argv[1], *map(int, sys.argv[2:])

@@ -121,7 +121,7 @@ fn gpu_is_compared_with_baseline_and_sibling_gpus() {
     assert_eq!(output.status.code(), Some(4), "{text}");
     for words in [
         " vs base siblings ",
-        "Below 0.9 times the baseline:",
+        "Below 0.9 times the baseline speed:",
         ": copy (fp32) takes ",
         "--save-baseline",
         "Below 90.0 %",
@@ -316,7 +316,8 @@ fn doctor_and_server_report_gpu_below_baseline() {
         assert!(output.status.success(), "{}", stderr_text(&output));
     };
     let folder = data.to_str().unwrap();
-    // Returns the warnings of `doctor`, and the server's conditions of the first GPU.
+    // These closures return the warnings of `doctor`, and the conditions of the first GPU that the
+    // server reports.
     let warnings = || {
         let output = nvml
             .gpumon_command(&["doctor", "--json", "--data-dir", folder])
@@ -365,7 +366,7 @@ fn doctor_and_server_report_gpu_below_baseline() {
     assert!(
         reported.len() == 1
             && reported[0].contains("gpu 0")
-            && reported[0].contains("below its baseline: copy (fp32)"),
+            && reported[0].contains("slower than its baseline: copy (fp32)"),
         "{reported:?}"
     );
     let [condition] = &conditions()[..] else {

@@ -217,7 +217,7 @@ fn fixed_size_benchmarks_pass_and_refuse_size_option() {
     assert_refused(
         cuda.gpumon_command(&["bench", "train", "--size", "5"]),
         2,
-        "'train' has no size: leave out --size",
+        "'train' has no adjustable size: leave out --size",
     );
 }
 
@@ -795,8 +795,8 @@ fn results_below_threshold_exit_with_code_4() {
         "{}",
         lines[0]
     );
-    // Without earlier results, the threshold applies to rated performance, which a launch does not
-    // have.
+    // Without earlier results, the threshold applies to rated performance, which the workload
+    // `launch-latency` does not have.
     let rated = run(&["--fail-below", "0.9"]);
     assert!(rated.status.code() == Some(4), "{}", stdout_text(&rated));
     let none = cuda

@@ -350,7 +350,7 @@ fn invalid_burn_options_are_refused_with_valid_options() {
             2,
             "needs compute capability 8.9, but this GPU has 8.0: use another --dtype",
         ),
-        (&["--device", "9"], 3, "there is only GPU 0"),
+        (&["--device", "9"], 3, "only 0 is available"),
         (
             &["--mem", "0.001%"],
             5,

@@ -99,7 +99,8 @@ pub(crate) fn expensive_calls_are_rare() {
     assert_call_count(&calls, "nvmlDeviceGetHandleByIndex_v2", 1, 7..=12);
     assert_call_count(&calls, "nvmlDeviceGetPowerUsage", 1, 2..=5);
     assert_call_count(&calls, "nvmlDeviceGetUUID", 1, 1..=1);
-    // Each GPU is opened by its own thread, for events (again if a GPU is lost), and for its links.
+    // Each GPU is opened several times: by its own thread, for events (again if a GPU is lost), and
+    // for its links.
     assert_call_count(&calls, "nvmlDeviceGetHandleByIndex_v2", 0, 1..=4);
 }
 

@@ -306,7 +306,7 @@ fn sighup_reloads_settings_and_keeps_them_if_invalid() {
     );
     let reported = server.next_message();
     assert!(
-        reported.contains("settings that take effect at the next start: --procfs"),
+        reported.contains("settings that take effect only after a restart of the server: --procfs"),
         "{reported}"
     );
     wait_for_condition("the server uses the new interval", || {

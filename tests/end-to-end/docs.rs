@@ -21,7 +21,8 @@ use crate::support::{
 /// The maximum run time of one command.
 const MAX_COMMAND_TIME: Duration = Duration::from_mins(5);
 
-/// Programs in pipelines that a machine may lack. The commands before them run without them.
+/// Programs that a machine may lack. If one is missing in a pipeline, only the commands before it
+/// run.
 const OPTIONAL_PROGRAMS: [&str; 2] = ["jq", "promtool"];
 
 fn repository_root() -> PathBuf {

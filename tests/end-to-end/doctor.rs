@@ -303,7 +303,7 @@ fn missing_permission_does_not_cause_destructive_advice() {
                mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }]\n";
     for (scenario, check, finding) in [
         (devices, "gpu 1", "denies access to this user"),
-        (mig, "gpu 0", "this user cannot access any of its devices"),
+        (mig, "gpu 0", "this user cannot access any MIG device"),
     ] {
         let report = parse_json(
             &FakeNvml::new(scenario)

@@ -389,7 +389,8 @@ fn sleeping_gpu_is_read_only_after_waking() {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut records = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let mut samples = records.by_ref().filter(|record| record["type"] == "sample");
-    // After this many samples, the calls are written, and links and events have been queried.
+    // By this sample, the library has written its counts of calls, and links and events have been
+    // queried.
     let asleep = samples.nth(16).unwrap();
     assert_eq!(asleep["gpus"][0]["health"]["state"], "asleep");
     assert_eq!(asleep["gpus"][0]["power"]["draw_watts"]["absent"], "asleep");

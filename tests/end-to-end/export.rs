@@ -127,5 +127,5 @@ fn mig_devices_and_host_are_exported_if_requested() {
     server.terminate();
     check_export(&fake, &["--data-dir", &folder]);
     let none = ["export", "--data-dir", &folder, "--metrics", "fan"];
-    assert_refused(fake.gpumon_command(&none), 1, "choose other readings");
+    assert_refused(fake.gpumon_command(&none), 1, "choose from the readings");
 }

@@ -83,7 +83,7 @@ fn history_has_finest_resolution_and_refuses_invalid_requests() {
         ("from_ms=2&to_ms=1", "from_ms=2 must be before to_ms=1"),
         (
             "from=1",
-            "use from_ms, to_ms, metrics and points or resolution_ms",
+            "use from_ms, to_ms, metrics, and either points or resolution_ms",
         ),
         ("metrics=processes.memory_bytes", "history_s=600"),
     ] {

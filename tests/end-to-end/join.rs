@@ -22,8 +22,8 @@ use crate::support::{
     FakeNvml, HttpResponse, Server, send_request, send_socket_request, wait_for_condition,
 };
 
-/// User IDs that nothing else on the machine uses: the system service, a user of the machine, and
-/// another user.
+/// User IDs that nothing else on the machine uses: those of the system service, of a user of the
+/// machine, and of another user.
 const SERVICE_UID: u32 = 61_701;
 const ANA_UID: u32 = 61_702;
 const OTHER_UID: u32 = 61_703;

@@ -298,7 +298,8 @@ fn doctor_checks_drivers_of_all_vendors() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let drivers = list_findings(&report, "driver").join("\n");
     for words in [
-        "\"warning\": \"the GPU of AMD at 0000:85:00.0 has no kernel driver (amdgpu)",
+        "\"warning\": \"the AMD GPU at 0000:85:00.0 is not shown, because it has no kernel driver \
+         (expected: amdgpu)",
         "\"note\": \"gpumon was tested with recorded data from AMD GPUs, but not yet on real \
          hardware",
         "recorded data from Intel GPUs",

@@ -410,7 +410,7 @@ fn terminal_shows_moving_bar_and_text() {
             && text.contains("GPU 0: Fake NVIDIA H200"),
         "{text}"
     );
-    // The same line is overwritten repeatedly.
+    // The line with the progress bar is overwritten repeatedly.
     for words in [
         "0.19 of 2.00 GiB used",
         "1.48 of 2.00 GiB used, 0.50 GiB stay free for others",

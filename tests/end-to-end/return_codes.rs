@@ -246,8 +246,8 @@ fn failing_call_makes_its_readings_absent_with_reason() {
         complaints
             .extend(still.map(|given| format!("{function} fails, and {given} is still there")));
     }
-    // All failures of a function make the same readings absent. Only if the function does not
-    // exist, another one may replace some of them.
+    // All failures of a function make the same readings absent. If the function does not exist,
+    // another function may provide some of them instead.
     for ((function, code), lost) in losses
         .iter()
         .filter(|(call, _)| !SUCCESSFUL_CODES.contains(call))

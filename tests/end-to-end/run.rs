@@ -249,8 +249,9 @@ fn run_does_not_wait_for_daemon_of_command() {
 #[test]
 fn orphaned_worker_of_measured_process_is_found() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    // The worker belongs to the leader of its session, as for a kernel. A worker that has left the
-    // session belongs to the kernel that its environment names.
+    // In the first case, the worker belongs to the leader of its session, as it would if the leader
+    // were a Jupyter kernel. In the second case, the worker has left the session and belongs to the
+    // kernel that its environment names.
     for (wrapper, is_kernel) in [("", false), ("setsid", true)] {
         let [go, done] = ["go", "done"].map(|name| machine.nvml.path(&format!("{name}{wrapper}")));
         let script = format!(
@@ -329,7 +330,7 @@ fn orphan_of_unknown_origin_is_missing_from_report() {
     assert_eq!(cost["gpus"], json!([]), "{cost}");
     let lost = cost["lost"][0].as_str().unwrap_or_else(|| panic!("{cost}"));
     assert!(
-        lost.contains("not counted: process") && lost.contains("possibly belonging to process"),
+        lost.contains("not counted: process") && lost.ends_with(" is an ancestor is unknown"),
         "{lost}"
     );
 }

@@ -177,7 +177,7 @@ fn cpu_variants_run_without_gpu() {
     );
     assert!(
         text.trim_end()
-            .ends_with("is slower than a CPU that has it."),
+            .ends_with("is slower than a CPU that already has the data."),
         "{text}"
     );
     assert!(

@@ -395,7 +395,7 @@ fn impossible_condition_is_refused() {
     refused(&["--free", "30GiB", "-i", "1"], &["GPU 1, has 2"]);
     refused(
         &["--gpus", "3"],
-        &["--gpus 3", "number of candidate GPUs, 2"],
+        &["--gpus 3", "number of candidate GPUs (2)"],
     );
     refused(&["--free", "20G"], &["--free", "20GiB"]);
     refused(

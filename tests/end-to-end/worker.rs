@@ -287,7 +287,7 @@ fn gpu_of_other_user_is_refused_unless_shared() {
             cuda.read_counters()
         );
     }
-    // With `--share`, the limit is a quarter of the 2 GiB.
+    // With `--share`, a run may use at most a quarter of the device's 2 GiB of memory.
     let shared = ["bench", "copy", "--share", "--quick", "--json", "--size"];
     let (code, lines, said) =
         run_json_lines(cuda.gpumon_command_with(&nvml, &[&shared[..], &["300MiB"]].concat()));

@@ -23,7 +23,9 @@ MISSING = {
 
 
 def read_queries():
-    """Yield each query of the page, with the short times of a test."""
+    """Yield each query of the documentation page, with time ranges that are short enough for a
+    test.
+    """
     text = PAGE.read_text(encoding="utf-8")
     cells = re.findall(r"^\| .* \| `(.*)`[^`]* \|$", text, re.MULTILINE)
     blocks = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -36,8 +36,8 @@ VARIABLES = {
     "$node": ".*",
     "$gpu": ".*",
 }
-#: Conditions that no GPU in the scenario has. Rules use their severity, which only exists while a
-#: condition lasts.
+#: Selectors that may have no data. Rules use the severity of conditions that no GPU in the scenario
+#: has, and this severity only exists while a condition lasts.
 NOT_THERE = re.compile(r"gpumon_condition_severity\{|ALERTS\{|^instance:")
 METRIC = re.compile(r"(?<![\w:\"$])((?:gpumon_|instance:|ALERTS)[\w:]*(?:\{[^}]*\})?)")
 
@@ -108,8 +108,8 @@ class DeployedQueries(unittest.TestCase):
 
     @classmethod
     def find_expressions_without_data(cls, expressions: Iterable[str]) -> list[str]:
-        """Return the expressions without data after a minute. If a busy machine misses a scrape,
-        none has data.
+        """Return the expressions that have no data within a minute. The queries are repeated,
+        because no expression has data while a busy machine misses a scrape.
         """
         missing = sorted(set(expressions))
         end = time.monotonic() + PATIENCE_S

@@ -125,8 +125,8 @@ class OtherPackage(unittest.TestCase):
         self.command.chmod(0o755)
 
     def run_python(self, code: str, *folders: Path) -> "subprocess.CompletedProcess[str]":
-        """Run code that finds the packages of the other package's folder first. The program is
-        searched for in the `bin` of that folder and then in `folders`.
+        """Run code with the other package's folder at the start of the import path. The program is
+        searched for in the `bin` folder of the other package and then in `folders`.
         """
         head = (
             f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"

@@ -214,8 +214,8 @@ def work_in_process(path):
 
 
 def measure_overhead():
-    """Measures the cost of measuring to a program, as the difference of medians around a step of
-    one millisecond.
+    """Measures how much a measurement slows down a program: the difference between the median times
+    of a step of one millisecond with and without a measurement.
     """
     import gpumon
 

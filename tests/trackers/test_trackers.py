@@ -36,8 +36,8 @@ EPOCHS = 3
 
 
 def wandb_records(file: bytes) -> "Iterator[bytes]":
-    """Yield the records of a W&B file: a LevelDB log after a header, in blocks, whose parts have a
-    CRC, a size and a type.
+    """Yield the records of a W&B file. After a header, the file is a LevelDB log: blocks of parts,
+    each part with a CRC, a size and a type.
     """
     at, record = 7, b""
     while at + 7 <= len(file):

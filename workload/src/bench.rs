@@ -1,4 +1,5 @@
-//! The execution of one workload, from the check of its memory to its outcome.
+//! The execution of one workload, from checking that there is enough memory to returning the
+//! outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

@@ -1,5 +1,6 @@
 //! Kernels that several workloads share. `tools/kernels.py` compiles them from the sources in the
-//! directory `kernels`. A kernel that only one workload uses is included there with [`ptx`].
+//! directory `kernels`. A kernel that only one workload uses is included in that workload's file
+//! with [`ptx`].
 
 use crate::cuda::Code;
 

@@ -32,7 +32,8 @@ pub const FOLDER_VARIABLE: &str = "GPUMON_LOCKS";
 /// The permissions of a directory in which all users can create files, but can only remove their
 /// own.
 const SHARED_FOLDER_MODE: u32 = 0o1777;
-/// The maximum number of attempts to lock a file that is replaced each time.
+/// The maximum number of attempts to lock a file. Another attempt is made if the file was replaced
+/// during the last one.
 const MAX_TRIES: u32 = 5;
 /// The maximum length of a note that is read, in bytes. All notes that gpumon writes are shorter.
 const MAX_LOCK_TEXT_BYTES: u64 = 256;

@@ -12,8 +12,8 @@ pub(crate) struct MemoryBudget {
     pub place: String,
     pub free_bytes: u64,
     pub total_bytes: u64,
-    /// The size of the last cache before memory, in bytes. Arrays that fit into the cache do not
-    /// measure the memory.
+    /// The size of the last cache before memory, in bytes. Workloads whose arrays fit into the
+    /// cache do not measure the memory.
     pub cache_bytes: u64,
     /// Whether another process is computing on the GPU. If so, three quarters of the free memory
     /// are left to it.

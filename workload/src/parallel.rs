@@ -9,8 +9,8 @@ use rayon::prelude::*;
 /// make the cost of a task negligible.
 pub(crate) const CHUNK_ELEMENTS: usize = 1 << 14;
 
-/// Calls `work` with each number below `count`, on all threads. A single call is made on the
-/// current thread, because waking another thread takes longer.
+/// Calls `work` with each number below `count`, on all threads. If `count` is 1, the call is made
+/// on the current thread, because waking another thread takes longer.
 pub(crate) fn for_each_index(count: usize, work: &(dyn Fn(usize) + Sync)) {
     if count == 1 {
         work(0);

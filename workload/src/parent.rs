@@ -25,10 +25,11 @@ use crate::protocol::{InvalidReport, Job, Report, ReportLine};
 const TICK: Duration = Duration::from_millis(50);
 /// The interval at which the end of the process is checked, after it has closed its output.
 const SHORT_TICK: Duration = Duration::from_millis(5);
-/// The maximum time for which the pipes of an ended process may stay open. Its children may have
+/// The maximum time to wait until the pipes of an ended process are closed. Its children may have
 /// inherited them.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// The time limit for a killed process to end, if nobody is listening to it anymore.
+/// When a worker process is dropped, it is killed. This is the maximum time to wait until it has
+/// ended.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The command that starts the worker process.
@@ -45,7 +46,7 @@ pub struct WorkerCommand {
 pub enum StandardError {
     /// The worker writes to the same standard error as this process.
     Inherit,
-    /// Only the last line of the worker's output is kept.
+    /// Only the last line of the worker's standard error is kept.
     KeepLastLine,
 }
 
@@ -98,8 +99,8 @@ pub enum WorkerError<E> {
     Listener(E),
 }
 
-/// Runs a job in a worker process. Each of its lines is passed to the listener. The process is
-/// stopped after `limit`. Returns when the process has ended.
+/// Runs a job in a worker process, and waits until the process has ended. Each of its lines is
+/// passed to the listener. The process is stopped after `limit`.
 ///
 /// The worker process ends together with the thread that calls this function, even if this process
 /// is killed.
@@ -273,7 +274,7 @@ pub(crate) fn split_lines(
     lines
 }
 
-/// Returns the last line of a pipe, after the pipe was closed.
+/// Returns a channel that receives the last line of a pipe after the pipe was closed.
 pub(crate) fn keep_last_line(
     out: Option<impl Read + Send + 'static>,
 ) -> Option<Receiver<Option<String>>> {

@@ -41,7 +41,8 @@ pub(crate) enum UsualSize {
     Count(u64),
     /// The number of elements for which arrays are larger than all caches.
     LargerThanCaches,
-    /// A number of bytes, and a divisor: the size is limited to the usable memory divided by it.
+    /// A number of bytes, and a divisor. The size is limited to the usable memory divided by the
+    /// divisor.
     Bytes(u64, u64),
     Computed(fn(Backend, Dtype, &MemoryBudget) -> u64),
 }
@@ -96,8 +97,8 @@ pub(crate) trait Program: Sync {
         None
     }
 
-    /// Returns the data for other frameworks that have the same operation, or `None` if there is no
-    /// such framework.
+    /// Returns the operation with its data for other frameworks, or `None` if no other framework
+    /// has the same operation.
     fn shared_operation(&self, _: Size) -> Option<SharedOperation> {
         None
     }
@@ -210,7 +211,8 @@ impl TimedRun {
         }
     }
 
-    /// Divides the time by `of`, so that it is the time of one of `of` equal operations.
+    /// Divides the time by `of`, the number of equal operations that it covers, so that it becomes
+    /// the time of one operation.
     pub(crate) fn divide_by(self, of: u64) -> Self {
         let of = of as f64;
         Self {
@@ -271,7 +273,8 @@ pub(crate) fn elements_beyond_caches(backend: Backend, dtype: Dtype, budget: &Me
     let bytes = wanted
         .max(CACHE_FACTOR * budget.cache_bytes)
         .min(budget.usable_bytes() / ARRAY_DIVISOR);
-    // The number of elements is a multiple of the number that any machine moves at a time.
+    // The number of elements is a multiple of the number of elements that any machine moves at a
+    // time.
     (bytes / dtype.bytes() / 1024 * 1024).max(1024)
 }
 

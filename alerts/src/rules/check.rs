@@ -362,7 +362,10 @@ fn build_threshold(
         Some(clear) => match scale(clear)? {
             (clear, is_same) if is_same == is_share => clear,
             _ => {
-                let message = format!("`{side}` and `{opposite}` must both be in %, or neither");
+                let message = format!(
+                    "`{side}` and `{opposite}` must either both be in % or \
+                 both be absolute values"
+                );
                 return Err((clear.span(), message));
             }
         },

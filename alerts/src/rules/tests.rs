@@ -263,7 +263,7 @@ fn errors_show_position_and_remedy() {
         ),
         (
             "field = \"memory.used_bytes\"\nabove = \"90 %\"\nclear_below = \"20 GiB\"",
-            "must both be in %, or neither",
+            "must either both be in % or both be absolute values",
         ),
         (
             &format!("{hot}above = 85\nnotify = [\"slack\"]"),

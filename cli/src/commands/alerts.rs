@@ -157,8 +157,8 @@ fn check_file(file: &Path) -> Result {
     if has_secret(&receivers) && is_world_readable(file) {
         let path = file.display();
         print_message(&format!(
-            "{path} can be read by every user and may contain the URL of a webhook: run `chmod \
-             o-r {path}`, or use url_file"
+            "{path} can be read by every user and may contain a webhook URL that must stay private: run `chmod \
+             o-r {path}`, or move the URL to a private file and give its path as `url_file`"
         ));
     }
     Ok(())
@@ -233,7 +233,10 @@ fn silence_rule(server: &ServerArgs, rule: &str, SilenceTime(time): SilenceTime)
             .iter()
             .any(|known| known.name == rule && known.silenced)
     {
-        print_message(&format!("{rule} is still silenced by the alert file"));
+        print_message(&format!(
+            "{rule} is still silenced by the alert file: change `silence` in \
+         the rule, then reload the server"
+        ));
     }
     Ok(())
 }
@@ -335,7 +338,7 @@ fn send_test_alert(file: &Path, only: &[String]) -> Result {
     {
         let others = format!("there are {}", known().collect::<Vec<_>>().join(", "));
         let cure = suggest_word(name, known(), &others);
-        return Err(usage!("no receiver '{name}': {cure}"));
+        return Err(usage!("there is no receiver named '{name}': {cure}"));
     }
     let mut has_failed = false;
     for receiver in receivers

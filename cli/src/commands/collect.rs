@@ -202,7 +202,7 @@ fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     if let Ok(CollectorRequest::KnownGpus(gpus)) = serde_json::from_slice(line.trim_ascii()) {
         return gpus;
     }
-    print_message("no list of known GPUs was received: send it in the first line");
+    print_message("no list of known GPUs was received: send it as the first line of the input");
     Vec::new()
 }
 
@@ -286,10 +286,14 @@ fn apply_requests(
             Ok(CollectorRequest::Answers) => {}
             Ok(CollectorRequest::Allocations(devices)) => allocations.set_kubernetes(devices),
             Ok(CollectorRequest::KnownGpus(_)) => {
-                print_message("ignored a list of known GPUs: send it in the first line");
+                print_message(
+                    "ignored a list of known GPUs: it must be the first line of the \
+                 input",
+                );
             }
             Err(error) => print_message(&format!(
-                "ignored an invalid request: {error}; give {{\"interval_ms\":1000}}"
+                "ignored an invalid request: {error}; send a request such as \
+                 {{\"interval_ms\":1000}}"
             )),
         }
         line.clear();

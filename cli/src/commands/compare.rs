@@ -62,7 +62,7 @@ Examples:
   gpumon compare before.gpumon.gz after.gpumon.gz
       Compare two recorded runs.
   gpumon compare 'yesterday 20:00..22:00' 20:00..22:00
-      Compare last night with the night before, if the history of the running server reaches back that far.
+      After 22:00, compare this evening with yesterday evening, if the history of the running server reaches back that far.
 
 Environment:
   GPUMON_CONTROL  default of --control

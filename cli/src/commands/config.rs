@@ -38,11 +38,11 @@ pub(crate) struct ConfigArgs {
 const NOTES: &str = "\
 Examples:
   gpumon config check
-      Check the files of system and user, and the alert file that they name.
+      Check the system's and the user's settings files, and the alert file that they name.
   gpumon config show
       Print every setting with its value and origin.
   gpumon config show serve --interval-ms 500
-      Print the settings of this command.
+      Print the settings of gpumon serve, including this option.
   gpumon config example > ~/.config/gpumon/config.toml
       Create a file with every key, commented out.
 

@@ -68,7 +68,7 @@ Examples:
   gpumon oom fill --hold 30s
       Fill GPU memory up to the reserve, and hold it for 30 seconds.
   gpumon oom fragment --backend cpu
-      Run on the model, without a GPU.
+      Run on a model of GPU memory, without a GPU.
   gpumon oom leak --json | jq -r 'select(.report == \"said\") | .text'
       Print the explanations as text.
 
@@ -76,8 +76,7 @@ Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
   CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
 
-Exit codes: 0 success, 1 failure or unexpected result, 2 invalid argument, 3 no such GPU or no driver, 5 refused (other \
-processes need the memory), 130 interrupted";
+Exit codes: 0 success, 1 failure or unexpected result, 2 invalid argument, 3 no such GPU or no driver, 5 refused (other processes need the memory), 130 interrupted";
 
 /// The argument that lists the scenarios instead of running one.
 const LIST_VALUE: &str = "list";

@@ -153,7 +153,7 @@ fn resolve_start(from: TypedTime, (first_ms, last_ms): (u64, u64)) -> Result<u64
     let zone = time_zone();
     let [at, first, last] = [at_ms, first_ms, last_ms].map(|ms| format_time(ms, &zone));
     Err(format!(
-        "{at} is not in the recording, which is from {first} to {last}"
+        "{at} is not in the recording, which covers {first} to {last}"
     ))
 }
 

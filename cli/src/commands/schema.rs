@@ -8,7 +8,7 @@ use crate::{exit::Failure, terminal::output::print_raw};
 
 /// The panic message if the API description does not match the types. A test ensures that they
 /// match.
-const MISMATCH_MESSAGE: &str = "the API description matches the types, which a test checks";
+const MISMATCH_MESSAGE: &str = "a test verifies that the API description matches the types";
 
 /// Print the JSON Schema of gpumon's output
 #[derive(Debug, clap::Args)]

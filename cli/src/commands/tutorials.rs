@@ -60,16 +60,14 @@ Examples:
   gpumon tutorials c f
       Measure the cost of copies between host and device.
   gpumon tutorials --beside --python ~/venv/bin/python3
-      Compare with the frameworks that are installed there.
-  gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) \
-| [.row, .variant] | @tsv'
+      Compare with the frameworks that are installed in this environment.
+  gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) | [.row, .variant] | @tsv'
       List the variants that are slower than a framework.
 
 Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
 
-Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no \
-driver although requested, 5 refused (not enough memory), 130 interrupted";
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU, or no driver although a GPU was requested, 5 refused (not enough memory), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
     source.source.check()?;

@@ -55,8 +55,8 @@ pub(crate) struct UsageArgs {
 const NOTES: &str = "\
 Examples:
   gpumon usage
-      Print a table, sorted by energy. GPU hours count every GPU that an owner holds, active hours the time in which
-      their kernels ran.
+      Print a table, sorted by energy. GPU hours count every GPU that an owner holds; active hours
+      count the time in which the owner's kernels ran.
   gpumon usage --since -7d
   gpumon usage --since 2026-11-16 --until 2026-11-23
       Print who used how much in the last seven days, and in one week.

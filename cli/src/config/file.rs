@@ -90,7 +90,10 @@ impl Parser<'_> {
                 (Some(inner), ..) => self.add_mistake(
                     table,
                     &name.span(),
-                    &format!("`{inner}` is a table: write [{inner}] and its keys below it"),
+                    &format!(
+                        "`{inner}` is a table: write the line [{inner}], followed by the \
+                     keys of the table"
+                    ),
                 ),
                 (None, value_of, Some(key)) => match key.to_arguments(value_of, self.folder) {
                     Ok(texts) => {
@@ -143,7 +146,7 @@ impl Parser<'_> {
                     (entry, other)
                 };
                 let message = format!(
-                    "`{}` cannot be used with `{}` of line {}: remove one of them",
+                    "`{}` cannot be used with `{}` on line {}: remove one of them",
                     later.key.full_name(),
                     earlier.key.full_name(),
                     earlier.line

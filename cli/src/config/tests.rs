@@ -169,7 +169,10 @@ fn wrong_value_error_describes_valid_values() {
         ),
         ("[serve]\ndata-dir = \"~/gpumon\"", "use the full path"),
         ("[serve]\ninterval-ms = 1979-05-27", "use a number"),
-        ("serve = 1", "write [serve] and its keys below it"),
+        (
+            "serve = 1",
+            "write the line [serve], followed by the keys of the table",
+        ),
         ("[top]\ntheme = \"lihgt\"", "did you mean `light`?"),
         (
             "[top]\ncolumns = [\"pid\", \"memroy\"]",
@@ -206,7 +209,7 @@ fn conflicting_keys_in_one_file_are_refused() {
     let together = "[serve]\nsocket = \"/s\"\nlisten = \"127.0.0.1:1\"\n";
     assert_eq!(
         find_mistake(together),
-        "3:1: `serve.listen` cannot be used with `serve.socket` of line 2: remove one of them"
+        "3:1: `serve.listen` cannot be used with `serve.socket` on line 2: remove one of them"
     );
     assert!(
         find_mistake("[serve]\nno-control = true\nsocket = \"/s\"\n")

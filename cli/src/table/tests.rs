@@ -418,7 +418,7 @@ fn important_readings_fit_sixty_columns() {
         "1980 MHz",
         "memory 75 °C",
         "fan  31 %",
-        "idle, holding memory for 26 min",
+        "idle for 26 min, holding memory",
         "3f2a3f2a3f2a",
         "2h14",
     ] {

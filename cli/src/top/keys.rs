@@ -238,7 +238,7 @@ pub(super) const BINDINGS: &[Binding<Action, HelpSection>] = &[
         "]",
         Action::LongerRange,
         Charts,
-        "show a longer time in the charts",
+        "show a longer time range in the charts",
         None,
     ),
     bind_key(
@@ -246,7 +246,7 @@ pub(super) const BINDINGS: &[Binding<Action, HelpSection>] = &[
         "[",
         Action::ShorterRange,
         Charts,
-        "show a shorter time in the charts",
+        "show a shorter time range in the charts",
         None,
     ),
     bind_key(

@@ -94,8 +94,8 @@ impl PinnedProcess {
         let stat = ProcessStat::read(Path::new("/proc"), pid).map_err(|_| gone())?;
         if started_ms.is_none() || !stat.may_have_started_at(started_ms) {
             return Err(format!(
-                "PID {pid} does not belong to {name} in this PID namespace, or no longer does: no \
-                 signal is sent"
+                "PID {pid} in this PID namespace does not belong, or no longer belongs, to \
+                 {name}: no signal is sent"
             ));
         }
         let owner = fs::metadata(format!("/proc/{pid}"))

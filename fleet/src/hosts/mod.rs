@@ -224,7 +224,7 @@ mod tests {
         let error = read_lines(&mut new_reader(), &["#missing gpumon 0.1.0"]).unwrap_err();
         assert!(
             error.contains(
-                "gpumon 0.1.0 is installed, which is not the version of gpumon on this machine"
+                "gpumon 0.1.0 is installed, but this machine has a different version of gpumon"
             ),
             "{error}"
         );

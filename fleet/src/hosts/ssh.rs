@@ -218,7 +218,12 @@ pub fn describe_failure(host: &str, messages: &str) -> String {
         .rfind(|line| !line.is_empty() && !is_about_locale(line));
     let last = last.map(|line| clean_line(line.trim_start_matches("gpumon: ")));
     last.map_or_else(
-        || format!("{host}: the ssh connection ended without an error message"),
+        || {
+            format!(
+                "{host}: the ssh connection ended without an error message; connect once \
+         with ssh to find out why"
+            )
+        },
         |line| format!("{host}: {line}"),
     )
 }
@@ -241,8 +246,8 @@ pub fn describe_missing_programs(host: &str, version: &str) -> String {
         return format!("{host}: neither gpumon nor nvidia-smi was found; {install}");
     }
     format!(
-        "{host}: {version} is installed, which is not the version of gpumon on this machine, and \
-         nvidia-smi was not found; {install}"
+        "{host}: {version} is installed, but this machine has a different version of gpumon, \
+         and nvidia-smi was not found; {install}"
     )
 }
 
@@ -364,9 +369,12 @@ mod error_tests {
                  locale settings:\n\tLANGUAGE = (unset),\n\tLC_ALL = \"x\",\n\tLANG = \"C\"\n    \
                  are supported and installed on your system.\nperl: warning: Falling back to the \
                  standard locale (\"C\").\n",
-                "n1: the ssh connection ended without an error message",
+                "n1: the ssh connection ended without an error message; connect once with ssh to find out why",
             ),
-            ("", "n1: the ssh connection ended without an error message"),
+            (
+                "",
+                "n1: the ssh connection ended without an error message; connect once with ssh to find out why",
+            ),
         ] {
             let sentence = describe_failure("n1", said);
             assert!(sentence.starts_with(expected), "{said:?}: {sentence}");
@@ -388,7 +396,7 @@ mod error_tests {
             "{sentence}"
         );
         assert!(describe_missing_programs("n1", "gpumon 0.1.0\n").contains(
-            "gpumon 0.1.0 is installed, which is not the version of gpumon on this machine"
+            "gpumon 0.1.0 is installed, but this machine has a different version of gpumon"
         ));
     }
 }

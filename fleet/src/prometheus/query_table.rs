@@ -281,7 +281,7 @@ pub(super) const QUERIES: [Query; 20] = [
     },
     Query {
         name: QueryName::HeldIdle,
-        help: "Start of the period in which each GPU has been idle but holding memory",
+        help: "Time at which each GPU became idle while still holding memory",
         every: SLOW_INTERVAL,
         of: GPU,
         range: Some((HELD_IDLE_RANGE_S, HELD_IDLE_STEP_S)),

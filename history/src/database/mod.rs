@@ -167,9 +167,12 @@ fn describe_sqlite_error(error: &rusqlite::Error) -> String {
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             "the database cannot be opened: check its owner and permissions"
         }
-        Some(ErrorCode::SystemIoFailure) => "the disk reports an input/output error",
+        Some(ErrorCode::SystemIoFailure) => {
+            "the disk reports an input/output error: check the disk"
+        }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another program has locked the database"
+            "another program has locked the database: stop that program, or wait until it has \
+             finished"
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the database is damaged",
         _ => return error.to_string(),

@@ -94,8 +94,8 @@ const YEAR_MS: u64 = 365 * DAY_MS;
 pub(super) const TABLES: &[Table] = &[
     Table {
         name: "device",
-        meaning: "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the driver's \
-                  index, `parent` the UUID of the GPU of a MIG device.",
+        meaning: "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the \
+         driver's index, and `parent` is the UUID of the GPU to which a MIG device belongs.",
         columns: "id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, \
                   device_index INTEGER NOT NULL, name TEXT, parent TEXT",
         indexes: &[],
@@ -103,8 +103,9 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "event",
-        meaning: "Events. `kind` is the key `what` of the JSON, an [Event](api.md#event). Starts \
-                  and ends of processes are kept for 30 days, other events for a year.",
+        meaning: "Events. `json` is an [Event](api.md#event), and `kind` is the value of its \
+         key `what`. Starts and ends of processes are kept for 30 days, other events for a \
+         year.",
         columns: "at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL",
         indexes: &[
             ("event_time", "event (at_ms)"),
@@ -127,7 +128,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "cell",
-        meaning: "Executions of notebooks' cells. The columns are the keys of [Cell](api.md#cell).",
+        meaning: "Executions of notebook cells. The columns are the keys of [Cell](api.md#cell).",
         columns: "notebook TEXT NOT NULL, kernel_id TEXT NOT NULL, cell_id TEXT NOT NULL, \
                   execution_count INTEGER, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, \
                   gpus TEXT NOT NULL, gpu_ms REAL, peak_bytes REAL, change_bytes REAL, joules \
@@ -144,10 +145,10 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "job",
-        meaning: "The Slurm, PBS or LSF jobs, pods, containers, notebooks and services that were \
-                  on each GPU or MIG device. A row is a [JobSpan](api.md#jobspan). `kind` begins \
-                  with `private_` for a private job. `to_ms` is the time at which the job was last \
-                  seen there, at most ten seconds late.",
+        meaning: "The Slurm, PBS or LSF jobs, pods, containers, notebooks and services that \
+         were on each GPU or MIG device. A row is a [JobSpan](api.md#jobspan). `kind` begins \
+         with `private_` for a private job. `to_ms` is the time at which the job was last seen \
+         there, accurate to ten seconds.",
         columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, \
                   from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, \
                   from_ms)",
@@ -156,11 +157,11 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "usage",
-        meaning: "Energy and GPU time of each owner in the quarter of an hour that begins at \
-         `at_ms`. A row is an [OwnerUsage](api.md#ownerusage). `kind` is one of: the kind of \
-         the owner's job, whose ID and name are in `id` and `name`; `user` for a user without \
-         a job; `private_slurm`, `private_pbs` or `private_lsf` for a private job; `unheld` \
-         for GPUs that no process held. The column `user` is empty if the user is not known.",
+        meaning: "Energy and GPU time of each owner in the 15 minutes that begin at `at_ms`. A \
+         row is an [OwnerUsage](api.md#ownerusage). `kind` is one of: the kind of the owner's \
+         job, whose ID and name are in `id` and `name`; `user` for a user without a job; \
+         `private_slurm`, `private_pbs` or `private_lsf` for a private job; `unheld` for GPUs \
+         that no process held. The column `user` is empty if the user is not known.",
         columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT \
                   NULL, name TEXT, gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, \
                   active_seconds REAL NOT NULL, joules_least REAL, joules_most REAL, \
@@ -340,11 +341,12 @@ pub fn render_reference() -> String {
         let keys = subject.key_columns();
         let _ = writeln!(
             text,
-            "\n### {title}\n\n```sql\n{keys}\n```\n\n`at_ms` is the beginning of the row's time, \
-             and `samples` the number of samples in it. NULL means that nothing was read. There is \
-             a column for each field of the [catalogue](fields.md), named as in `gpumon --csv`: \
-             for a gauge the mean, the minimum (`_min`) and the maximum (`_max`), to four digits; \
-             for a counter or a state the last value.\n\n| Field | Columns |\n|---|---|"
+            "\n### {title}\n\n```sql\n{keys}\n```\n\n`at_ms` is the beginning of the row's time \
+             span, and `samples` the number of samples in it. NULL means that nothing was \
+             read. Each field of the [catalogue](fields.md) has one or more columns, named as \
+             in `gpumon --csv`: a gauge has its mean, its minimum (`_min`) and its maximum \
+             (`_max`), to four digits; a counter or a state has its last value.\n\n| Field | \
+             Columns |\n|---|---|"
         );
         for (metric, columns) in subject.metrics().iter().zip(subject.columns()) {
             let id = metric.field;

@@ -55,7 +55,7 @@ pub(super) fn lock_folder(folder: &Path) -> Result<File, LockRefusal> {
             }
             io::ErrorKind::StorageFull => "the disk is full: free some space".to_owned(),
             _ => format!(
-                "{} cannot be opened ({error}): check owner and permissions",
+                "{} cannot be opened ({error}): check its owner and permissions",
                 path.display()
             ),
         })

@@ -207,7 +207,8 @@ impl fmt::Display for Absence {
             Self::WarmingUp => f.write_str("needs a second sample"),
             Self::Unknown => f.write_str("unknown to the driver"),
             Self::NotInProc => f.write_str(
-                "not in /proc: ended, or in another PID namespace (a container or the host)",
+                "not in /proc: the process has ended, or is in another PID namespace (a \
+                 container or the host)",
             ),
             Self::Ended => f.write_str("the process has ended"),
             Self::Hidden => f.write_str("hidden: belongs to another user"),

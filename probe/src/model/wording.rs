@@ -63,7 +63,7 @@ pub const BROWSER_WORDINGS: [(&str, &str, &str); 2] = [
     (
         "below_baseline",
         "",
-        "Slower than its baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
+        "Slower than baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
          {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling. If the change \
          is intended, store a new baseline: `gpumon bench --save-baseline`.",
     ),
@@ -79,8 +79,8 @@ macro_rules! wordings {
 /// The wording of every kind of condition except Xids, which are in a separate table.
 pub static WORDINGS: &[Wording] = wordings! {
     "throttled" "Clocks reduced" "{reasons}" "{reasons}" "Clocks reduced: {reasons}.";
-    "held_idle" "Idle, holding memory" "idle {idle_ms}" "idle, holding memory for {idle_ms}"
-        "{pids} idle, holding {bytes} for {idle_ms}.";
+    "held_idle" "Idle, holding memory" "idle {idle_ms}" "idle for {idle_ms}, holding memory"
+        "{pids} idle for {idle_ms}, holding {bytes}.";
     "hardly_used" "Low SM use" "low SM use: {sm_percent}" "low SM activity: {sm_percent}"
         "[tensor_percent|Low SM activity: kernels run {gpu_percent} of the time on {sm_percent} of \
          the SMs and {tensor_percent} of the tensor cores. The kernels are small, or wait for \
@@ -106,27 +106,28 @@ pub static WORDINGS: &[Wording] = wordings! {
          load.| GPUs {faster} are faster at the same load.][#stronger| GPU {stronger} draws more \
          power at the same load.| GPUs {stronger} draw more power at the same load.] The driver \
          reports no reason: check power cables and cooling, and reset the GPU when it is idle.";
-    "below_baseline" "Below its baseline" "bench {ratio}x"
-        "below its baseline: {workload} {ratio}x"
-        "Slower than its baseline: {workload} ({dtype}) takes {median_us}, compared with \
-         {baseline_us} before ({ratio}x). Check power limit, clocks and cooling. If the change \
-         is intended, store a new baseline: `gpumon bench --save-baseline`.";
+    "below_baseline" "Slower than baseline" "bench {ratio}x"
+        "slower than baseline: {workload} at {ratio}x the speed"
+        "Slower than baseline: {workload} ({dtype}) takes {median_us}, compared with \
+         {baseline_us} before ({ratio}x the speed). Check power limit, clocks and cooling. If \
+         the change is intended, store a new baseline: `gpumon bench --save-baseline`.";
     "memory_nearly_full" "Memory nearly full" "memory: {free_bytes} left"
         "memory nearly full: {free_bytes} left"
         "Memory nearly full: {free_bytes} of {total_bytes} free. The next allocation may fail.";
     "memory_filling" "Memory filling up" "full in {left_ms}"
         "memory full in about {left_ms}: grows by {bytes_per_second}"
-        "Memory full in about {left_ms}: grows by {bytes_per_second}[growing| ({growing})|].";
+        "Memory full in about {left_ms}: grows by {bytes_per_second}[growing| \
+         ({growing})|].";
     "ecc_uncorrected" "Memory errors" "[#count|{#count} memory error|{#count} memory errors]"
         "[#count|{#count} uncorrectable memory error|{#count} uncorrectable memory errors]"
         "[#count|{#count} uncorrectable memory error since the driver was loaded: results may be \
          wrong. Reset the GPU when it is idle.|{#count} uncorrectable memory errors since the \
          driver was loaded: results may be wrong. Reset the GPU when it is idle.]";
-    "row_remap" "Row remapping pending" "[failed|no spare memory rows|row remap pending]"
+    "row_remap" "Row remapping pending" "[failed|no spare memory rows|row remapping pending]"
         "[failed|row remapping failed: no spare rows|row remapping pending: reset the GPU]"
         "[failed|Row remapping failed: no spare rows are left. Replace the board.|Row remapping \
          pending: reset the GPU when it is idle.]";
-    "page_retirement_pending" "Page retirement pending" "page retire pending"
+    "page_retirement_pending" "Page retirement pending" "page retirement pending"
         "page retirement pending: reset the GPU"
         "Page retirement pending: reset the GPU when it is idle.";
     "recovery_needed" "Recovery required"
@@ -134,11 +135,12 @@ pub static WORDINGS: &[Wording] = wordings! {
          |drain_p2p=peer-to-peer drain|drain_and_reset=drain, then reset]"
         "[action|none=nothing to recover|gpu_reset=GPU reset required|node_reboot=reboot required\
          |drain_p2p=peer-to-peer drain required|drain_and_reset=drain and reset required]"
-        "[action|none=The driver requests no recovery action.|gpu_reset=GPU reset required: stop \
-         its processes, then run `nvidia-smi --gpu-reset`.|node_reboot=Reboot required before the \
-         GPU is used again.|drain_p2p=Peer-to-peer drain required: stop programs that use several \
-         GPUs together, and start no new ones until they have ended.|drain_and_reset=Drain and \
-         reset required: let running programs end, start no new ones, then reset the GPU.]";
+        "[action|none=The driver requests no recovery action.|gpu_reset=GPU reset required: \
+         stop the processes on the GPU, then run `nvidia-smi --gpu-reset`.|node_reboot=Reboot \
+         required before the GPU is used again.|drain_p2p=Peer-to-peer drain required: stop \
+         programs that use several GPUs together, and start no new ones until they have \
+         ended.|drain_and_reset=Drain and reset required: let running programs end, start no \
+         new ones, then reset the GPU.]";
     "nv_link_down" "NVLink down" "[#links|NVLink {links} down|{#links} NVLinks down]"
         "[#links|NVLink {links} down|{#links} NVLinks down]"
         "[#links|NVLink {links} down: transfers between GPUs are slow or fail. See `nvidia-smi \
@@ -147,8 +149,8 @@ pub static WORDINGS: &[Wording] = wordings! {
          are idle.]";
     "pcie_degraded" "PCIe link degraded" "PCIe x{width} of x{max_width}"
         "PCIe x{width} instead of x{max_width}"
-        "PCIe link degraded: x{width} of x{max_width}. Copies to and from the GPU are slow. Check \
-         its seating, riser and slot.";
+        "PCIe link degraded: x{width} of x{max_width}. Copies to and from the GPU are slow. \
+         Check the board's seating, riser and slot.";
 };
 
 impl ConditionKind {
@@ -359,7 +361,7 @@ mod tests {
         };
         assert_eq!(
             kind.text(&|pid| format!("p{pid}")),
-            "p1, p2, p3 and 2 more idle, holding 1.00 GiB for 1 min."
+            "p1, p2, p3 and 2 more idle for 1 min, holding 1.00 GiB."
         );
     }
 
@@ -458,8 +460,8 @@ mod tests {
             [
                 "PCIe x8 of x16",
                 "PCIe x8 instead of x16",
-                "PCIe link degraded: x8 of x16. Copies to and from the GPU are slow. Check its \
-                 seating, riser and slot."
+                "PCIe link degraded: x8 of x16. Copies to and from the GPU are slow. Check the \
+                 board's seating, riser and slot."
             ]
         );
         let hang = fill(json!({

@@ -218,8 +218,8 @@ impl Alerts {
                     _ => format!("{error}: choose another directory with --data-dir"),
                 };
                 tracing::warn!(
-                    "alerts: notifications are not recorded in {shown}: {why}; receivers are \
-                     notified again after a restart"
+                    "alerts: sent notifications cannot be recorded in {shown}: {why}; after a \
+                     restart, receivers are notified again"
                 );
                 return;
             }

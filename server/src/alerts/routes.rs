@@ -65,8 +65,8 @@ async fn post_silence(
 ) -> Result<Json<AlertStatus>, (StatusCode, String)> {
     let bad = |why: String| {
         let message = format!(
-            "{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {MAX_SILENCE_MS} ms, \
-             or 0 to end the silence\n"
+            "{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}}, where for_ms is at most \
+             {MAX_SILENCE_MS}, or 0 to end the silence\n"
         );
         (StatusCode::BAD_REQUEST, message)
     };

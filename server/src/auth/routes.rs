@@ -37,7 +37,7 @@ pub(crate) enum SignIn {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenSignIn {
-    /// A token of the token file.
+    /// A token from the token file.
     token: String,
 }
 
@@ -73,8 +73,8 @@ pub(crate) fn build_router() -> Router<AppState> {
         .route_layer(middleware::from_fn(require_gpumon_header))
 }
 
-pub(crate) const MISSING_HEADER_MESSAGE: &str =
-    "send the header `X-Gpumon: run`; pages of other origins cannot send it\n";
+pub(crate) const MISSING_HEADER_MESSAGE: &str = "send the header `X-Gpumon: run`, which shows that the request is not from a page of \
+     another origin\n";
 
 /// Refuses requests without this server's header. Pages of another origin cannot send the header,
 /// so they cannot change sessions.

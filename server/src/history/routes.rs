@@ -31,7 +31,8 @@ pub(crate) async fn get_history(
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; use from_ms, to_ms, metrics and points or resolution_ms, or no parameters";
+    let hint = "; use from_ms, to_ms, metrics, and either points or resolution_ms, or no \
+     parameters";
     let query: HistoryQuery =
         query::parse_query(&uri).map_err(|error| bad(error.body_text() + hint))?;
     let request = resolve_span(&query, app.hub.now_ms()).map_err(bad)?;

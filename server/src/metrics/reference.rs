@@ -33,7 +33,7 @@ Celsius, hertz, and ratios from 0 to 1.
 |---|---|
 | `/metrics` | the metrics of this page, except those of [each NVLink](#each-nvlink) |
 | `/metrics?links=true` | also the metrics of each NVLink |
-| `/metrics/dcgm`, or `/metrics?format=dcgm` | [the metrics of dcgm-exporter](#names-of-dcgm-exporter) until 4.8 instead, for its dashboards and alerts |
+| `/metrics/dcgm`, or `/metrics?format=dcgm` | instead, [the metrics of dcgm-exporter](#names-of-dcgm-exporter) up to version 4.8, for its dashboards and alerts |
 | `/metrics/dcgm-4.9`, or `/metrics?format=dcgm-4.9` | the metrics of dcgm-exporter since 4.9 |
 
 - The format is OpenMetrics 1.0 for clients that request it with `Accept: application/openmetrics-text`, such as Prometheus, \

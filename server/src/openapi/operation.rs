@@ -437,6 +437,8 @@ fn describe_property(kinds: &mut Value, kind: &str, path: &str, help: &str) {
         return;
     };
     match rest {
+        // A type that several fields share has been described already.
+        None if property["description"] == help => {}
         None => {
             let said = property["description"].take();
             property["description"] = help.into();

@@ -77,8 +77,8 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         )
         .with_query::<UsageQuery>(kinds)
         .with_json_response::<Usage>(200, kinds),
-        describe_operation("GET", "/api/v1/answers", "The driver's answers to the newest sample, for \
-                                             `gpumon smi`.")
+        describe_operation("GET", "/api/v1/answers", "The driver's responses for the newest \
+         sample, as used by `gpumon smi`.")
             .with_any_json_response(200)
             .mark_internal()
             .with_refusal(409),
@@ -125,9 +125,10 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         describe_operation(
             "POST",
             "/api/v1/cells",
-            "Reports the GPU use of an execution of a notebook's cell. JupyterLab's extension \
-             sends it when the execution has ended; every client and the history receive the event \
-             in the response. At most 20 cells are accepted at once, then one per second.",
+            "Reports the GPU use of one execution of a notebook cell. The JupyterLab extension \
+             sends it when the execution has ended. The event in the response is also sent to \
+             every client and stored in the history. At most 20 cells are accepted at once, \
+             then one per second.",
         )
         .with_shared_body::<Cell>(
             &json!({
@@ -144,10 +145,11 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         describe_operation(
             "GET",
             "/api/v1/cost",
-            "The cost of a notebook's kernel and of everything that it started, in a span of time. \
-             A kernel of another user is reported as a kernel that uses no GPU. The ends of the \
-             span are accurate to a fraction of a second if a client's stream had requested \
-             traces, and to the server's interval otherwise.",
+            "The cost of a notebook's kernel and of everything that the kernel started, within \
+             a span of time. A kernel of another user is reported as a kernel that uses no \
+             GPU. The start and the end of the span are accurate to a fraction of a second if \
+             a client of the stream had requested traces, and to the server's sampling \
+             interval otherwise.",
         )
         .with_query::<CostQuery>(kinds)
         .with_json_response::<KernelCost>(200, kinds),
@@ -206,7 +208,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
              forwarded.",
         )
         .with_path_parameter("node", NODE_HELP)
-        .with_path_parameter("path", "For example `api/v1/snapshot`.")
+        .with_path_parameter("path", "The path on the node, such as `api/v1/snapshot`.")
         .with_any_json_response(200)
         .with_text_response(200, "*/*")
         .with_refusal(404)
@@ -215,7 +217,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         describe_operation(
             "POST",
             "/nodes/{node}/{*path}",
-            "Signs in at a node of a fleet, at `api/v1/session`. Other changes are not forwarded.",
+            "Signs in to a node of a fleet, at `api/v1/session`. No other changes are forwarded.",
         )
         .with_path_parameter("node", NODE_HELP)
         .with_path_parameter("path", "`api/v1/session`.")
@@ -226,8 +228,8 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         .with_refusal(409)
         .with_refusal(502)
         .with_refusal(504),
-        describe_operation("DELETE", "/nodes/{node}/{*path}", "Signs out at a node of a fleet, at \
-                                                      `api/v1/session`.")
+        describe_operation("DELETE", "/nodes/{node}/{*path}", "Signs out of a node of a fleet, \
+         at `api/v1/session`.")
             .with_path_parameter("node", NODE_HELP)
             .with_path_parameter("path", "`api/v1/session`.")
             .require_gpumon_header()
@@ -362,8 +364,10 @@ pub(super) fn build_document() -> Value {
                     "name": GPUMON_HEADER,
                     "description": "`X-Gpumon: run`, which no page of another origin can send.",
                 },
-                "token": { "type": "http", "scheme": "bearer", "description": "A token of the token file." },
-                "password": { "type": "http", "scheme": "basic", "description": "A user of the web configuration." },
+                "token": { "type": "http", "scheme": "bearer", "description": "A token from the \
+                 token file." },
+                "password": { "type": "http", "scheme": "basic", "description": "A user from \
+                 the web configuration, with the user's password." },
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",

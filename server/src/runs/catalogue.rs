@@ -50,7 +50,7 @@ impl Catalogue {
             "burn",
             "burn",
             "Stress test: multiplies matrices for a minute and verifies every result.",
-            "Power, temperature and computation errors under full load.",
+            "Shows power, temperature and computation errors under full load.",
             true,
         );
         let tutorials = CASES.iter().map(|case| {
@@ -85,7 +85,7 @@ impl Catalogue {
             RunKind::Selftest,
             "selftest",
             "selftest",
-            "Runs known loads on the GPU and compares the readings with them.",
+            "Runs known loads on the GPU and compares gpumon's readings with the expected values.",
             "Shows which of gpumon's readings are correct.",
             false,
         );

@@ -364,14 +364,14 @@ pub(super) const fn fields(fields: &'static [Field]) -> Section {
 
 pub(super) const TIMESTAMP_HELP: &str =
     "The time of the query, in local time, as YYYY/MM/DD HH:MM:SS.msec.";
-pub(super) const NAME_HELP: &str = "The product name of the GPU, in letters and digits. All products \
-                               have it.";
+pub(super) const NAME_HELP: &str = "The product name of the GPU (alphanumeric). It is available \
+ for all products.";
 pub(super) const BUS_ID_HELP: &str =
     "The PCI bus ID of the GPU, in hexadecimal: domain:bus:device.function.";
-pub(super) const SERIAL_HELP: &str = "The serial number that is printed on the board, in letters and \
-                                 digits. It is unique and never changes.";
-pub(super) const UUID_HELP: &str = "The UUID of the GPU, in letters and digits. It is unique and never \
-                               changes. It is not printed on the board.";
+pub(super) const SERIAL_HELP: &str = "The serial number that is printed on the board \
+ (alphanumeric). It is unique and never changes.";
+pub(super) const UUID_HELP: &str = "The UUID of the GPU (alphanumeric). It is unique and never \
+ changes. It is not printed on the board.";
 
 pub(super) const COMMON_SECTIONS: &[Section] = &[fields(&[
     row_field("timestamp", format_timestamp, TIMESTAMP_HELP),

@@ -36,7 +36,7 @@ describe('condition texts', () => {
     const processes = [makeProcess(13, { name: 'train.py' }), makeProcess(12, { started_ms: NOW })];
     const text = describeCondition(held_idle, processes);
     expect(withPlainSpaces(text)).toBe(
-      'train.py (ana), PID 12, PID 11 and 1 more idle, holding 1.00 GiB for 16 min.',
+      'train.py (ana), PID 12, PID 11 and 1 more idle for 16 min, holding 1.00 GiB.',
     );
     expect(withPlainSpaces(describeCondition(memory_filling, [makeProcess(10)]))).toBe(
       'Memory full in about 1 min: python3 (ana) grows 1.00 GiB/s',
@@ -60,7 +60,7 @@ describe('condition texts', () => {
   it('baseline condition names workload and both figures', () => {
     const text = withPlainSpaces(describeCondition(CONDITIONS.below_baseline, []));
     expect(text).toMatch(
-      /^Below its baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/,
+      /^Slower than baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/,
     );
   });
 

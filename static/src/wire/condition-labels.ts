@@ -9,7 +9,7 @@ export const LABELS: Record<string, () => string> = {
   suspected_hang: () => trans.__("Suspected hang"),
   held_by_nobody: () => trans.__("Memory held by no process"),
   slower_than_itself: () => trans.__("Slower than usual"),
-  below_baseline: () => trans.__("Below its baseline"),
+  below_baseline: () => trans.__("Slower than baseline"),
   memory_nearly_full: () => trans.__("Memory nearly full"),
   memory_filling: () => trans.__("Memory filling up"),
   ecc_uncorrected: () => trans.__("Memory errors"),

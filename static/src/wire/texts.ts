@@ -77,7 +77,7 @@ export const ABSENCES: Partial<Record<string, () => string>> = {
   not_read_yet: () => trans.__("not read yet"),
   warming_up: () => trans.__("needs a second sample"),
   unknown: () => trans.__("unknown to the driver"),
-  not_in_proc: () => trans.__("not in /proc: ended, or in another PID namespace (a container or the host)"),
+  not_in_proc: () => trans.__("not in /proc: the process has ended, or is in another PID namespace (a container or the host)"),
   ended: () => trans.__("the process has ended"),
   hidden: () => trans.__("hidden: belongs to another user"),
   distrusted: () => trans.__("not trusted after a fatal hardware error"),
@@ -90,7 +90,7 @@ export const SENTENCES: { [K in Kind]: (c: Of<K>, named: Named) => string[] } = 
     trans.__("Clocks reduced: %1.", describeReasons(c.reasons, c)),
   ],
   held_idle: (c, named) => [
-    trans.__("%1 idle, holding %2 for %3.", named(c.pids), formatMemoryAmount(c.bytes), formatDuration(c.idle_ms)),
+    trans.__("%1 idle for %2, holding %3.", named(c.pids), formatDuration(c.idle_ms), formatMemoryAmount(c.bytes)),
   ],
   hardly_used: (c) => [
     c.tensor_percent !== null ? trans.__("Low SM activity: kernels run %1 of the time on %2 of the SMs and %3 of the tensor cores. The kernels are small, or wait for data.", formatPercent(c.gpu_percent), formatPercent(c.sm_percent), formatPercent(c.tensor_percent)) : trans.__("Low SM activity: kernels run %1 of the time on %2 of the SMs. The kernels are small, or wait for data.", formatPercent(c.gpu_percent), formatPercent(c.sm_percent)),
@@ -110,7 +110,7 @@ export const SENTENCES: { [K in Kind]: (c: Of<K>, named: Named) => string[] } = 
     trans.__("The driver reports no reason: check power cables and cooling, and reset the GPU when it is idle."),
   ],
   below_baseline: (c) => [
-    trans.__("Slower than its baseline: %1 (%2) took %3 on %4, and %5 on %6. Check power limit, clocks and cooling. If the change is intended, store a new baseline: `gpumon bench --save-baseline`.", plainText(c.workload, NAME_LENGTH), plainText(c.dtype, NAME_LENGTH), formatMicroseconds(c.median_us), formatDateAndTime(c.measured_ms), formatMicroseconds(c.baseline_us), formatDateAndTime(c.baseline_ms)),
+    trans.__("Slower than baseline: %1 (%2) took %3 on %4, and %5 on %6. Check power limit, clocks and cooling. If the change is intended, store a new baseline: `gpumon bench --save-baseline`.", plainText(c.workload, NAME_LENGTH), plainText(c.dtype, NAME_LENGTH), formatMicroseconds(c.median_us), formatDateAndTime(c.measured_ms), formatMicroseconds(c.baseline_us), formatDateAndTime(c.baseline_ms)),
   ],
   memory_nearly_full: (c) => [
     trans.__("Memory nearly full: %1 of %2 free. The next allocation may fail.", formatMemoryAmount(c.free_bytes), formatMemoryAmount(c.total_bytes)),
@@ -125,13 +125,13 @@ export const SENTENCES: { [K in Kind]: (c: Of<K>, named: Named) => string[] } = 
     trans.__("Page retirement pending: reset the GPU when it is idle."),
   ],
   recovery_needed: (c) => [
-    c.action === 'none' ? trans.__("The driver requests no recovery action.") : c.action === 'gpu_reset' ? trans.__("GPU reset required: stop its processes, then run `nvidia-smi --gpu-reset`.") : c.action === 'node_reboot' ? trans.__("Reboot required before the GPU is used again.") : c.action === 'drain_p2p' ? trans.__("Peer-to-peer drain required: stop programs that use several GPUs together, and start no new ones until they have ended.") : c.action === 'drain_and_reset' ? trans.__("Drain and reset required: let running programs end, start no new ones, then reset the GPU.") : '',
+    c.action === 'none' ? trans.__("The driver requests no recovery action.") : c.action === 'gpu_reset' ? trans.__("GPU reset required: stop the processes on the GPU, then run `nvidia-smi --gpu-reset`.") : c.action === 'node_reboot' ? trans.__("Reboot required before the GPU is used again.") : c.action === 'drain_p2p' ? trans.__("Peer-to-peer drain required: stop programs that use several GPUs together, and start no new ones until they have ended.") : c.action === 'drain_and_reset' ? trans.__("Drain and reset required: let running programs end, start no new ones, then reset the GPU.") : '',
   ],
   nv_link_down: (c) => [
     c.links.length === 0 ? '' : trans._n("NVLink %2 down: transfers between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs when they are idle.", "NVLinks %2 down: transfers between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs when they are idle.", c.links.length, c.links.join(', ')),
   ],
   pcie_degraded: (c) => [
-    trans.__("PCIe link degraded: x%1 of x%2. Copies to and from the GPU are slow. Check its seating, riser and slot.", c.width, c.max_width),
+    trans.__("PCIe link degraded: x%1 of x%2. Copies to and from the GPU are slow. Check the board's seating, riser and slot.", c.width, c.max_width),
   ],
 };
 
@@ -147,8 +147,8 @@ export const SHORTS: {
   below_baseline: (c) => trans.__("bench %1x", formatDecimal(c.baseline_us / c.median_us, 2)),
   memory_nearly_full: (c) => trans.__("%1 left", formatMemoryAmount(c.free_bytes)),
   ecc_uncorrected: (c) => c.count === 0 ? '' : trans._n("%1 memory error", "%1 memory errors", c.count),
-  row_remap: (c) => c.failed ? trans.__("no spare memory rows") : trans.__("row remap pending"),
-  page_retirement_pending: () => trans.__("page retire pending"),
+  row_remap: (c) => c.failed ? trans.__("no spare memory rows") : trans.__("row remapping pending"),
+  page_retirement_pending: () => trans.__("page retirement pending"),
   recovery_needed: (c) => c.action === 'none' ? trans.__("nothing to recover") : c.action === 'gpu_reset' ? trans.__("reset required") : c.action === 'node_reboot' ? trans.__("reboot required") : c.action === 'drain_p2p' ? trans.__("peer-to-peer drain") : c.action === 'drain_and_reset' ? trans.__("drain, then reset") : '',
   nv_link_down: (c) => c.links.length === 0 ? '' : trans._n("NVLink %2 down", "%1 NVLinks down", c.links.length, c.links.join(', ')),
   pcie_degraded: (c) => trans.__("PCIe x%1 of x%2", c.width, c.max_width),

@@ -46,7 +46,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [18],
-    meaning: () => trans.__("The GPU was not allowed to access host memory on its own."),
+    meaning: () => trans.__("The GPU could not access host memory, because PCIe bus mastering was disabled."),
     advice: () => trans.__("Reboot the machine; if the error recurs, check its firmware settings."),
   },
   {
@@ -137,7 +137,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [63],
     meaning: () => trans.__("A faulty location in device memory was found, and will be replaced by a spare one."),
-    advice: () => trans.__("Reset the GPU when convenient, so that the spare one is used."),
+    advice: () => trans.__("Reset the GPU when convenient, so that the spare location is used."),
   },
   {
     codes: [64],
@@ -281,7 +281,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [141],
-    meaning: () => trans.__("The fast path from CUDA to the GPU failed for a program."),
+    meaning: () => trans.__("CUDA's fast path, its shortcut to the GPU, failed for a program."),
     advice: () => trans.__("Start the program again; if the error recurs, update the driver."),
   },
   {
@@ -376,7 +376,7 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [168],
-    meaning: () => trans.__("The driver stopped using a part of the device memory that is reserved for it, because that part has errors."),
+    meaning: () => trans.__("The driver stopped using part of its reserved device memory, because that part has errors."),
     advice: () => trans.__("Enable ECC (`nvidia-smi -e 1`) and reboot, so that faulty rows are replaced."),
   },
   {
@@ -402,7 +402,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [100002],
     meaning: () => trans.__("The GPU was reset, and the content of its memory is lost."),
-    advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
+    advice: () => trans.__("Restart the programs that used the GPU. If it happens again, update driver and firmware."),
   },
   {
     codes: [100003],
@@ -432,7 +432,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [100008],
     meaning: () => trans.__("The GPU is reset, because it has used data with an uncorrectable error."),
-    advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
+    advice: () => trans.__("Restart the programs that used the GPU. If it happens again, update driver and firmware."),
   },
   {
     codes: [100009],
@@ -446,12 +446,12 @@ export const XIDS: readonly Xid[] = [
   },
   {
     codes: [100011, 100012],
-    meaning: () => trans.__("The GPU has become so hot that the machine is switched off."),
+    meaning: () => trans.__("The GPU has become so hot that the machine is shutting down."),
     advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
   },
   {
     codes: [100013],
-    meaning: () => trans.__("The GPU is at a limit of power or temperature, so its clocks are reduced."),
+    meaning: () => trans.__("The GPU is at its power or temperature limit, so its clocks are reduced."),
     advice: () => trans.__("Check the cooling and the power limit."),
   },
   {
@@ -472,7 +472,7 @@ export const XIDS: readonly Xid[] = [
   {
     codes: [100017],
     meaning: () => trans.__("The driver resets the GPU. All programs that use it lose their work."),
-    advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
+    advice: () => trans.__("Restart the programs that used the GPU. If it happens again, update driver and firmware."),
   },
   {
     codes: [100018],

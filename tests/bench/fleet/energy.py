@@ -1,11 +1,11 @@
-"""Compares the energy of a fleet's users and namespaces with PromQL, and fails if they differ by
-over 0.5 %.
+"""Compares the energy by user and namespace that `gpumon fleet` reports with the results of PromQL
+queries, and fails if they differ by over 0.5 %.
 
     python3 tests/bench/fleet/energy.py --nodes 1000 --folder /tmp/fleet-energy [--gpumon PATH]
 
-Writes 25 hours of counters of jobs, pods and notebooks on that many nodes. Compares them first
-without recording rules, then with those of deploy/prometheus/fleet.yml. Needs `prometheus` and
-`promtool` (tools/need.py promtool).
+Writes 25 hours of counters of jobs, pods and notebooks on that many nodes. Compares the energy
+first without recording rules, then with those of deploy/prometheus/fleet.yml. Needs `prometheus`
+and `promtool` (tools/need.py promtool).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ COUNTERS = {
     "gpumon_owner_active_gpu_seconds_total": 0.7,
     "gpumon_owner_energy_joules_total": 400.0,
 }
-#: Labels of gpumon's own pod, which Prometheus adds when it renames the labels of a pod.
+#: Labels of gpumon's own pod. Prometheus adds them to each series, and renames the series' own
+#: labels, for example `pod` to `exported_pod`.
 LABELS_OF_TARGET = 'namespace="monitoring",pod="gpumon",container="gpumon"'
 
 
@@ -229,7 +230,9 @@ def query_promql(address: str, label: str, matchers: str, join: str, at: float) 
 
 
 def compare(what: str, gpumon: str, address: str) -> float:
-    """Returns the largest relative difference over users and namespaces."""
+    """Returns the largest relative difference between the energy that gpumon reports and the result
+    of PromQL, over all users and namespaces.
+    """
     answer = query_usage(gpumon, address)
     at = answer["to_ms"] / 1000
     exported = (

@@ -1,4 +1,5 @@
-"""Serves the metrics of a simulated fleet to Prometheus, those of a node at /NUMBER/metrics.
+"""Serves the metrics of a simulated fleet to Prometheus. The metrics of each node are at
+/NUMBER/metrics.
 
     python3 tests/bench/fleet/targets.py --port 9700 --nodes 1000 --gpumon target/release/gpumon
         [--names dcgm] [--few]
@@ -80,8 +81,8 @@ class Node:
 
     def __init__(self, number: int, lines: list[str]) -> None:
         self.number = number
-        #: Each part is a tuple: the text before a line, the line (only its beginning for a
-        #: reading), the GPU, and the metric of a reading.
+        #: Each item of `parts` is a tuple: the text before a line, the line (only its beginning for
+        #: a reading), the GPU, and the metric of a reading.
         name, memory, limit = world.gpu_model(number)
         constant = {
             "gpumon_gpu_memory_total_bytes": memory << 20,

@@ -62,8 +62,8 @@ def gpu_model(node: int) -> tuple[str, int, int]:
 
 
 def is_reachable(node: int, at: int) -> bool:
-    """Returns whether a node answers. Every 250th node does not for the last hours of the day, and
-    for a quarter of an hour every two hours.
+    """Returns whether a node answers. Every 250th node does not answer in the last quarter of each
+    day, nor in the first quarter of an hour of every two hours.
     """
     return node % 250 != 249 or at % DAY < (DAY * 3) // 4 and at % 7200 > 900
 

@@ -137,7 +137,8 @@ fn collector_reports_exactly_the_activity_of_load() {
         compute_rates(peer, "moved_bytes"),
     );
     // Without GPM, the counter is read once a second, so its interval may extend beyond the load.
-    // If the load pauses less than on average, the rate is above the mean.
+    // If the load pauses less during this interval than on average, the rate is above the load's
+    // mean rate.
     let received = samples.iter().filter_map(|sample| {
         let gpu = &sample["gpus"][1];
         read_between(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])

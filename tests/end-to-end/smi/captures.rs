@@ -146,7 +146,8 @@ impl CapturedOutput {
 /// second.
 fn diff_lines(first: &str, second: &str) -> Vec<String> {
     let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
-    // The length of the longest common subsequence of the lines from `i` and `j` on.
+    // `common[i][j]` is the length of the longest common subsequence of the lines from `i` and `j`
+    // on.
     let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
     for i in (0..first.len()).rev() {
         for j in (0..second.len()).rev() {

@@ -62,7 +62,8 @@ fn compare_with_file(
         fs::write(&path, take(&fake, forms)).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    // Some counters change a tenth of a second after the start, which only a busy machine exceeds.
+    // Some counters change a tenth of a second after the start. Commands only take longer than that
+    // on a busy machine, so they are run again if the output differs.
     let mut shown = take(&fake, forms);
     for _ in 1..5 {
         if shown == kept {

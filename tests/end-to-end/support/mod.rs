@@ -120,8 +120,8 @@ pub(crate) fn gpumon_command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the same command without the capabilities that let root open files refused by
-/// `make_busy` and `forbid`.
+/// Returns the same command without the capabilities with which root could open files in spite of
+/// `make_busy` and `forbid_reads`.
 pub(crate) fn drop_capabilities(command: Command) -> Command {
     if !rustix::process::geteuid().is_root() {
         return command;
@@ -235,8 +235,8 @@ pub(crate) fn run_in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn
 /// need several.
 const SAMPLE_COUNTS: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
-/// Returns the first run in which some sample has every reading, up to that sample. `run` receives
-/// the number of samples.
+/// Repeats `run`, which receives the number of samples, until a sample has every reading. Returns
+/// the records up to this sample.
 pub(crate) fn run_until_complete(run: impl Fn(u32) -> Records) -> Records {
     SAMPLE_COUNTS
         .into_iter()

@@ -102,7 +102,7 @@ fn charts_start_with_history_of_server() {
     let control = fake.control_path();
     let _server = Server::start_with_fake(&fake, &["--control", control.to_str().unwrap()]);
     write_settings(&fake, "metrics = [\"sm-clock\"]\nrange_s = 60\n");
-    // A server does not send the clock unless it is requested.
+    // A server does not send the SM clock unless a client requests it.
     wait_for_condition("a chart has a line of several seconds", || {
         let frame = stdout_text(&top_command(&fake, &["--once"]).output().unwrap());
         let chart = frame

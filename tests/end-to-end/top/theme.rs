@@ -59,8 +59,8 @@ fn late_background_response_is_not_read_as_keys() {
         thread::sleep(Duration::from_millis(100));
     }
     terminal.wait_for_sequence(LIGHT_THEME_COLOR);
-    // If a 1 of the answer were read as a key, another view would be shown, and `]` would be
-    // reported as not assigned.
+    // If a digit 1 of the terminal's answer were read as a key, another view would be shown. If `]`
+    // were, it would be reported as not assigned.
     terminal.wait_for_text("Network TX");
     assert!(!terminal.output_text().contains("assigned"));
     quit(&mut terminal, "q");

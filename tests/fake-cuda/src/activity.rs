@@ -69,8 +69,8 @@ fn record_activity(activity: Activity) {
     RECORDED_ACTIVITY.set(RECORDED_ACTIVITY.get().sum_with(activity));
 }
 
-/// Takes the recorded activity of the kernel that was started. If it has recorded no memory
-/// traffic, the written bytes count.
+/// Returns and resets the recorded activity of the kernel that was started. If the kernel has
+/// recorded no memory traffic, the written bytes count as its traffic.
 pub(crate) fn take_recorded(written_bytes: usize) -> Activity {
     let reported = RECORDED_ACTIVITY.replace(Activity::NONE);
     let dram_bytes = if reported.dram_bytes == 0 {

@@ -31,7 +31,7 @@ pub(crate) fn set_wait_time(time: Duration) {
     WAIT_TIME.set(time);
 }
 
-/// Takes the time that the started kernel makes its stream wait.
+/// Returns and resets the time for which the started kernel makes its stream wait.
 pub(crate) fn take_wait_time() -> Duration {
     WAIT_TIME.take()
 }

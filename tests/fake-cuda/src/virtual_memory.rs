@@ -30,7 +30,7 @@ struct PhysicalMemory {
     device: u32,
     bytes: usize,
     memory: OwnedFd,
-    /// Whether the creator has not released its reference yet.
+    /// Whether the creator still has its reference to the memory.
     is_held: bool,
     mappings: usize,
 }

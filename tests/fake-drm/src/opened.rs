@@ -26,8 +26,8 @@ const PASSIVE_FILES: [&str; 7] = [
     "numa_node",
 ];
 
-/// The additional files that `amdgpu` provides without waking a sleeping card. Its newer versions
-/// refuse access to all others.
+/// The additional files that `amdgpu` provides without waking a sleeping card. Newer versions of
+/// `amdgpu` refuse access to all other files of such a card.
 const PASSIVE_AMD_FILES: [&str; 6] = [
     "unique_id",
     "serial_number",

@@ -332,7 +332,8 @@ unsafe impl Filled for sys::nvmlGpuFabricInfo_v2_t {
     }
 }
 
-/// A location without chassis and fabric. In an answer, their four halves come first.
+/// A location without chassis and fabric: in an answer, the four halves of these two values come
+/// first and are ignored.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
     const VERSION: Option<u32> = Some(2);
@@ -354,7 +355,8 @@ unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
     }
 }
 
-/// A scenario specifies the upper and lower half, because TOML cannot represent all 64-bit numbers.
+/// An identifier of 64 bits. A scenario may specify its upper and lower half instead, because TOML
+/// cannot represent all 64-bit numbers.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPdi_v1_t {
     const VERSION: Option<u32> = Some(1);

@@ -128,8 +128,8 @@ impl Amount {
         }
     }
 
-    /// Returns the size `n` of a workload with this extent, or `None` if the workload's size cannot
-    /// be given in this form.
+    /// Returns the size `n` that this amount results in for a workload with this extent, or `None`
+    /// if the size of such a workload cannot be given as this kind of amount.
     pub fn to_n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {
             (Self::Count(count), Extent::Elements | Extent::Side)
@@ -214,7 +214,7 @@ tagged!(Job by "kind" {
     "selftest" => Selftest(rest),
 });
 
-/// The default time limit of a job, to which the duration that the job specifies is added.
+/// The default time limit of a job. The duration that the job specifies is added to it.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_mins(10);
 /// The time in seconds that a self-test needs for each GPU.
 const SELFTEST_SECONDS: f64 = 90.0;
@@ -278,8 +278,8 @@ impl Job {
             Self::Oom(oom) => ("oom", std::slice::from_ref(&oom.scenario)),
             Self::Selftest(_) => ("selftest", &[][..]),
         };
-        // Clients of the server can send any text as a name. It must not make the process look like
-        // another program.
+        // Clients of the server can send any text as a name. Such a text must not make the process
+        // look like another program.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_name = |name: &&str| !name.is_empty() && name.bytes().all(is_plain);
         let names = names.iter().map(String::as_str).filter(is_name);

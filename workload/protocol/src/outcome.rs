@@ -85,7 +85,7 @@ pub struct KernelUse {
     pub architecture: String,
     /// The number of 32-bit registers per thread.
     pub registers: u32,
-    /// The local memory per thread, which is used in addition to its registers, in bytes.
+    /// The local memory per thread, which a thread uses in addition to its registers, in bytes.
     pub spilled_bytes: u32,
     /// The shared memory per block, in bytes.
     pub shared_bytes: u32,
@@ -186,8 +186,8 @@ pub struct Verification {
     /// The index of the first wrong element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<u64>,
-    /// The largest error of a correct element, in units of the type's precision relative to the
-    /// size of the inputs; for matrices, as a share of the element's error bound.
+    /// The largest error of a correct element. Its unit is the type's precision multiplied by the
+    /// size of the inputs or, for matrices, the element's error bound.
     pub largest_error: f64,
     /// The largest error that an element may have to count as correct.
     pub tolerance: f64,
@@ -218,7 +218,7 @@ impl Roofline {
 }
 
 impl Verification {
-    /// Returns the result if nothing was checked, which does not count as a success.
+    /// Returns the result that is used if nothing was checked. It does not count as a success.
     #[inline]
     pub fn empty() -> Self {
         Self::from_word_counts(0, 0)
@@ -229,7 +229,8 @@ impl Verification {
         Self::from_word_counts(checked, if is_right { 0 } else { checked })
     }
 
-    /// Returns the result of comparing words with the correct words.
+    /// Returns the result of a comparison in which `checked` words were compared, and `wrong` of
+    /// them were wrong.
     #[inline]
     pub fn from_word_counts(checked: u64, wrong: u64) -> Self {
         Self::from_counts(checked, wrong, None, 0.0, 0.0)
@@ -251,7 +252,8 @@ impl Verification {
         )
     }
 
-    /// Returns a result. It is a success if at least one element was compared and none was wrong.
+    /// Returns a result with these counts and errors. It is a success if at least one element was
+    /// compared and none was wrong.
     #[inline]
     pub fn from_counts(
         checked: u64,
@@ -296,7 +298,8 @@ impl FromIterator<Self> for Verification {
 }
 
 impl Throughput {
-    /// Returns the rate of an operation count in a time span, which may cover several runs.
+    /// Returns the throughput for a number of operations that were executed within a time span. The
+    /// time span may cover several runs.
     pub fn from_operations(operations: u64, elapsed: Duration) -> Self {
         let is_any = operations > 0 && !elapsed.is_zero();
         let operations_per_second = is_any.then(|| operations as f64 / elapsed.as_secs_f64());

@@ -74,8 +74,9 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the unit's name for display, its size, and the number of decimal places. The number
-    /// is chosen to show the tolerances.
+    /// Returns the unit's name for display, the number that a value is divided by to convert it to
+    /// this unit, and the number of decimal places. There are enough decimal places to show the
+    /// tolerances.
     fn display_format(self) -> (&'static str, f64, usize) {
         match self {
             Self::Percent => ("%", 1.0, 1),
@@ -126,7 +127,7 @@ pub struct Load {
     /// The power limit at the end of the period, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_watts: Option<f64>,
-    /// The energy that the board used during the period in joules, from the board's own counter.
+    /// The energy in joules that the board used during the period, from the board's own counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
     /// The temperature of the chip.
@@ -151,8 +152,8 @@ pub struct OtherProcesses {
     /// The processes that the driver listed.
     #[serde(rename = "others")]
     pub listed: Vec<OtherProcess>,
-    /// The maximum number of processes that were left out of a sample. They may be computing, and
-    /// can belong to any user.
+    /// The largest number of processes that were left out of any single sample. They may be
+    /// computing, and can belong to any user.
     #[serde(rename = "others_omitted", default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
 }

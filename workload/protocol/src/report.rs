@@ -13,8 +13,8 @@ use super::{
     vocabulary::Backend,
 };
 
-/// The exit code if a result is wrong or could not be determined. [`Report::Ended`] also contains
-/// the exit codes.
+/// The exit code if a result is wrong or could not be determined. [`Report::Ended`] contains the
+/// same exit codes.
 pub const EXIT_FAILED: u8 = 1;
 /// The exit code if the job requests something impossible.
 pub const EXIT_USAGE: u8 = 2;

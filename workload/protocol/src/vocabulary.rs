@@ -31,7 +31,7 @@ pub enum Engine {
     Cublas,
 }
 
-/// A number type, by NVIDIA's name.
+/// A number type, under the name that NVIDIA uses.
 #[derive(
     Debug,
     Clone,
@@ -54,7 +54,7 @@ pub enum Dtype {
     #[value(alias = "f32", help = "32-bit floating point")]
     Fp32,
     /// TensorFloat-32: 32 bits in memory. Tensor cores only multiply the first 19 bits.
-    #[value(help = "TensorFloat-32: 32-bit storage, 19-bit products on tensor cores")]
+    #[value(help = "TensorFloat-32: stored in 32 bits, multiplied in 19 bits on tensor cores")]
     Tf32,
     /// 16-bit floating-point numbers (IEEE half precision).
     #[value(alias = "f16", help = "16-bit floating point (IEEE half precision)")]
@@ -147,7 +147,7 @@ pub enum Extent {
     Fixed,
     /// The elements in each array.
     Elements,
-    /// The rows, and columns, of each square matrix.
+    /// The rows of each square matrix, which has as many columns.
     Side,
     /// Repetitions, such as steps, vectors or small matrices.
     Times,
@@ -179,7 +179,8 @@ pub struct Cost {
     /// The number of bytes that cross the relevant bus. Each array counts each time it is read or
     /// written.
     pub moved_bytes: u64,
-    /// The number of floating-point operations. A function call counts as one operation.
+    /// The number of floating-point operations. A call of a mathematical function counts as one
+    /// operation.
     pub operations: u64,
 }
 

@@ -68,7 +68,8 @@ pub(crate) fn choose_dtype(
         Dtype::Fp32
     };
     let dtype = asked.unwrap_or(usual);
-    // A CPU converts narrower types before multiplying, so they cause no higher load.
+    // A CPU converts narrower types before multiplying. They would cause no higher load, so they
+    // are not supported here.
     let valid = if has.is_some() {
         matmul::DTYPES
     } else {
@@ -280,7 +281,8 @@ impl BurnResults {
         let is_over = || is_stopped() || begun.elapsed() >= time;
         // A piece is compared just before it is filled again. This way, its products stay in memory
         // for as long as possible, and the GPU does little but multiply. When all pieces were
-        // compared together, the power draw varied for a second afterward, at 0.95 of its mean.
+        // compared together instead, the power draw fluctuated for a second afterward, at 0.95 of
+        // its mean.
         let mut filled = 0;
         for piece in (0..work.piece_count()).cycle() {
             let was_filled = piece < filled;
@@ -354,8 +356,8 @@ struct LastReport {
 /// smaller the share of time spent on comparing it: 2 % with 16384 rows on an H200. Comparison and
 /// multiplication cannot run concurrently, because Hopper's kernels occupy all registers.
 const MATRIX_SIDES: [u64; 7] = [16384, 8192, 4096, 2048, 1024, 512, 256];
-/// The largest side on a CPU. There, each element of the first product is computed again in higher
-/// precision.
+/// The largest side on a CPU. It is limited because each element of the first product is computed
+/// again in higher precision.
 const MAX_SIDE_ON_CPU: u64 = 1024;
 /// The maximum time that one product may take.
 const MAX_PRODUCT_TIME: Duration = Duration::from_millis(50);

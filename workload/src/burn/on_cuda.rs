@@ -31,8 +31,8 @@ pub(super) struct CudaBurn<'gpu> {
     poison: Kernel,
     compare: Kernel,
     first: DeviceMemory,
-    /// Memory for products. Each piece contains the products that are launched together, and the
-    /// last piece the remaining products.
+    /// Memory for products. Each piece contains as many products as are launched together, and the
+    /// last piece contains the remaining products.
     pieces: Vec<DeviceMemory>,
     /// Memory with the number of wrong words so far, which the GPU counts.
     wrong: DeviceMemory,

@@ -6,7 +6,7 @@ use crate::cuda::{Graph, Plain};
 /// How the operations of a workload are launched on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LaunchMethod {
-    /// One kernel per operation, launched one after another as other frameworks do.
+    /// One kernel per operation, launched one after another as in other frameworks.
     PerOp,
     /// One kernel per operation, all launched by a single call.
     Graph,
@@ -78,8 +78,8 @@ impl Chain {
     }
 }
 
-/// Prepares a chain that is launched as a whole. The chain's first memory contains the result with
-/// this number of elements, which `check` verifies piece by piece.
+/// Prepares a chain that is launched as a whole. The chain's first memory contains the result,
+/// which has this number of elements. `check` verifies the result piece by piece.
 pub(super) fn prepare_chain<T: Plain + Default>(
     gpu: &Gpu,
     chain: Chain,

@@ -18,7 +18,7 @@ const TILE_GRID: Grid = Grid {
 const PARTS_OFFSET: u64 = 64;
 const SCRATCH_BYTES: u64 = 128;
 /// The allowed error: each of a hundred products and sums is rounded to half a unit of the total,
-/// and the trace adds the same again.
+/// and the sum of the trace adds the same error again.
 const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

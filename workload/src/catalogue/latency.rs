@@ -9,8 +9,8 @@ const LOADS_PER_RUN: u64 = 1 << 14;
 /// The number of bytes that a GPU loads at a time. Each pointer is in a separate line of this size.
 const LINE_BYTES: u64 = 128;
 const LINE_WORDS: u64 = LINE_BYTES / 8;
-/// The divisor for the size of an array that fits completely into the cache, even if each half of
-/// the chip has only half of the cache nearby.
+/// The size of the cache is divided by this number. An array of the resulting size fits completely
+/// into the cache, even if each half of the chip has only half of the cache nearby.
 const CACHE_DIVISOR: u64 = 8;
 /// The minimum size in bytes of an array in the cache, used if the size of the cache is unknown.
 const MIN_CACHED_BYTES: u64 = 1 << 20;
@@ -106,7 +106,8 @@ impl PointerPath {
         words
     }
 
-    /// Follows the path for the number of loads in a run, and returns where the run started.
+    /// Follows the path for the number of loads in a run, and returns the position at which the run
+    /// started.
     fn advance(&mut self) -> u64 {
         let start = self.at;
         self.at = (0..LOADS_PER_RUN).fold(start, |at, _| u64::from(self.next[at as usize]));

@@ -190,8 +190,8 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         "d2h-pageable",
         [
             "Copies device memory to pageable host memory.",
-            "A notebook that prints an array takes this path; the driver alone uses one CPU \
-                 thread, and is several times slower.",
+            "A notebook that prints an array copies it this way; the driver's own copy uses one \
+             CPU thread, and is several times slower.",
         ],
         &[],
         CUDA_ONLY,
@@ -230,7 +230,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         "matmul-pageable",
         [
-            "The same as matmul-pinned, from and to pageable host memory.",
+            "The same as matmul-pinned, but from and to pageable host memory.",
             "Keep arrays on the device for as long as you compute with them.",
         ],
         matmul::COPIED_DTYPES,
@@ -254,8 +254,8 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         "launch-latency",
         [
-            "Launches empty kernels: 1000 in a row, timed by the clock of the device, and one \
-             with its completion, timed by the clock of the host.",
+            "Launches empty kernels: 1000 in a row, timed by the device's clock, and one from \
+             its launch to its completion, timed by the host's clock.",
             "A launch takes microseconds: many small kernels are slower than one that does all of \
                  their work.",
         ],
@@ -306,7 +306,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         "trig-pageable",
         [
-            "The same as trig-pinned, from and to pageable host memory.",
+            "The same as trig-pinned, but from and to pageable host memory.",
             "NumPy arrays are pageable: each copy passes through host memory twice.",
         ],
         FLOAT_DTYPES,
@@ -319,7 +319,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         "trig-serial",
         [
             "Computes cos(x)^2 + sin(x)^2 on one thread of the CPU.",
-            "Compared with `trig` on the CPU, it shows the speedup by several threads.",
+            "A comparison with `trig` on the CPU shows the speedup from using several threads.",
         ],
         FLOAT_DTYPES,
         CPU_ONLY,
@@ -354,7 +354,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         "square-pageable",
         [
-            "The same as square-pinned, from and to pageable host memory.",
+            "The same as square-pinned, but from and to pageable host memory.",
             "Squaring a NumPy array on a GPU and reading it back is slower than squaring it on \
                  the CPU.",
         ],
@@ -368,7 +368,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         "square-serial",
         [
             "Squares a million elements on one thread of the CPU.",
-            "One thread is as fast as several for an array that fits its caches.",
+            "For an array that fits into the CPU's caches, one thread is as fast as several.",
         ],
         FLOAT_DTYPES,
         CPU_ONLY,
@@ -492,8 +492,8 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         Train(LaunchMethod::Fused).id(),
         [
             "Trains a network of 121 parameters for 1000 steps in one kernel.",
-            "A model that fits one multiprocessor needs neither launches nor memory traffic \
-                 between steps.",
+            "A model that fits into one multiprocessor needs neither launches nor memory \
+             traffic between steps.",
         ],
         FP32,
         BOTH_BACKENDS,
@@ -504,8 +504,8 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         "gram-one-by-one",
         [
-            "Multiplies 1000 matrices of 100x100 by their transposes and reads each trace on the \
-                 host before the next.",
+            "Multiplies 1000 matrices of 100x100 by their transposes and reads each trace on \
+             the host before computing the next.",
             "Reading each result on the host synchronizes host and GPU a thousand times.",
         ],
         FP32,
@@ -533,7 +533,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         [
             "Multiplies 1000 matrices of 100x100 by their transposes in one kernel and computes \
                  the traces in another.",
-            "Batched small products fill a GPU: each multiprocessor computes its own.",
+            "Batched small products fill a GPU: each multiprocessor computes its own products.",
         ],
         FP32,
         BOTH_BACKENDS,
@@ -557,8 +557,8 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         "pointer-chase",
         [
-            "Follows pointers through an array that is larger than any cache: the latency of one \
-                 load.",
+            "Follows pointers through an array that is larger than any cache, to measure the \
+             latency of one load.",
             "A load from memory takes hundreds of nanoseconds. Other threads hide this latency.",
         ],
         &[],
@@ -570,8 +570,8 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         "pointer-chase-l2",
         [
-            "Follows pointers through an array that fits the last-level cache: the latency of one \
-                 load.",
+            "Follows pointers through an array that fits into the last-level cache, to measure \
+             the latency of one load.",
             "A load from the cache takes less than half the time of a load from memory.",
         ],
         &[],
@@ -633,9 +633,10 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     define_workload(
         PeerCopy::Latency.id(),
         [
-            "Copies eight bytes from one GPU to the next: the latency of one of a hundred copies \
-                 in a row.",
-            "The smallest copy between GPUs takes microseconds: prefer few large copies.",
+            "Copies eight bytes from one GPU to the next, a hundred times in a row, to measure \
+             the latency of one copy.",
+            "The smallest copy between GPUs takes microseconds: prefer a few large copies to \
+             many small ones.",
         ],
         &[],
         CUDA_ONLY,

@@ -189,7 +189,7 @@ fn sum_numbers<T: Real>(numbers: &[T]) -> T {
     sums.iter().fold(rest, |total, sum| total + *sum)
 }
 
-/// Checks a sum. Its result counts as a check of all elements.
+/// Checks a sum. This counts as a check of all elements that were added.
 fn check_sum<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verification {
     let found = compare_elements(total, 0, TOLERANCE, |_| expected);
     Verification {
@@ -199,7 +199,8 @@ fn check_sum<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verific
     }
 }
 
-/// Returns the sum in twice the precision, and as scale the typical size of such a sum.
+/// Returns the sum in twice the precision. The scale of the returned value is the typical size of
+/// such a sum.
 fn expected_sum<T: Real>(elements: u64) -> Expected {
     let term = |index| {
         let number = T::random_number(SEED_A, index).to_f64();

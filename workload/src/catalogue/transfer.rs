@@ -66,8 +66,9 @@ impl<T: Plain + Default> HostMemory<T> {
     }
 }
 
-/// Creates words in host memory. `word` returns the word at an index: a random word of a seed or,
-/// for memory that the device copies to, its complement, so that every word changes.
+/// Creates words in host memory. `word` returns the word at an index. For memory that is copied to
+/// the device, it is a random word of a seed. For memory that the device copies to, it is the
+/// complement of the word that will arrive, so that every word changes.
 fn make_host_words(
     gpu: &Gpu,
     words: u64,
@@ -189,7 +190,7 @@ impl PeerCopy {
 }
 
 impl Program for PeerCopy {
-    /// Returns the cost. The memory is that of each of the two GPUs.
+    /// Returns the cost. The memory in it is the memory used on each of the two GPUs.
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.word_count().saturating_mul(WORD_BYTES);
         let (memory_bytes, moved_bytes) = match self {

@@ -21,8 +21,8 @@ use crate::{
     workload::Workload,
 };
 
-/// Runs all workloads of the job. An error only prevents further workloads if it is an error of the
-/// driver.
+/// Runs all workloads of the job. Of all errors, only those of the driver prevent further
+/// workloads.
 pub(super) fn run_bench(
     job: &BenchJob,
     context: &JobContext<'_>,
@@ -95,7 +95,7 @@ pub(super) fn run_bench(
     Ok(bench.worst)
 }
 
-/// Runs all workloads from each GPU to every other GPU. All GPUs stay open while they run.
+/// Runs each workload on every ordered pair of GPUs. All GPUs stay open while the workloads run.
 fn run_gpu_pairs(
     job: &BenchJob,
     plan: &BenchPlan,
@@ -298,7 +298,8 @@ impl Bench<'_> {
     }
 }
 
-/// Returns a summary of the driver's readings of the outcome's GPU while it was timed.
+/// Returns a summary of the driver's readings of the outcome's GPU during the time in which the
+/// workload was timed.
 pub(super) fn load_of_outcome(placement: &Placement, outcome: &RunOutcome) -> Option<Load> {
     let (from_ms, to_ms) = (outcome.environment.from_ms, outcome.environment.to_ms);
     let load = placement

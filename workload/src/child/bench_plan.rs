@@ -1,5 +1,5 @@
-//! The plan of a benchmark: the requested workloads. The plan is only created if they support the
-//! requested parameters.
+//! The plan of a benchmark, which contains the requested workloads. The plan is only created if
+//! these workloads support the requested parameters.
 
 use super::{JobFailure, select_items};
 use crate::{
@@ -113,8 +113,9 @@ impl BenchPlan {
             || job.pairs;
         if is_asked_otherwise || job.place.backend != BackendChoice::Cuda {
             return Err(JobFailure::usage_error(
-                "`works` specifies workloads, types and sizes, and is valid only for the \
-                 backend cuda: leave out the other keys",
+                "`works` specifies workloads, types and sizes itself, and requires the backend \
+                 cuda: leave out `ids`, `dtype`, `size`, `shape` and `pairs`, and set \
+                 `backend` in `where` to `cuda`",
             ));
         }
         let ids: Vec<_> = job.works.iter().map(|work| work.id.clone()).collect();
@@ -240,7 +241,7 @@ fn check_type_and_size(job: &BenchJob, workloads: &[&'static Workload]) -> Resul
         .find(|about| job.size.is_some() && matches!(about.extent, Extent::Fixed | Extent::Times))
     {
         Some(about) => Err(JobFailure::usage_error(format!(
-            "'{}' has no size: leave out --size",
+            "'{}' has no adjustable size: leave out --size",
             about.id
         ))),
         None => Ok(()),
@@ -359,7 +360,7 @@ mod tests {
             },
         ] {
             assert!(
-                refused(&other).contains("leave out the other keys"),
+                refused(&other).contains("leave out `ids`, `dtype`, `size`, `shape` and `pairs`"),
                 "{other:?}"
             );
         }

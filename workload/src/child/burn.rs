@@ -31,9 +31,9 @@ use crate::{
 /// The maximum duration of a stress test: one week.
 const MAX_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// The time without progress on any device after which results are reported even if earlier devices
-/// have none. Each device reports progress once a second, so the missing devices are stuck. A
-/// canceled process is killed after ten seconds.
+/// If no device has made progress for this time, results are reported even if earlier devices have
+/// none. Each device reports progress once a second, so the missing devices are stuck. The time is
+/// shorter than the ten seconds after which a canceled process is killed.
 const STUCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 enum DeviceMessage {
@@ -60,7 +60,7 @@ pub(super) fn run_burn(
     }
     if !(job.memory > 0.0 && job.memory <= 1.0) {
         return Err(JobFailure::usage_error(format!(
-            "cannot fill {} of the memory: use a share up to 100%",
+            "cannot fill a share of {} of the memory: use a share above 0 and up to 1 (100%)",
             job.memory
         )));
     }

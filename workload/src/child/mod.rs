@@ -7,9 +7,9 @@
 //!
 //! - [`placement`] reserves the GPUs for a job, or refuses the job. [`bench_plan`] selects the
 //!   workloads of a benchmark.
-//! - [`readings`] collects the driver's readings of the GPUs during the work. The caller provides
-//!   the code that reads them ([`DriverReader`]). It also summarizes the readings, and finds the
-//!   other processes on a GPU.
+//! - [`readings`] collects and summarizes the driver's readings of the GPUs during the work, and
+//!   finds the other processes on a GPU. The caller provides the code that reads the GPUs
+//!   ([`DriverReader`]).
 //! - [`mod@bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] each perform one kind of job.
 
 mod bench;

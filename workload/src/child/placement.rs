@@ -102,8 +102,8 @@ impl Placement {
             .iter()
             .map(|device| lock_device(&folder, device))
             .collect::<Result<Vec<_>, _>>()?;
-        // Reading starts before this process itself uses the GPUs, so that it can be told apart
-        // from other processes.
+        // Reading starts before this process itself uses the GPUs, so that this process can be
+        // distinguished from others.
         placement.readings = start_readings(driver, &devices);
         for (device, lock) in devices.into_iter().zip(locks) {
             let is_shared = check_other_users(&placement.readings, &device, place.share)?;

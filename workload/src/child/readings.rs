@@ -47,7 +47,7 @@ pub trait DriverReader: Send + Sync {
 }
 
 /// Returns the interval between readings. A full reading includes all counters, which the driver
-/// updates every 200 ms. Other readings are taken twice as often, because this does not affect the
+/// updates every 200 ms. Smaller readings are taken twice as often, which does not affect the
 /// measured times.
 fn read_interval(depth: ReadDepth) -> Duration {
     Duration::from_millis(if depth == ReadDepth::Full { 200 } else { 100 })

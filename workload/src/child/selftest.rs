@@ -113,7 +113,8 @@ pub(super) fn run_selftest(
         }
         if verified == 0 {
             let text = format!(
-                "no reading of GPU {} could be compared with the known load",
+                "no reading of GPU {} could be compared with the known load: run `gpumon doctor` \
+                 to find the cause",
                 held.device.index
             );
             run.report_failure("selftest", text, EXIT_FAILED);
@@ -136,7 +137,7 @@ fn list_devices(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
 /// Replaces the remedy of an error, because users do not choose the size of a load.
 fn replace_remedy(mut error: RunError) -> RunError {
     if let RunError::TooLarge { fix, .. } = &mut error {
-        *fix = "stop the processes that use it (`gpumon` shows them)";
+        *fix = "stop the processes that use the memory (`gpumon` shows them)";
     }
     error
 }
@@ -179,7 +180,7 @@ impl SelftestRun<'_> {
         if load.gpu_count() > self.gpus {
             // If there is a second GPU, the reason why it is not used was already reported.
             if self.devices.len() < 2 {
-                self.report_skipped_load(load, "it needs a second GPU");
+                self.report_skipped_load(load, "this load needs a second GPU");
             }
             return Ok(Vec::new());
         }
@@ -212,10 +213,11 @@ impl SelftestRun<'_> {
             interrupted,
         })?;
         let Some(made) = made else {
-            self.report_skipped_load(load, "this GPU does not support it");
+            self.report_skipped_load(load, "this GPU does not support this load");
             return Ok(Vec::new());
         };
-        // During the pause, the last readings arrive. An interrupted load is not compared.
+        // During the pause, the last readings of the load arrive. They are not compared if the load
+        // was interrupted.
         thread::sleep(LOAD_PAUSE);
         if self.context.is_interrupted() {
             return Ok(Vec::new());

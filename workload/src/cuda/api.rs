@@ -21,8 +21,8 @@ pub(super) type Handle = *mut c_void;
 #[derive(Clone, Copy)]
 pub(super) struct TensorMapBytes(pub(super) [u64; 16]);
 
-/// Defines a group of functions by their C types. If a library lacks one of the group, the group
-/// cannot be loaded, but each function marked as newer may be missing.
+/// Defines a group of functions by their C types. The group cannot be loaded if the library lacks
+/// one of its functions, unless the function is marked as newer.
 macro_rules! functions {
     ($(#[$meta:meta])* $group:ident {
         $($name:ident($($type:ty),*) $(-> $result:ty)?;)*
@@ -271,7 +271,7 @@ impl AllocationProperties {
 }
 
 impl Access {
-    /// Returns the access of a device that may read and write.
+    /// Returns read and write access for a device.
     pub(super) fn for_device(device: c_int) -> Self {
         Self {
             location: Location::for_device(device),

@@ -35,9 +35,9 @@ const TOOLKIT_FOLDERS: [&str; 3] = if cfg!(target_arch = "aarch64") {
 /// default.
 const WORKSPACE_BYTES: u64 = 32 << 20;
 /// The value of `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE`, the only scheme that is allowed. Other
-/// schemes round the parts of a divided sum to the result's type before adding them. With them, one
-/// of 65 elements of an fp16 product with 4095 rows has a larger error than a single rounding
-/// explains, and one of 5 elements of a bf16 product with 2500 rows.
+/// schemes round the parts of a divided sum to the result's type before adding them. With them, the
+/// error is larger than a single rounding explains in one of 65 elements of an fp16 product with
+/// 4095 rows, and in one of 5 elements of a bf16 product with 2500 rows.
 const SUM_AS_COMPUTED: u32 = 2;
 
 // The names of the following constants are those of `cublasLt.h`, without the prefixes.

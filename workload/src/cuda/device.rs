@@ -104,7 +104,7 @@ impl Device {
         let code = unsafe { call(&raw mut bytes, self.handle) };
         self.driver
             .check_result(code, format!("read the UUID of GPU {}", self.index))?;
-        // Only its name shows that a device is a MIG device. The UUID itself has no prefix, but
+        // Only the name shows that a device is a MIG device. The UUID itself has no prefix, but
         // differs from that of every GPU.
         let prefix = if self.name.contains(" MIG ") {
             "MIG"

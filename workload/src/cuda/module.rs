@@ -27,9 +27,9 @@ const JIT_ERROR_LOG_BYTES: i32 = 6;
 /// The size of the buffer for the compiler's errors, in bytes.
 const LOG_BYTES: usize = 8192;
 
-/// Values of `CUfunction_attribute`: a block's declared shared memory, a thread's memory in
-/// addition to its registers, a thread's registers, and the architecture of the machine code times
-/// ten.
+/// Values of `CUfunction_attribute`. In the order of these constants, they are a block's declared
+/// shared memory, a thread's memory in addition to its registers, a thread's registers, and the
+/// architecture of the machine code times ten.
 const SHARED_SIZE_BYTES: i32 = 1;
 const LOCAL_SIZE_BYTES: i32 = 3;
 const NUM_REGS: i32 = 4;
@@ -305,8 +305,8 @@ fn parse_parameters(ptx: &str, kernel: &str) -> Vec<String> {
     types.map(str::to_owned).collect()
 }
 
-/// Returns the types of a kernel's parameters from the listing. There, they follow the name, the
-/// shared memory and the registers.
+/// Returns the types of a kernel's parameters from the listing, in which they follow the kernel's
+/// name, shared memory and registers.
 fn find_listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
     let mut rows = listing.lines().map(|line| line.split_whitespace());
     let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));

@@ -15,8 +15,9 @@ use super::{
 };
 
 /// A stream to which operations are added. Arguments of operations live for `'scope`, which
-/// outlives the operations, because the stream waits for them before it returns. Operations are
-/// executed in order, so that each can read what earlier operations have written.
+/// outlives the operations, because the methods of the stream return only after the operations have
+/// finished. Operations are executed in order, so that each can read what earlier operations have
+/// written.
 pub(crate) struct Queue<'stream, 'scope> {
     pub(super) stream: &'stream Stream,
     /// Makes `'scope` invariant, as for scoped threads: it can be neither shortened nor extended.
@@ -123,7 +124,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         unsafe { self.start_copy_to_device(to, 0, from) }
     }
 
-    /// Starts a copy from host memory to device memory, where it begins at this offset in bytes.
+    /// Starts a copy from host memory to device memory. The copy begins at this offset in device
+    /// memory, in bytes.
     ///
     /// # Safety
     /// Until the copy is complete, the source must not be moved or written to.

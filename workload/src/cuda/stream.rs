@@ -21,10 +21,10 @@ pub(crate) struct Stream {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Elapsed {
-    /// The time between events before and after the operations in microseconds, measured by the
+    /// The time in microseconds between the events before and after the operations, measured by the
     /// device's clock.
     pub device_us: f64,
-    /// The time from before the first call until all operations were finished in microseconds,
+    /// The time in microseconds from before the first call until all operations were finished,
     /// measured by the host's clock.
     pub host_us: f64,
 }

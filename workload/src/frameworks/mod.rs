@@ -35,7 +35,7 @@ pub(crate) use self::{
     shared_data::{Operation, OperationData, SharedOperation, from_bytes, to_bytes},
 };
 
-/// The time limit for a response, to which the time for measuring is added. Within this time, the
+/// The time limit for a response. The time for measuring is added to it. Within this limit, the
 /// framework must be imported and must compile the operation.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 /// The memory that a framework needs, as a multiple of the size of the arrays. It includes memory

@@ -24,7 +24,7 @@ use crate::{
 
 const SCRIPT: &str = include_str!("frameworks.py");
 const TICK: Duration = Duration::from_millis(100);
-/// The maximum time for which the pipes of an ended process may stay open. Its children may have
+/// The maximum time to wait until the pipes of an ended process are closed. Its children may have
 /// inherited them.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 

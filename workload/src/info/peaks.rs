@@ -57,8 +57,8 @@ const OPERATIONS_PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// The chips that have half-rate tensor cores on gaming boards, for products that are summed in 32
-/// bits.
+/// The chips whose tensor cores have half the rate on gaming boards, for products that are summed
+/// in 32 bits.
 const HALF_RATE_CHIPS: [Capability; 2] = [(8, 6), (8, 9)];
 
 /// The clock that NVIDIA's data sheets use for Hopper's SXM boards, in MHz. The highest clock that

@@ -145,9 +145,10 @@ fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), 
     let now_bytes = context.free_memory()?.free_bytes;
     let wanted = format_gib(WANTED_PIECES * piece_bytes);
     context.report_step(format!(
-        "Every second block is freed again, and {WANTED_PIECES} of them are mapped to contiguous \
-         addresses, {wanted} in total. Writes across the block boundaries are verified. No data \
-         was copied, used blocks are unchanged, and the device has {} more in use.",
+        "Every second block is freed again, and {WANTED_PIECES} of them are mapped to \
+         contiguous addresses, {wanted} in total. Writes across the block boundaries are \
+         verified. No data was copied, used blocks are unchanged, and the memory in use on the \
+         device grew by {}.",
         format_gib(full_bytes.saturating_sub(now_bytes))
     ));
     context.hold_memory()
@@ -319,7 +320,8 @@ fn show_delayed_free(context: &mut ScenarioContext<'_>) -> Result<(), DemoError>
     context.wait(busy / 2)?;
     let during_bytes = context.free_memory()?.free_bytes;
     context.report_step(format!(
-        "The free returns after {call_us:.0} us. While the work runs, {} are free.",
+        "The call to free the array returns after {call_us:.0} us. While the work runs, {} are \
+         free.",
         format_gib(during_bytes)
     ));
     pool.wait_until_finished()?;

@@ -14,8 +14,8 @@ use crate::{
 const INVALID_VALUE: i32 = 1;
 /// The value of `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
 const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
-/// The maximum number of threads in a block. With `SMALL_BLOCK` threads, there are enough registers
-/// for the kernel.
+/// The maximum number of threads in a block. With so many threads, there are not enough registers
+/// for the kernel. With `SMALL_BLOCK` threads, there are.
 const LARGE_BLOCK: u32 = 1024;
 const SMALL_BLOCK: u32 = 512;
 
@@ -142,8 +142,8 @@ pub(super) static FILL: Scenario = Scenario {
         "TensorFlow allocates nearly all memory. tf.config.experimental.set_memory_growth(gpu, \
              True) allocates on demand.",
     ],
-    lesson: "Out-of-memory is the sum of all allocations. Monitor total memory use to see it \
-         before it happens.",
+    lesson: "The device runs out of memory because of the sum of all allocations. Monitor total \
+     memory use to see it coming.",
     run: fill_device,
 };
 
@@ -197,8 +197,8 @@ const FORECAST_TOLERANCE: f64 = 0.5;
 pub(super) static LEAK: Scenario = Scenario {
     id: "leak",
     title: "a memory leak with its forecast",
-    shows: "A loop keeps more memory in every iteration. Its growth rate forecasts when the \
-         device is full.",
+    shows: "A loop keeps more memory in every iteration. The growth rate predicts when the \
+     device will be full.",
     cause: "Each iteration keeps a reference to its data: a loss with its graph, an output in a \
          list, or the Out[] of old \
         notebook cells.",
@@ -272,7 +272,7 @@ const MIN_EXCESS_BYTES: u64 = 2 << 20;
 
 pub(super) static CONTEND: Scenario = Scenario {
     id: "contend",
-    title: "two processes with memory for one",
+    title: "two processes, but memory for only one",
     shows: "A second process requests memory that would fit on an empty device while a first \
          process holds most of it.",
     cause: "Processes share the memory of a device without coordination: each keeps what it \

@@ -51,7 +51,8 @@ const MAX_HOLD_SECONDS: f64 = 600.0;
 const PAGE_BYTES: u64 = 2 << 20;
 /// The maximum duration of a step, long enough to be visible in tools that read once a second.
 const MAX_STEP_DURATION: Duration = Duration::from_secs(1);
-/// The interval at which it is checked whether other processes need memory, while memory is kept.
+/// The interval between two checks of whether other processes need memory. The checks are made
+/// while memory is kept.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which an unchanged memory level is reported again.
 const UNCHANGED_INTERVAL: Duration = Duration::from_secs(1);

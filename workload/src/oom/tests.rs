@@ -102,7 +102,7 @@ fn scenarios_show_their_effect() {
             &[
                 "1.8 GiB of the arena are free, but at most 224 MiB are contiguous",
                 "mapped to contiguous addresses",
-                "0 MiB more",
+                "the memory in use on the device grew by 0 MiB",
             ],
             4.01,
         ),

@@ -273,7 +273,7 @@ impl SampleWindow {
         })
     }
 
-    /// Returns the energy that the board used in joules, from the board's own counter.
+    /// Returns the energy in joules that the board used, from the board's own counter.
     fn joules(&self) -> Reading<f64> {
         let (joules, time_ms) = self.total_energy();
         if time_ms >= MIN_ENERGY_MS {
@@ -287,8 +287,8 @@ impl SampleWindow {
         }
     }
 
-    /// Returns the energy that the board used in joules, from its power readings between the first
-    /// and the last change of the energy counter.
+    /// Returns the energy in joules that the board used between the first and the last change of
+    /// the energy counter, calculated from its power readings.
     fn joules_by_power(&self) -> Reading<f64> {
         let watts =
             self.mean_of_samples(&self.metered, |sample| match &sample.power.instant_watts {
@@ -299,8 +299,8 @@ impl SampleWindow {
         watts.map(|watts| watts * time_ms as f64 / 1e3)
     }
 
-    /// Returns the energy counted by the energy counter in joules, and the time in milliseconds in
-    /// which it was counted.
+    /// Returns the energy in joules that the energy counter counted, and the time in milliseconds
+    /// in which it was counted.
     fn total_energy(&self) -> (f64, u64) {
         let counts = self.metered.iter();
         let counts = counts.filter_map(|sample| {

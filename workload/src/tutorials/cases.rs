@@ -1,5 +1,5 @@
 //! The cases: programs from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L, with the
-//! times of frameworks.
+//! times of other frameworks for comparison.
 
 use super::{
     Case,
@@ -9,8 +9,8 @@ use super::{
 use crate::protocol::Dtype::{Bytes, Fp32, Fp64, Tf32};
 
 const MILLION: u64 = 1_000_000;
-/// The size in quick measurements of arrays that otherwise have a million elements. It is odd, so
-/// that some elements remain after the last full block.
+/// The number of elements that is used in quick measurements for arrays that otherwise have a
+/// million elements. It is odd, so that some elements remain after the last full block.
 const QUICK_ELEMENTS: u64 = 10_007;
 
 /// All cases, in the order in which they are run.
@@ -52,8 +52,8 @@ pub const CASES: &[Case] = &[
     Case {
         id: "c",
         title: "Square of 1000x1000, fp64, with its copies",
-        teaches: "A GPU that has to fetch its data and bring it back is slower than a CPU that \
-                  has it.",
+        teaches: "A GPU that has to fetch its data and return the result is slower than a CPU \
+         that already has the data.",
         variants: &[
             Variant::new_on_cuda(
                 "pageable copies",
@@ -211,8 +211,8 @@ pub const CASES: &[Case] = &[
     Case {
         id: "j",
         title: "150x100 matrix times ten vectors, fp32",
-        teaches: "Vectors that are multiplied together take as long as one; in a loop, they take \
-                  as long as all of them.",
+        teaches: "Many vectors that are multiplied in one call take as long as a single vector; \
+         in a loop, each vector takes that long.",
         variants: &[
             Variant::new_on_cuda("loop", "matvec-loop", Fp32, 10, 10).with_framework("JAX", 403.0),
             Variant::new_on_cuda("loop as a graph", "matvec-graph", Fp32, 10, 10)
@@ -277,7 +277,7 @@ pub const CASES: &[Case] = &[
     Case {
         id: "k5",
         title: "Products on two GPUs at once, or in sequence on one",
-        teaches: "Independent work takes half of the time on two GPUs.",
+        teaches: "Independent work takes half the time on two GPUs.",
         variants: &[Variant::new_shown_on_gpu(
             "two GPUs compared with one",
             programs::run_on_two_gpus,

@@ -126,12 +126,12 @@ Examples:
   gpumon bench --save-baseline --device all
       Store the speed of each GPU while the GPU is new.
   gpumon bench --baseline --device all --fail-below 0.9
-      Find a GPU that has become slower since, or is slower than its siblings.
+      Find a GPU that is slower than its stored baseline or than GPUs of the same model.
 
 Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
   CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
-  GPUMON_LIBCUBLAS  path of cuBLAS for --engine cublas, if it is not found
+  GPUMON_LIBCUBLAS  path of cuBLAS for --engine cublas, if the loader does not find cuBLAS
   RAYON_NUM_THREADS  number of CPU threads
   GPUMON_LOCKS  folder of the lock files, if neither /run/lock nor /tmp is writable by all users
 
@@ -139,8 +139,7 @@ Files:
   DIR/benchmarks.json
       Baselines and latest results, by GPU, in the data directory.
 
-Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no driver for a workload \
-that needs one, 4 below --fail-below, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no driver for a workload that needs one, 4 below --fail-below, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 impl BenchArgs {
     /// Returns `true` if a selected workload may compute with integers.

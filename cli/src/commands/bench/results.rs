@@ -112,7 +112,7 @@ impl Results {
         {
             match before_ms.filter(|_| ratio < BELOW_BASELINE_RATIO) {
                 Some(before_ms) => self.below_baseline.push(format!(
-                    "{}: {} ({}) takes {}, previously {} ({ratio:.2}x)",
+                    "{}: {} ({}) takes {}, previously {} ({ratio:.2}x the speed)",
                     describe::label_device(&outcome.device),
                     format_name(outcome),
                     outcome.dtype,
@@ -231,7 +231,7 @@ impl ReportFormatter for Results {
             .map(|slower| format!("\n{slower}\n"));
         let below_baseline = (!self.below_baseline.is_empty()).then(|| {
             let below = format!(
-                "Below {BELOW_BASELINE_RATIO} times the baseline:\n  {}",
+                "Below {BELOW_BASELINE_RATIO} times the baseline speed:\n  {}",
                 self.below_baseline.join("\n  ")
             );
             format!("\n{}\n{BELOW_BASELINE_ADVICE}\n", paint(ALARM, &below))

@@ -157,7 +157,7 @@ fn check_ecc(details: &GpuDetails) -> Vec<Finding> {
 fn check_persistence(machine: &Machine, details: &GpuDetails) -> Option<Finding> {
     (details.modes.persistence.value() == Some(&false)).then(|| {
         let text = "persistence mode is off: the driver releases the GPU when its last client \
-                    exits, and needs seconds to initialize it for the next one";
+         exits, and takes several seconds to initialize it for the next client";
         let cure = match machine.surroundings().container_name() {
             Some(_) => "enable the service nvidia-persistenced on the host",
             None => "enable the service nvidia-persistenced",
@@ -177,13 +177,13 @@ fn check_mig(
         |text: &str, cure: &str| Some(Finding::new_warning(format_gpu_name(gpu.index), text, cure));
     match sample.mig_devices.absence().filter(|_| mode.current) {
         Some(Absence::NoPermission) => {
-            let text = "MIG is enabled, but this user cannot access any of its devices";
+            let text = "MIG is enabled, but this user cannot access any MIG device";
             return warning(text, &describe_mig_access_fix(machine));
         }
         Some(reason) => {
             let cure = explain_absence(reason, machine.surroundings());
             let cure = cure.map_or(log_advice(Vendor::Nvidia), |explanation| explanation.cure);
-            let text = format!("MIG is enabled, but its devices cannot be listed: {reason}");
+            let text = format!("MIG is enabled, but the MIG devices cannot be listed: {reason}");
             return warning(&text, cure);
         }
         None => {}
@@ -201,8 +201,8 @@ fn check_mig(
         ),
         count => {
             let text = format!(
-                "MIG is enabled with {count} devices; the driver reports no utilization of the \
-                 whole GPU"
+                "MIG is enabled with {count} devices; the driver reports no utilization for the \
+                 GPU as a whole"
             );
             Some(Finding::new_note(format_gpu_name(gpu.index), text))
         }

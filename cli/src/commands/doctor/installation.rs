@@ -55,7 +55,8 @@ pub(super) fn check_installation(machine: &Machine, driver: &DriverState) -> Vec
         let tested = format!(
             "gpumon was tested with recorded data from {vendor} GPUs, but not yet on real hardware"
         );
-        let send = "if a value is wrong, report it with an archive of `gpumon doctor --bundle`";
+        let send = "if a value is wrong, report it and attach an archive created by `gpumon \
+         doctor --bundle`";
         [
             Finding::new_ok(
                 "driver",
@@ -111,8 +112,8 @@ fn check_driver_branch(driver: &str) -> Option<Finding> {
     let branch: u32 = driver.split('.').next()?.parse().ok()?;
     if branch > NEWEST_KNOWN {
         let text = format!(
-            "driver {driver} is newer than the drivers that this gpumon knows: `gpumon smi` \
-             prints the format of driver {NEWEST_KNOWN}"
+            "driver {driver} is newer than the drivers that this version of gpumon supports: \
+             `gpumon smi` prints the output format of driver {NEWEST_KNOWN}"
         );
         return Some(
             Finding::new_note("nvidia-smi", text)
@@ -123,7 +124,7 @@ fn check_driver_branch(driver: &str) -> Option<Finding> {
         let text = format!(
             "driver {driver} is older than {OLDEST_KNOWN}, the oldest driver that gpumon was \
              tested with: readings that this driver does not support are missing, and `gpumon \
-             smi` prints the format of driver {OLDEST_KNOWN}"
+             smi` prints the output format of driver {OLDEST_KNOWN}"
         );
         Finding::new_note("driver", text).with_cure("update the driver if readings are missing")
     })
@@ -374,7 +375,8 @@ fn check_process_visibility(
             "/proc is mounted with hidepid: processes of other users on {names} GPUs are not listed"
         );
         let cure = format!(
-            "{root}, or add the user of gpumon to the group that the mount option `gid` specifies"
+            "{root}, or add the user that runs gpumon to the group that the mount option `gid` \
+             specifies"
         );
         return Some(Finding::new_note("processes", text).with_cure(cure));
     }
@@ -424,7 +426,10 @@ mod tests {
             [None, None, None]
         );
         for (driver, words) in [
-            ("9999.1", "newer than the drivers that this gpumon knows"),
+            (
+                "9999.1",
+                "newer than the drivers that this version of gpumon supports",
+            ),
             (
                 "470.256.02",
                 "older than 580, the oldest driver that gpumon was tested with",

@@ -267,7 +267,7 @@ fn check_benchmarks_of_gpu(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Fi
         let (latest, before) = (took(&below.latest), &below.baseline);
         let before = format_time_with_date(before.time.median_us, before.at_ms);
         let ratio = below.ratio;
-        format!("slower than its baseline: {latest}, baseline {before} ({ratio:.2}x)")
+        format!("slower than its baseline: {latest}, baseline {before} ({ratio:.2}x the speed)")
     });
     let slowest = known.find_below_siblings(uuid).map(|below| {
         let (own, theirs) = (
@@ -281,7 +281,7 @@ fn check_benchmarks_of_gpu(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Fi
         let ratio = below.ratio;
         format!(
             "slower than GPUs of the same model: {own}, compared with {theirs} on {others} \
-             ({ratio:.2}x)"
+             ({ratio:.2}x the speed)"
         )
     });
     let texts = slower.into_iter().chain(slowest);
@@ -295,8 +295,8 @@ fn check_benchmarks_of_gpu(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Fi
 pub(super) fn check_surroundings(machine: &Machine, driver: &DriverState) -> Vec<Finding> {
     let mut findings = Vec::new();
     if machine.is_wsl() {
-        let text = "this is WSL: its driver reports no processes and lacks most of the readings \
-                    listed below";
+        let text = "this is WSL: the Windows driver reports no processes and does not support \
+         most of the readings listed below";
         findings.push(Finding::new_note("wsl", text));
     }
     if let Some(container) = machine.surroundings().container_name() {
@@ -351,8 +351,8 @@ fn check_reported_pids(machine: &Machine, answer: &DriverAnswer) -> Finding {
         .join(", ");
     let more = if strange.len() > 5 { ", ..." } else { "" };
     let text = format!(
-        "{} of {} on the GPUs (PID {some}{more}) are not in this /proc, so their users are \
-         unknown",
+        "{} of the {} processes on the GPUs (PID {some}{more}) are not in this /proc, so their \
+         users are unknown",
         strange.len(),
         processes.len()
     );
@@ -516,8 +516,8 @@ mod tests {
         let [finding] = &check_benchmarks_of_gpu(&known, 0, "GPU-a")[..] else {
             panic!()
         };
-        let text = "below its baseline: copy (fp32) took 3.00 ms on 2025-11-20, baseline 1.00 ms \
-                    on 2025-11-20 (0.33x)";
+        let text = "slower than its baseline: copy (fp32) took 3.00 ms on 2025-11-20, baseline \
+                    1.00 ms on 2025-11-20 (0.33x the speed)";
         assert_eq!(
             (finding.verdict, &*finding.check, &*finding.text),
             (Verdict::Warning, "gpu 0", text)
@@ -527,7 +527,8 @@ mod tests {
             panic!()
         };
         assert!(finding.text.ends_with(
-            "copy (fp32) took 1.25 ms on 2025-11-20, compared with 1.00 ms on another (0.80x)"
+            "copy (fp32) took 1.25 ms on 2025-11-20, compared with 1.00 ms on another (0.80x the \
+             speed)"
         ));
         known.save_baseline("GPU-b", "NVIDIA H200", measured(1100.0));
         assert_eq!(check_benchmarks_of_gpu(&known, 1, "GPU-b"), []);

@@ -171,8 +171,8 @@ fn export_history(
     let asked = select_metrics(columns);
     if asked.is_empty() {
         return Err(usage!(
-            "history contains only readings: select at least one with --metrics, such as \
-             power.draw_watts"
+            "no readings are selected, and history contains only readings: select at least one \
+             with --metrics, such as power.draw_watts"
         ));
     }
     let ids: Vec<&str> = asked.iter().map(|metric| &*metric.id).collect();

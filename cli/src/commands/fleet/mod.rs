@@ -141,10 +141,11 @@ Examples:
   gpumon fleet --json | jq '.nodes.name | length'
       Count the nodes.
 
-Every option has a variable, such as GPUMON_FLEET_PROMETHEUS for --prometheus, and a key in [fleet] of the settings file; see
-`gpumon config --help`. A node's link opens its own server, at --node-url (by default https://{host}:9123/).
+Every option has an environment variable, such as GPUMON_FLEET_PROMETHEUS for --prometheus, and a key in [fleet] of the
+settings file; see `gpumon config --help`. A node's link opens the server of that node, at --node-url
+(by default https://{host}:9123/).
 
-Exit codes: 0 success, with --free if there are such GPUs; 1 error, or no such GPUs; 2 invalid argument or address in use";
+Exit codes: 0 success, 1 error or, with --free, no matching node, 2 invalid argument or address in use";
 
 pub(crate) fn run(args: &FleetArgs) -> Result {
     if let Some(Action::Targets(targets)) = &args.action {

@@ -120,8 +120,8 @@ fn format_lines(
     terminal: Option<usize>,
 ) -> String {
     if args.gpus && !rows.lists_gpus() {
-        return "There are too many GPUs to list: only nodes were read. Use --table, or --json for \
-                one node.\n"
+        return "The fleet has too many GPUs to list, so only the nodes were read. Use --table \
+         to print one line per node.\n"
             .to_owned();
     }
     let (lines, columns) = if args.gpus {

@@ -288,7 +288,9 @@ impl MeasuredJob {
                 )
                 .into());
             }
-            return Err(anyhow!("{label}: history has no readings of its GPUs; {cure}").into());
+            return Err(
+                anyhow!("{label}: history has no readings of this job's GPUs; {cure}").into(),
+            );
         }
         devices.sort_by_key(|device| (device.is_mig, device.index));
         let all = Figures::combine(&devices.iter().map(|device| &device.figures), None);

@@ -70,7 +70,7 @@ pub(crate) struct McpArgs {
 const NOTES: &str = "\
 Examples:
   claude mcp add gpumon -- gpumon mcp
-      Register it with Claude Code.
+      Register this command with Claude Code.
   gpumon --source sim:4 mcp
       Answer questions about four simulated GPUs.
 

@@ -40,13 +40,13 @@ pub(crate) struct NotebookArgs {
 const NOTES: &str = "\
 Examples:
   gpumon notebook report train.ipynb
-      Print what each cell cost: duration, GPU time, peak memory and energy, the total first.
+      Print what each cell cost: duration, GPU time, peak memory and energy, with the total first.
   papermill --engine gpumon train.ipynb out.ipynb && gpumon notebook report out.ipynb
       Run a notebook without a browser, and report on it.
   gpumon notebook report out.ipynb --json | jq .total.energy_joules
       Print the energy of all cells in joules.
 
-Exit codes: 0 success, 1 error or no costs in the file, 2 invalid argument or no notebook";
+Exit codes: 0 success, 1 error or no costs in the file, 2 invalid argument or not a notebook";
 
 #[derive(Debug, Subcommand)]
 enum Action {

@@ -86,14 +86,13 @@ Examples:
   gpumon run --json cost.json -- torchrun --nproc-per-node 4 train.py
       Write the report as JSON, for example for a job or a test.
   gpumon run --mark -- sh -c 'for epoch in 1 2 3; do echo epoch $epoch > $GPUMON_MARKS; ./train; done'
-      Mark moments.
+      Mark the start of each epoch.
 
 Environment:
   GPUMON_CONTROL  default of --control
   GPUMON_MARKS    set for the command with --mark: path of the pipe
 
-Exit codes: those of the command; if a signal has ended it, gpumon ends by the same signal. 1 report cannot be written, \
-2 invalid argument, 126 command cannot be started, 127 command not found";
+Exit codes: those of the command; if a signal ended the command, gpumon ends with the same signal. 1 report cannot be written, 2 invalid argument, 126 command cannot be started, 127 command not found";
 
 /// The sampling interval, which matches the interval at which the driver updates its readings.
 pub(crate) const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);

@@ -152,7 +152,7 @@ Examples:
   gpumon serve --socket /run/user/1000/gpumon-page.sock
       Serve on a unix socket for this user only.
   gpumon serve --shared-socket /run/gpumon/public.sock
-      Read the GPUs for the servers of all users of this machine, too.
+      Also read the GPUs for the servers of all users of this machine.
   gpumon serve --data-dir ~/.local/state/gpumon
       Keep history across restarts, for up to a year.
   gpumon serve --listen 0.0.0.0:9123 --web-config web.yml --token-file tokens
@@ -162,11 +162,11 @@ Examples:
   gpumon serve --alerts alerts.toml
       Evaluate alert rules and notify receivers; see `gpumon alerts --help`.
 
-Every option has a variable, such as GPUMON_DATA_DIR for --data-dir, and a key in [serve] of the settings file; see `gpumon
-config --help`. On SIGHUP, the server reloads settings files and alert rules.
+Every option has an environment variable, such as GPUMON_DATA_DIR for --data-dir, and a key in [serve] of the
+settings file; see `gpumon config --help`. On SIGHUP, the server reloads settings files and alert rules.
 
 Environment:
-  GPUMON_TOKEN  a token of the scope run, in addition to those of --token-file
+  GPUMON_TOKEN  a token with the scope `run`, in addition to those of --token-file
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
@@ -181,7 +181,7 @@ Files:
   DIR/benchmarks.json
       Results of `gpumon bench --save-baseline`, used to detect a slower GPU.
   DIR/alerts.json
-      Alerts that fire, and the receivers notified of each.
+      Firing alerts, and the receivers notified of each.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 
@@ -291,7 +291,7 @@ async fn serve(
     );
     let interval_ms = args.sampling.interval_ms;
     tracing::info!(
-        "serving {} every {interval_ms} ms at {}",
+        "sampling {} every {interval_ms} ms, serving at {}",
         source.source,
         door.display_address(&access)
     );

@@ -129,7 +129,10 @@ impl Reloader {
         };
         tracing::info!("settings reloaded: {changed}");
         if !waiting.is_empty() {
-            tracing::warn!("settings that take effect at the next start: {waiting}");
+            tracing::warn!(
+                "settings that take effect only after a restart of the server: \
+             {waiting}"
+            );
         }
     }
 }

@@ -112,7 +112,7 @@ impl App {
             let (failed, errors) = (errors.len(), errors.join("; "));
             self.state.show_notice(
                 Level::Act,
-                format!("SIG{signal} was not sent to {failed} of {all}: {errors}"),
+                format!("SIG{signal} was not sent to {failed} of {all} processes: {errors}"),
             );
         }
     }

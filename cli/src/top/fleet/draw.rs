@@ -133,7 +133,7 @@ pub(super) fn draw_screen(app: &mut FleetApp, buffer: &mut Buffer) {
         let why = if app.filter.0.is_empty() {
             "No node is known yet."
         } else {
-            "No GPU matches. Press esc for all."
+            "No GPU matches. Press esc to show all."
         };
         painter.draw_text(body.x, body.y, body.width, why, theme.dim);
     } else if app.view == NodeArrangement::List {

@@ -153,8 +153,11 @@ impl Converter {
             "asked" => {
                 self.asked = None;
                 if self.gpus.is_empty() && self.round.is_empty() {
-                    let silent =
-                        || "nvidia-smi ended on the host without an error message".to_owned();
+                    let silent = || {
+                        "nvidia-smi on the host ended without an error message; run it there \
+                         to find out why"
+                            .to_owned()
+                    };
                     return Err(self.message.take().unwrap_or_else(silent));
                 }
                 return Ok(self.take_records(now_ms));

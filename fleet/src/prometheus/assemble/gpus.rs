@@ -345,8 +345,8 @@ impl FleetHealth {
                     .saturating_sub(node.seen_ms.unwrap_or(node.at_ms))
                     / 1000;
                 unreachable(format!(
-                    "Prometheus has received nothing from this node for {ago} s, and reports no \
-                     reason"
+                    "Prometheus has received nothing from this node for {ago} s; check that the \
+                     scrape configuration still includes the node"
                 ))
             }
             (_, Some("paused"), _) => {
@@ -356,13 +356,14 @@ impl FleetHealth {
                 "the collector of this node is {state}; this may take a minute"
             )),
             (_, Some("unavailable"), _) => silent(
-                "gpumon reads no GPUs on this node; run `gpumon doctor` there to find out why"
-                    .to_owned(),
+                "gpumon cannot read any GPU on this node; run `gpumon doctor` there to find out \
+                 why"
+                .to_owned(),
             ),
             (_, _, Some(age)) => silent(format!(
-                "this node has had no new sample for {age:.0} s (above {STUCK_S} s): the driver \
-                 hangs, or the collector does not start; run `gpumon doctor` there to find out \
-                 which"
+                "this node has had no new sample for {age:.0} s (limit: {STUCK_S} s): the \
+                 driver hangs, or the collector does not start; run `gpumon doctor` there to \
+                 find out which"
             )),
             _ if !node.has_gpus && self.has_readings => silent(
                 "this node responds, but reports no GPU; run `gpumon doctor` there to find out why"

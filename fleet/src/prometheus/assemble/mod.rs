@@ -250,8 +250,8 @@ fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, 
     if gpus.processes.iter().all(Option::is_none) {
         let why = match inputs.resolution {
             Resolution::Node => {
-                "the number of processes is read for each GPU, and the fleet has too many GPUs for \
-                 that; open a node to see its processes"
+                "the fleet has too many GPUs to show the number of processes on each; open a \
+                 node to see its processes"
                     .to_owned()
             }
             Resolution::Gpu if has_own => explain_absence("gpumon_gpu_processes"),
@@ -280,8 +280,8 @@ fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
             .unwrap_or_default()
     };
     if inputs.resolution == Resolution::Node {
-        return "Prometheus has no recorded sums of this reading; load deploy/prometheus/fleet.yml \
-                of this gpumon version in Prometheus"
+        return "Prometheus has not recorded the sums of this reading; load \
+         deploy/prometheus/fleet.yml from this gpumon version into Prometheus"
             .to_owned();
     }
     if inputs.present.own {
@@ -306,6 +306,7 @@ fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
 
 fn explain_absence(metric: &str) -> String {
     format!(
-        "Prometheus has no {metric}: the GPUs do not report it, or a rule of Prometheus drops it"
+        "Prometheus has no {metric}: the GPUs do not report it, or a relabeling rule in \
+         Prometheus drops the metric"
     )
 }

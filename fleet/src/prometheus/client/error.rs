@@ -51,8 +51,8 @@ pub(in crate::prometheus) enum QueryError {
     )]
     NotPrometheus { address: String, cause: String },
     #[error(
-        "the response from Prometheus at {address} is larger than {} MiB. Select fewer nodes with \
-         a label, or load the recording rules",
+        "the response from Prometheus at {address} is larger than {} MiB. Select fewer nodes \
+         with a label, or load the recording rules in deploy/prometheus/fleet.yml",
         .most >> 20
     )]
     TooLarge { address: String, most: usize },

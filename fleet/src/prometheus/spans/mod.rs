@@ -141,8 +141,8 @@ impl SpanReader {
         Ok(match (is_loaded, self.told.is_doubled) {
             (false, _) => "Load deploy/prometheus/fleet.yml in Prometheus to record this data",
             (true, false) => {
-                "deploy/prometheus/fleet.yml records this data, but does not cover the whole span \
-                 yet"
+                "deploy/prometheus/fleet.yml records this data, but does not cover the whole \
+                 time range yet"
             }
             (true, true) => {
                 "deploy/prometheus/fleet.yml records this data twice, because two jobs scrape the \

@@ -143,8 +143,8 @@ impl SpanReader {
         let is_recorded = count.is_some_and(|count| count >= (expected * 0.9).floor().max(1.0));
         if let Some(count) = count.filter(|count| is_recorded && *count < expected) {
             self.add_problem(format!(
-                "The recording rules in deploy/prometheus/fleet.yml have recorded {count} of \
-                 {expected} quarter hours; the rest of the time is left out"
+                "The recording rules in deploy/prometheus/fleet.yml have recorded only {count} \
+                 of {expected} quarter-hour intervals; the rest of the time is left out"
             ));
         }
         Ok(is_recorded)
@@ -177,10 +177,10 @@ impl SpanReader {
         if let Some(count) = self.query_number(&gaps).await?.filter(|count| *count > 0.0) {
             self.add_problem(describe_nodes(
                 count,
-                "restarted gpumon or was not scraped for a part of the time; some of its usage in \
-                 this time is left out",
-                "restarted gpumon or were not scraped for a part of the time; some of their usage \
-                 in this time is left out",
+                "restarted gpumon or was not scraped for part of the time; some of its usage \
+                 during this period is left out",
+                "restarted gpumon or were not scraped for part of the time; some of their usage \
+                 during this period is left out",
             ));
         }
         Ok(found)
@@ -239,8 +239,8 @@ impl SpanReader {
             ),
             (
                 "unless",
-                "was not scraped when the span began; its usage is left out",
-                "were not scraped when the span began; their usage is left out",
+                "was not scraped at the start of the time range; its usage is left out",
+                "were not scraped at the start of the time range; their usage is left out",
             ),
         ] {
             let count = self
@@ -316,10 +316,10 @@ impl SpanReader {
         {
             self.add_problem(describe_nodes(
                 count,
-                "has had more than 500 owners since gpumon started; its metrics leave out the \
-                 owners with the least energy",
-                "have had more than 500 owners since gpumon started; their metrics leave out the \
-                 owners with the least energy",
+                "has had more than 500 owners (such as users, jobs and pods) since gpumon \
+                 started; its metrics leave out those that used the least energy",
+                "have had more than 500 owners (such as users, jobs and pods) since gpumon \
+                 started; their metrics leave out those that used the least energy",
             ));
         }
         Ok(found)

@@ -220,7 +220,8 @@ up{job="my-gpumon",instance="e:1"} 0
         .unwrap();
     assert_eq!(fleet.nodes.health[at], NodeHealth::Unreachable);
     assert!(
-        fleet.nodes.reasons[&(at as u32)].contains("reports no reason"),
+        fleet.nodes.reasons[&(at as u32)]
+            .contains("check that the scrape configuration still includes the node"),
         "{:?}",
         fleet.nodes.reasons
     );

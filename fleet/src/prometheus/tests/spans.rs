@@ -159,7 +159,7 @@ async fn usage_is_partial_if_nodes_have_gaps() {
     assert_eq!(usage.state, FleetState::Partial);
     let problems = usage.problems.join("\n");
     for words in [
-        "have recorded 95 of 96 quarter hours",
+        "have recorded only 95 of 96 quarter-hour intervals",
         "3 nodes restarted gpumon or were not scraped",
         "2 nodes have had more than 500 owners",
     ] {
@@ -214,7 +214,7 @@ async fn advice_omits_loading_of_recently_loaded_rules() {
     fake.add_answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
     fake.add_answer("count(instance:gpumon_gpus:count)", "x 10");
     for (range, words) in [
-        (one_day(), "does not cover the whole span yet"),
+        (one_day(), "does not cover the whole time range yet"),
         (Range::new(3600).unwrap(), "a range of 6 h or more"),
     ] {
         let problems = reader.fetch_usage(range).await.unwrap().problems.join("\n");

@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(condition.since_ms, START_MS + 11_000);
         assert_eq!(
             condition.text,
-            "train.py (ana) idle, holding 12.0 GiB for 6 min."
+            "train.py (ana) idle for 6 min, holding 12.0 GiB."
         );
         timeline
             .advance_with_sample(1, |_| {})

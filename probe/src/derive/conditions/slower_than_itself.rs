@@ -323,10 +323,9 @@ mod below_baseline_tests {
         }));
         timeline.advance_with_sample(2, |_| {});
         assert!(
-            timeline
-                .only_condition()
-                .text
-                .contains("copy (fp32) takes 3000 us, compared with 1000 us before (0.33x)")
+            timeline.only_condition().text.contains(
+                "copy (fp32) takes 3000 us, compared with 1000 us before (0.33x the speed)"
+            )
         );
         assert_eq!(timeline.only_condition().severity, Severity::Warning);
         let ConditionKind::BelowBaseline {

@@ -104,7 +104,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "Busy",
         Unit::Percent
     )
-    .help("Share of time in which the graphics or compute engine was busy; needs GPM.")
+    .help(
+        "Share of time in which the graphics or compute engine was busy; needs GPM (GPU \
+     Performance Monitoring, on Hopper and newer).",
+    )
     .prometheus_name("gpumon_gpu_engine_active_ratio")
     .prometheus_mig_name("gpumon_mig_engine_active_ratio")
     .dcgm_names(
@@ -114,7 +117,7 @@ pub const GPU_FIELDS: &[Field] = &[
     counted!(activity?.sm_percent, "SM active", "SM", Unit::Percent)
         .help(
             "Share of time in which a multiprocessor had at least one warp, averaged over all \
-             multiprocessors; needs GPM.",
+             multiprocessors; needs GPM (GPU Performance Monitoring, on Hopper and newer).",
         )
         .prometheus_name("gpumon_gpu_sm_active_ratio")
         .prometheus_mig_name("gpumon_mig_sm_active_ratio")
@@ -126,7 +129,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "Tensor",
         Unit::Percent
     )
-    .help("Share of time in which the tensor cores were active; needs GPM.")
+    .help(
+        "Share of time in which the tensor cores were active; needs GPM (GPU Performance \
+     Monitoring, on Hopper and newer).",
+    )
     .prometheus_name("gpumon_gpu_tensor_active_ratio")
     .prometheus_mig_name("gpumon_mig_tensor_active_ratio")
     .dcgm_names(
@@ -140,7 +146,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "DRAM",
         Unit::Percent
     )
-    .help("Used share of the peak bandwidth of device memory; needs GPM.")
+    .help(
+        "Used share of the peak bandwidth of device memory; needs GPM (GPU Performance \
+     Monitoring, on Hopper and newer).",
+    )
     .prometheus_name("gpumon_gpu_dram_bandwidth_ratio")
     .prometheus_mig_name("gpumon_mig_dram_bandwidth_ratio")
     .dcgm_names("DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO")
@@ -156,7 +165,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "Occup",
         Unit::Percent
     )
-    .help("Resident warps as a share of the maximum; needs GPM.")
+    .help(
+        "Resident warps as a share of the maximum; needs GPM (GPU Performance Monitoring, on \
+     Hopper and newer).",
+    )
     .prometheus_name("gpumon_gpu_sm_occupancy_ratio")
     .prometheus_mig_name("gpumon_mig_sm_occupancy_ratio")
     .dcgm_names(
@@ -165,7 +177,10 @@ pub const GPU_FIELDS: &[Field] = &[
     )
     .chart("occupancy", "units", "Occupancy", Color::Line(0)),
     counted!(activity?.fp64_percent, "FP64 units", "FP64", Unit::Percent)
-        .help("Share of time in which the double-precision units were active; needs GPM.")
+        .help(
+            "Share of time in which the double-precision units were active; needs GPM (GPU \
+         Performance Monitoring, on Hopper and newer).",
+        )
         .prometheus_name("gpumon_gpu_fp64_active_ratio")
         .dcgm_names(
             "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
@@ -173,7 +188,10 @@ pub const GPU_FIELDS: &[Field] = &[
         )
         .chart("fp64", "units", "FP64", Color::Line(1)),
     counted!(activity?.fp32_percent, "FP32 units", "FP32", Unit::Percent)
-        .help("Share of time in which the single-precision units were active; needs GPM.")
+        .help(
+            "Share of time in which the single-precision units were active; needs GPM (GPU \
+         Performance Monitoring, on Hopper and newer).",
+        )
         .prometheus_name("gpumon_gpu_fp32_active_ratio")
         .dcgm_names(
             "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
@@ -181,7 +199,10 @@ pub const GPU_FIELDS: &[Field] = &[
         )
         .chart("fp32", "units", "FP32", Color::Line(2)),
     counted!(activity?.fp16_percent, "FP16 units", "FP16", Unit::Percent)
-        .help("Share of time in which the half-precision units were active; needs GPM.")
+        .help(
+            "Share of time in which the half-precision units were active; needs GPM (GPU \
+         Performance Monitoring, on Hopper and newer).",
+        )
         .prometheus_name("gpumon_gpu_fp16_active_ratio")
         .dcgm_names(
             "DCGM_FI_PROF_PIPE_FP16_ACTIVE",
@@ -194,7 +215,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "Int",
         Unit::Percent
     )
-    .help("Share of time in which the integer units were active; needs GPM.")
+    .help(
+        "Share of time in which the integer units were active; needs GPM (GPU Performance \
+     Monitoring, on Hopper and newer).",
+    )
     .prometheus_name("gpumon_gpu_integer_active_ratio")
     .dcgm_names(
         "DCGM_FI_PROF_PIPE_INT_ACTIVE",
@@ -209,7 +233,7 @@ pub const GPU_FIELDS: &[Field] = &[
     )
     .help(
         "Share of time in which the tensor cores were active with half-precision or narrower \
-         numbers; needs GPM.",
+         numbers; needs GPM (GPU Performance Monitoring, on Hopper and newer).",
     )
     .prometheus_name("gpumon_gpu_tensor_half_active_ratio")
     .dcgm_names(
@@ -222,7 +246,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "TInt",
         Unit::Percent
     )
-    .help("Share of time in which the tensor cores were active with integers; needs GPM.")
+    .help(
+        "Share of time in which the tensor cores were active with integers; needs GPM (GPU \
+     Performance Monitoring, on Hopper and newer).",
+    )
     .prometheus_name("gpumon_gpu_tensor_integer_active_ratio")
     .dcgm_names(
         "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE",
@@ -234,7 +261,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "Double",
         Unit::Percent
     )
-    .help("Share of time in which the tensor cores were active with double precision; needs GPM.")
+    .help(
+        "Share of time in which the tensor cores were active with double precision; needs GPM \
+     (GPU Performance Monitoring, on Hopper and newer).",
+    )
     .prometheus_name("gpumon_gpu_tensor_double_active_ratio")
     .dcgm_names(
         "DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE",
@@ -272,7 +302,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .otel_name("hw.gpu.memory.limit")
         .include_in_csv(),
     gpu!(memory.gtt_used_bytes, "GTT memory", "GTT", Unit::Bytes)
-        .help("Memory of the machine that the GPU has mapped.")
+        .help("Host memory that the GPU has mapped (GTT).")
         .prometheus_name("gpumon_gpu_gtt_used_bytes")
         .chart("gtt", "memory", "GTT", Color::Line(3))
         .limit(Limit::Field("memory.gtt_total_bytes")),
@@ -282,7 +312,7 @@ pub const GPU_FIELDS: &[Field] = &[
         "GTTTot",
         Unit::Bytes
     )
-    .help("Memory of the machine that the GPU may map.")
+    .help("Host memory that the GPU may map (GTT).")
     .prometheus_name("gpumon_gpu_gtt_total_bytes"),
     gpu!(
         temperature.gpu_celsius,
@@ -467,7 +497,7 @@ pub const GPU_FIELDS: &[Field] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("PCIe traffic received, from the GPU's side.")
+    .help("PCIe traffic received by the GPU.")
     .prometheus_name("gpumon_gpu_pcie_receive_bytes_per_second")
     .dcgm_names("DCGM_FI_PROF_PCIE_RX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES")
     .otel_name("hw.gpu.io{network.io.direction=\"receive\"}")
@@ -479,7 +509,7 @@ pub const GPU_FIELDS: &[Field] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("PCIe traffic sent, from the GPU's side.")
+    .help("PCIe traffic sent by the GPU.")
     .prometheus_name("gpumon_gpu_pcie_transmit_bytes_per_second")
     .dcgm_names("DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_TX_BYTES")
     .otel_name("hw.gpu.io{network.io.direction=\"transmit\"}")
@@ -491,7 +521,7 @@ pub const GPU_FIELDS: &[Field] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("Traffic received over all NVLinks, from the GPU's side.")
+    .help("Traffic received by the GPU over all NVLinks.")
     .prometheus_name("gpumon_gpu_nvlink_receive_bytes_per_second")
     .dcgm_names(
         "DCGM_FI_PROF_NVLINK_RX_BYTES",
@@ -505,7 +535,7 @@ pub const GPU_FIELDS: &[Field] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("Traffic sent over all NVLinks, from the GPU's side.")
+    .help("Traffic sent by the GPU over all NVLinks.")
     .prometheus_name("gpumon_gpu_nvlink_transmit_bytes_per_second")
     .dcgm_names(
         "DCGM_FI_PROF_NVLINK_TX_BYTES",

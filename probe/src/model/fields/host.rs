@@ -22,7 +22,10 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .prometheus_name("gpumon_host_cpu_utilization_ratio")
         .chart("cpu", "cpu", "Utilization", Color::Utilization),
     host!(cpu.load_1m, "Load average", "Load", Unit::Count)
-        .help("Threads that run, can run, or wait for a disk, averaged over one minute.")
+        .help(
+            "Threads that are running, ready to run or waiting for a disk, averaged over one \
+         minute.",
+        )
         .prometheus_name("gpumon_host_load1"),
     host!(memory.total_bytes, "RAM, total", "RAMTot", Unit::Bytes)
         .help("Total host memory.")

@@ -63,7 +63,7 @@ const ECC: &str = "ECC errors since the driver was loaded (volatile) or over the
 pub const SAMPLE_METRICS: &[Metric<GpuSample>] = metrics! { GpuSample;
     Gauge Count "" "Device memory in use, as a share of the memory that is not reserved.";
         [] ("DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_USED_RATIO") used_memory_fraction;
-    State Count "" "Reasons for reduced clocks, as NVML's bit mask.";
+    State Count "" "Reasons for reduced clocks, as an NVML bit mask.";
         [] ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS") throttle_reason_mask;
         // This is dcgm-exporter's former name for the previous metric.
         [] ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS") throttle_reason_mask;
@@ -200,8 +200,8 @@ pub const DETAIL_METRICS: &[Metric<GpuDetails>] = metrics! { GpuDetails;
             |it| sum_link_errors(it, |link| &link.recoveries_total);
         [error: "crc"] ("DCGM_FI_DEV_NVLINK_ERROR_DL_CRC", "DCGM_FI_DEV_NVLINK_CRC_ERROR_TOTAL")
             |it| sum_link_errors(it, |link| &link.crc_errors_total);
-    State Count "" "The recovery action that the driver requests before the GPU is used again, as \
-                    NVML's number.";
+    State Count "" "The recovery action that the driver requests before the GPU is used again, \
+     as an NVML code.";
         [] ("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", "DCGM_FI_DEV_GPU_RECOVERY_ACTION")
             |it| read_part(&it.recovery_action, |action| f64::from(*action as u8));
 };
@@ -209,7 +209,7 @@ pub const DETAIL_METRICS: &[Metric<GpuDetails>] = metrics! { GpuDetails;
 /// Metrics of a board's constant properties.
 pub const BOARD_METRICS: &[Metric<Board>] = metrics! { Board;
     Gauge Watts "gpumon_gpu_power_limit_default_watts"
-        "The power limit after a reset of the driver.";
+        "The default power limit, which applies after the driver is reset.";
         [] ("DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", "DCGM_FI_DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS")
             |it| read_number(&it.power_limits.default_watts);
     Gauge Watts "gpumon_gpu_power_limit_min_watts" "The lowest power limit that can be set.";

@@ -129,7 +129,7 @@ pub static REASONS: [ReasonInfo; 16] = reasons! {
         "[limit_watts|power-limited at {limit_watts}|power-limited]";
     [Amd Intel] CurrentLimit Power Some(Notice), "current-limited" "current-limited"
         "current-limited";
-    [Amd Intel] OtherLimit Other Some(Notice), "firmware limit" "limit of the firmware"
+    [Amd Intel] OtherLimit Other Some(Notice), "firmware limit" "firmware limit"
         "limited by the firmware";
     [Nvidia] SwPowerCap Power Some(Notice), "power-capped" "power-capped"
         "[limit_watts|power-capped at {limit_watts}|power-capped]";

@@ -232,7 +232,7 @@ impl CostMeter {
         for (index, meter) in &self.gpus {
             if let Some(absence) = meter.unknown_processes_reason() {
                 lost.push(format!(
-                    "GPU {index}: it is not known which processes use it: {absence}"
+                    "GPU {index}: the processes that use this GPU are not known: {absence}"
                 ));
             }
             if meter.gap_ms > MAX_UNREPORTED_GAP_MS && costs.iter().any(|cost| cost.index == *index)

@@ -262,7 +262,10 @@ fn missing_data_is_reported() {
     let cost = measure_cost(0.0, 100.0, untold);
     assert_eq!(
         cost.lost,
-        ["GPU 0: it is not known which processes use it: not supported by this board or driver"]
+        [
+            "GPU 0: the processes that use this GPU are not known: not supported by this board or \
+             driver"
+        ]
     );
     assert_eq!(
         measure_cost(0.0, 10.0, []).lost,

@@ -745,7 +745,7 @@ fn reset_error() -> DeviceError {
     DeviceError::Failed {
         reason: Absence::NoAnswer,
         meaning: "the driver refuses to read the GPU, as it does during a reset".to_owned(),
-        advice: "wait for a minute, then see `dmesg | grep amdgpu`".to_owned(),
+        advice: "wait a minute, then see `dmesg | grep amdgpu`".to_owned(),
     }
 }
 

@@ -31,7 +31,7 @@ pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
 };
 
 const AFTER_RESET: &str =
-    "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
+    "Restart the programs that used the GPU. If it happens again, update driver and firmware.";
 
 /// All kinds of errors. Specific kinds come before general ones, because the first match is used.
 static KINDS: [ErrorKind; 19] = [
@@ -123,21 +123,21 @@ static KINDS: [ErrorKind; 19] = [
         &["GPU HW Critical Temperature Fault"],
         Critical,
         "over temperature",
-        "The GPU has become so hot that the machine is switched off.",
+        "The GPU has become so hot that the machine is shutting down.",
         "Check fans, heat sink and the temperature of the room.",
     ),
     ErrorKind::new(
         &["System is going to shutdown"],
         Critical,
         "over temperature",
-        "The GPU has become so hot that the machine is switched off.",
+        "The GPU has become so hot that the machine is shutting down.",
         "Check fans, heat sink and the temperature of the room.",
     ),
     ErrorKind::new(
         &["GPU is throttled, expect performance decrease"],
         Warning,
         "throttled",
-        "The GPU is at a limit of power or temperature, so its clocks are reduced.",
+        "The GPU is at its power or temperature limit, so its clocks are reduced.",
         "Check the cooling and the power limit.",
     ),
     ErrorKind::new(

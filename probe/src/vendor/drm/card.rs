@@ -300,7 +300,7 @@ impl Binding {
     }
 
     fn explain(&self, folder: &Path, address: &str) -> DriverFinding {
-        let gpu = format!("the GPU of {} at {address}", self.vendor.name());
+        let gpu = format!("the {} GPU at {address}", self.vendor.name());
         let names = self.drivers.join(" or ");
         let log = log_advice(self.vendor);
         let is_integrated = self.integrated.is_some_and(|end| address.ends_with(end));
@@ -318,13 +318,14 @@ impl Binding {
         match (read_driver_name(folder).as_deref(), self.old_driver) {
             (None, _) => finding(
                 severity,
-                format!("{gpu} has no kernel driver ({names}) and is not shown"),
+                format!("{gpu} is not shown, because it has no kernel driver (expected: {names})"),
                 Some(format!("run `modprobe {}`, then {log}", self.drivers[0])),
             ),
             (Some(name), _) if self.drivers.contains(&name) => {
                 let needs_firmware = folder.join("survivability_mode").exists();
                 let cure = if needs_firmware {
-                    "flash its firmware: the driver runs it in survivability mode".to_owned()
+                    "flash the GPU's firmware: the driver runs the GPU in survivability mode"
+                        .to_owned()
                 } else {
                     log.to_owned()
                 };
@@ -485,7 +486,7 @@ mod binding_tests {
                 None,
                 "0000:03:00.0",
                 Severity::Warning,
-                "has no kernel driver (i915 or xe)",
+                "is not shown, because it has no kernel driver (expected: i915 or xe)",
             ),
             (
                 None,

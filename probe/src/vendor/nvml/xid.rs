@@ -137,7 +137,7 @@ static XIDS: &[(&[u32], ErrorInfo)] = xid_table! {
     [137] Program(Warning), "A program accessed memory of another GPU over NVLink without \
                              permission.", DEBUG;
         => "bad address", "a program used an address that it does not own – debug that program";
-    [141] Program(Warning), "The fast path from CUDA to the GPU failed for a program.",
+    [141] Program(Warning), "CUDA's fast path, its shortcut to the GPU, failed for a program.",
         "Start the program again; if the error recurs, update the driver.";
 
     // These are errors of engines other than the multiprocessors: copy, video, JPEG and display.
@@ -175,7 +175,7 @@ static XIDS: &[(&[u32], ErrorInfo)] = xid_table! {
          board is faulty.";
     [63] Fault(Notice), "A faulty location in device memory was found, and will be replaced by a \
                          spare one.",
-        "Reset the GPU when convenient, so that the spare one is used.";
+        "Reset the GPU when convenient, so that the spare location is used.";
         => "bad memory row", "a faulty location in memory was found – reset the GPU when \
                               convenient";
     [64] Broken, "A faulty location in device memory was found, but could not be replaced.", REPLACE;
@@ -211,8 +211,8 @@ static XIDS: &[(&[u32], ErrorInfo)] = xid_table! {
                                                                                    when convenient.";
     [161] Fault(Warning), "A faulty channel of the GPU could not be taken out of use.",
         "Reset the GPU when convenient; if the error recurs, have the board replaced.";
-    [168] Fault(Warning), "The driver stopped using a part of the device memory that is reserved \
-                           for it, because that part has errors.",
+    [168] Fault(Warning), "The driver stopped using part of its reserved device memory, because \
+     that part has errors.",
         "Enable ECC (`nvidia-smi -e 1`) and reboot, so that faulty rows are replaced.";
     [171] Broken, "An error in device memory could not be corrected.", DIAGNOSE;
         => "memory error", "a memory error could not be corrected – reset the GPU";
@@ -220,7 +220,8 @@ static XIDS: &[(&[u32], ErrorInfo)] = xid_table! {
         => "memory error", "a memory error could not be corrected – reset the GPU";
 
     // These are errors of connections: PCI Express, NVLink, and the link to a Grace CPU.
-    [18] Fault(Warning), "The GPU was not allowed to access host memory on its own.",
+    [18] Fault(Warning), "The GPU could not access host memory, because PCIe bus mastering was \
+     disabled.",
         "Reboot the machine; if the error recurs, check its firmware settings.";
     [32] Fault(Warning), "Commands for the GPU were damaged on their way over PCIe.",
         "Start the program again; if the error recurs, check seating, risers and the slot.";

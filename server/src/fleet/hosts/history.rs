@@ -268,7 +268,7 @@ fn describe_interrupted_hosts(count: usize) -> Option<String> {
     };
     (count > 0).then(|| {
         format!(
-            "{hosts} could not be read for a part of the time; usage during that time is left out"
+            "{hosts} could not be read for part of the time; usage during that time is left out"
         )
     })
 }

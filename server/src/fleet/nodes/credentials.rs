@@ -51,8 +51,8 @@ impl Credentials {
             ];
             for why in refreshed.into_iter().flatten().filter_map(Result::err) {
                 tracing::warn!(
-                    "a changed file for the nodes of the fleet could not be loaded, and its \
-                     previous version stays in effect: {why}"
+                    "a changed CA or token file for the fleet's nodes could not be loaded, and \
+                     its previous version stays in effect: {why}"
                 );
             }
             let tls = (*credentials.tls.current()).clone();
@@ -134,7 +134,8 @@ impl FromStr for HostPattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             Err(format!(
-                "{why}; use a name or an address, such as *.gpus.example.org or 10.0.7.*"
+                "{why}; use a name, an address or a pattern, such as *.gpus.example.org or \
+                 10.0.7.*"
             ))
         };
         let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:*".contains(&byte);
@@ -145,7 +146,9 @@ impl FromStr for HostPattern {
             );
         }
         if !text.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
-            return wrong("this pattern would match every host of the same form");
+            return wrong(
+                "this pattern contains no letter or digit and would match too many hosts",
+            );
         }
         if text.bytes().filter(|byte| *byte == b'*').count() > MAX_WILDCARDS {
             return wrong("a pattern can have at most four wildcards");

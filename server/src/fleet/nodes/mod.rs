@@ -106,7 +106,7 @@ impl RemoteNodes {
             .ok_or(NodeProblem::Unknown)?;
         let url = self.url.as_ref().ok_or_else(|| {
             NodeProblem::Unopenable(
-                "this server does not open nodes; start it with --node-url".to_owned(),
+                "this server cannot open the pages of nodes; start it with --node-url".to_owned(),
             )
         })?;
         url.resolve(node, &address)

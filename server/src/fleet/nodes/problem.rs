@@ -15,8 +15,8 @@ use tokio_rustls::rustls::{self, CertificateError};
 pub(super) enum NodeProblem {
     #[error("the fleet has no node with this name; go back to the fleet for the list of nodes")]
     Unknown,
-    #[error("'{}' is not a valid host name; give the node another label with --node-label, or \
-             correct it in Prometheus", escape_untrusted(.0))]
+    #[error("'{}' is not a valid host name; choose another label for the names of nodes with \
+     --node-label, or correct the name in Prometheus", escape_untrusted(.0))]
     NotAName(String),
     #[error("Prometheus does not report the node's port; use --node-url without {{port}}")]
     NoPort,
@@ -66,7 +66,10 @@ pub(super) enum NodeProblem {
     NotNamed(String),
     #[error("{0}")]
     Settings(String),
-    #[error("this server forwards too much at once; close a node, or try again in a few seconds")]
+    #[error(
+        "this server is forwarding too many requests to nodes; close the page of a node, or \
+     try again in a few seconds"
+    )]
     TooMany,
     #[error("nodes cannot be changed through a fleet; open {0} directly")]
     ReadOnly(String),

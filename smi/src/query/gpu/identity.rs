@@ -22,12 +22,12 @@ pub(super) const IDENTITY_SECTIONS: &[Section] = &[
         row_field(
             "driver_version",
             |row| format_text(&row.run_system_query(SystemQuery::DriverVersion)),
-            "The version of the installed driver, in letters and digits.",
+            "The version of the installed driver (alphanumeric).",
         ),
         row_field(
             "kmd_version",
             |row| format_text(&row.run_system_query(SystemQuery::DriverVersion)),
-            "The version of the installed kernel-mode driver, in letters and digits.",
+            "The version of the installed kernel-mode driver (alphanumeric).",
         )
         .since(Release(595, 0)),
     ]),
@@ -87,7 +87,7 @@ pub(super) const PLATFORM_SECTIONS: &[Section] = &[
                 "platform.peer_type",
                 Q::PlatformInfo,
                 format_peer_type,
-                "The connection of NVLinks to other GPUs: direct or through a switch.",
+                "How the NVLinks of the GPU connect to other GPUs: directly or through a switch.",
             ),
             field(
                 "platform.module_id",

@@ -171,8 +171,8 @@ pub(super) const ECC_SECTIONS: &[Section] = &[
             "ecc.errors.uncorrected.volatile.sram.secded",
             Q::SramEccErrors,
             as_number::<4>,
-            "The number of unique errors in on-chip memory (SRAM) that SEC-DED detected since the \
-             driver was loaded.",
+            "The number of unique errors in on-chip memory (SRAM) that were detected by SEC-DED \
+             (single-error correction, double-error detection) since the driver was loaded.",
         ),
         // nvidia-smi 580 prints the volatile counter of parity errors for both of these fields,
         // although `-q` shows the correct counters.
@@ -188,8 +188,9 @@ pub(super) const ECC_SECTIONS: &[Section] = &[
             Q::SramEccErrors,
             as_number::<3>,
             "As in nvidia-smi, this is the number of parity errors in on-chip memory (SRAM) \
-             since the driver was loaded. `-q` shows the number of errors that SEC-DED \
-             detected over the board's lifetime.",
+             since the driver was loaded. `-q` shows the number of errors that were detected \
+             by SEC-DED (single-error correction, double-error detection) over the board's \
+             lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
@@ -226,7 +227,8 @@ pub(super) const ECC_SECTIONS: &[Section] = &[
             Q::SramEccErrors,
             as_number::<10>,
             "The number of unique errors in other on-chip memory over the board's lifetime, \
-             without L2 cache, multiprocessors, microcontrollers and PCIe unit.",
+             excluding the L2 cache, the multiprocessors, the microcontrollers and the PCIe \
+             unit.",
         ),
     ]),
 ];

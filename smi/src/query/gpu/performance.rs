@@ -61,8 +61,8 @@ pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
             reason!(
                 "gpu_idle",
                 0x1,
-                "Nothing runs, so the clocks are at their idle level. Later drivers may not \
-                 report this reason."
+                "Nothing is running on the GPU, so the clocks are at their idle level. Newer \
+                 drivers do not always report this reason."
             ),
             reason!(
                 "applications_clocks_setting",
@@ -107,9 +107,9 @@ pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
             reason!(
                 "sync_boost",
                 0x10,
-                "The GPU belongs to a group that was created by nvidia-smi or DCGM. All its GPUs \
-                 run at the clocks of the slowest one, for the best performance per watt. The \
-                 other reasons of the slowest GPU show why it is slow."
+                "The GPU belongs to a group that was created by nvidia-smi or DCGM. All GPUs of \
+                 the group run at the clocks of the slowest one, for the best performance per \
+                 watt. The other reasons reported for the slowest GPU show why it is slow."
             ),
         ],
     ),
@@ -240,9 +240,9 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
     ),
     with_title(
         "clocks.default_applications",
-        "The clocks for programs if no others were requested. The option [-ac | \
-         --applications-clocks] requests others, and [-rac | --reset-applications-clocks] restores \
-         the defaults.",
+        "The clocks for programs when no other clocks were requested. The option [-ac | \
+         --applications-clocks] requests other clocks, and [-rac | \
+         --reset-applications-clocks] restores the defaults.",
         &[
             field(
                 "clocks.default_applications.graphics or clocks.default_applications.gr [MHz]",

@@ -48,7 +48,7 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
         "temperature.memory",
         Q::Field(MEMORY_TEMPERATURE, GPU_SCOPE),
         format_memory_temperature,
-        "The temperature of the HBM, in degrees Celsius.",
+        "The temperature of the high-bandwidth memory (HBM), in degrees Celsius.",
     ),
     row_field(
         "power.management",
@@ -96,7 +96,7 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
         "power.default_limit or gpu.power.default_limit [W]",
         Q::DefaultPowerLimit,
         format_watts::<0>,
-        "The default power limit, in watts. It is in effect again after the driver was unloaded.",
+        "The default power limit, in watts. It takes effect again after the driver is unloaded.",
     ),
     field(
         "power.min_limit or gpu.power.min_limit [W]",
@@ -139,8 +139,8 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
         "module.power.default_limit [W]",
         Q::Field(DEFAULT, MODULE_SCOPE),
         format_watts::<0>,
-        "The default power limit of the whole module, in watts. It is in effect again after the \
-         driver was unloaded.",
+        "The default power limit of the whole module, in watts. It takes effect again after the \
+         driver is unloaded.",
     ),
     field(
         "module.power.min_limit [W]",
@@ -195,7 +195,7 @@ pub(super) const EDPP_SECTIONS: &[Section] = &[fields(&[field(
     "edpp_multiplier [%]",
     Q::Field(EDPP_MULTIPLIER, GPU_SCOPE),
     format_two_places,
-    "The limit of peaks of the electric current (EDPp), in percent of the usual limit.",
+    "The limit for peaks in the electric current (EDPp), in percent of the usual limit.",
 )
 .since(Release(590, 0))])];
 

@@ -40,22 +40,22 @@ macro_rules! delayed {
 
 pub(super) const SMOOTHING_SECTIONS: &[Section] = &[with_title(
     "power_smoothing",
-    "Power smoothing, which limits sudden changes of a rack's power draw: the power of the GPU \
-     stays above a floor, and rises and falls at limited rates.",
+    "Power smoothing limits sudden changes in a rack's power draw: the power of the GPU stays \
+     above a floor, and rises and falls at limited rates.",
     &[
         since_610!(
             "tmp_floor [W]",
             255,
             0,
             format_two_places,
-            "The TMP floor in effect, in watts.",
+            "The power floor in effect (TMP floor), in watts.",
         ),
         since_610!(
             "tmp_ceil [W]",
             254,
             0,
             format_two_places,
-            "The TMP ceiling in effect, in watts.",
+            "The power ceiling in effect (TMP ceiling), in watts.",
         ),
         since_610!(
             "hw_lifetime_remaining_percent [%]",
@@ -105,14 +105,14 @@ pub(super) const SMOOTHING_SECTIONS: &[Section] = &[with_title(
             256,
             0,
             format_two_places,
-            "The highest TMP floor that can be set, in percent.",
+            "The highest power floor (TMP floor) that can be set, in percent.",
         ),
         since_610!(
             "min_percent_tmp_floor [%]",
             257,
             0,
             format_two_places,
-            "The lowest TMP floor that can be set, in percent.",
+            "The lowest power floor (TMP floor) that can be set, in percent.",
         ),
         delayed!(
             "primary_power_floor [W]",
@@ -161,7 +161,7 @@ pub(super) const SMOOTHING_SECTIONS: &[Section] = &[with_title(
             260,
             IN_USE,
             format_two_places,
-            "The TMP floor of the current profile, in percent.",
+            "The power floor (TMP floor) of the current profile, in percent.",
         ),
         since_610!(
             "curr_profile.ramp_up_rate [W/s]",
@@ -227,7 +227,7 @@ pub(super) const SMOOTHING_SECTIONS: &[Section] = &[with_title(
             265,
             0,
             |own| format_two_places(&require_override(own)),
-            "The administrator's override of the TMP floor, in percent.",
+            "The administrator's override of the power floor (TMP floor), in percent.",
         ),
         since_610!(
             "admin_override.ramp_up_rate [W/s]",

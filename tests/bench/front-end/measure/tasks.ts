@@ -25,8 +25,8 @@ const THINK_S = 1.35;
 /** The duration of the run in the task that compares power, in seconds. */
 const RUN_S = 15;
 /**
- * The start and end of the run in a chart of two minutes, as fractions of its width. Some time has
- * passed since the run's end.
+ * The start and end of the run in a chart of two minutes, as fractions of its width. The end is not
+ * at the right edge of the chart, because some time has passed since then.
  */
 const RUN_AT: [from: number, to: number] = [0.6, 0.75];
 const HOLDER = 'train.ipynb';

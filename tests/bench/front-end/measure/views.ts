@@ -1,6 +1,6 @@
 /**
- * The age of the sample in two views of a page when it becomes visible, and whether both views
- * always show the same sample.
+ * The age of a sample when it becomes visible in each of two views of a page, and whether both
+ * views always show the same sample.
  */
 
 import type { Browser } from 'playwright-core';

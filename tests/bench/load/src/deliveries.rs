@@ -42,7 +42,8 @@ pub(crate) struct Report {
     kernel_ms: Spread,
     /// The time from the completion of a sample until this process read it.
     read_ms: Spread,
-    /// The longest time between two samples, counted from the first client that received each.
+    /// The longest time between two samples. Each sample counts from the time at which the first
+    /// client received it.
     longest_gap_ms: u64,
 }
 

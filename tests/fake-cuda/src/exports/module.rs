@@ -25,8 +25,8 @@ pub(super) type Kernel = (&'static str, KernelFunction);
 /// The first bytes of machine code.
 const ELF_MAGIC: &str = "\x7fELF";
 
-/// The error for a text without a kernel, which is not PTX. It is written into the first buffer of
-/// the options.
+/// The error for a text without a kernel, because such a text is not PTX. The error is written into
+/// the first buffer of the options.
 const COMPILER_ERROR: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
 
 #[unsafe(no_mangle)]
@@ -319,7 +319,7 @@ pub(super) fn launch_kernel(
         return Ok(());
     }
     if bytes > 0 {
-        // A real kernel would have written outside of its memory.
+        // If the range is invalid, a real kernel would have written outside of its memory.
         state()
             .check_range(address, bytes)
             .map_err(|_| Code::ILLEGAL_ADDRESS)?;

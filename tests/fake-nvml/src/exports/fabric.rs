@@ -44,11 +44,12 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
             },
         )?;
         answer.version = version;
-        // SAFETY: by its version, the structure is the second or the third, which begins with the
-        // second.
+        // SAFETY: according to its version field, the structure has version 2, or version 3, which
+        // begins with the fields of version 2.
         unsafe { ptr::write(info.cast(), answer) };
         if version == INFO_V3 {
-            // SAFETY: by its version, the structure is the third, and has this field.
+            // SAFETY: according to its version field, the structure has version 3, which has this
+            // field.
             unsafe { (*info).healthSummary = 0 };
         }
         Ok(())

@@ -149,7 +149,8 @@ fn read_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
         | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => from_u32(0),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => from_u32(own(Query::PcieReplays)? as u32),
-        // The first of these fields are also the counters of the reasons power cap and sync boost.
+        // The first of these fields also serve as the counters for the reasons power cap and sync
+        // boost.
         id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => from_u64(
             throttled_ns(gpu, field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
         ),

@@ -11,7 +11,8 @@ use crate::{
     code::{Code, Outcome},
 };
 
-/// Returns an error for a GPU in MIG mode, for queries that the driver then refuses.
+/// Returns an error if the GPU is in MIG mode. Called for queries that the driver refuses in this
+/// mode.
 pub(super) fn refuse_mig_gpu(gpu: &Gpu) -> Outcome {
     if gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms) {
         Err(Code::NOT_SUPPORTED)

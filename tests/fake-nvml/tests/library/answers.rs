@@ -100,7 +100,7 @@ fn not_supported() -> Answer {
 /// Queries with their answers. The list must contain every kind of query.
 macro_rules! every {
     ($kind:ident: $($name:ident $(($($argument:literal),+))? => $answer:expr;)*) => {{
-        // A query that is not in the table does not compile.
+        // This function does not compile if the table lacks a kind of query.
         #[allow(unreachable_patterns, reason = "some are asked with several arguments")]
         fn is_known(query: $kind) {
             match query {

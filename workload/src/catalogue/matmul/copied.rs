@@ -33,7 +33,7 @@ impl Program for CopiedMatmul {
         }
     }
 
-    /// Returns both types, because not every GPU has a kernel for each.
+    /// Returns both types, because not every GPU has kernels for both.
     fn default_types(&self, _: Backend) -> Option<&'static [Dtype]> {
         Some(DTYPES)
     }

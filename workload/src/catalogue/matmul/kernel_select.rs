@@ -70,8 +70,8 @@ pub(super) struct KernelChoice {
     /// The minimum time to load a row or column of a tile for one step, in units of the time to
     /// multiply one element.
     pub(super) line_time: f64,
-    /// The time in each round in which a block writes a tile without multiplying, in steps of the
-    /// sum.
+    /// The time that a block spends in each round on writing a tile without multiplying, in steps
+    /// of the sum.
     pub(super) result_steps: f64,
     /// The additional time to write the last tile, in steps of the sum.
     pub(super) last_result_steps: f64,
@@ -330,7 +330,8 @@ impl KernelChoice {
 
 /// The maximum number of parts of a tile. Adding more parts would take longer than they save.
 const MAX_PARTS: u64 = 16;
-/// The size of the flags that `parts.cuh` stores before the parts, in bytes. Each part has 32 bits.
+/// The size of the flags that `parts.cuh` stores before the parts, in bytes. Each part has a flag
+/// of 32 bits.
 const PART_FLAGS_BYTES: u64 = 16 << 10;
 
 /// The properties of a kernel that can divide sums into parts.

@@ -260,7 +260,7 @@ impl Program for Matmul {
 struct CudaMatmul<'gpu> {
     product: Product<'gpu>,
     out: DeviceMemory,
-    /// The cuBLAS library, if it multiplies instead of the kernel, for comparison.
+    /// The cuBLAS library if, for comparison, it multiplies instead of the kernel.
     cublas: Option<Cublas>,
 }
 

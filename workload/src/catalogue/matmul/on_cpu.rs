@@ -238,7 +238,7 @@ impl LowPrecision for Tf32 {
     }
 }
 
-/// Implements the trait for a 16-bit type whose results have the same type.
+/// Implements `LowPrecision` for a 16-bit type whose results have the same type.
 macro_rules! half {
     ($type:ty, $dtype:expr) => {
         impl LowPrecision for $type {

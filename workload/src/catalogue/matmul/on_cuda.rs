@@ -60,8 +60,8 @@ pub(super) fn padded_shape(shape: Shape) -> Shape {
     }
 }
 
-/// Returns the memory of a product with several results in bytes: all matrices padded to whole
-/// tiles, and the results of the check.
+/// Returns the memory in bytes that a product with several results needs: for all matrices, padded
+/// to whole tiles, and for the results of the check.
 pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
     let Shape {
         rows,
@@ -82,7 +82,7 @@ pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
         .saturating_add(found_bytes(shape))
 }
 
-/// Returns the memory of one result in bytes, padded to whole tiles.
+/// Returns the size in bytes of one result in memory, where it is padded to whole tiles.
 pub(crate) fn result_bytes(shape: Shape, dtype: Dtype) -> u64 {
     let Shape { rows, columns, .. } = padded_shape(shape);
     rows.saturating_mul(columns)
@@ -191,8 +191,8 @@ impl<'gpu> Product<'gpu> {
         })
     }
 
-    /// Returns the distance between the result's rows, and the distance between both factors' rows,
-    /// or between their steps if they are stored step by step.
+    /// Returns two distances: that between the result's rows, and that between the rows of both
+    /// factors or, if the factors are stored step by step, between their steps.
     pub(super) fn pitches(&self) -> [u64; 2] {
         let Shape {
             rows,
@@ -322,8 +322,8 @@ impl<'gpu> Product<'gpu> {
 }
 
 impl ReadyProduct<'_> {
-    /// Queues the product. `out` receives the result at this offset. Every launch computes exactly
-    /// the same bits, because no kernel adds terms in a random order.
+    /// Queues the product, whose result is written to `out`, beginning at this offset. Every launch
+    /// computes exactly the same bits, because no kernel adds terms in a random order.
     pub(crate) fn launch<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,

@@ -112,8 +112,8 @@ impl Tolerance {
         }
     }
 
-    /// Returns a distance from the reference as a share of the allowed error. `sum` is the size of
-    /// the reference, and `terms` the sum of the terms' absolute values.
+    /// Returns a distance from the reference as a share of the allowed error. `sum` is the absolute
+    /// value of the reference, and `terms` the sum of the terms' absolute values.
     pub(in crate::catalogue) fn share_of_allowed_error(
         self,
         distance: f64,

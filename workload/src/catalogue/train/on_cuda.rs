@@ -131,9 +131,10 @@ fn queue_step<'held>(
     let launch = |kernel, elements: usize, arguments: &[Argument<'held>]| {
         queue.launch(kernel, grid_for_elements(elements as u64), arguments)
     };
-    // `shape` contains the number of elements, columns and terms of the result, followed by
-    // distances in the input arrays: between rows and between terms of the first input, and between
-    // terms and between columns of the second input.
+    // `shape` contains the number of elements of the result, the number of its columns, and the
+    // number of terms per element. These are followed by distances in the input arrays: between
+    // rows and between terms of the first input, and between terms and between columns of the
+    // second input.
     let multiply = |out, a, b, shape: [usize; 7]| {
         let numbers = shape.into_iter().map(number);
         let arguments: Vec<_> = [out, a, b].into_iter().chain(numbers).collect();

@@ -81,7 +81,7 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
     ),
     define_steady_load(
         "bf16",
-        "matrices of bf16 are multiplied by tensor cores",
+        "bf16 matrices are multiplied on tensor cores",
         (
             "matmul",
             Bf16,
@@ -90,7 +90,7 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
     ),
     define_steady_load(
         "int8",
-        "matrices of int8 are multiplied by tensor cores",
+        "int8 matrices are multiplied on tensor cores",
         (
             "matmul",
             Int8,
@@ -99,7 +99,7 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
     ),
     define_steady_load(
         "fp64",
-        "matrices of fp64 are multiplied by tensor cores",
+        "fp64 matrices are multiplied on tensor cores",
         (
             "matmul",
             Fp64,
@@ -108,7 +108,7 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
     ),
     define_steady_load(
         "fp32",
-        "matrices of fp32 are multiplied",
+        "fp32 matrices are multiplied",
         (
             "matmul",
             Fp32,
@@ -117,7 +117,7 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
     ),
     define_steady_load(
         "to-device",
-        "pinned memory of the host is copied to the device",
+        "pinned host memory is copied to the device",
         (
             "h2d-pinned",
             Bytes,
@@ -126,7 +126,7 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
     ),
     define_steady_load(
         "to-host",
-        "device memory is copied to pinned memory of the host",
+        "device memory is copied to pinned host memory",
         (
             "d2h-pinned",
             Bytes,

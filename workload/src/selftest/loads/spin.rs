@@ -58,7 +58,7 @@ pub(super) fn spin_on_half_of_gpu(
     );
     let time = said.iter().map(|said| said.seconds).sum::<f64>() / repeated.seconds * 100.0;
     let share = busy / f64::from(all) * time;
-    // Every block occupies all of its threads, on whichever multiprocessor it runs.
+    // All threads of a block are active, on whichever multiprocessor the block runs.
     let occupancy = f64::from(blocks * (THREADS / 32)) / f64::from(all * warps) * time;
     let always = format!("the blocks reported that they were busy for {time:.1} % of the time");
     let blocks =

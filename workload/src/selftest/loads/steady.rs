@@ -109,8 +109,8 @@ impl SteadyLoad {
     }
 
     /// Prepares the work with its usual size or, if a run would take too long, with a smaller size.
-    /// Too few runs would fit into the time of the load, and runs of several seconds would only be
-    /// measured in part.
+    /// Otherwise, too few runs would fit into the time of the load, and runs of several seconds
+    /// would only be measured in part.
     fn prepare_load<'gpu>(
         &self,
         workload: &Workload,
@@ -172,7 +172,8 @@ impl SteadyLoad {
 fn expect_memory_bandwidth(rates: &Rates, device: &Device) -> Expectation {
     let made = memory_bandwidth(device).map(|all| to_percent(rates.bytes / all));
     let how = format!(
-        "{:.2} GB were read per second, relative to the width and clock of the memory bus",
+        "{:.2} GB were read per second, compared with the maximum for the width and clock of \
+         the memory bus",
         rates.bytes / 1e9
     );
     Expectation::new(
@@ -186,8 +187,8 @@ fn expect_memory_bandwidth(rates: &Rates, device: &Device) -> Expectation {
     .with_reported_value(|during| during.mean_activity(|activity| &activity.dram_bandwidth_percent))
 }
 
-/// Expects a share of the peak rate. The peak is that at the actual clock, because the load heats
-/// the GPU and thereby lowers the clock.
+/// Expects that the activity of the units is the achieved share of the peak rate. The peak rate is
+/// calculated for the actual clock, because the load heats the GPU and thereby lowers the clock.
 fn expect_unit_activity(
     &NamedReading { id, of }: &NamedReading<Activity>,
     dtype: Dtype,
@@ -196,7 +197,8 @@ fn expect_unit_activity(
 ) -> Expectation {
     let (done, peak) = (rates.operations, compute_peak(device, dtype));
     let how = format!(
-        "{:.1} T operations per second, relative to the peak of the units at their clock",
+        "{:.1} trillion operations per second, compared with the peak rate of the units at \
+         their actual clock",
         done / 1e12
     );
     let made = move |during: &SampleWindow| {
@@ -251,11 +253,12 @@ fn expect_pcie_traffic(
     .with_reported_value(move |during| during.mean_reading(|sample| of(&sample.pcie).clone()))
 }
 
-/// Expects a generation and width of the link that can carry the copied bytes. On many hosts, the
-/// copies do not use the whole bandwidth of the link.
+/// Expects a generation and width of the link that can carry the copied bytes. The link may be up
+/// to 16 times as fast, because on many hosts the copies do not use its whole bandwidth.
 fn expect_pcie_lanes(rates: &Rates) -> Expectation {
     let how =
-        "a link of this generation and width can carry the copied bytes, but not many times as many"
+        "a link of this generation and width must be able to carry the copied bytes, but not \
+         many times more"
             .to_owned();
     Expectation::new(
         "pcie.generation, pcie.width",

@@ -131,8 +131,8 @@ impl BundleArgs {
         })?;
         if !self.yes {
             if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-                let why = "the bundle was not written, because there is no terminal to ask for \
-                           confirmation: add --yes";
+                let why = "the bundle was not written, because there is no terminal for the \
+                 confirmation prompt: add --yes to skip the prompt";
                 return Err(usage!(why));
             }
             write!(out, "\nWrite it? [y/N] ")?;
@@ -275,7 +275,7 @@ fn format_contents(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usiz
             format!("{folder}/")
         );
     }
-    list += "Replaced in these files:\n";
+    list += "Values replaced in these files:\n";
     for (kind, count) in counts {
         let _ = writeln!(list, "  {:16} {count:>9}", scrub::label_kind(*kind).1);
     }

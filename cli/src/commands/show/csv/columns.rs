@@ -240,18 +240,23 @@ const STATE_COLUMNS: [KeyColumn; 6] = [
     (
         "unlisted_memory_bytes",
         "",
-        "Device memory in use by processes of other PID namespaces, which are not visible.",
+        "Device memory in use by processes in other PID namespaces. These processes are not \
+         visible.",
     ),
     (
         "process_memory_bytes",
         "",
-        "Device memory of the processes on the GPU, as far as the driver reports it.",
+        "Device memory in use by the processes on the GPU, if the driver reports it.",
     ),
 ];
 
 const KIND_COLUMNS: [KeyColumn; 2] = [
     (DEVICE_KEYS[0], "", "Kind of the row: gpu, mig or host."),
-    (DEVICE_KEYS[1], "", "UUID of the GPU of a MIG device."),
+    (
+        DEVICE_KEYS[1],
+        "",
+        "UUID of the GPU that contains the MIG device.",
+    ),
 ];
 
 const PROCESS_COLUMNS: [KeyColumn; 27] = [
@@ -310,7 +315,7 @@ const PROCESS_COLUMNS: [KeyColumn; 27] = [
     (
         "*notebook",
         "owner.notebook.path",
-        "Notebook of the process, if the process is a kernel or was started by one.",
+        "Notebook of the process, if the process is a Jupyter kernel or was started by one.",
     ),
     ("*slurm_job", "owner.slurm.job_id", "Slurm job ID."),
     ("pbs_job", "owner.pbs.job_id", "PBS job ID."),

@@ -73,8 +73,8 @@ pub enum GivenAnswer {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "an answer is a text, a number, a list of numbers, or { code = 3 } for one that \
-                 fails"
+    expecting = "an answer must be a string, a number, a list of numbers, or an error such as { \
+     code = 3 }"
 )]
 enum AnswerInput {
     Text(String),
@@ -310,11 +310,11 @@ mod tests {
             ),
             (
                 "nvmlDeviceGetPowerUsage = 1.5",
-                "an answer is a text, a number",
+                "an answer must be a string, a number",
             ),
             (
                 "nvmlDeviceGetPowerUsage = { code = 0 }",
-                "an answer is a text, a number",
+                "an answer must be a string, a number",
             ),
         ] {
             let error = read(&format!("[[gpu]]\nindex = 0\n[gpu.answers]\n{line}\n")).unwrap_err();

@@ -263,7 +263,8 @@ fn check_required_keys(fault: &FaultSettings) -> Result<(), InvalidPart> {
             "no return code is specified; add an nvmlReturn_t, such as `code = 999`"
         }
         FaultKind::ClockSkew if fault.by_s.is_none() => {
-            "no time difference is specified; add seconds, such as `by_s = 3600` or `by_s = -5`"
+            "no time difference is specified; add it in seconds, such as `by_s = 3600` or `by_s \
+             = -5`"
         }
         _ => return Ok(()),
     };

@@ -367,7 +367,7 @@ impl MigSettings {
                 .sum();
             (slices > Self::MAX_SLICES).then(|| {
                 format!(
-                    "these MIG devices have {slices} slices together; use at most {}",
+                    "these MIG devices have {slices} slices in total; use at most {}",
                     Self::MAX_SLICES
                 )
             })
@@ -415,8 +415,9 @@ impl MigSettings {
             .sum();
         (taken > *slices).then(|| {
             format!(
-                "the compute instances of GPU instance {gpu} have {taken} slices, but it has only \
-                 {slices}; give compute instances that share it a profile such as 1c.{gpu_instance}"
+                "the compute instances of GPU instance {gpu} have {taken} slices in total, but \
+                 the GPU instance has only {slices}; give compute instances that share a GPU \
+                 instance a profile such as 1c.{gpu_instance}"
             )
         })
     }
@@ -471,8 +472,8 @@ impl TryFrom<String> for MigProfile {
                 gigabytes,
             }),
             _ => Err(format!(
-                "unknown MIG profile `{text}`; use one such as 1g.18gb, 2g.35gb, 3g.71gb, 4g.71gb \
-                 or 7g.141gb, or a part of one such as 1c.3g.71gb"
+                "unknown MIG profile `{text}`; use a profile such as 1g.18gb, 2g.35gb, 3g.71gb, \
+                 4g.71gb or 7g.141gb, or a compute instance profile such as 1c.3g.71gb"
             )),
         }
     }

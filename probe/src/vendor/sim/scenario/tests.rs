@@ -332,7 +332,7 @@ fn invalid_events_and_mig_devices_are_rejected() {
     mig(
         "[{ profile = \"4g.71gb\", gpu_instance = 1 }, { profile = \"4g.71gb\", gpu_instance = 2 \
          }]",
-        "8 slices together",
+        "8 slices in total",
     );
     mig(
         "[{ profile = \"1g.18gb\", gpu_instance = 1 }, { profile = \"1g.18gb\", gpu_instance = 1 \
@@ -343,8 +343,8 @@ fn invalid_events_and_mig_devices_are_rejected() {
     mig(
         "[{ profile = \"3g.71gb\", gpu_instance = 1 }, { profile = \"3g.71gb\", gpu_instance = 1, \
          compute_instance = 1 }]",
-        "have 6 slices, but it has only 3; give compute instances that share it a profile such as \
-         1c.3g.71gb",
+        "have 6 slices in total, but the GPU instance has only 3; give compute instances that \
+         share a GPU instance a profile such as 1c.3g.71gb",
     );
     mig(
         "[{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
