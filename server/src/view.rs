@@ -444,7 +444,23 @@ impl View {
             {
                 growing.retain(|process| keeps(&process.pid));
             }
-            _ => return,
+            // All kinds are listed, so that a new one cannot reveal processes by mistake.
+            ConditionKind::Xid { .. }
+            | ConditionKind::HeldIdle { .. }
+            | ConditionKind::SuspectedHang { .. }
+            | ConditionKind::MemoryFilling { .. }
+            | ConditionKind::Throttled { .. }
+            | ConditionKind::HardlyUsed { .. }
+            | ConditionKind::HeldByNobody { .. }
+            | ConditionKind::SlowerThanItself { .. }
+            | ConditionKind::BelowBaseline { .. }
+            | ConditionKind::MemoryNearlyFull { .. }
+            | ConditionKind::EccUncorrected { .. }
+            | ConditionKind::RowRemap { .. }
+            | ConditionKind::PageRetirementPending
+            | ConditionKind::RecoveryNeeded { .. }
+            | ConditionKind::NvLinkDown { .. }
+            | ConditionKind::PcieDegraded { .. } => return,
         }
         if let Some(text) = condition.kind.anonymous_text() {
             text.clone_into(&mut condition.text);

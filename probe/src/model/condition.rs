@@ -192,7 +192,17 @@ impl ConditionKind {
             Self::RecoveryNeeded { action } if *action != RecoveryAction::DrainP2p => {
                 Severity::Critical
             }
-            _ => Severity::Warning,
+            Self::Xid { .. }
+            | Self::SuspectedHang { .. }
+            | Self::SlowerThanItself { .. }
+            | Self::BelowBaseline { .. }
+            | Self::MemoryNearlyFull { .. }
+            | Self::MemoryFilling { .. }
+            | Self::RowRemap { .. }
+            | Self::PageRetirementPending
+            | Self::RecoveryNeeded { .. }
+            | Self::NvLinkDown { .. }
+            | Self::PcieDegraded { .. } => Severity::Warning,
         }
     }
 }
