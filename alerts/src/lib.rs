@@ -1,8 +1,9 @@
 //! Alerts: rules, their evaluation, and notifications.
 //!
-//! - [`rules`] parses the alert file: rules over fields and conditions, and receivers.
-//! - [`evaluate`] turns samples into alerts, with a state machine for each rule and GPU. It is
-//!   pure: time is an argument.
+//! - [`rules`] parses the alert file, which defines receivers, and rules about fields and
+//!   conditions.
+//! - [`evaluate`] turns samples into alerts, with a state machine for each rule and GPU. It reads
+//!   no clock: the time is an argument.
 //! - [`notify`] sends alerts to webhooks and commands, with one thread for each receiver.
 //! - [`prometheus`] exports the rules to Prometheus.
 //! - [`wording`] describes rules and alerts in sentences.

@@ -1,10 +1,10 @@
 //! Export of the rules to Prometheus, as a rule file that uses the metrics of `/metrics` in base
 //! units.
 //!
-//! For hysteresis, an expression uses its alert's own state in the previous evaluation (`ALERTS`).
-//! Everything that a Prometheus rule cannot express is listed in the notes: fields without a
-//! metric, and shares of a limit without a metric. Silences and repeated notifications belong in
-//! Alertmanager.
+//! To implement hysteresis, an exported expression reads the state that its own alert had in the
+//! previous evaluation (`ALERTS`). The notes list everything that a Prometheus rule cannot express:
+//! fields without a metric, and thresholds in percent of a limit that has no metric. Silences and
+//! repeated notifications belong in Alertmanager.
 
 use std::fmt::Write;
 
@@ -159,8 +159,8 @@ fn build_expression(rule: &Rule) -> Result<String, String> {
     Ok(each?.join(" or "))
 }
 
-/// Returns an expression that is true while a GPU does not respond or has no reading, or while a
-/// node exports no GPU with this ID.
+/// Returns an expression that is true while a GPU does not respond, while the watched field has no
+/// reading, or while a node exports no GPU with this ID.
 fn absence_expression(
     subject: Option<WatchedField>,
     id: Option<&GpuName>,

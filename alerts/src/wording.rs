@@ -175,7 +175,7 @@ fn format_amount(unit: Unit, value: f64) -> String {
     }
 }
 
-/// Formats a number with one decimal place, and without `.0`.
+/// Formats a number with at most one decimal place.
 fn format_number(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0")

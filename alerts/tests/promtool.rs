@@ -1,4 +1,4 @@
-//! Tests with Prometheus' promtool that the exported rules fire and resolve in the same second as
+//! Checks with Prometheus' promtool that the exported rules fire and resolve in the same second as
 //! in gpumon's own evaluation of the same timeline.
 
 use std::{fmt::Write, fs, path::Path, process::Command};
@@ -27,7 +27,7 @@ const START_MS: u64 = 1_764_547_200_000;
 /// A rule with the timeline for testing it.
 struct Case {
     rule: &'static str,
-    /// A function that modifies a healthy GPU's sample in each second.
+    /// A function that receives the second, and modifies the sample of a healthy GPU.
     change: fn(u64, &mut Sample),
 }
 
@@ -222,8 +222,8 @@ fn evaluate_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64,
     spans
 }
 
-/// Returns the series that `/metrics` would export for these samples, in promtool's format. Metrics
-/// that no rule uses are left out.
+/// Returns the series that `/metrics` would export for a GPU whose samples are modified by
+/// `change`, in promtool's format. Metrics that no rule uses are left out.
 fn metric_series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
     let samples: Vec<_> = (0..SECONDS)
         .map(|second| make_sample(second, change))

@@ -27,17 +27,17 @@ use signal_hook::{consts::SIGCHLD, iterator::Signals};
 
 use crate::{background::spawn, options::SourceArgs};
 
-/// The maximum number of ancestors that are examined. No real process has this many.
+/// Examine at most this many ancestors of a process. No real process has this many.
 const MAX_DEPTH: usize = 64;
 
 /// Programs other than PID 1 that adopt orphans among their descendants.
 const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 
-/// The maximum number of members that a process tree records. If a tree is larger, its other
-/// processes are recognized only by their running ancestors.
+/// The maximum number of members that a process tree records. Unrecorded processes of a larger tree
+/// are recognized only while their ancestors are running.
 const MAX_MEMBERS: usize = 4096;
 
-/// The minimum pause between two searches for members, as a multiple of the duration of the last
+/// After a search for members, wait at least this multiple of the search's duration before the next
 /// search. The pause limits the load, because a search in a large tree reads the files of many
 /// threads.
 const SEARCH_PAUSE_FACTOR: u32 = 20;
@@ -209,8 +209,8 @@ impl ProcessTree {
     fn find_membership(&self, process: &Process) -> (Membership, bool) {
         let owner = process.owner.value().filter(|owner| !owner.partial);
         let by_ancestors = self.find_by_ancestors(process.pid);
-        // The sample contains the ancestors of every process, even of processes that are not
-        // visible in this procfs.
+        // A process that is not visible in this procfs is recognized by its ancestors in the
+        // sample, which contains them for every process.
         let is_below = || {
             process.pid == self.root
                 || owner
@@ -233,7 +233,7 @@ impl ProcessTree {
             Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
             Some(membership) => (membership, owner.is_some()),
             // The process is not visible, or one of its ancestors has ended during the search. The
-            // result is final only if the process itself is not visible.
+            // result is final only in the first case.
             None => (
                 Membership::Outside,
                 owner.is_some() && self.read_stat(process.pid).is_none(),
@@ -287,8 +287,9 @@ impl ProcessTree {
             .is_some_and(|member| stat.may_have_started_at(member.birth.started_ms))
     }
 
-    /// Returns `true` if a member leads or led the process group or session `id`. While the group
-    /// or session exists, no other process can get this PID.
+    /// Returns `true` if the leader of the process group or session `id` is or was a member of the
+    /// tree. The PID of the leader is `id`. While the group or session exists, no other process can
+    /// get this PID.
     fn is_led_by_member(&self, id: u32) -> bool {
         let is_other = |member: &ProcessStat| {
             self.read_stat(id)
@@ -327,7 +328,8 @@ static STARTED_PIDS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// Starts a program that the reaper thread of [`adopt_orphans`] ignores.
 pub(crate) fn start_program(command: &mut Command) -> io::Result<Child> {
-    // The reaper thread must not see a child before its PID is recorded.
+    // The lock is held while the child starts, so that the reaper thread does not see the child
+    // before its PID is recorded.
     let mut started = STARTED_PIDS.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
     started.insert(child.id());
@@ -537,7 +539,8 @@ mod tests {
 
     #[test]
     fn orphan_in_same_session_belongs_to_process_tree() {
-        // A shell runs two programs in a pipeline. The first program is the tree's root.
+        // A shell runs two programs in a pipeline. The first program is the root of the process
+        // tree.
         let proc = FakeProc::new(&[(5, 1, 5, 5, 50), (10, 5, 10, 5, 100), (11, 5, 10, 5, 101)]);
         let mut tree = ProcessTree::with_proc_root(proc.0.path(), 10, u64::MAX);
         assert!(

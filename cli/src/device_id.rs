@@ -44,8 +44,8 @@ impl From<GpuLookupError> for Failure {
     }
 }
 
-/// Finds the GPU, MIG device or partition called `name`. Returns `None` if `name` may be the UUID
-/// of a GPU that has not reported its UUID yet.
+/// Finds the GPU, MIG device or partition called `name`. Returns `None` if nothing matches yet, but
+/// `name` may be the UUID of a GPU whose UUID has not been read yet.
 ///
 /// # Errors
 /// Returns an error if no GPU matches.

@@ -89,7 +89,8 @@ impl Failure {
         }
     }
 
-    /// Returns a failure with the exit code `code`, which must match the error.
+    /// Returns a failure with the exit code `code`. The caller must choose a code that matches the
+    /// error.
     pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
         Self {
             error: Some(error.into()),

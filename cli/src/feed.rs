@@ -107,8 +107,9 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         Ok(feed)
     }
 
-    /// Starts a feed with traces on a new thread, so that the caller does not wait for a driver or
-    /// a server. `started` converts the result to an input.
+    /// Starts a feed on a new thread, so that the caller does not wait for a driver or a server.
+    /// The feed includes traces, which are values that the driver itself has recorded. `started`
+    /// converts the result of the start to an input.
     pub(crate) fn start_in_background(
         source: &SourceArgs,
         server: &ServerArgs,

@@ -84,8 +84,8 @@ pub fn main() -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if gpumon_smi::is_passthrough(&texts, is_command) {
-        // Without the word `smi`, an option may be a mistyped option of gpumon, so nvidia-smi must
-        // not change the state of any GPU.
+        // nvidia-smi commands are also accepted without the word `smi`. In this case, an option may
+        // be a mistyped option of gpumon, so no command may change the state of a GPU.
         let is_named = rest.first().is_some_and(|word| word == "smi");
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..], is_named);
     }

@@ -35,7 +35,8 @@ pub(crate) struct Server {
     pub(crate) path: PathBuf,
 }
 
-/// The error that no server listens on any of the sockets, with the error of each socket.
+/// The error for the case that no server listens on any of the tried sockets. It contains each
+/// socket and its error.
 #[derive(Debug)]
 pub(crate) struct NoServerError(Vec<(PathBuf, io::Error)>);
 
@@ -167,8 +168,8 @@ impl Server {
         self.send_request_within(RESPONSE_TIMEOUT, method, target)
     }
 
-    /// Sends one request without a body. The time limit `patience` is for callers that do not
-    /// depend on the server.
+    /// Sends one request without a body, with the time limit `patience`. This function is for
+    /// callers that can also work without the server.
     pub(crate) fn send_request_within(
         self,
         patience: Duration,
@@ -201,8 +202,8 @@ pub(crate) struct Frames(WebSocket<UnixStream>);
 
 impl Server {
     /// Requests the stream of samples and events. The server sends one sample per `interval`, which
-    /// is limited to the supported intervals. With `traces`, the server also sends the driver's own
-    /// records.
+    /// is limited to the supported intervals. With `traces`, the server also sends values that the
+    /// driver itself has recorded.
     pub(crate) fn stream(self, interval: Duration, traces: bool) -> io::Result<Frames> {
         self.stream.set_read_timeout(Some(STREAM_TIMEOUT))?;
         self.stream.set_write_timeout(Some(STREAM_TIMEOUT))?;

@@ -146,8 +146,9 @@ impl SourceArgs {
         }
     }
 
-    /// Starts to read the source on a detached thread, because a hung driver may never return.
-    /// Returns a channel of records with details, or of the error that prevents reading.
+    /// Starts to read the source on a detached thread, because a call to a hung driver may never
+    /// return. Returns a channel that receives records, including details, or the error that
+    /// prevents reading.
     pub(crate) fn start_reading(
         &self,
         commands: CommandLines,
@@ -438,7 +439,8 @@ impl ShownGpus {
             .map(|id| id.gpu);
         let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
         let shown: BTreeSet<u32> = allowed.filter(is_named).collect();
-        // A GPU that has not yet reported its UUID may match one of the names later.
+        // If a GPU has not yet reported its UUID, a name that matches no GPU now may match this GPU
+        // later.
         let may_be_unread = gpus.iter().any(|gpu| gpu.uuid.is_none());
         if shown.is_empty() && !may_be_unread {
             return Err(GpuLookupError::new(if named.is_some() {

@@ -85,7 +85,8 @@ const GROUPS: [[Group; 2]; 3] = [
     ],
 ];
 
-/// The widths of a group and of the command names in a group.
+/// The width of a group, in columns. The constant below is the width of the names of commands in a
+/// group.
 const GROUP_WIDTH: usize = 40;
 const NAME_WIDTH: usize = 13;
 

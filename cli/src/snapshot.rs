@@ -33,8 +33,8 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum age of a sample that counts as current, in milliseconds.
 const MAX_AGE_MS: u64 = 2_500;
 
-/// The age, in milliseconds, up to which a sample is always accepted, so that a late sample is not
-/// rejected if the server's sampling interval is short.
+/// A sample up to this age, in milliseconds, always counts as current. Otherwise, a slightly late
+/// sample would be rejected if the server's sampling interval is short.
 const MIN_AGE_LIMIT_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {

@@ -45,8 +45,8 @@ pub(crate) struct TypedTimeSpan {
 /// The times to which relative times refer, and the time zone.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeReference {
-    /// The start of the data in milliseconds since 1970. If set, a time of day means its first
-    /// occurrence after the start.
+    /// The start of the data in milliseconds since 1970, if it is known. A time of day then means
+    /// the first occurrence of that time after the start.
     pub(crate) begin_ms: Option<u64>,
     /// The end of the data in milliseconds since 1970: the last sample of a recording, or now.
     pub(crate) end_ms: u64,
@@ -182,8 +182,8 @@ impl TypedTime {
                 let day = day_of(after_ms.unwrap_or(*end_ms))?;
                 let on_that_day = local(day.to_datetime(time))?;
                 let ms = on_that_day.as_millisecond();
-                // Up to a second of difference is ignored, because the start is rarely a whole
-                // second.
+                // A time of day up to one second before the start counts as the start, because the
+                // start is rarely at a whole second.
                 let shift = match after_ms {
                     Some(after_ms) if ms.saturating_add(1000) <= to_signed(after_ms) => 1,
                     None if ms > to_signed(*end_ms) => -1,
@@ -227,8 +227,8 @@ impl TypedTimeSpan {
             None => beside.begin_ms.unwrap_or(0),
         };
         let to_ms = match self.to {
-            // If the end is a time of day, its first occurrence after the start is used, which may
-            // be on the next day.
+            // An end that is given as a time of day means the first occurrence of that time after
+            // the span's start, possibly on the next day.
             Some(to) => to
                 .resolve_after(beside, self.from.map(|_| from_ms))
                 .ok_or_else(nowhere)?,

@@ -111,8 +111,8 @@ impl Mask {
 impl VisibilityVariables {
     /// Reads the variables from the environment. Returns `None` if they do not restrict GPUs.
     pub(crate) fn from_environment() -> Option<Self> {
-        // In `HIP_VISIBLE_DEVICES` and `ZE_AFFINITY_MASK`, an empty list allows all GPUs. In the
-        // variables of CUDA and ROCr, it allows none.
+        // An empty list in `HIP_VISIBLE_DEVICES` or `ZE_AFFINITY_MASK` allows all GPUs, so it is
+        // ignored. An empty list in a variable of CUDA or ROCr allows no GPU.
         let is_list = |mask: &Mask| !mask.text.is_empty();
         let visible = Self {
             cuda: Mask::read(CUDA, Some(CUDA_ORDER)),
@@ -234,8 +234,8 @@ impl VisibleName {
                 Some(parts.find(|part| part.index == index)?.uuid.clone())
             }
         };
-        // The UUID is not used for partitions, which share the ID of their GPU, or for GPUs without
-        // an ID.
+        // A partition has no ID of its own, because it has the same ID as its GPU, and some GPUs
+        // have no ID at all. The UUID is not used in these cases.
         let has_own_id = || id.mig.is_none() && uuid().is_some_and(|uuid| uuid.starts_with("GPU-"));
         let name = match vendor {
             Vendor::Nvidia => uuid()?,

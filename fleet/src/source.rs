@@ -162,7 +162,7 @@ pub struct NewNode {
     pub reason: Option<String>,
     /// The number of GPUs in the node.
     pub gpus: u32,
-    /// The reason why the node's page cannot be opened, if it cannot.
+    /// The reason why the node's page cannot be opened, or `None` if it can be opened.
     pub unopenable: Option<String>,
 }
 

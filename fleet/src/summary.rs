@@ -1,4 +1,5 @@
-//! Row-wise access to a fleet's GPUs, and their states, ranks, and sums.
+//! Row-wise access to a fleet's GPUs, and the computation of their states, sums, and ranks. A rank
+//! orders states by urgency.
 
 use std::{
     cmp::Reverse,
@@ -147,8 +148,9 @@ impl Fleet {
     }
 }
 
-/// Returns the node of each row that the fleet does not list. A node is repeated once for each GPU
-/// it last had, or appears once if that number is unknown.
+/// Returns the node of each row without data, for nodes that have no listed GPUs. A node is
+/// repeated once for each GPU that it last had. It appears only once if that number is unknown, or
+/// if the fleet lists only nodes.
 fn find_nodes_of_unlisted_rows(fleet: &Fleet) -> Vec<u32> {
     let listed: BTreeSet<u32> = fleet.gpus.node.iter().copied().collect();
     let counts = (0..).zip(&fleet.nodes.gpus);

@@ -1,8 +1,8 @@
 //! Fills a directory with a 30-day history of eight GPUs, for measurements, and prints the size of
 //! the history as JSON.
 //!
-//! GPUs are shared: a process starts or ends every nine seconds, and a short condition begins every
-//! ten minutes.
+//! The history is that of shared GPUs: a process starts or ends every nine seconds, and a short
+//! condition begins every ten minutes.
 
 #[path = "../tests/store/support.rs"]
 mod support;

@@ -20,7 +20,7 @@ use crate::{
 /// The length of a bucket in milliseconds.
 pub const BUCKET_MS: u64 = 10_000;
 
-/// The aggregated readings of ten seconds.
+/// The aggregated readings of a period of ten seconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bucket {
     /// The start of the bucket, a multiple of [`BUCKET_MS`].
@@ -31,12 +31,12 @@ pub struct Bucket {
     pub samples: u32,
     /// The host's values, in the order of `HOST_FIELDS`.
     pub host: Vec<Option<Stat>>,
-    /// The conditions that began, ended or changed in these ten seconds.
+    /// The conditions that began, ended or changed during the bucket's ten seconds.
     pub conditions: Vec<ConditionSpan>,
     /// The jobs on each device, with the times at which they were seen.
     pub jobs: Vec<JobSpan>,
-    /// The usage by owner that became known since the previous bucket. No usage is counted in two
-    /// buckets.
+    /// The usage of each owner that was recorded since the previous bucket. No usage is counted in
+    /// two buckets.
     pub usage: Vec<Period>,
 }
 
@@ -61,7 +61,7 @@ impl Bucket {
         of_devices.chain([((DeviceKind::Host, ""), self.samples, &*self.host)])
     }
 
-    /// Merges a bucket that covers the same ten seconds with newer readings into this bucket.
+    /// Merges `later`, a bucket with newer readings for the same ten seconds, into this bucket.
     pub(crate) fn join(&mut self, later: Self) {
         for device in later.devices {
             match self
@@ -246,8 +246,8 @@ impl Buckets {
         ended
     }
 
-    /// Ends the current bucket and returns it if its ten seconds are over at `now_ms`. A late
-    /// sample for those ten seconds starts another bucket with the same start time.
+    /// Ends the current bucket and returns it if its time has passed at `now_ms`. A sample that
+    /// arrives late for this bucket starts another bucket with the same start time.
     pub fn end_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
         if now_ms < self.at_ms + BUCKET_MS {
             None
@@ -395,8 +395,8 @@ impl ConditionLog {
         }
         self.past
             .drain(..self.past.len().saturating_sub(MAX_PAST_CONDITIONS));
-        // The list must not grow without limit if nobody takes the changed conditions. Dropped
-        // conditions that are still open are listed again when they end.
+        // The list must not grow without limit if the changed conditions are never taken for a
+        // bucket. Dropped conditions that are still open are listed again when they end.
         let many = self.changed.len().saturating_sub(MAX_PAST_CONDITIONS);
         self.changed.drain(..many);
     }
@@ -491,7 +491,7 @@ mod tests {
             value,
             at_ms: 20_000 + second * 1000,
         };
-        // The value was read before the bucket's ten seconds.
+        // The value was read before the bucket started.
         (0..9).for_each(|second| {
             assert_eq!(
                 push(
@@ -510,8 +510,8 @@ mod tests {
             find_stat(&bucket, "pcie.tx_bytes_per_second"),
             Some(Stat::from_value(40.0))
         );
-        // While somebody watches, the field is read every second. Afterwards, one reading covers
-        // the preceding eight seconds.
+        // While somebody watches, the field is read every second. When nobody watches any longer,
+        // each reading covers the eight seconds since the previous one.
         push(11, Reading::Now(10.0));
         (12..19).for_each(|second| drop(push(second, earlier(10.0, 11))));
         push(19, Reading::Now(50.0));

@@ -14,7 +14,8 @@ use crate::{
     },
 };
 
-/// Returns the statistics of a field of this kind; `None` if nothing was added.
+/// Returns the statistics of the values in `window` for a field of this kind, or `None` if the
+/// window is empty.
 pub(crate) fn field_stat(window: &Window, kind: Kind) -> Option<Stat> {
     match kind {
         Kind::Gauge => window.stat().map(|stat| Stat {
@@ -31,7 +32,7 @@ pub(crate) fn field_stat(window: &Window, kind: Kind) -> Option<Stat> {
 pub struct Grid {
     from_ms: u64,
     to_ms: u64,
-    /// The length of a point in milliseconds. If 0, every sample is a point.
+    /// The time that a point covers, in milliseconds. If 0, every sample is a point.
     step_ms: u64,
     times_ms: Vec<u64>,
     wanted: MetricSelection,
@@ -74,8 +75,8 @@ impl Grid {
     }
 
     /// Adds a device's values for the period that starts at `at_ms`, with their number of samples.
-    /// `stats` has the order of the device's selected metrics. Times must be added in chronological
-    /// order: an earlier time than the last is ignored.
+    /// `stats` has the order of the device's selected metrics. Values must be added in
+    /// chronological order: those with an earlier time than the last one are ignored.
     pub fn add_values(
         &mut self,
         (device, uuid): (DeviceKind, &str),
@@ -92,7 +93,7 @@ impl Grid {
         match self.times_ms.last().copied() {
             Some(last) if last > time_ms => return,
             Some(last) if last == time_ms => {}
-            // The points between the last time and this one are a gap.
+            // The points between the previous time and this one have no values.
             Some(last) if self.step_ms > 0 => {
                 self.times_ms
                     .extend((last + self.step_ms..=time_ms).step_by(self.step_ms as usize));

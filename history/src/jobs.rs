@@ -38,8 +38,8 @@ pub struct JobList {
     pub jobs: Vec<JobSpan>,
 }
 
-/// The longest time without a process after which a job still continues, because steps of a job and
-/// cells of a notebook can be minutes apart.
+/// If a job has had no process for longer than this time, it counts as ended. The time is this long
+/// because the steps of a job and the cells of a notebook can be minutes apart.
 const MAX_GAP_MS: u64 = 5 * 60 * 1000;
 
 /// The maximum number of jobs that are kept in memory, and that a request returns.

@@ -366,8 +366,8 @@ pub struct SpanRequest {
     pub to_ms: u64,
     /// The maximum number of points on the time axis.
     pub points: u32,
-    /// The requested length of a point, used instead of `points`. If no tier has this resolution,
-    /// the length of a point is a multiple of a tier's resolution.
+    /// The requested time that a point covers, used instead of `points`. If no tier has this
+    /// resolution, a multiple of a tier's resolution is used.
     pub resolution_ms: Option<u64>,
     /// The metrics of the span.
     pub wanted: MetricSelection,
@@ -451,9 +451,9 @@ pub struct Plan {
     pub oldest_ms: u64,
     /// The index of the tier that the points are made from.
     pub tier: usize,
-    /// The length of a point, or 0 if each entry is a point.
+    /// The time that a point covers, or 0 if each entry is a point.
     pub step_ms: u64,
-    /// The length of a point in milliseconds, which is never 0.
+    /// The time that a point covers, in milliseconds, which is never 0.
     pub resolution_ms: u64,
 }
 

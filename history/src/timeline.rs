@@ -8,7 +8,7 @@ use std::{
 
 use gpumon_probe::model::fields::Kind;
 
-/// A time axis, the oldest moment first, and the values of each line.
+/// A time axis, the oldest time point first, and the values of each line.
 #[derive(Debug, Clone)]
 pub struct Timeline<K> {
     moments: VecDeque<TimePoint>,
@@ -19,8 +19,8 @@ pub struct Timeline<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimePoint {
     pub at_ms: u64,
-    /// The longest time since the previous moment, in milliseconds, at which a line still connects
-    /// the two moments. After a longer time, the line has a gap.
+    /// The longest time since the previous time point, in milliseconds, at which a line still
+    /// connects the two points. After a longer time, the line has a gap.
     pub reach_ms: u64,
 }
 
@@ -56,22 +56,22 @@ impl<K: Ord> Timeline<K> {
         &self.moments
     }
 
-    /// Returns the time of the first moment.
+    /// Returns the time of the first time point.
     pub fn oldest_ms(&self) -> Option<u64> {
         self.moments.front().map(|moment| moment.at_ms)
     }
 
-    /// Returns the time of the last moment.
+    /// Returns the time of the last time point.
     pub fn newest_ms(&self) -> Option<u64> {
         self.moments.back().map(|moment| moment.at_ms)
     }
 
-    /// Returns the position of the first moment that is not before `at_ms`.
+    /// Returns the position of the first time point that is not before `at_ms`.
     pub fn find_position(&self, at_ms: u64) -> usize {
         self.moments.partition_point(|moment| moment.at_ms < at_ms)
     }
 
-    /// Adds a moment after all others, without values.
+    /// Adds a time point after all others, without values.
     pub fn push(&mut self, moment: TimePoint) {
         self.moments.push_back(moment);
         for column in self.lines.values_mut() {
@@ -82,7 +82,7 @@ impl<K: Ord> Timeline<K> {
         }
     }
 
-    /// Adds a moment before all others, without values.
+    /// Adds a time point before all others, without values.
     pub fn push_oldest(&mut self, moment: TimePoint) {
         self.moments.push_front(moment);
         for column in self.lines.values_mut() {
@@ -98,7 +98,7 @@ impl<K: Ord> Timeline<K> {
         self.lines.get(key)
     }
 
-    /// Returns the moments, starting at a position, with the values of a line.
+    /// Returns the time points, starting at a position, with the values of a line.
     pub fn column_points(
         &self,
         key: &K,
@@ -137,7 +137,8 @@ impl<K: Ord> Timeline<K> {
         self.lines.remove(key);
     }
 
-    /// Removes the moments after `newest_ms`, which are in the future if the clock was set back.
+    /// Removes the time points after `newest_ms`, which are in the future if the clock was set
+    /// back.
     pub fn drop_after(&mut self, newest_ms: u64) {
         let known = self
             .moments
@@ -151,7 +152,7 @@ impl<K: Ord> Timeline<K> {
         }
     }
 
-    /// Removes the moments before `oldest_ms`, and all lines that then have no values.
+    /// Removes the time points before `oldest_ms`, and all lines that then have no values.
     pub fn drop_before(&mut self, oldest_ms: u64) {
         let old = self.find_position(oldest_ms);
         self.moments.drain(..old);

@@ -1,4 +1,4 @@
-/** Adds the GPU panel to JupyterLab and Notebook 7, and the GPU use of cells to notebooks. */
+/** Adds the GPU panel to JupyterLab and Notebook 7, and shows the GPU use of cells in notebooks. */
 
 import {
   ILabShell,

@@ -14,8 +14,8 @@ export class PageSubscription {
   }
 
   /**
-   * Starts a measurement that continues on a hidden page, with this maximum sample interval and the
-   * driver's traces between samples. `null` stops the measurement.
+   * Starts a measurement, which continues while the page is hidden. It requests samples at most
+   * `interval_ms` apart, and the driver's traces between samples. `null` stops the measurement.
    */
   setMeasurementInterval(interval_ms: number | null): void {
     this.measuring = interval_ms !== null;

@@ -1,7 +1,8 @@
 //! Reads a day's samples, 86,400 of them, as fast as possible, to test whether memory use grows.
 //!
 //! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first hour's
-//! samples and after the last. `GPUMON_NVML_LIB` names the library to read.
+//! samples and after the last sample. The environment variable `GPUMON_NVML_LIB` selects the NVML
+//! library to load.
 
 use std::{
     fs,
@@ -19,8 +20,8 @@ use gpumon_probe::{
 const SAMPLES: u32 = 86_400;
 const HOUR: u32 = 3_600;
 
-/// The interval between samples, which is as short as possible. A sample waits for GPUs for at most
-/// half of it.
+/// The interval between samples, which is as short as possible. Each sample waits for GPUs for at
+/// most half of this interval.
 const INTERVAL: Duration = Duration::from_millis(2);
 
 fn main() {

@@ -1,5 +1,5 @@
-//! Reading of files up to a size limit: files in procfs, sysfs and cgroupfs, and files that users
-//! name.
+//! Reading of files up to a size limit: files in procfs, sysfs and cgroupfs, and files whose paths
+//! users specify.
 //!
 //! Files in procfs report a size of 0, and processes determine their content: a process that maps 2
 //! GB as its arguments has a command line of 2 GB.
@@ -30,7 +30,8 @@ pub const COMMAND_LINE_LIMIT: usize = 16 << 10;
 /// The limit for `/proc/PID/environ`.
 pub const ENVIRONMENT_LIMIT: usize = 64 << 10;
 
-/// The limit for a table of the whole machine with one line per CPU or disk, such as `/proc/stat`.
+/// The limit for a file about the whole machine that has one line per CPU or disk, such as
+/// `/proc/stat`.
 pub const TABLE_LIMIT: usize = 4 << 20;
 
 /// The number of bytes read at a time. Most of these files are shorter.

@@ -22,8 +22,8 @@ use crate::{
 
 /// The maximum difference between the collector's and this process's reading of the same start
 /// time, which changes when the clock is set. Such a large tolerance is safe: if the collector runs
-/// in another PID namespace, its PID belongs to another process here, but that process is unlikely
-/// to have the same user and to have been started in the same minute.
+/// in another PID namespace, a PID that it reports belongs to a different process here, but that
+/// process is unlikely to have the same user and to have been started in the same minute.
 const START_TOLERANCE_MS: u64 = 60_000;
 
 /// A reader that adds details to the current user's processes.
@@ -79,8 +79,8 @@ impl OwnProcessReader {
         !own.is_empty()
     }
 
-    /// Fills in the details of the GPU's processes. Because details make processes longer, fewer of
-    /// them may fit into the sample.
+    /// Fills in the details of the GPU's processes. The details make the list longer, so fewer
+    /// processes may fit into the sample.
     fn fill_gpu(&mut self, gpu: &mut GpuSample, own: &BTreeSet<u32>, budget: usize) {
         let (Reading::Now(processes)
         | Reading::Earlier {
@@ -210,7 +210,7 @@ mod tests {
     fn only_processes_of_current_user_get_details() {
         let running = RunningChild(Command::new("sleep").arg("617").spawn().unwrap());
         let pid = running.0.id();
-        // Right after its start, a process has no arguments.
+        // A process has no arguments right after its start, so the test waits for them.
         while std::fs::read(format!("/proc/{pid}/cmdline"))
             .unwrap()
             .is_empty()

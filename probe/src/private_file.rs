@@ -17,8 +17,9 @@ use crate::bounded::open_regular;
 /// The maximum size of a file in bytes, enough for a certificate chain or for thousands of tokens.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The directory in which Kubernetes mounts secrets. Only the container's users can read the
-/// directory, and Kubernetes determines the file modes.
+/// The directory in which Kubernetes mounts secrets. Files in it may be readable by everybody,
+/// because only the container's users have access to the directory, and Kubernetes determines the
+/// file modes.
 const MOUNTED_SECRETS: &str = "/var/run/secrets";
 
 /// Whether other users may read a file.
@@ -33,7 +34,7 @@ pub enum Secrecy {
 /// The reason why a file is not used.
 #[derive(Debug, Error)]
 pub enum PrivateFileError {
-    /// The system does not allow this program to read the file.
+    /// The file cannot be opened or read.
     #[error("cannot read {path}: {cause}", path = .0.display(), cause = .1)]
     Unreadable(PathBuf, io::Error),
     /// The file is a folder, a pipe or a device.

@@ -145,8 +145,8 @@ impl Folder {
         let handle =
             openat(CWD, path, flags, Mode::empty()).map_err(|error| unavailable(error.into()))?;
         let opened = File::from(handle);
-        // The path itself is also checked, because it can be a link, which the link's owner can
-        // change.
+        // The path itself is also checked: if it is a symbolic link, the link's owner can change
+        // the target.
         for found in [fs::symlink_metadata(path), opened.metadata()] {
             let found = found.map_err(unavailable)?;
             if !is_trusted(&found) {

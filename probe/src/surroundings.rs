@@ -158,9 +158,8 @@ pub fn is_wsl(root: &Path) -> bool {
 }
 
 /// Returns `true` if `/proc` is mounted with `hidepid`, or does not appear in `mountinfo`, the
-/// content of `/proc/self/mountinfo`. A line has the format `ID PARENT DEV ROOT MOUNT-POINT OPTIONS
-/// ... - TYPE SOURCE OPTIONS`; of several lines with the same mount point, the last one is in
-/// effect.
+/// content of `/proc/self/mountinfo`. The fifth field of each line is the mount point. If several
+/// lines have the same mount point, the last one is in effect.
 pub fn hides_processes(mountinfo: &str) -> bool {
     let of_proc = mountinfo
         .lines()

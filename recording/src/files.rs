@@ -22,7 +22,7 @@ pub struct RotationLimits {
     /// The maximum size of a file in bytes. A file can only be larger if it has a single larger
     /// block.
     pub bytes: Option<u64>,
-    /// The maximum time for which a file is written to.
+    /// The time after which a new file is started.
     pub time: Option<Duration>,
     /// The number of older files to keep; `None` keeps all of them.
     pub keep: Option<usize>,

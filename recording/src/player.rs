@@ -9,10 +9,11 @@ use std::{
 
 use crate::{Lines, RecordKind, Recording, RecordingError};
 
-/// The maximum wait between two samples. A recording may have been interrupted for hours.
+/// The maximum wait between two samples. Longer gaps are shortened, because a recording may have
+/// been interrupted for hours.
 const MAX_WAIT_MS: u64 = 5_000;
-/// The maximum number of samples per call. The limit ensures that user input takes effect at any
-/// speed.
+/// The maximum number of samples per call. The limit ensures that user input takes effect promptly
+/// even at high speeds.
 const MAX_SAMPLES_PER_CALL: usize = 64;
 /// How far back records are read when playback jumps to a sample, in milliseconds.
 const PAST_MS: u64 = 15 * 60 * 1000;
@@ -114,7 +115,7 @@ impl Player {
         (self.shown_ms, first, last)
     }
 
-    /// Returns everything that is due by `now`.
+    /// Returns all items that are due by `now`.
     ///
     /// # Errors
     /// Returns an error if a block cannot be read. The next call continues after that block.
@@ -357,7 +358,8 @@ impl Player {
         let (last, nth) = self.recording.locate_sample(sample);
         self.load(last)?;
         let at_ms = self.sample_time_ms(sample);
-        // The block at the start of every file has no samples and no time.
+        // A block without samples, such as the block at the start of every file, has no time of its
+        // own and must not end the search.
         let reaches = |block: &usize| {
             let head = self.recording.head(*block);
             head.samples == 0 || head.last_ms.saturating_add(PAST_MS) >= at_ms

@@ -22,8 +22,8 @@ const FIRST_LINE_TIMEOUT: Duration = Duration::from_mins(1);
 /// considered to hang.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(5);
-/// The time limit for a collector to exit after it has closed its output, and for it to read a
-/// line.
+/// The time limit for a collector to exit after it has closed its output. The same limit applies to
+/// a collector that is to read a line from its standard input.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// How a collector ended.

@@ -34,7 +34,8 @@ use crate::{
 /// client has stopped sending.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A client of another user, so that requests cannot pause or start anything.
+/// A client that belongs to a user other than the server's own, so that its requests cannot pause
+/// or start anything.
 const STRANGER: Peer = Peer::Socket { uid: Some(65_533) };
 
 /// Decodes a collector's line in the same way as the server.

@@ -125,8 +125,8 @@ impl GpuSearch {
 }
 
 /// Describes a GPU that a new process found and the collector does not read, or returns `None`. A
-/// lost GPU that is found again was reinstalled. Its UUID is kept in `reported` until it responds,
-/// so that it is described only once.
+/// lost GPU that the new process found is also described, because a restarted collector would read
+/// it. Its UUID is kept in `reported` until the GPU responds, so that it is described only once.
 fn describe_unread_gpu(
     found: &[Option<String>],
     known: &[KnownGpu],
@@ -141,7 +141,8 @@ fn describe_unread_gpu(
     reported.retain(|uuid| !matches!(health(uuid), Some(Health::Ok)));
     let identified: Vec<_> = found.iter().flatten().collect();
     let mut unknown = identified.iter().filter(|uuid| health(uuid).is_none());
-    // Some of the unknown UUIDs may belong to GPUs whose UUIDs the collector could not read.
+    // Some of the unknown UUIDs may belong to GPUs whose UUIDs the collector could not read, so as
+    // many unknown UUIDs are skipped.
     let nameless = known
         .iter()
         .filter(|known| known.gpu.uuid.is_none())

@@ -316,7 +316,7 @@ pub async fn run(
     app.runs.wait_for_workers(SHUTDOWN_TIMEOUT).await;
     // Dropping the supervisor's future kills the collector.
     supervision.abort();
-    // The current bucket and the alerts must still be written to disk.
+    // The current, incomplete history bucket and the alerts must still be written to disk.
     let hub = Arc::clone(&app.hub);
     let _ = tokio::task::spawn_blocking(move || {
         app.alerts.finish_writing();

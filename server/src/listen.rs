@@ -69,7 +69,7 @@ impl Connector {
 pub enum PortPurpose {
     /// All of the server's endpoints.
     Everything,
-    /// The metrics, and whether the server is alive and ready.
+    /// The metrics, and the checks of whether the server is alive and ready.
     Metrics,
 }
 

@@ -82,10 +82,10 @@ async fn respond_when_done(app: &AppState, number: u64) -> PauseResponse {
     Ok(Json(app.hub.collector()))
 }
 
-/// Waits until an order has been carried out, and returns `true`. If this takes too long, the order
-/// is withdrawn, and `false` is returned unless the order was carried out in the meantime. The
-/// order is also withdrawn if the client disconnects, because it must not be carried out when
-/// nobody is waiting for it.
+/// Waits until a command has been carried out, and returns `true`. If this takes too long, the
+/// command is withdrawn, and `false` is returned unless the command was carried out in the
+/// meantime. The command is also withdrawn if the client disconnects, because it must not be
+/// carried out when nobody is waiting for it.
 async fn wait_until_done(control: &PauseControl, number: u64) -> bool {
     let order = PendingOrder { control, number };
     timeout(ORDER_TIMEOUT, control.wait_until_done(number))
@@ -94,7 +94,8 @@ async fn wait_until_done(control: &PauseControl, number: u64) -> bool {
         || !order.withdraw()
 }
 
-/// An order that is withdrawn when dropped, unless it has been carried out.
+/// A command to pause or resume, which is withdrawn when this value is dropped, unless it has been
+/// carried out.
 struct PendingOrder<'a> {
     control: &'a PauseControl,
     number: u64,

@@ -220,7 +220,8 @@ fn find_uid_by_sock_diag(client: SocketAddr, server: SocketAddr) -> Option<u32> 
     let (client, server) = (to_canonical(client), to_canonical(server));
     let exchange = || -> io::Result<Vec<u8>> {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        // The kernel's response is already available when `send` returns.
+        // The kernel's response is already available when `send` returns, so receiving it does not
+        // require waiting.
         socket.set_non_blocking(true)?;
         socket.connect(&NetlinkAddress::new(0, 0))?;
         socket.send(&build_sock_diag_request(client, server), 0)?;

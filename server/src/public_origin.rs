@@ -14,7 +14,8 @@ pub struct PublicOrigin {
     is_https: bool,
 }
 
-/// The reason why a string is not a valid origin.
+/// The maximum length of a pause in milliseconds. For a longer pause, clients should request one
+/// without an end.
 #[derive(Debug, Error)]
 #[error(
     "{0}; use the scheme, the host and, if it is not the default, the port, such as \

@@ -215,7 +215,8 @@ const REUSE_DURATION: Duration = Duration::from_millis(500);
 
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The error if there are too many requests, or if clients read their responses too slowly.
+/// The error that is returned if there are too many requests, or if clients read their responses
+/// too slowly.
 #[derive(Debug)]
 pub(crate) struct Overloaded;
 

@@ -54,7 +54,8 @@ impl SamplingInterval {
         self.interval.subscribe()
     }
 
-    /// Returns a handle for the request of one more client. At first, it requests nothing.
+    /// Returns a handle with which one more client can request an interval. Initially, it requests
+    /// none.
     pub(crate) fn new_request(self: &Arc<Self>) -> IntervalRequest {
         IntervalRequest {
             shared: Arc::clone(self),

@@ -45,7 +45,7 @@ pub struct CollectorCommand {
 pub enum CollectorRequest {
     /// Sets the sampling interval in milliseconds.
     IntervalMs(u32),
-    /// Sets whether somebody is watching. A new collector assumes that somebody is.
+    /// Sets whether somebody is watching the readings. A new collector assumes that somebody is.
     Watched(bool),
     /// Requests the driver's latest answers once.
     Answers,
@@ -61,7 +61,7 @@ pub enum CollectorRequest {
 pub(crate) struct CollectorInstructions {
     /// The sampling interval.
     pub(crate) interval: watch::Receiver<Duration>,
-    /// The number of clients that are watching.
+    /// The number of clients that are watching the readings.
     pub(crate) watchers: watch::Receiver<usize>,
     pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
@@ -226,7 +226,7 @@ impl Supervisor {
                 .set_collector_paused(pause_message(&holders), pause.resumes_ms);
             self.control.mark_done(order);
             tokio::select! {
-                // The sender of orders cannot be dropped, because `self` owns it.
+                // The sender of commands cannot be dropped, because `self` owns it.
                 _ = orders.changed() => {}
                 () = sleep_until(pause.until.unwrap_or_else(Instant::now)), if pause.until.is_some() => {
                     self.control.resume();
@@ -259,8 +259,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Returns the pause after a collector that ran for the time `ran`. `had_begun` is whether the
-    /// collector had sent samples.
+    /// Returns the pause after the end of a collector that ran for the time `ran`. `had_begun` is
+    /// whether the collector had sent samples.
     fn pause_after(&mut self, ran: Duration, had_begun: bool) -> Duration {
         let longest = if had_begun {
             MAX_RESTART_PAUSE_AFTER_SAMPLES
@@ -277,7 +277,7 @@ impl Backoff {
     }
 }
 
-/// Waits for an order to pause the collector. Orders to resume are marked as carried out
+/// Waits for a command to pause the collector. Commands to resume are marked as carried out
 /// immediately.
 async fn wait_for_pause(control: &PauseControl, orders: &mut watch::Receiver<PauseOrder>) {
     let waited = orders.wait_for(|order| {
@@ -306,19 +306,19 @@ fn pause_message(holders: &[u32]) -> String {
     )
 }
 
-// The orders to pause and resume the collector, and which of them were carried out.
+// The commands to pause and resume the collector, and which of them were carried out.
 
 /// The connection between the supervisor and the endpoints that pause and resume the collector.
 #[derive(Debug)]
 pub(crate) struct PauseControl {
     order: watch::Sender<PauseOrder>,
-    /// The orders that were neither carried out nor withdrawn, the oldest first.
+    /// The commands that were neither carried out nor withdrawn, the oldest first.
     open: Mutex<Vec<PauseOrder>>,
-    /// The newest order that was carried out.
+    /// The newest command that was carried out.
     done: watch::Sender<PauseOrder>,
 }
 
-/// An order to pause or resume the collector.
+/// A command to pause or resume the collector.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PauseOrder {
     pub(crate) number: u64,
@@ -343,8 +343,8 @@ impl PauseControl {
         }
     }
 
-    /// Requests a pause, and returns the order's number. Without `time`, the pause lasts until the
-    /// collector is resumed. The last order wins.
+    /// Requests a pause, and returns the command's number. Without `time`, the pause lasts until
+    /// the collector is resumed. If there are several commands, the last one is valid.
     pub(crate) fn pause(&self, time: Option<Duration>) -> u64 {
         let pause = Pause {
             until: time.map(|time| Instant::now() + time),
@@ -357,9 +357,9 @@ impl PauseControl {
         self.submit_order(None)
     }
 
-    /// Withdraws an order that nobody is waiting for, so that it is not carried out later. The last
-    /// remaining order becomes valid again, or the last one that was carried out if none remains.
-    /// Returns `false` if the order was already carried out.
+    /// Withdraws a command that nobody is waiting for, so that it is not carried out later. The
+    /// last remaining command becomes valid again, or the last one that was carried out if none
+    /// remains. Returns `false` if the command was already carried out.
     pub(crate) fn withdraw_order(&self, number: u64) -> bool {
         let mut is_open = false;
         self.order.send_if_modified(|order| {
@@ -369,7 +369,7 @@ impl PauseControl {
             };
             is_open = true;
             open.remove(place);
-            // A later order exists, and remains valid.
+            // There is a later command, which remains valid.
             if place < open.len() {
                 return false;
             }
@@ -397,12 +397,12 @@ impl PauseControl {
         lock::lock(&self.open)
     }
 
-    /// Returns the channel of orders.
+    /// Returns the channel of pause and resume commands.
     pub(crate) fn orders(&self) -> watch::Receiver<PauseOrder> {
         self.order.subscribe()
     }
 
-    /// Marks an order and all earlier ones as carried out.
+    /// Marks a command and all earlier ones as carried out.
     pub(crate) fn mark_done(&self, order: PauseOrder) {
         let mut open = self.lock_open_orders();
         open.retain(|one| one.number > order.number);

@@ -77,8 +77,8 @@ impl UsageQuery {
     }
 }
 
-/// The maximum wait for the driver's records of the end of a span. They usually arrive within two
-/// seconds, but a GPU that does not respond sends none.
+/// The maximum wait until the costs up to the end of a span are final. The driver's last records of
+/// a span usually arrive within two seconds, but a GPU that does not respond sends none.
 const MAX_COST_WAIT: Duration = Duration::from_secs(5);
 
 /// The query of `GET /api/v1/cost`: a kernel and a span. JupyterLab shows the cost below a cell.

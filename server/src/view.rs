@@ -172,8 +172,8 @@ impl View {
         };
         let is_complete = match self {
             Self::Whole => true,
-            // The sample must be copied if a condition names processes, because they may not be in
-            // the list.
+            // The sample must be copied if a condition names processes, because these processes may
+            // be missing from the sample's list.
             Self::Names { .. } => {
                 !has_names() && processes().all(|process| self.shows_all(process))
             }
@@ -706,8 +706,8 @@ mod tests {
     #[test]
     fn each_private_value_requires_its_permission() {
         let stranger = View::UNKNOWN_CLIENT;
-        // Each entry is the text of a datum, and whether it is visible to a stranger, to another
-        // user who can read `/proc`, and to the process's user.
+        // Each entry is the text of a datum, and whether it is visible to an unknown client, to
+        // another user who can read `/proc`, and to the process's user.
         let data = [
             ("hunter2", [false, true, true]),
             ("script.py", [false, true, true]),

@@ -7,7 +7,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts'],
     globalSetup: ['src/prerequisites.ts'],
     // One browser and one Jupyter server at a time are enough for a machine with two cores.
-    // Therefore the files run one after another and share them.
+    // Therefore the test files run one after another and share the browser and the server.
     fileParallelism: false,
     isolate: false,
     ...sharedTestSettings,

@@ -2,9 +2,9 @@
 //! turns samples into alerts.
 //!
 //! [`observe`] compares a sample with a rule, [`target`] keeps the state of a rule for one GPU and
-//! computes rates of change, and [`saved`] keeps alerts across restarts. Delays, and times that do
-//! not count towards them, are handled as for conditions. This module reads no clock: the same
-//! samples always produce the same alerts.
+//! computes rates of change, and [`saved`] keeps alerts across restarts. Delays work as for the
+//! conditions of GPUs: time in which nothing is observed, such as a pause of the collector, does
+//! not count. This module reads no clock: the same samples always produce the same alerts.
 
 mod observe;
 mod saved;
@@ -30,7 +30,7 @@ use crate::{
 
 pub use saved::SavedAlert;
 
-/// The data that rules are evaluated with at one moment.
+/// The data for one evaluation of all rules.
 #[derive(Debug, Clone, Copy)]
 pub struct EvaluationInput<'a> {
     /// The newest sample; `None` if there is none, or if it is too old to show the current state.

@@ -1,5 +1,5 @@
-//! Comparison of a sample with a rule, and the time that a restarted collector needs before its
-//! conditions can be compared.
+//! Comparison of a sample with a rule. After a restart of the collector, an absent condition is
+//! disregarded until the collector has had enough time to detect it.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{
     wording,
 };
 
-/// Returns the targets that a rule is evaluated for.
+/// Returns the targets that a rule is evaluated for: GPUs, including missing ones, or the machine.
 pub(super) fn list_targets<'a>(
     check: &'a RuleCheck,
     readings: &EvaluationInput<'a>,
@@ -233,8 +233,9 @@ impl TimeSinceStart {
         }
     }
 
-    /// Returns `true` if the rule's condition is absent, but the collector may not have had enough
-    /// time to detect it. A sleeping GPU has no conditions.
+    /// Returns `true` if the rule's condition is absent, but possibly only because the collector
+    /// has not had enough time since its start to detect the condition. Always `false` for a
+    /// sleeping GPU, which has no conditions.
     pub(super) fn may_condition_be_undetected(
         &self,
         check: &RuleCheck,

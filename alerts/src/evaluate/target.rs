@@ -28,10 +28,10 @@ pub(super) enum AlertTarget {
 
 #[derive(Debug)]
 pub(super) struct TargetState {
-    /// The delays, with the description of the match. The description is empty if the match began
-    /// before the program started.
+    /// Applies the rule's delays, and stores the description of the match. The description is empty
+    /// if the match began before the program started.
     hysteresis: Hysteresis<String>,
-    /// The window of values, for rules over a rate.
+    /// The values in the time window, for rules about a rate of change.
     pub(super) window: Option<RateWindow>,
     firing: Option<FiringAlert>,
     /// The firing alert that each receiver was last notified of, and the time of that notification.
@@ -75,8 +75,8 @@ impl TargetState {
         }
     }
 
-    /// Continues a restored state with the rule's `check`. If an alert is firing, `since` is when
-    /// it began.
+    /// Continues a restored state with the rule's `check`. `since` is the time at which the alert
+    /// began to fire, if it is firing.
     pub(super) fn resume(self, check: &RuleCheck, since: Moment) -> Self {
         let mut state = Self {
             firing: self.firing,
@@ -184,8 +184,8 @@ impl TargetState {
         }
     }
 
-    /// Adds notifications to the outcome for the receivers that have not had them yet, unless the
-    /// rule is silenced.
+    /// Adds notifications to the outcome for the receivers that have not been notified yet, unless
+    /// the rule is silenced.
     pub(super) fn notify_receivers(
         &mut self,
         rule: &Rule,
@@ -204,8 +204,8 @@ impl TargetState {
             return;
         };
         let is_due = |told_ms: u64| {
-            // Because the absolute difference is used, setting the clock back does not delay the
-            // repetition.
+            // The absolute difference is used so that a clock that was set back does not delay the
+            // repeated notification.
             rule.repeat_ms
                 .is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
         };

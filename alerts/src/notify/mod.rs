@@ -33,7 +33,7 @@ pub struct Notification {
     pub status: AlertStatus,
     /// When the change was noticed, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The alert in its current or last state.
+    /// The alert; for a resolved alert, its last state.
     pub alert: FiringAlert,
 }
 
@@ -133,7 +133,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns for each receiver, by name, whether it has received all of its notifications.
+    /// Returns, by receiver name, whether each receiver has received all of its notifications.
     pub fn delivery_completeness_by_receiver(&self) -> BTreeMap<String, bool> {
         self.workers
             .iter()
@@ -368,7 +368,8 @@ impl Queue {
             let mut state = self.lock();
             state.is_under_way = false;
             if state.status.error.replace(message.clone()).is_none() {
-                // The problem is reported once, until a delivery succeeds again.
+                // The problem is reported only once. It can be reported again after a delivery has
+                // succeeded.
                 on_problem(format!("Alerts do not reach {}: {message}", receiver.name));
             }
             if next.attempts >= attempts || next.since.elapsed() >= MAX_NOTIFICATION_AGE {

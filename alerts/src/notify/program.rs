@@ -101,8 +101,8 @@ pub(super) fn run_program<'v>(
         .stderr(writer);
     // The program gets its own process group, so that it can be killed with its child processes.
     let mut child = command.process_group(0).spawn().map_err(cannot_start)?;
-    // The command still has the write ends of the output pipe. Reading from the pipe ends only
-    // after they are closed.
+    // The command is dropped because it still has the write ends of the output pipe, and reading
+    // from the pipe ends only after all write ends are closed.
     drop(command);
     let (sender, text) = mpsc::channel();
     let input = input.to_owned();
@@ -171,9 +171,9 @@ fn wait_with_timeout(child: &mut Child, timeout: Duration) -> io::Result<Option<
     }
 }
 
-/// The values with which one notification fills placeholders in a command's arguments, such as
-/// `{rule}`, and environment variables, such as `GPUMON_ALERT_RULE`. They are in the order of the
-/// placeholder names.
+/// The values of one notification. They replace placeholders in a command's arguments, such as
+/// `{rule}`, and are passed as environment variables, such as `GPUMON_ALERT_RULE`. They are in the
+/// order of `PLACEHOLDER_NAMES`.
 pub(super) struct PlaceholderValues([String; PLACEHOLDER_NAMES.len()]);
 
 impl PlaceholderValues {
@@ -196,8 +196,9 @@ impl PlaceholderValues {
         Self(values.map(without_zeros))
     }
 
-    /// Returns `word` with its placeholders replaced. Placeholders within values are not replaced,
-    /// and a value that begins with `-` does not turn the word into an option.
+    /// Returns `word` with its placeholders replaced. Placeholders within values are not replaced.
+    /// If a value would make the word begin with `-`, a space is added before the word, so that the
+    /// word does not become an option.
     pub(super) fn fill_placeholders(&self, word: &str) -> String {
         let filled = split_placeholders(word).map(|(before, name)| {
             let at =

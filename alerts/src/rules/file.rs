@@ -154,7 +154,7 @@ impl QuietTime {
     }
 }
 
-// Placeholders in braces for the values of a notification, such as `{rule}`.
+// Placeholders such as `{rule}`, which are replaced by the values of a notification.
 
 /// The names of all placeholders.
 pub(crate) const PLACEHOLDER_NAMES: [&str; 8] = [

@@ -80,7 +80,7 @@ pub enum Watch {
         /// The rate to compare instead of the value itself.
         rate: Option<Rate>,
     },
-    /// A reading that is absent, or with `None`, a GPU that does not respond.
+    /// A field without a reading or, with `None`, a GPU that does not respond.
     Absent(Option<WatchedField>),
     /// A condition that gpumon derives from readings.
     Condition {
@@ -91,7 +91,7 @@ pub enum Watch {
     },
 }
 
-/// Returns a property that exists both for fields of GPUs and for fields of the machine.
+/// Returns a property of a watched field, whether it is a field of a GPU or of the machine.
 macro_rules! field_of {
     ($subject:expr, $property:ident) => {
         match $subject {

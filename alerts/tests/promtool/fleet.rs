@@ -1,6 +1,6 @@
-//! Tests that, with several nodes under one Prometheus, a rule fires for the same nodes and GPUs as
-//! in gpumon's own evaluation. States and conditions are exported in both supported ways: as series
-//! that exist only while active, and as series that are always 0 or 1.
+//! Checks that, if one Prometheus scrapes several nodes, a rule fires for the same nodes and GPUs
+//! as in gpumon's own evaluation. States and conditions are exported in both supported ways: as
+//! series that exist only while active, and as series that are always 0 or 1.
 
 use std::{collections::BTreeSet, fmt::Write, fs};
 
@@ -48,7 +48,8 @@ struct Case {
     rule: &'static str,
     /// Whether to compare for which GPUs the rule fires, by index, and not only for which nodes.
     by_gpu: bool,
-    /// A function that modifies a node with two healthy GPUs in each second.
+    /// A function that receives the second and the name of the node, and modifies a node with two
+    /// healthy GPUs.
     change: fn(u64, &str, &mut Node),
 }
 
@@ -181,7 +182,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Restarts the collector of node `b`, and pauses and resumes the collector of node `a`.
+/// Simulates interruptions: a restart of the collector of node `b`, and a pause of the collector of
+/// node `a`.
 fn interrupt_collectors(second: u64, node: &str, it: &mut Node) {
     it.collector = match (node, second) {
         ("b", 30..60) => Collector::Restarting,

@@ -1,6 +1,6 @@
 //! Global access to the definition of the command line, which includes every command. `main` sets
-//! the definition. The modules for commands and for settings files can therefore use it without
-//! depending on each other.
+//! the definition. The modules for commands and for settings files read it from here, so that they
+//! need not depend on each other.
 
 #[cfg(any(test, fuzzing))]
 mod testing;

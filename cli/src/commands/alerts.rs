@@ -139,8 +139,8 @@ fn check_file(file: &Path) -> Result {
             file.display()
         ));
     }
-    // The following messages are not errors: a rule may intentionally have no receiver, and the
-    // server may run on a machine that has the missing program.
+    // The following messages are not errors: a rule may intentionally have no receiver, and a
+    // program that is missing on this machine may exist on the machine of the server.
     for rule in rules.iter().filter(|rule| rule.notify.is_empty()) {
         print_message(&format!(
             "{}: this rule notifies no receiver; its alerts are shown only on the page and in \
@@ -226,7 +226,7 @@ fn silence_rule(server: &ServerArgs, rule: &str, SilenceTime(time): SilenceTime)
         "does not support alerts",
     )?;
     let status: AlertStatus = reply.parse()?;
-    // The rule may still be silenced, because the alert file itself may also silence it.
+    // The server still reports the rule as silenced if the alert file also silences the rule.
     if time.is_none()
         && status
             .rules

@@ -206,8 +206,8 @@ fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     Vec::new()
 }
 
-/// Reads the learned values and starts a thread that writes them regularly. An unreadable or
-/// unwritable file does not stop the sampling.
+/// Reads the learned values and starts a thread that writes them regularly. Sampling also works if
+/// the file cannot be read or written.
 fn persist_learned_baselines(file: PathBuf) -> Arc<LearnedBaselines> {
     let (learned, problem) = LearnedBaselines::read(file);
     if let Some(problem) = problem {

@@ -280,7 +280,8 @@ fn measure_recording(file: &str) -> Result<Side> {
 impl RecordingMeter {
     fn add(&mut self, sample: &Sample) {
         let interval_ms = u64::from(sample.interval_ms);
-        // A sample after a gap counts for only one interval.
+        // After a gap, a sample counts only for the length of one interval, because the time of the
+        // gap was not measured.
         let time_ms = self.last.map_or(interval_ms, |(before_ms, _)| {
             let apart_ms = sample.at_ms.saturating_sub(before_ms);
             if apart_ms > (interval_ms * 5 / 2).max(1500) {
@@ -328,7 +329,8 @@ impl RecordingMeter {
     }
 
     fn into_side(self, name: &str) -> Side {
-        // The recording's last inventory is the most complete.
+        // The last inventory of a recording is the most complete. It may contain names and UUIDs
+        // that earlier inventories lack.
         let known = self
             .inventory
             .map_or_else(Vec::new, |inventory| inventory.gpus);
@@ -363,7 +365,7 @@ fn measure_history(text: &str, span: TypedTimeSpan, past: &PastArgs) -> Result<S
         )
         .into());
     }
-    // If history does not reach back to the start of the span, a message warns that the two sides
+    // If history starts later than the span, a message warns that the two sides of the comparison
     // are less comparable.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
         let from = crate::time_spans::format_time(span.from_ms, &TimeReference::from_now(0).zone);

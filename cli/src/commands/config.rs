@@ -308,7 +308,7 @@ fn format_settings(settings: &[EffectiveSetting]) -> String {
 
 fn read_settings(command: &[OsString]) -> Result<Vec<EffectiveSetting>, Refusal> {
     let all: Vec<OsString> = env::args_os().skip(1).collect();
-    // The arguments before `command` can only be options that all commands share.
+    // The only arguments that can precede `command` are options that all commands share.
     let (general, _) = SourceArgs::split_words(&all[..all.len().saturating_sub(command.len())]);
     let begun = [vec![OsString::from("gpumon")], general].concat();
     if !command.is_empty() {

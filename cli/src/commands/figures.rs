@@ -23,7 +23,7 @@ pub(super) struct Figure {
     pub(super) key: &'static str,
     heading: &'static str,
     unit: Unit,
-    /// How the values of several GPUs are combined into one.
+    /// The method by which the values of several GPUs are combined into one.
     of_all: Combination,
     /// The figure's rank. On a narrow terminal, figures with the highest rank are left out first.
     rank: u8,
@@ -31,8 +31,8 @@ pub(super) struct Figure {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// A percentage. Percentages are compared by their difference in percentage points, all other
-    /// units by their ratio.
+    /// A percentage. Two percentages are compared by their difference in percentage points. Values
+    /// of all other units are compared by their ratio.
     Percent,
     Bytes,
     Joules,
@@ -124,7 +124,8 @@ pub(super) const FIGURES: [Figure; FIGURE_COUNT] = [
     ),
 ];
 
-/// The indices of figures in [`FIGURES`].
+/// The index of the utilization in [`FIGURES`]. The constants below are the indices of other
+/// figures.
 pub(super) const UTILIZATION_INDEX: usize = 0;
 pub(super) const SM_ACTIVE_INDEX: usize = 2;
 pub(super) const TENSOR_ACTIVE_INDEX: usize = 3;
@@ -265,7 +266,7 @@ pub(super) struct Point {
     pub(super) time_ms: u64,
     /// The values of the metrics, in the order of [`METRICS`].
     pub(super) stats: [Option<Stat>; METRICS.len()],
-    /// The time at which the energy counter was read, in milliseconds since 1970.
+    /// The time at which the energy counter was read for this point, in milliseconds since 1970.
     pub(super) counted_ms: u64,
     /// Whether the clocks were reduced; `None` if unknown.
     pub(super) is_throttled: Option<bool>,
@@ -282,7 +283,7 @@ pub(super) struct Meter {
 }
 
 impl Point {
-    /// Returns the readings of a device at the time with the index `place` in a span.
+    /// Returns the point with the index `place` in a span, which contains the readings of a device.
     pub(super) fn new(span: &HistorySpan, device: &DeviceSpan, place: usize) -> Self {
         let stats = METRICS.map(|metric| find_series(device, metric)?.stat_at(place));
         let [utilization, _, _, memory, watts, _] = stats;
@@ -299,7 +300,7 @@ impl Point {
         }
     }
 
-    /// Returns the maximum memory in use while the point lasted, in bytes.
+    /// Returns the maximum memory in use during the time that the point covers, in bytes.
     pub(super) fn memory_bytes(&self) -> Option<f64> {
         let [_, _, _, memory, ..] = self.stats;
         memory.map(|stat| stat.max)
@@ -346,8 +347,8 @@ impl Meter {
         self.idle.mean()
     }
 
-    /// Returns the figures. `throttled` is the percentage of time with reduced clocks; it is used
-    /// if the points have no information about throttling.
+    /// Returns the figures. `throttled` is the percentage of time with reduced clocks. It is used
+    /// only if the points themselves have no information about reduced clocks.
     pub(super) fn to_figures(&self, throttled: Option<f64>) -> Figures {
         let [utilization, sm_active, tensor_active, memory, watts, _] = &self.windows;
         Figures([
@@ -377,7 +378,7 @@ pub(super) fn find_series<'a>(device: &'a DeviceSpan, metric: &str) -> Option<&'
     of_gpu.or_else(|| device.metrics.get(&format!("mig.{metric}")))
 }
 
-/// Returns the percentage of `times` in which a device's clocks were reduced.
+/// Returns the percentage of the time in `times` during which a device's clocks were reduced.
 pub(super) fn calculate_throttled_percent<'a>(
     conditions: impl IntoIterator<Item = &'a ConditionSpan>,
     times: &[Range<u64>],

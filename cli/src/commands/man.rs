@@ -154,9 +154,9 @@ fn render_page(command: &clap::Command) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).replace(".br\n\n.br\n", "\n"))
 }
 
-/// Returns the command with two changes for its page. The usage line is the one from the help,
-/// which does not list the options. The description's first sentence is removed, because it is
-/// already in the page's name section.
+/// Returns the command with two changes for its manual page. First, the usage line is replaced by
+/// that of the help, which does not list the options. Second, the first sentence of the description
+/// is removed, because the page's name section already contains it.
 fn to_page_command(command: &clap::Command) -> clap::Command {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();

@@ -39,7 +39,8 @@ Environment:
 
 Exit codes: 0 success, 1 no server or request refused, 2 invalid argument";
 
-/// The maximum number of queued marks. The server accepts fewer marks at a time.
+/// The maximum number of marks that wait to be sent. A longer queue would be useless, because the
+/// server accepts fewer marks at once.
 const MAX_QUEUED: usize = 64;
 
 /// The maximum time to wait for the server before exiting. A server normally responds in a few
@@ -53,8 +54,8 @@ pub(crate) fn run(args: &MarkArgs) -> Result {
 /// Forwards marks to a running server, if there is one, without blocking the caller.
 pub(crate) struct MarkForwarder {
     server: ServerArgs,
-    /// The queue of marks, and a channel that closes when all marks are sent; `None` before the
-    /// first mark.
+    /// The queue of marks, and a channel that is closed after the last mark has been sent; `None`
+    /// before the first mark.
     way: Option<(SyncSender<CostMark>, Receiver<Infallible>)>,
 }
 

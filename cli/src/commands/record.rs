@@ -143,7 +143,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
     };
     let followed = recorder.record_until_end(&waiting, feed, interval, args.duration);
     recorder.progress.clear();
-    // Records that have already arrived are written even after a failure.
+    // Even if the recording failed, records that have already arrived are written to the file.
     let flushed = recorder.flush();
     if recorder.files.is_some() {
         let name = if is_stdout {
@@ -164,8 +164,8 @@ struct Recorder {
     path: Option<PathBuf>,
     limits: RotationLimits,
     overwrite: bool,
-    /// The output files. They are created with the first record, so that nothing is overwritten if
-    /// the source cannot be read.
+    /// The output files. They are not created before the first record arrives, so that no file is
+    /// overwritten if the source cannot be read.
     files: Option<Files>,
     writer: Writer,
     progress: Progress,
@@ -280,8 +280,8 @@ const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_du
     "a time from 1 second to 366 days, such as 30s, 10m, 2h or 1d",
 );
 
-/// The accepted maximum file sizes. The minimum is far above the size of a single block, which is
-/// about 100 kB on a machine with many GPUs.
+/// The accepted maximum file sizes. The minimum is far above the size of one block of a recording,
+/// which is about 100 kB on a machine with many GPUs.
 const ACCEPTED_FILE_SIZES: AcceptedAmounts<u64> = AcceptedAmounts::accept_sizes(
     1_000_000,
     MAX_SIZE_BYTES,

@@ -145,8 +145,8 @@ fn open_player(file: &std::path::Path, speed: f64, from: Option<TypedTime>) -> R
 
 fn resolve_start(from: TypedTime, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> {
     let at_ms = from.resolve(&TimeReference::from_recording((first_ms, last_ms)))?;
-    // A start time up to a second before the first sample is accepted, because the first sample
-    // rarely has a whole second.
+    // A start time up to one second before the first sample is accepted, because users type whole
+    // seconds and the first sample is rarely at a whole second.
     if at_ms.saturating_add(1000) > first_ms && at_ms <= last_ms {
         return Ok(at_ms);
     }

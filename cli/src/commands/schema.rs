@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{exit::Failure, terminal::output::print_raw};
 
-/// The panic message if the API description does not match the types. A test ensures that they
-/// match.
+/// The panic message for an API description that does not match the types. It never appears,
+/// because a test verifies that they match.
 const MISMATCH_MESSAGE: &str = "a test verifies that the API description matches the types";
 
 /// Print the JSON Schema of gpumon's output

@@ -65,8 +65,8 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
         exit::print_message("these GPUs are simulated");
     }
     let library = source.find_library();
-    // If the arguments name a source, no server is used. If they name only a library, a server is
-    // used only if a variable or a settings file names a server.
+    // If the arguments select a source, no server is used. If they name only an NVML library, a
+    // server is used only if a variable or a settings file names one.
     let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
     let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named_in_settings());
     let answers = AnswerSource {

@@ -242,7 +242,8 @@ impl ReportFormatter for TutorialsFormatter {
 /// as text. If the framework ran on a different device, the text contains only the framework's
 /// time.
 fn format_comparison(report: &TutorialReport) -> Option<(bool, String)> {
-    // If a framework ran on this machine, that comparison is shown instead.
+    // If a framework was run on this machine, the comparison with that run is shown instead of this
+    // one.
     if report.beside.iter().any(|run| run.ratio.is_some()) {
         return None;
     }

@@ -146,7 +146,7 @@ fn check_usage_is_recorded(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZo
         )
         .into());
     };
-    // A server that has just started has no usage yet, which is not an error.
+    // These cases are not errors. For example, a server that has just started has no usage yet.
     if usage.since_ms < usage.at_ms || usage.at_ms == oldest_ms || oldest_ms == 0 {
         return Ok(());
     }

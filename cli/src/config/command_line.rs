@@ -223,7 +223,7 @@ fn check_mistakes<'a>(
         match mistake.table {
             Some("top") if is_screen => reported.push(mistake.error.to_string()),
             Some(table) if !uses(table) => {}
-            // A screen need not show a fleet, so a mistake in the fleet's settings becomes a
+            // A screen can also run without a fleet, so a mistake in the fleet's settings becomes a
             // remark.
             Some("fleet") if is_live => reported.push(mistake.error.to_string()),
             _ => refused.push(mistake.error.to_string()),

@@ -277,7 +277,8 @@ pub(super) fn edit_text(
             None => new.push((*key, value.as_str())),
         }
     }
-    // New keys are inserted after the table's last key, before any subtable.
+    // New keys are inserted after the last key of the table itself, before any subtable of the
+    // table.
     let own = there.iter().filter(|(_, value)| {
         !matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_))
             || !is_heading(text, value.span().start)

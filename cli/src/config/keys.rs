@@ -47,8 +47,9 @@ impl Keys {
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();
             let own = command.flat_map(|command| list_keys(command, Some(table)));
-            // An option of `gpumon` itself is not repeated in a command's table. An option that
-            // several commands share is a key only in the first of their tables.
+            // An option of `gpumon` itself is a key only outside of tables, not in the table of a
+            // command. An option that several commands share is a key only in the first of their
+            // tables.
             let own: Vec<Key> = own
                 .filter(|key| !keys.iter().any(|known| known.matches_argument(&key.arg)))
                 .collect();
@@ -187,8 +188,8 @@ pub(crate) fn resolve_settings(words: &[OsString]) -> Result<Vec<EffectiveSettin
                 _ if is_variable_set(key) && !is_overruled(key, typed) => Origin::Variable {
                     name: key.variable(),
                 },
-                // A file is the origin of a value only if the value is in effect. The value of a
-                // file is ignored if it conflicts with a flag or a variable.
+                // A file is reported as the origin only if its value is in effect. This is not the
+                // case if the value conflicts with a flag or a variable.
                 _ if set
                     .is_some_and(|entry| value.as_deref() == Some(&key.to_toml(&entry.texts))) =>
                 {
@@ -263,8 +264,8 @@ impl ValueType {
             .is_some_and(|names| names[0].contains(','))
         {
             Self::Numbers
-        // An option for a size also has a numeric type, but its default, such as `1GB`, is not a
-        // number.
+        // The option's default must also be a number. The value of an option for a size has a
+        // numeric type too, but its default is text such as `1GB`.
         } else if is_numeric
             && is(&[
                 TypeId::of::<u16>(),
@@ -281,8 +282,9 @@ impl ValueType {
 }
 
 impl Key {
-    /// Converts a value from a settings file to arguments. The error is a hint for a correct value.
-    /// Relative paths are resolved against `folder`, the directory that contains the file.
+    /// Converts a value from a settings file to command-line arguments. Relative paths are resolved
+    /// against `folder`, the directory that contains the file. If the value is invalid, the error
+    /// is a hint that describes valid values.
     pub(super) fn to_arguments(
         &self,
         value: &DeValue<'_>,

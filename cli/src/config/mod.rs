@@ -68,7 +68,7 @@ pub(crate) fn read_and_parse_files(
     (read.collect(), unreadable)
 }
 
-/// Returns `true` if no settings file exists.
+/// Returns `true` if there is no settings file, not even one that cannot be read.
 pub(crate) fn has_no_files(named: Option<&Path>) -> bool {
     let (files, unreadable) = find_files(named);
     files.is_empty() && unreadable.is_empty()
@@ -165,8 +165,9 @@ fn read_all(
     (files, unreadable)
 }
 
-/// Returns `true` if, for this user, the file counts as missing. With `sudo -u`, the environment
-/// may name another user's home directory, which must not stop the command.
+/// Returns `true` if the file counts as missing for this user: it does not exist, or the user may
+/// not access its directory. With `sudo -u`, the environment may name another user's home
+/// directory, which must not stop the command.
 fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(cause, NotFound | NotADirectory)

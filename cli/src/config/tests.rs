@@ -273,7 +273,7 @@ fn every_server_option_has_settings_key_and_variable() {
             key.name()
         );
     }
-    // The server has the options of `gpumon fleet` with the prefix `fleet-`.
+    // In the table `serve`, the options of `gpumon fleet` have the prefix `fleet-`.
     let is_of_fleet = |key: &&Key| key.table == Some("serve") && key.name().starts_with("fleet-");
     for key in keys.iter().filter(is_of_fleet) {
         let own = keys.get(Some("fleet"), key.name().trim_start_matches("fleet-"));

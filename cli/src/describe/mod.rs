@@ -45,7 +45,8 @@ pub(crate) struct Phrase {
 }
 
 impl Phrase {
-    /// The width in columns that views reserve for a GPU's first phrase.
+    /// The maximum width of a short form in columns. Views reserve this width for the first phrase
+    /// about a GPU.
     pub(crate) const MAX_SHORT_WIDTH: usize = 24;
 
     fn new(level: Level, short: impl Into<String>, long: impl Into<String>) -> Self {
@@ -83,7 +84,8 @@ impl From<Severity> for Level {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) now_ms: u64,
-    /// Whether there is only a single sample, so that no condition could have started.
+    /// Whether there is only one sample. Conditions develop over several samples, so there are none
+    /// in this case.
     pub(crate) is_one_shot: bool,
 }
 
@@ -121,7 +123,7 @@ fn find_nearly_full_phrase(gpu: &GpuSample) -> Option<Phrase> {
 
 // Phrases for GPUs without readings.
 
-/// The minimum age of a state, in milliseconds, from which its duration is shown.
+/// Show the duration of a state only if the state has lasted at least this long, in milliseconds.
 const JUST_NOW_MS: u64 = 5_000;
 
 fn find_health_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
@@ -241,8 +243,8 @@ fn make_nearly_full_phrase(level: Level, free_bytes: u64, total_bytes: u64) -> P
     Phrase::new(level, kind.short_text(), kind.long_text())
 }
 
-/// Returns a phrase for each throttle reason with a severity. Reasons that other reasons explain
-/// are left out.
+/// Returns a phrase for each throttle reason that has a severity. A reason that is explained by
+/// another reason in the list is left out.
 fn list_reason_phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
     let own = reasons
         .iter()

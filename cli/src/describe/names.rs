@@ -6,7 +6,7 @@ use gpumon_probe::model::{Gpu, MigDevice, MigInstance, Process, Reading, Sample,
 use gpumon_workload::protocol::DeviceName;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The maximum width of a name. A longer name would take space from the readings.
+/// The maximum width of a name. A longer name would take too much of the space for the readings.
 pub(crate) const MAX_NAME_WIDTH: usize = 24;
 
 /// The least informative words of device names, in the order in which they are removed. The GPUs of

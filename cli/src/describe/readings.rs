@@ -1,4 +1,4 @@
-//! The readings of a GPU as text, and the load in three levels that they indicate.
+//! The readings of a GPU as text, and the levels of load that they indicate.
 
 use gpumon_probe::model::{
     Activity, Gpu, GpuSample, MemoryKind, MigSample, Reading,
@@ -194,8 +194,8 @@ pub(crate) fn used_memory_fraction(used: Option<&u64>, total: Option<&u64>) -> O
         .map(|(used, total)| *used as f64 / *total as f64)
 }
 
-/// Returns the fraction of memory that is unavailable, from 0 to 1, or `None` if unknown. For
-/// unified memory, the fraction includes the memory used by the rest of the system.
+/// Returns the fraction of memory that is not free, from 0 to 1, or `None` if unknown. For unified
+/// memory, this includes the memory that the rest of the system uses.
 fn unavailable_memory_fraction(gpu: &GpuSample) -> Option<f64> {
     let memory = &gpu.memory;
     let (used, total) = (memory.used_bytes.value(), memory.total_bytes.value());

@@ -12,7 +12,7 @@ use gpumon_probe::{model::fields::Unit, units::Amount};
 
 use super::text::describe_condition;
 
-/// The comparison that the word `hot` stands for.
+/// The comparison for which the word `hot` is an abbreviation.
 const HOT_COMPARISON: &str = "temperature>=80c";
 
 /// A filter that consists of words. A GPU must match every word.
@@ -157,7 +157,8 @@ impl FilterWord {
                 with(Criterion::In(*place, text.to_owned()))
             };
         }
-        // A colon may also separate a node's name from its port.
+        // A word such as `node01:9400` is also accepted: the text after the colon is then a port,
+        // and the whole word is searched for.
         let is_name = text.starts_with(|first: char| first.is_ascii_digit());
         if is_name || name.is_empty() || !name.bytes().all(|letter| letter.is_ascii_alphabetic()) {
             return with(Criterion::Anywhere(word.to_owned()));
@@ -170,9 +171,9 @@ impl FilterWord {
 }
 
 impl Criterion {
-    /// Returns how names are compared. Owners' names must match in full, because one name may
-    /// contain another. A node's or GPU's name must match in full if any name does; otherwise,
-    /// partial matches are accepted.
+    /// Returns how names are compared. The name of an owner must match in full, because it may also
+    /// be part of another owner's name. For nodes and GPUs, only full matches count if there are
+    /// any; otherwise, partial matches count.
     fn choose_name_match(&self, rows: &Rows<'_>) -> NameMatch {
         match self {
             Self::In(
@@ -470,7 +471,8 @@ impl Quantity {
         Some(self.read_value(rows, row)? / rows.value(self.maximum_id()?, row)? * 100.0)
     }
 
-    /// Returns the ID of the metric that contains the maximum of this quantity.
+    /// Returns the ID of the metric that contains the maximum of this quantity, such as the total
+    /// memory for the memory in use.
     fn maximum_id(self) -> Option<&'static str> {
         match self {
             Self::Memory | Self::Left => Some(MEMORY_TOTAL),

@@ -305,7 +305,8 @@ pub(crate) struct FreeNode {
     pub(crate) model: Option<String>,
     /// The total memory of each GPU in bytes.
     pub(crate) memory_bytes: Option<f64>,
-    /// The indices of the free GPUs. The list is empty if the fleet's data has only nodes.
+    /// The indices of the free GPUs. The list is empty if the fleet's data does not include
+    /// individual GPUs.
     pub(crate) indexes: Vec<u32>,
     pub(crate) free: u32,
     /// The total number of GPUs on the node, including GPUs that are not free.

@@ -19,18 +19,18 @@ const MIN_NAME_WIDTH: usize = 8;
 /// The minimum width at which a sparkline is legible.
 const MIN_SPARKLINE_WIDTH: usize = 8;
 const MIN_BAR_WIDTH: usize = 5;
-/// The width that the sparkline and the bar must have before any further readings are added to the
-/// line.
+/// Show further readings in a line only if the sparkline and the bar still have at least this
+/// width.
 const GOOD_GRAPH_WIDTH: usize = 20;
 /// The maximum width of a sparkline or bar.
 const MAX_GRAPH_WIDTH: usize = 40;
-/// The maximum width of phrases to the right of the numbers. In wide lines, the maximum is a third
-/// of the line. Longer phrases get a separate line.
+/// The maximum width of phrases to the right of the numbers. In a wide line, phrases may use up to
+/// a third of the line instead. Phrases that are longer get a separate line.
 const MAX_WORDS_WIDTH: usize = 34;
 /// The minimum width of a line with room for the long forms of phrases.
 const WIDE_LINE_WIDTH: usize = 120;
-/// If a line may be broken in two, the maximum width that is reserved in it for phrases that may
-/// appear later.
+/// The maximum width that is reserved for phrases that may appear later, if the line can be divided
+/// into two lines.
 const COMMON_WORDS_WIDTH: usize = "thermal slowdown".len();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Candidate {
         Self { most, ..self }
     }
 
-    /// Omits the cell unless the other cells can still grow by a total of `rest` columns.
+    /// Omits the cell unless at least `rest` columns remain, by which the other cells can grow.
     fn omit_below(self, rest: usize) -> Self {
         Self { rest, ..self }
     }
@@ -195,8 +195,8 @@ impl Arrangement {
         if !arranged.is_cramped(options) {
             return arranged;
         }
-        // A single long name should not break all lines, or reduce the room for sparklines and
-        // bars.
+        // Names count with at most a maximum width. Otherwise, one long name could make all GPUs
+        // need two lines, or take space from their sparklines and bars.
         let short = |row: &GpuCells| match row.kind {
             CellsKind::Part => row.name.width(),
             _ => describe::fit_name(
@@ -213,8 +213,8 @@ impl Arrangement {
     fn arrange_cells(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
         let room = options.columns.saturating_sub(widths.index + 1);
         let words = words_width(rows, options);
-        // Existing phrases can be moved below their line, but phrases that may appear later need
-        // reserved room.
+        // Phrases that exist now can be moved below their line. Room is therefore reserved only for
+        // phrases that may appear later.
         let least = match options {
             LineOptions {
                 is_steady: false, ..
@@ -297,7 +297,8 @@ impl CellWidths {
         name: usize,
     ) -> Vec<Candidate> {
         let name = name.min(self.name);
-        // A line that cannot be broken may omit power, because the charts also show power.
+        // On a line that must not be divided, the power may be omitted, because the charts also
+        // show it.
         let power = if options.may_break { 0 } else { 2 };
         let past = if options.has_past {
             MIN_SPARKLINE_WIDTH

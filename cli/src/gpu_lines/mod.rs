@@ -64,8 +64,8 @@ impl GpuLines<'_> {
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
                     let cell = self.draw_cell(*slot, *width, past);
-                    // A total's numbers may be wider than their columns, so they may extend into
-                    // the gaps.
+                    // The numbers of a total may be wider than their columns. The excess is taken
+                    // from the gaps that follow.
                     excess += cell.width().saturating_sub(*width);
                     let gap = if place == 0 { 0 } else { GAP };
                     let taken = excess.min(gap.saturating_sub(1));
@@ -134,7 +134,8 @@ impl GpuLines<'_> {
                 } else {
                     Role::Name
                 };
-                // The start of a total's line already contains the name, so less width remains.
+                // The name of a total already starts in the index column, so less width remains for
+                // the rest of the name.
                 let written = "Total".len().saturating_sub(widths.index + 1);
                 let width = if cells.kind == CellsKind::Total {
                     width - written.min(width)

@@ -38,15 +38,15 @@ pub(crate) struct View<'a> {
     pub(crate) sample: &'a Sample,
     /// The known utilization values of the last minute.
     pub(crate) past: &'a UtilizationHistory,
-    /// Whether there is only a single sample. With more samples, the conditions in the last sample
-    /// include lasting states.
+    /// Whether there is only one sample. If there are several, the last sample contains the
+    /// conditions that were detected over time.
     pub(crate) is_one_shot: bool,
     pub(crate) thresholds: Thresholds,
     /// A notice about the whole table, such as a paused server.
     pub(crate) notice: Option<&'a str>,
     /// Whether the table has a line of totals.
     pub(crate) with_total: bool,
-    /// The processes to list, or `None` for all.
+    /// The limits on the listed processes; `None` if all processes are listed.
     pub(crate) listed: Option<&'a ShownProcesses>,
 }
 

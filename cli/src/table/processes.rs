@@ -183,7 +183,8 @@ fn format_table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -
         widths[memory] = widths[memory].max("00.0 GiB".len());
     }
     widths[SM] = widths[SM].max("100 %".len());
-    // A column with the same content in every row is not informative.
+    // A column that contains only the usual type `C`, or only dashes, is not informative, so it is
+    // omitted.
     if rows.iter().all(|row| row.cells[TYPE] == "C") {
         widths[TYPE] = 0;
     }

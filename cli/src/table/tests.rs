@@ -66,8 +66,8 @@ impl Scene {
         }
     }
 
-    /// Adds a minute of history, in which utilization has risen and the first GPU's memory has
-    /// filled.
+    /// Adds a minute of history, during which the utilization has risen, and a condition that the
+    /// memory of the first GPU is filling.
     fn add_history(&mut self) {
         let memory = &self.sample.gpus[0].memory;
         let left =
@@ -536,8 +536,9 @@ fn table_uses_only_terminal_colors() {
             make_terminal_layout(200),
             &[],
         );
-    // Black or white text may be invisible on the terminal's background, and the 256-color palette
-    // does not follow the terminal's theme.
+    // No text may be black or white, because the terminal's background may have the same color.
+    // Background colors and colors of the 256-color palette are also not allowed, because they do
+    // not follow the terminal's theme.
     let backgrounds = (40..=48).map(|code| code.to_string());
     for code in ["30m", "37m", "90m", "97m", "38;"]
         .map(str::to_owned)
@@ -780,8 +781,8 @@ fn values_do_not_move_when_words_change() {
             assert_eq!(find_mark_positions(&drawn, " 0 "), before, "{drawn}");
             assert!(drawn.contains("power-capped"), "{drawn}");
         }
-        // The columns must not move when the second GPU is lost, although it then has only narrow
-        // cells and may have had the widest ones before.
+        // The columns must not move when the second GPU is lost: its cells become narrow, although
+        // they may have been the widest ones before.
         scene.sample.gpus[1] =
             make_unreadable_gpu(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
         let drawn = draw(&scene);

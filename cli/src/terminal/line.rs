@@ -81,8 +81,8 @@ pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec
     let (mut room, sign) = (columns, layout.glyphs.ellipsis());
     let mut fitted: Vec<String> = Vec::new();
     for piece in pieces {
-        // If the remaining pieces do not fit, the ellipsis replaces both the cut text and the
-        // pieces that follow.
+        // If the rest of the text does not fit, it is cut in this piece, and one ellipsis replaces
+        // both the end of this piece and all later pieces.
         let mut shown = match piece {
             _ if rest > room => cut_with_continuation(piece, room, layout),
             whole if whole.width() <= room => (*whole).to_owned(),
@@ -127,7 +127,7 @@ fn cut_with_continuation(text: &str, columns: usize, layout: Layout) -> String {
         width += character.width().unwrap_or(0);
         width <= before_sign
     });
-    // Text that was cut before already ends with an ellipsis, which is not repeated.
+    // Text that ends with an ellipsis because it was cut earlier does not get a second ellipsis.
     fits.collect::<String>()
         .trim_end_matches(layout.glyphs.ellipsis())
         .to_owned()

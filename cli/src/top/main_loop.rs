@@ -88,7 +88,7 @@ pub(super) fn run_screen(
 enum End {
     /// The user quit, or the terminal was closed.
     Wanted,
-    /// A signal that does not count as a request to end, such as SIGQUIT.
+    /// The program received a signal that is not an ordinary request to end, such as SIGQUIT.
     Of(i32),
 }
 

@@ -95,7 +95,8 @@ pub(crate) struct Model {
     /// The reason why the driver is read directly. `None` if readings come from a server, or if no
     /// server was tried.
     pub(super) direct: Option<String>,
-    /// Whether the model is paused. The samples of a paused model never count as late.
+    /// Whether the model is paused. No samples are expected while it is paused, so its data never
+    /// counts as overdue.
     pub(super) paused: bool,
     pub(super) selection: Selection,
     /// The error for a selected GPU name that matches no GPU.
@@ -154,7 +155,8 @@ impl Model {
         self.apply_collector(&hello.collector);
         self.inventory = hello.inventory.or(self.inventory.take());
         if self.playback().is_some() {
-            // In a replay, the server may now play another part of the recording.
+            // A server that plays a recording may now be at another position, so the old history is
+            // dropped.
             self.history = History::default();
         }
         self.apply_history(&hello.history);

@@ -36,9 +36,9 @@ const SAMPLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum time to wait for a server's history. A server of another version may not send any.
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reads until the model has a sample with rates and owners. With a server, this is the first
-/// sample, and the server's history is also read; otherwise, it is the second sample of this
-/// program's own sampler.
+/// Reads until the model has a sample with rates and owners. From a server, this is the first
+/// sample, and the server's history is read as well. From this program's own sampler, it is the
+/// second sample.
 pub(super) fn read_complete_sample(
     model: &mut Model,
     waiting: &Receiver<Input>,

@@ -38,15 +38,15 @@ use rustix::{
 use super::theme;
 use crate::exit::Failure;
 
-/// The capacity, in bytes, to which the output buffer is reduced after each frame.
+/// After each frame, reduce the capacity of the output buffer to this size, in bytes.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
 
 /// The maximum size to draw, in columns and rows. A terminal may report 65535 columns and rows, for
 /// which memory would be insufficient.
 const MAX_SIZE: (u16, u16) = (1000, 500);
 
-/// The maximum time to wait for the terminal's response before the terminal is restored. A response
-/// that arrives later would be read by the shell as keys.
+/// The maximum time to wait for the terminal's response before restoring the terminal. After that,
+/// the shell would receive the response and interpret it as keys.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Advice on commands to use instead of `gpumon top`.
@@ -194,8 +194,8 @@ fn restore_terminal() {
         return;
     }
     let has_terminal = TerminalJob::detect().has_terminal();
-    // If this program is in the background, the shell has already set its own modes, and some
-    // terminals do not allow background programs to write.
+    // A program in the background does not restore the modes, because the shell has already set its
+    // own. It also writes nothing if the terminal does not allow background programs to write.
     if has_terminal
         || tcgetattr(stdout()).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::TOSTOP))
     {
@@ -244,8 +244,8 @@ fn limit_area(columns: u16, rows: u16) -> Rect {
 }
 
 /// A writer for standard output that writes each frame at once. Unlike standard output in `std`, it
-/// has no lock, because a panicking thread would wait for the thread that draws. Bytes that could
-/// not be written are dropped with the writer.
+/// has no lock. With a lock, a panicking thread would have to wait for the thread that draws. If
+/// writing fails, the remaining bytes are dropped with the writer.
 #[derive(Default)]
 struct FrameWriter {
     waiting: Vec<u8>,
@@ -386,7 +386,8 @@ mod tests {
                 started_ms: None,
             },
         };
-        // Process 10 is a shell, 20 is its job, and 21 is a child of the job.
+        // The process 10 is a shell, 20 is a job that the shell started, and 21 is a child of
+        // process 20.
         let all = |pid| match pid {
             1 => Some(place(0, 0, 0)),
             10 => Some(place(1, 10, 10)),

@@ -19,8 +19,8 @@ pub(super) fn sample_simulated_gpus(gpus: u32) -> OneShotReadings {
         details: true,
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     };
-    // If other tests keep the machine busy, the first sample may not include every GPU, so more
-    // samples are tried.
+    // If other tests keep the machine busy, the first sample may not include every GPU. Further
+    // samples are then taken until one is complete.
     let mut moments = (0..20).map(|_| sampler::sample_once(&source, &options).unwrap());
     moments
         .find(|moment| {
@@ -86,7 +86,7 @@ pub(super) fn simulated_model(gpus: u32) -> Model {
     model
 }
 
-/// Returns processes that differ in every column that can be sorted.
+/// Returns processes whose values differ in every column by which the list can be sorted.
 pub(super) fn example_processes(count: u32) -> Vec<Process> {
     let users = ["ana", "bob", "chen"];
     let commands = [

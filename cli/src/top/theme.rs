@@ -483,8 +483,8 @@ mod tests {
 
     #[test]
     fn color_blind_themes_distinguish_loads() {
-        // The matrices are from Machado, Oliveira and Fernandes (2009): normal vision, protanopia,
-        // deuteranopia, and tritanopia.
+        // The matrices simulate normal vision, protanopia, deuteranopia, and tritanopia. They are
+        // from Machado, Oliveira and Fernandes (2009).
         let visions = [
             [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
             [

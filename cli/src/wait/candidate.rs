@@ -64,7 +64,7 @@ pub(super) struct DeviceUsers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Obstacle {
     pub(super) what: String,
-    /// Whether the device may never become usable again.
+    /// Whether the device is lost and may never become usable again.
     pub(super) gone: bool,
 }
 
@@ -249,7 +249,8 @@ fn count_users(
             .filter(|process| instance.is_none() || process.mig == instance)
     };
     let draws = |process: &&Process| process.kind == ProcessKind::Graphics;
-    // If a process's memory is unknown, all used memory may belong to this process.
+    // If the memory of a process that only draws is unknown, the process may use all of the memory
+    // in use.
     let memory_drawing: u64 = here().filter(draws).fold(0, |sum, process| {
         sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX))
     });
@@ -296,7 +297,8 @@ impl DeviceSelection {
                 .retain(|candidate| ids.iter().any(|id| id_includes_candidate(*id, candidate)));
         }
         if self.named.is_empty() {
-            // Most programs are built for the GPUs of a single vendor.
+            // Without names, only the GPUs of one vendor are selected, because most programs are
+            // built for a single vendor.
             let first = inventory.gpus.iter().map(|gpu| gpu.vendor).min();
             candidates.retain(|candidate| Some(candidate.vendor) == first);
         } else {

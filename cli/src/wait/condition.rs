@@ -112,8 +112,8 @@ impl Conditions {
         format!("{what}{free}{and}{idle}")
     }
 
-    /// Checks whether a candidate meets the conditions. `idle` is the time since something last ran
-    /// on the candidate, or `None` if something has just run or the utilization is unknown.
+    /// Checks whether a candidate meets the conditions. `idle` is the time for which nothing has
+    /// run on the candidate, or `None` if something runs or the utilization is unknown.
     pub(super) fn evaluate(&self, candidate: &Candidate, idle: Option<Duration>) -> Verdict {
         if let Some(never) = self.find_permanent_obstacle(candidate) {
             return Verdict::Never(never);
@@ -236,8 +236,8 @@ fn describe_users(state: &DeviceState) -> Option<String> {
 /// nothing runs.
 const IDLE_PERCENT: f64 = 1.0;
 
-/// The maximum time between two readings in milliseconds. After a longer gap, the clock starts
-/// again, because anything may have run in between.
+/// If two readings are further apart than this, in milliseconds, the idle clock starts again,
+/// because anything may have run in between.
 const GAP_MS: u64 = 10_000;
 
 /// The idle clocks of the candidates, by UUID. A clock starts when its candidate is first seen

@@ -181,7 +181,8 @@ fn remaining_reservation(note: &str, now_ms: u64) -> Option<Duration> {
         .parse()
         .ok()?;
     let left = Duration::from_millis(until.checked_sub(now_ms)?);
-    // A longer reservation was written while the clock was wrong, so it is ignored.
+    // A reservation with more time left than the maximum was written while the clock was wrong, so
+    // it is ignored.
     (!left.is_zero() && left <= MAX_RESERVATION).then_some(left)
 }
 
@@ -259,8 +260,8 @@ pub(crate) fn print_devices(
     let printed = reserved.and_then(|()| print_raw(&(names + "\n")));
     if printed.is_err() {
         for held in &mut found {
-            // An error is ignored: if the lock file cannot be written, it contains no reservation
-            // either.
+            // An error is ignored: if the lock file cannot be written now, the reservation could
+            // not be written to it either.
             let _ = held.lock.release();
         }
     }

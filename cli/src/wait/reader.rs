@@ -26,8 +26,7 @@ use crate::{
 
 /// The sampling interval while a locked GPU must be checked again.
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
-/// The maximum time beyond the sampling interval for which the driver may be silent. A longer
-/// silence is reported.
+/// Report a problem if the driver has sent no sample for this time beyond the sampling interval.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum time to wait for a server's response. A server normally responds within a
 /// millisecond. A slower server is not used, and the driver is read directly.
@@ -76,8 +75,8 @@ impl Reader {
         self.interval
     }
 
-    /// Reads the next sample. The sample is taken one interval after the previous sample, or sooner
-    /// with `hurry`, but not after `deadline`.
+    /// Reads the next sample, which is taken one sampling interval after the previous one. With
+    /// `hurry`, the interval is shorter. Waits no longer than `deadline`.
     pub(super) fn read(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<ReadResult> {
         let interval = if hurry {
             self.interval.min(FAST_INTERVAL)

@@ -90,8 +90,8 @@ pub(crate) fn find_devices(
             .inspect_err(|_| progress.clear())?;
         let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
         match look {
-            // The last attempt had less time than earlier attempts, so the previously seen state is
-            // more meaningful.
+            // If the last attempt failed, the state from earlier attempts is reported, because the
+            // last attempt had less time than they had.
             ReadResult::Unavailable(_) if is_over && !parts.is_empty() => {}
             ReadResult::Unavailable(why) => {
                 held.clear();
@@ -437,8 +437,8 @@ fn fit_states(head: &str, parts: &[CandidateState], width: usize) -> String {
         }
     }
     let nearest = nearest.first().map_or("", |part| part.text.as_str());
-    // The text is cut by characters. It contains no wide characters, so the line does not become
-    // too wide.
+    // The text is cut after `width` characters. It contains no wide characters, so it then fits
+    // into `width` columns.
     format!("{head}{nearest}").chars().take(width).collect()
 }
 

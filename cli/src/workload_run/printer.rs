@@ -98,7 +98,8 @@ impl<T: ReportFormatter> RunView for Printer<'_, T> {
     fn on_line(&mut self, raw: &str, line: ReportLine) -> Result {
         let is_printed = self.print_report(raw, &line)?;
         match &line.report {
-            // With JSON output, these messages are also printed on standard error.
+            // With JSON output, these messages are printed on standard error in addition to their
+            // JSON objects.
             Report::Said { text, .. } | Report::Failed { error: text, .. }
                 if !is_printed || self.for_programs =>
             {

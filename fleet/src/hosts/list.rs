@@ -27,8 +27,8 @@ const FORBIDDEN_CHARACTERS: &str = "'`\"$\\;&<>|(){}[],/*?!#";
 /// A host that is read over ssh.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host {
-    /// The host's name in the list. It includes the user and port only if other hosts differ in
-    /// nothing else.
+    /// The host's name in the list. The user and port are included only if the list contains
+    /// another host that differs in nothing else.
     pub name: String,
     /// The destination argument for ssh: a host name or an IP address, preceded by `user@` if a
     /// user was given.

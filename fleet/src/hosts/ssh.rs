@@ -50,8 +50,8 @@ impl Ssh {
         if let Some(config) = &self.config {
             arguments.extend(["-F".into(), config.into()]);
         }
-        // ssh allocates no terminal and forwards nothing. It uses an existing shared connection of
-        // the user but does not create one.
+        // No terminal is allocated, and neither the agent nor X11 is forwarded. An existing shared
+        // connection of the user is used, but none is created.
         arguments.extend(["-T", "-a", "-x"].map(OsString::from));
         let options = [
             "BatchMode=yes".to_owned(),
@@ -292,8 +292,9 @@ mod remote_command_tests {
             .unwrap()
             .strip_suffix('\'')
             .unwrap();
-        // The script is in single quotes, so a single quote would end it. In fish, a backslash
-        // before a quote is special; in csh, an exclamation mark before a letter is.
+        // The script is in single quotes. It must not contain a single quote, which would end it; a
+        // backslash before a quote, which is special in fish; or an exclamation mark before a
+        // letter, which is special in csh.
         assert!(
             !script.contains(['\'', '\n', '@']) && !script.replace("! ", "").contains('!'),
             "{script}"

@@ -18,7 +18,7 @@ pub(super) struct CachedValue<T>(Mutex<Slot<T>>);
 
 struct Slot<T> {
     last: Option<Arc<T>>,
-    /// The time from which the cached value is due to be read again.
+    /// The time at which the cached value becomes due to be read again.
     next: Instant,
     failures: u32,
     /// A channel that closes when the read in progress finishes.
@@ -60,7 +60,8 @@ impl<T: Send + Sync + 'static> CachedValue<T> {
         let Some(mut flight) = flight else {
             return last;
         };
-        // The outcome does not matter: on a timeout, the earlier value is returned.
+        // Whether the wait succeeds does not matter: after a timeout, the earlier value is
+        // returned.
         let _ = timeout(patience(last.is_some()), flight.changed()).await;
         self.lock_slot().last.clone()
     }

@@ -140,8 +140,8 @@ impl CurrentFleetReader {
         fleet
     }
 
-    /// Returns the previous state, marked with the problem that Prometheus takes longer than
-    /// viewers can wait.
+    /// Returns the previous state, with the problem that Prometheus responds too slowly for viewers
+    /// to wait.
     pub(super) fn build_slow_fleet(&self, before: Option<&Fleet>) -> Fleet {
         let (address, limit) = (
             self.source.address().to_owned(),
@@ -299,12 +299,14 @@ impl CurrentFleetReader {
                     " with the requested labels"
                 },
             ));
-            // All GPUs may be down. In that case, only `up` still shows them.
+            // All GPUs may be down, so that only `up` series are left. The known families are
+            // therefore kept.
             present = known.present;
         } else {
             known.counted = Some(Instant::now());
         }
-        // Which families add GPUs that the others lack must be determined again.
+        // All existing families are read until it is known again which of them have GPUs that the
+        // others lack.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
         let resolution = if is_many {

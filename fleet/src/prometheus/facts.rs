@@ -126,7 +126,8 @@ fn read_fact(of: QueryName, row: &Row<'_>, interner: &mut Interner<'_>) -> Optio
             ];
             metrics::find_by_name(&parts, name)?
         }
-        // These queries use PromQL functions, which drop metric names.
+        // These queries use PromQL functions, which remove the metric name, so the family cannot be
+        // determined from the name.
         QueryName::Xids | QueryName::IdleDcgm => ("", Family::Old, 1.0),
         QueryName::ByNode => {
             let (_, id, factor) = NODE_RULES.into_iter().find(|(rule, ..)| *rule == name)?;

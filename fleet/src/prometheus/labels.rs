@@ -203,8 +203,8 @@ fn find_owner_label<'a>(labels: &'a Labels<'_>, name: &str) -> &'a str {
     let Some(at) = at else {
         return labels.get(name);
     };
-    // If a target's labels have the same names as labels that Prometheus adds, Prometheus renames
-    // the target's labels with the prefix `exported_`.
+    // Prometheus adds its own labels to every series. If the target already has labels with the
+    // same names, Prometheus renames the target's labels with the prefix `exported_`.
     let exported = ["exported_pod", "exported_namespace", "exported_container"];
     if exported.iter().any(|label| !labels.get(label).is_empty()) {
         return labels.get(exported[at]);

@@ -103,7 +103,8 @@ const GPU: &[Resolution] = &[Resolution::Gpu];
 const NODE: &[Resolution] = &[Resolution::Node];
 const BOTH: &[Resolution] = &[Resolution::Gpu, Resolution::Node];
 
-/// How far back the idle time of GPUs with memory in use can be traced, in seconds.
+/// The time range in which idle periods of GPUs with memory in use are measured, in seconds. A
+/// longer idle time is not visible.
 const HELD_IDLE_RANGE_S: u32 = 12 * 3600;
 pub(super) const HELD_IDLE_STEP_S: u32 = 900;
 
@@ -404,8 +405,8 @@ pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
     build_selector(&["up"], &matchers)
 }
 
-/// Returns the query for the number of GPUs that gpumon exports in the largest Prometheus job, as
-/// counted by a recording rule.
+/// Returns the query for the number of GPUs in the Prometheus job with the most GPUs, as counted by
+/// a recording rule. Only GPUs that gpumon exports are counted.
 pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
     Some(format!(
         "max({})",
@@ -434,7 +435,7 @@ pub(super) fn build_census_query(matchers: &str, with_own: bool) -> Option<Strin
     ))
 }
 
-/// The number of times that the fleet is read before its GPUs are counted again.
+/// The GPUs are counted again after the fleet has been read this many times.
 pub(super) const CENSUS_INTERVAL: u32 = SLOW_INTERVAL;
 
 /// A metric that gpumon exports for every GPU, regardless of the GPU's state.

@@ -1,5 +1,6 @@
-//! Maintenance in steps small enough not to delay other work: aggregates rows into coarser tiers,
-//! and deletes old rows and, if the database is too large, the oldest remaining rows.
+//! Maintenance of the database, in steps small enough not to delay other work: aggregates rows into
+//! coarser tiers, and deletes old rows and, if the database is too large, the oldest remaining
+//! rows.
 //!
 //! The system clock can be wrong by years, after booting or at any time. Age is therefore measured
 //! from the newest row in the file, and at most one day of history is deleted because of its age
@@ -44,7 +45,7 @@ pub(crate) struct Limits {
 pub(crate) struct Allowance([u64; TIERS.len()]);
 
 impl Allowance {
-    /// Adds the elapsed time of a monotonic clock.
+    /// Increases the allowance by the time that has passed, as measured by a monotonic clock.
     pub(crate) fn add_elapsed_time(&mut self, passed: Duration) {
         for tier in &mut self.0 {
             *tier = (*tier + passed.as_millis() as u64).min(DAY_MS);
@@ -54,8 +55,8 @@ impl Allowance {
 
 impl Database {
     /// Deletes rows that are older than their tier's `keep_ms`, as far as the allowance permits. If
-    /// the file exceeds its size limit, also deletes the same share of the oldest rows from every
-    /// table, so that the history of all resolutions shrinks alike.
+    /// the file exceeds its size limit, also deletes the oldest rows of every table. The deleted
+    /// fraction is the same for each table, so that the history of all resolutions shrinks alike.
     pub(crate) fn delete_excess_rows(
         &self,
         now_ms: u64,
@@ -160,8 +161,8 @@ impl Database {
         Ok(())
     }
 
-    /// Deletes the rows in the oldest hundredth of the time that each table covers, at most
-    /// [`MAX_DELETED_ROWS`] per table.
+    /// Divides the time that each table covers into a hundred parts, and deletes the rows in the
+    /// oldest part, at most [`MAX_DELETED_ROWS`] per table.
     fn delete_oldest_hundredth(&self) -> Result<(), rusqlite::Error> {
         let tiers = Subject::ALL
             .into_iter()
@@ -198,8 +199,8 @@ fn list_prunable_tables() -> impl Iterator<Item = (&'static str, (&'static str, 
 pub(crate) struct RollUpProgress([u64; TIERS.len()]);
 
 impl RollUpProgress {
-    /// Creates a progress at which everything before `at_ms` is complete: rows that are added later
-    /// for earlier times are not rolled up.
+    /// Creates the progress in which all time before `at_ms` counts as rolled up. Rows that are
+    /// added later for earlier times are not rolled up.
     pub(crate) fn new_from(at_ms: u64) -> Self {
         Self(TIERS.map(|tier| at_ms / tier.resolution_ms * tier.resolution_ms))
     }

@@ -6,7 +6,7 @@
 //! - [`read`] reads a time span into a grid, [`salvage`] copies the readable rows of a damaged
 //!   file.
 
-// SQLite's integers are signed, and times are far below their maximum.
+// SQLite's integers are signed. The casts cannot wrap, because times are far below the maximum.
 #![allow(clippy::cast_possible_wrap)]
 
 mod maintenance;
@@ -123,7 +123,7 @@ impl DatabaseError {
     }
 }
 
-/// Returns the inode of the database in a directory.
+/// Returns the inode of the database file in a directory.
 pub(crate) fn read_inode(folder: &Path) -> Option<u64> {
     fs::metadata(folder.join(FILE_NAME))
         .ok()

@@ -18,7 +18,7 @@ use crate::{
     span::{ConditionSpan, DeviceKind, HistorySpan, Metric, Plan, SpanRequest, Storage, Tier},
 };
 
-/// The maximum number of events in a span, and also the maximum number of conditions.
+/// The maximum number of events that are returned for a span. The same limit applies to conditions.
 pub const MAX_EVENTS: usize = 1000;
 
 impl Database {
@@ -309,7 +309,8 @@ pub struct StoredSpan {
 
 impl StoredSpan {
     /// Reads the events, conditions and devices of a span, and adds its points to the grid unless
-    /// the plan uses samples. Data that was read before an error is kept.
+    /// the plan takes the points from samples in memory. Data that was read before an error is
+    /// kept.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.

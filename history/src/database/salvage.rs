@@ -240,7 +240,8 @@ impl Salvage {
         let place = |name: &str| columns.iter().position(|column| column == name);
         let (mut columns, mut id) = (columns.to_vec(), None);
         if table == "device" {
-            // In the new file, the ID may belong to another device.
+            // The device's row gets a new ID, because another device may already have this ID in
+            // the new file.
             let Some(place) = place("id") else {
                 return Ok(false);
             };

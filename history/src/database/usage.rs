@@ -200,7 +200,7 @@ fn parse_owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
 #[derive(Debug, Default)]
 pub struct UsageInMemory {
     periods: Vec<Period>,
-    /// The first and last time with recorded usage.
+    /// The times of the first and the last recorded usage.
     reach_ms: Option<(u64, u64)>,
     /// The time after which all recorded usage is in memory, whether or not it has been written to
     /// disk.
@@ -210,9 +210,9 @@ pub struct UsageInMemory {
 /// The usage that is on disk.
 #[derive(Debug)]
 pub struct StoredUsage {
-    /// The usage before the time that is covered by memory.
+    /// The total usage before the time from which all usage is in memory.
     sum: Period,
-    /// The start of the first period and the end of the last one.
+    /// The start of the first usage period and the end of the last one.
     reach_ms: (u64, u64),
 }
 
@@ -284,8 +284,8 @@ pub fn combine_usage(
         .into_iter()
         .chain(stored.as_ref().map(|stored| stored.reach_ms));
     let oldest_ms = ends.clone().map(|(first_ms, _)| first_ms).min();
-    // The last period on disk may not have ended. If memory has usage, the newest sample is the
-    // end.
+    // The last period on disk may not have ended. If there is usage in memory, the time of the
+    // newest sample is therefore used as the end.
     let newest_ms = memory
         .reach_ms
         .or(ends.last())

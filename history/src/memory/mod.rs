@@ -62,9 +62,9 @@ struct Block {
 }
 
 impl MemoryTier {
-    /// Adds a bucket, or merges it with the newest bucket if both have the same start. Drops the
-    /// oldest buckets above the limit. If the clock was set back, later times can precede earlier
-    /// ones.
+    /// Adds a bucket, or merges it with the newest bucket if both have the same start. If there are
+    /// then too many buckets, the oldest are dropped. After the clock was set back, the buckets are
+    /// not in chronological order.
     pub fn push(&mut self, bucket: Bucket) {
         if let Some(known) = self
             .newest
@@ -120,8 +120,8 @@ impl MemoryTier {
         self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
     }
 
-    /// Removes and returns the oldest buckets, which cover some minutes. Returns an empty list if
-    /// there are no buckets.
+    /// Removes and returns the buckets of the oldest few minutes. Returns an empty list if there
+    /// are no buckets.
     pub fn take_oldest(&mut self) -> Vec<Bucket> {
         match self.blocks.pop_front() {
             Some(block) => block.unpack(),

@@ -133,7 +133,8 @@ impl WriterThread {
             }
             self.write_pending();
             if delivery.is_last {
-                // A closed database is complete without its companion files.
+                // After the last delivery, the database is closed, so that it is complete without
+                // its companion files.
                 self.close();
                 if let Some(done) = delivery.done {
                     let _ = done.send(());

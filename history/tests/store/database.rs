@@ -557,7 +557,8 @@ fn old_rows_are_deleted_and_file_shrinks() {
         size_bytes: before / 2,
     };
     for minute in 0..130 {
-        // Every start also does the work that is otherwise done once a minute.
+        // Each start of a writer also deletes excess rows, which a running writer does only once a
+        // minute.
         let writer = Writer::start(
             settings.clone(),
             600_000,

@@ -1,4 +1,4 @@
-//! Tests of full and read-only disks: readings are written once the disk works again, and the
+//! Tests of full and read-only disks: readings are written as soon as the disk works again, and the
 //! stored history remains readable meanwhile.
 
 use std::{
@@ -83,7 +83,7 @@ fn free_disk() {
 }
 
 fn remount_disk(how: &str) {
-    // A dropped writer's thread closes its files a moment later.
+    // After a writer is dropped, its thread needs a moment to close its files.
     wait_until("nothing is open for writing", || {
         let done = Command::new("mount")
             .args(["-o", &format!("remount,{how}"), "/mnt"])

@@ -226,7 +226,8 @@ fn condition_continues_after_disk_fault() {
             .unwrap(),
         1
     );
-    // The next process ends the condition, because that process has not detected it.
+    // The next process ends the condition, because that process has not detected the condition
+    // itself.
     let (writer, _told) = start_writer(folder.path());
     wait_until("it is opened", || writer.status().is_readable);
     assert_eq!(

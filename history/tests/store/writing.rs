@@ -32,8 +32,8 @@ pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
     (writer, reported)
 }
 
-/// Ends a writer, and waits until its lock is free, because a process that another test starts at
-/// the same time briefly inherits the lock.
+/// Ends a writer, and waits until its lock is free. A process that another test starts at the same
+/// time can inherit the lock and keep it for a moment.
 pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
     writer.end();
     wait_until("the lock is free", || {

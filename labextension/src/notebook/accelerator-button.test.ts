@@ -29,7 +29,7 @@ const INACTIVE_ACCELERATOR = { name: 'cudf.pandas', library: 'pandas', isOn: fal
 let status: string;
 let changed: () => void;
 
-/** Returns the button of a notebook whose kernel has the status `first`. */
+/** Returns the accelerator button of a notebook whose kernel has the initial status `first`. */
 function createButton(first: string): HTMLButtonElement {
   const kernel = {
     get status() {

@@ -71,8 +71,8 @@ export class AcceleratorButton extends Widget {
   };
 
   /**
-   * Shows and returns the accelerators of the kernel. Returns an empty list if the kernel ends
-   * meanwhile.
+   * Queries the kernel for accelerators, shows them on the button, and returns them. Returns an
+   * empty list if the kernel ends meanwhile.
    */
   private async queryKernel(): Promise<Accelerator[]> {
     const { currentKernel } = this;
@@ -153,8 +153,8 @@ export class AcceleratorButton extends Widget {
     this.isLoading = true;
     this.isQueried = true;
     this.showState(accelerators);
-    // A failure is ignored: if the kernel has ended meanwhile, it is queried again after it has
-    // started.
+    // Loading fails if the kernel ends meanwhile. The failure is ignored, because the kernel is
+    // queried again after its next start.
     const loaded = await loadAccelerators(currentKernel, accelerators).catch(() => null);
     this.isLoading = false;
     this.showState(loaded?.accelerators ?? []);

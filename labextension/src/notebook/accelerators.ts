@@ -19,8 +19,9 @@ export interface Accelerator {
 }
 
 /**
- * Python code that finds the modules without importing them, because an import takes seconds and
- * GPU memory. The names are inserted as JSON, because JSON strings and lists are also valid Python.
+ * Python code that finds the modules of accelerators and libraries without importing them, because
+ * an import takes seconds and GPU memory. The names are inserted as JSON, because JSON strings and
+ * lists are also valid Python.
  */
 const QUERY = `
 import sys
@@ -54,8 +55,8 @@ export async function findAccelerators(kernel: Kernel.IKernelConnection): Promis
 }
 
 /**
- * Loads the accelerators that are not loaded yet, like `%load_ext`. The returned `failures` are the
- * kernel's error messages.
+ * Loads the accelerators that are not loaded yet, as `%load_ext` does. The returned `failures` are
+ * the kernel's error messages.
  */
 export async function loadAccelerators(
   kernel: Kernel.IKernelConnection,
@@ -65,7 +66,8 @@ export async function loadAccelerators(
   const load = (name: string): string =>
     `__import__('IPython').get_ipython().extension_manager.load_extension(${JSON.stringify(name)})`;
   const loading = Object.fromEntries(names.map((name) => [name, load(name)]));
-  // The state is evaluated last, so it includes the results of the other expressions.
+  // The state of the accelerators is evaluated last, so that it includes the effects of the other
+  // expressions.
   const answers = await evaluate(kernel, { ...loading, state: EXPRESSION });
   const after = parseAccelerators(answers.state);
   const failures = names
@@ -85,7 +87,7 @@ interface ExpressionResult {
   evalue?: string;
 }
 
-/** Evaluates expressions without changing the kernel's execution count, history or names. */
+/** Evaluates expressions without changing the kernel's execution count, history or variables. */
 async function evaluate(
   kernel: Kernel.IKernelConnection,
   user_expressions: Record<string, string>,

@@ -61,8 +61,8 @@ export interface CellCostListener {
   onStarted: (cellId: string) => void;
   onMeasured: (cellId: string, run: MeasuredRun) => void;
   /**
-   * Receives the cost of a finished run, which is to be stored; `null` if the cost is not worth
-   * showing.
+   * Called with the cost of a finished run, which the listener stores. The cost is `null` if it is
+   * not worth showing.
    */
   onEnded: (cellId: string, cost: StoredCost | null) => void;
 }
@@ -167,8 +167,8 @@ export class CellCosts implements IDisposable {
   }
 
   /**
-   * Reports the cost of a run. If the end of the run was observed (`isSeen`), the cost is also
-   * stored.
+   * Reports the final cost of a run. If the end of the run was observed (`isSeen`), the cost is
+   * also reported for storage.
    */
   private async finishExecution(id: string, ended_ms: number, isSeen: boolean): Promise<void> {
     const execution = this.executions.get(id);
@@ -367,7 +367,10 @@ export class CellLines implements IDisposable, CellCostListener {
   }
 }
 
-/** Returns `false` if the cell has been run again elsewhere, for example on another page. */
+/**
+ * Returns whether a measured run is the cell's last run. It is not if the cell has since been run
+ * elsewhere, for example on another page.
+ */
 function isLastRun({ running, count }: MeasuredRun, { executionCount }: CellModel): boolean {
   return running || count === null || executionCount === null || executionCount === count;
 }

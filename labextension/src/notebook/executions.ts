@@ -19,7 +19,10 @@ export interface StartedExecution {
 export interface ExecutionListener {
   started: (execution: string, what: StartedExecution) => void;
   ended: (execution: string, at_ms: number) => void;
-  /** Called when the kernel has ended or was replaced, so that no execution will end. */
+  /**
+   * Called when the kernel has ended or was replaced. The ends of running executions will not be
+   * reported.
+   */
   abandoned: () => void;
   /**
    * Called with the error that the kernel reports for an execution. It may be called twice, because

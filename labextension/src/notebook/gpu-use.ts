@@ -1,6 +1,6 @@
 /**
- * The GPU use of kernels in JupyterLab's own interface: chips in the toolbars and the status bar,
- * and a section in the list of running items.
+ * The GPU use of kernels in JupyterLab's own interface: indicators in the toolbars and the status
+ * bar, and a section in the list of running items.
  */
 
 import {
@@ -28,8 +28,8 @@ import { describeHolding, newestSample } from './notebooks';
 const SECTION_SELECTOR = '.jp-RunningSessions';
 
 /**
- * A chip that shows a notebook's GPU use: in a toolbar, that of the toolbar's notebook; in the
- * status bar, that of the active notebook.
+ * An indicator of a notebook's GPU use. In a toolbar, it shows the toolbar's notebook; in the
+ * status bar, it shows the active notebook.
  */
 export class ChipWidget extends Widget {
   private readonly chip: Chip;

@@ -24,7 +24,9 @@ const UPDATE_MS = 900;
  * but a screen reader announces each change of the text, so updates are limited.
  */
 const RENEW_MS = 10_000;
-/** The time after a notification was closed during which its GPU causes no other notification. */
+/**
+ * After a notification was closed, no other notification about the same GPU is shown for this time.
+ */
 const QUIET_MS = 5 * 60_000;
 /**
  * If the newest sample is older than this, it is not used to describe the state before the failure.
@@ -132,8 +134,8 @@ export class MemoryWatch implements IDisposable {
   }
 
   /**
-   * Returns the notification's actions. They do not close the notification, which stays while its
-   * warning applies.
+   * Returns the notification's actions. An action does not close the notification, which stays open
+   * as long as its warning applies.
    */
   private notificationActions(kernelId: string): Notification.IAction[] {
     return this.notebooks.actions(kernelId).map(({ label, caption, run }) => ({

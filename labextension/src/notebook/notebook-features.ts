@@ -1,5 +1,3 @@
-/** The features in notebooks, which settings enable. */
-
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -20,15 +18,15 @@ interface Readiness {
   readonly ready: Promise<unknown>;
 }
 
-/** A feature of each open notebook that a setting enables. */
+/** A feature that a setting enables in each open notebook. */
 export class NotebookFeature {
   isEnabled = false;
   /** The feature of each open notebook; `null` if it is not loaded. */
   private readonly notebooks = new Map<NotebookPanel, Disposable | null>();
 
   /**
-   * `make` loads the feature and adds it to a notebook. It is called when the object that `awaited`
-   * returns is ready. By default, this object is the kernel session.
+   * `make` loads the feature and adds it to a notebook. It is called once the object that `awaited`
+   * returns for the notebook is ready. By default, this object is the kernel session.
    */
   constructor(
     private readonly make: (panel: NotebookPanel) => Promise<Disposable>,
@@ -63,8 +61,8 @@ export class NotebookFeature {
       if (isMissing()) {
         this.notebooks.set(panel, made);
       } else {
-        // While the feature was loaded, the notebook was closed, or the feature was disabled or
-        // already created.
+        // The loaded feature is discarded, because the notebook was closed, or the feature was
+        // disabled or created otherwise, while it was loading.
         made.dispose();
       }
     }
@@ -88,8 +86,8 @@ const FEATURE_NAMES = ['cellLine', 'notebookUse', 'memoryWarnings', 'accelerator
 type FeatureName = (typeof FEATURE_NAMES)[number];
 
 /**
- * The notebook features, which settings enable: lines below cells, chips in the toolbars and the
- * status bar, memory warnings, and the accelerator button.
+ * The notebook features. Each is enabled by a setting: lines below cells, indicators in the
+ * toolbars and the status bar, memory warnings, and the accelerator button.
  */
 export class NotebookFeatures {
   private readonly open = new Set<NotebookPanel>();
@@ -110,7 +108,8 @@ export class NotebookFeatures {
           const feed = (): ReturnType<Connection['feed']> => connection.feed();
           return new CellLines(notebook, { feed, settings: () => this.settings });
         },
-        // Stored costs are shown whether or not there is a kernel.
+        // Stored costs are shown whether or not there is a kernel, so this feature only waits for
+        // the notebook file.
         ({ context }) => context,
       ),
       notebookUse: new NotebookFeature(async (notebook) => {

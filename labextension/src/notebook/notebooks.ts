@@ -127,7 +127,7 @@ export class LabNotebooks implements NotebookHost {
       await showErrorMessage(title, trans.__('Its kernel has ended.'));
       return;
     }
-    // Both commands open a tab if none is open.
+    // If the path is not open in a tab, both commands open a tab.
     const command = isConsolePath(path) ? 'console:open' : 'docmanager:open';
     const opened = app.commands.execute(command, { path, activate: true });
     await catchAndShowError(opened, trans.__('Cannot open %1', path));

@@ -22,8 +22,8 @@ type Request = NonNullable<FeedOptions['request']>;
 
 const ROUTE = 'gpumon';
 /**
- * The maximum time to wait for an answer. If a server exits, the proxy restarts it for about half a
- * minute and does not answer meanwhile.
+ * The maximum time to wait for an answer. After a server exits, the proxy tries to restart it for
+ * about half a minute and does not answer meanwhile.
  */
 const TIMEOUT_MS = 5000;
 /** JupyterHub's status code for a user's server that is not running. */

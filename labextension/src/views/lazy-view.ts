@@ -95,7 +95,8 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
         this.resolve(this.view);
       }
     } catch (error) {
-      // After an update, the server no longer has the files that this page refers to.
+      // This happens after an update, because the server no longer has the files that this page
+      // refers to.
       console.error('gpumon: a part of it cannot be loaded', error);
       const message = document.createElement('p');
       const { trans } = this.options;

@@ -174,7 +174,8 @@ const MAX_JOB_FILE_BYTES: usize = 64;
 
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// Repeatedly reads the files of Slurm's prolog, forever, and calls `set` after each change.
+/// Reads the files of Slurm's prolog at regular intervals, and calls `set` after each change. Never
+/// returns.
 fn follow_slurm_files(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
     let own_uid = rustix::process::geteuid().as_raw();
     let (mut names, mut reported) = (HashMap::new(), None);
@@ -257,8 +258,8 @@ fn read_trusted_file(path: &Path, own_uid: u32) -> io::Result<String> {
         .map_err(|_| ErrorKind::InvalidData.into())
 }
 
-/// The job and pod names for the processes of one GPU, derived from the allocation of each MIG
-/// instance or of the whole GPU.
+/// The job and pod names for the processes of one GPU. They are derived from the allocations of the
+/// whole GPU (`None`) or of each MIG instance.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessNaming(BTreeMap<Option<MigInstance>, DeviceHolders>);
 

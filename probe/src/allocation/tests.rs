@@ -41,7 +41,8 @@ fn make_sample() -> GpuSample {
     }
 }
 
-/// Returns the owners of `processes` after naming, on a GPU with the allocations `holders`.
+/// Returns the owners of `processes` on a GPU with the allocations `holders`, after missing job and
+/// pod names have been filled in.
 fn name_processes(holders: &[Allocation], processes: &[Process]) -> Vec<Owner> {
     let mut sample = make_sample();
     sample.allocated_to = holders.to_vec();

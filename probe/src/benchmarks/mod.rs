@@ -184,7 +184,7 @@ impl Benchmarks {
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// Returns all GPUs that have a latest result below their baseline, by UUID.
+    /// Returns, by UUID, all GPUs that have a latest result below their baseline.
     fn find_all_below_baseline(&self) -> BTreeMap<String, BelowBaseline> {
         self.gpus
             .keys()

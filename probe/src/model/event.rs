@@ -155,8 +155,8 @@ impl From<&Health> for EventKind {
 }
 
 impl Mark {
-    /// The maximum number of characters in a mark's text. The web page shows the text next to the
-    /// pointer.
+    /// The maximum number of characters in a mark's text. The limit is low because the web page
+    /// shows the text next to the pointer.
     pub const MAX_TEXT_CHARS: usize = 100;
 
     /// Parses the text of a mark: trims the text, and replaces invisible characters and terminal

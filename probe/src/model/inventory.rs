@@ -390,7 +390,8 @@ impl PciPath {
         Self::System,
     ];
 
-    /// Returns the path for a value of `nvmlGpuTopologyLevel_t`.
+    /// Returns the kind of path that NVML's topology level (`nvmlGpuTopologyLevel_t`) stands for,
+    /// or `None` for an unknown level.
     pub fn from_level(level: i128) -> Option<Self> {
         Self::ALL.into_iter().find(|path| *path as i128 == level)
     }

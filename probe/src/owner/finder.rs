@@ -160,7 +160,7 @@ const MAX_DETAILS_THREADS: usize = 4;
 /// The maximum number of abandoned threads. If more threads hang, they are not replaced.
 const MAX_ABANDONED_THREADS: usize = 16;
 
-/// The number of first stages to run before second stages are started.
+/// The number of processes whose first stage is run before second stages are started.
 const BATCH_SIZE: usize = 32;
 
 /// The time after which an idle thread ends.

@@ -104,7 +104,8 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             name: super::clean_name(&name),
         });
         // A worker belongs to the notebook of the kernel that started it. A forked process has the
-        // command line of its kernel, so its own notebook may be replaced.
+        // same command line as the kernel that it was forked from, so a notebook found through this
+        // copy is replaced by that kernel's notebook.
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
             let of_parent =
                 arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
@@ -449,7 +450,8 @@ mod tests {
             .notebook
             .map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
         assert_eq!(remembered, of_one, "it was an ancestor before");
-        // Process 21 becomes another kernel of the same notebook.
+        // Process 21 becomes a second kernel of the same notebook, so the kernel of process 30 is
+        // ambiguous.
         fs::write(fake.0.join("21/environ"), train.replace(' ', "\0")).unwrap();
         assert_eq!(kernel_of(30), None);
         assert_eq!(kernel_of(20), of_one);

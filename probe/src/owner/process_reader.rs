@@ -16,8 +16,8 @@ use crate::{
     process_stat::ProcessStat,
 };
 
-/// The interval between two lookups of a process's owners, which read twenty files. Only the
-/// notebook's name can change.
+/// The interval between two lookups of a process's owners. It is long because a lookup reads twenty
+/// files, and only the notebook's name can change.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) struct ProcessReader {

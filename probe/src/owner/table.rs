@@ -46,8 +46,8 @@ struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessFields {
     All,
-    /// Only name, user and start time. Copying all details of thousands of processes would take
-    /// longer than everything else.
+    /// Only name, user and start time. This exists because copying all details of thousands of
+    /// processes would take longer than all other work.
     Brief,
 }
 

@@ -20,8 +20,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 struct DriverIndices(Vec<Option<u32>>);
 
-/// Returns a source in which the known GPUs have their earlier indices, or `source` itself if no
-/// GPU is known.
+/// Returns a source that gives the known GPUs their earlier indices, or `source` itself if no GPU
+/// is known.
 ///
 /// # Errors
 /// Returns an error if the driver finds no GPU.

@@ -124,8 +124,8 @@ impl ClockWatch {
 /// All GPUs that the driver keeps open can be read within this time.
 const KEPT_OPEN_TIME: Duration = Duration::from_millis(300);
 
-/// The minimum time to wait for other GPUs after a GPU's first reading, because GPUs that are read
-/// at the same time wait for the same driver locks.
+/// After a GPU's first reading, a tick waits for the other GPUs for at least this time, because
+/// GPUs that are read at the same time wait for the same driver locks.
 const MIN_QUIET_TIME: Duration = Duration::from_millis(150);
 
 /// The maximum total time to wait for threads that are ready to run but get no CPU.
@@ -243,9 +243,9 @@ impl TimeSteps {
         Self { length_ms, next: 0 }
     }
 
-    /// Returns `true` if the current sample closes a step, because it is the first sample or
-    /// probably the last of its step. It is only probably the last, because ticks can be slightly
-    /// late.
+    /// Returns `true` if the current sample closes a step: if it is the first sample, or probably
+    /// the last of its step. Which sample is the last is only an estimate, because ticks can be
+    /// slightly late.
     pub(super) fn closes_step(&mut self, interval: Duration) -> bool {
         self.closes_step_at(now_ms(), interval)
     }

@@ -23,8 +23,8 @@ pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
 }
 
 /// Starts a thread that forwards the driver's events. The indices of opened GPUs must be sent on
-/// the returned channel. The reporter of events is also created in the thread, because the driver
-/// may hang in that call.
+/// the returned channel. The object that reports events is also created in the thread, because the
+/// driver may hang during its creation.
 pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -> Sender<u32> {
     let (opened, to_add) = mpsc::channel();
     let source = Arc::clone(source);

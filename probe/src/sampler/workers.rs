@@ -222,7 +222,7 @@ enum HostState {
 
 impl HostWorker {
     /// Reads the host once, so that there is always a latest reading, and starts the thread. If
-    /// this first reading hangs, nothing is started, which the supervisor detects.
+    /// this first reading hangs, the function does not return, which the supervisor detects.
     fn start(options: &Options) -> Result<Self, SourceError> {
         let mut reader = HostReader::new();
         let latest = reader.read();

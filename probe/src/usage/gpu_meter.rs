@@ -33,12 +33,13 @@ const MAX_WATTS: f64 = 3_000.0;
 #[derive(Debug, Default)]
 pub(super) struct GpuMeter {
     last: Option<LastSample>,
-    /// Steps that have not been assigned to owners yet.
+    /// Steps whose energy and time have not been assigned to owners yet.
     steps: Vec<Step>,
     /// The latest reading of the energy counter in joules, and its time.
     counter: Option<(f64, u64)>,
-    /// The time from which the counter's growth is divided among owners. Earlier growth is not
-    /// assigned to an owner, or was assigned by power alone.
+    /// The time of the first sample since the start or the last gap. Earlier readings of the energy
+    /// counter are ignored, because their energy was already assigned to owners, or belongs to no
+    /// owner.
     counts_since_ms: u64,
     /// The latest power draw while a program used the GPU and no kernel ran.
     idle_watts: Option<f64>,
@@ -58,7 +59,8 @@ struct ProcessOwner {
 impl GpuMeter {
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
         let Some(now) = LastSample::from_sample(gpu, interval_ms) else {
-            // If the GPU does not respond or its processes are unknown, its use is not assigned to
+            // The GPU does not respond, or its processes are unknown. The use so far is assigned to
+            // its owners. The use until the next sample that lists its processes is not assigned to
             // any owner.
             self.assign_steps_to_owners(1.0, accounts);
             (self.last, self.counter) = (None, None);
@@ -107,8 +109,8 @@ impl GpuMeter {
             .map(|joules| (*joules, at_ms))
     }
 
-    /// Assigns the use so far to owners, if the energy counter has been read again and the owners
-    /// are known.
+    /// Assigns the use in all steps to owners, if the owners are known and the energy counter has
+    /// been read again. If the board has no counter, a short delay replaces the second condition.
     fn assign_steps_if_complete(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.span.seconds()).sum();
         let is_known =
@@ -143,8 +145,8 @@ impl GpuMeter {
         }
     }
 
-    /// Assigns all steps to owners. The energy of each step is its power integral, multiplied by
-    /// `factor`.
+    /// Assigns all steps to owners. The energy of a step is the integral of the step's power,
+    /// multiplied by `factor`.
     pub(super) fn assign_steps_to_owners(&mut self, factor: f64, accounts: &mut Accounts) {
         for step in self.steps.drain(..) {
             let joules = step.joules.map(|joules| joules * factor);
@@ -210,8 +212,9 @@ pub struct EnergyMeter {
 }
 
 impl EnergyMeter {
-    /// Adds a reading of the counter. If the counter was reset since the previous reading, as when
-    /// the driver is loaded, that time is not counted.
+    /// Adds a reading of the counter. If the counter was reset since the previous reading, for
+    /// example because the driver was loaded again, the time between the two readings is not
+    /// counted.
     pub fn add(&mut self, joules: f64, at_ms: u64) {
         if let Some((before, before_ms)) = self.newest.replace((joules, at_ms))
             && joules >= before
@@ -222,7 +225,7 @@ impl EnergyMeter {
         }
     }
 
-    /// Excludes the time until the next reading.
+    /// Excludes the time until the next reading, and its energy, from the totals.
     pub fn interrupt(&mut self) {
         self.newest = None;
     }

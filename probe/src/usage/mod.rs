@@ -175,8 +175,8 @@ impl UsageMeter {
         }
     }
 
-    /// Ends the measurement. Steps that wait for the next reading of the energy counter are
-    /// assigned by power alone.
+    /// Ends the measurement. For steps that still wait for the next reading of the energy counter,
+    /// the energy is calculated from the power readings instead, and assigned to the owners.
     pub fn end(&mut self) {
         self.gpus
             .values_mut()
@@ -189,8 +189,8 @@ impl UsageMeter {
         self.accounts.take_new_usage()
     }
 
-    /// Returns the periods of 15 minutes in memory. A period can occur more than once, with
-    /// different parts of its usage.
+    /// Returns the 15-minute periods that are kept in memory. A period can occur more than once,
+    /// with different parts of its usage.
     pub fn periods(&self) -> impl Iterator<Item = Period> {
         self.accounts.periods()
     }
@@ -237,8 +237,9 @@ impl Period {
 /// owner. The limit also applies to all periods together.
 const MAX_OWNERS: usize = 4096;
 
-/// If there are too many owners, this number of owners more than necessary are merged. Merging many
-/// at once is cheaper, because finding the smallest requires reading all of them.
+/// If there are too many owners, this number of additional owners is merged, so that merging is
+/// rarely needed. Merging many at once is cheaper, because finding the smallest requires reading
+/// all of them.
 const SPARE_OWNERS: usize = 256;
 
 /// The identity of an owner.
@@ -298,8 +299,8 @@ impl Accounts {
         taken
     }
 
-    /// Returns the periods in memory, the oldest first. A period that has new usage can occur
-    /// twice.
+    /// Returns the periods that are kept in memory, the oldest first. A period that has new usage
+    /// can occur twice.
     fn periods(&self) -> impl Iterator<Item = Period> {
         self.periods
             .iter()

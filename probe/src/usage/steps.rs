@@ -10,8 +10,8 @@ use crate::model::{GpuSample, Health, Process, Reading};
 const MAX_GAP_INTERVALS: u64 = 3;
 const MAX_GAP_MS: u64 = 2_000;
 
-/// If a GPU has only one owner and the process shares are older than this, the GPU's utilization is
-/// used instead of the shares.
+/// If a GPU has only one owner, and the processes' shares of GPU time are older than this, the
+/// GPU's utilization is used instead of these shares.
 const MAX_SHARES_AGE_MS: u64 = 3_000;
 
 /// A time span in milliseconds since 1970. The end is infinite while a measurement continues.
@@ -51,7 +51,7 @@ pub(super) struct LastSample {
     pub(super) watts: Option<f64>,
     gpu_percent: Option<f64>,
     pub(super) holders: BTreeMap<u32, Option<f64>>,
-    /// The time at which the process shares were read.
+    /// The time at which the processes' shares of GPU time were read.
     shares_at_ms: u64,
     omitted: bool,
 }
@@ -60,9 +60,9 @@ pub(super) struct LastSample {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) span: Span,
-    /// The integral of the power, or `None` if the power is unknown.
+    /// The step's energy, which is the integral of the power, or `None` if the power is unknown.
     pub(super) joules: Option<f64>,
-    /// Whether the process shares are older than the step.
+    /// Whether the processes' shares of GPU time are older than the step.
     pub(super) shares_are_old: bool,
     /// Share of time in which a kernel ran.
     pub(super) gpu_share: Option<f64>,
@@ -100,8 +100,8 @@ impl LastSample {
                 .is_some_and(|name| name.starts_with("nvidia-cuda-mps"))
         };
         for process in processes.iter().filter(|process| !is_server(process)) {
-            // A process that uses several MIG instances has several entries; the largest share is
-            // used.
+            // A process that uses several MIG instances has several entries; the largest share of
+            // GPU time is used.
             let share = process.sm_percent.value().map(|percent| percent / 100.0);
             shares_at_ms = process.sm_percent.read_at_ms(gpu.at_ms).max(shares_at_ms);
             let known = holders.entry(process.pid).or_insert(share);
@@ -139,8 +139,8 @@ impl Step {
         let holders = pids.map(|pid| {
             let (before, after) = (last.holders.get(pid), now.holders.get(pid));
             let hold = ProcessUse {
-                // The share in the later sample is preferred, because the driver reports shares for
-                // the time before the reading.
+                // The share of GPU time in the later sample is preferred, because the driver
+                // reports shares for the time before the reading.
                 share: after.or(before).copied().flatten(),
                 before: before.is_some(),
                 after: after.is_some(),

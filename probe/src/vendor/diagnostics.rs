@@ -121,8 +121,8 @@ pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
         let info = describe_error(*code);
         let severity = match info.severity {
             Severity::Notice => return None,
-            // If the problem persists, a condition of the GPU reports it, so a notice is enough
-            // here.
+            // An error that a program caused is only a notice here. If the GPU is still affected, a
+            // condition of the GPU reports that.
             Severity::Warning | Severity::Critical if info.by_program => Severity::Notice,
             Severity::Warning | Severity::Critical => Severity::Warning,
         };

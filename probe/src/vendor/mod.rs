@@ -211,7 +211,7 @@ pub enum DeviceError {
     /// The driver refuses to open the GPU, or every call about the GPU fails.
     #[error("{meaning}; {advice}")]
     Failed {
-        /// The reason that absent readings get.
+        /// The reason that is given for the GPU's absent readings.
         reason: Absence,
         /// The meaning of the driver's return code, as a clause.
         meaning: String,

@@ -1,8 +1,8 @@
 //! Alerts: the rules of the alert file are evaluated at every sample. [`routes`] contains the
 //! endpoints.
 //!
-//! An alert's start and end are events. Firing alerts are part of the hello frame and of snapshots.
-//! Separate threads notify the receivers, so nothing here waits for them.
+//! The start and the end of an alert are recorded as events. Firing alerts are part of the hello
+//! frame and of snapshots. Separate threads notify the receivers, so nothing here waits for them.
 
 pub(crate) mod routes;
 mod saved_alerts_file;
@@ -105,8 +105,8 @@ struct AlertState {
     error: Option<String>,
     /// The firing alerts that clients last received, and the time at which they were sent.
     told: (Vec<FiringAlert>, Instant),
-    /// The counter of viewers. Rules count as a viewer if they need readings that are taken less
-    /// often while nobody watches.
+    /// The counter of viewers. If a rule needs readings that are taken less often while nobody
+    /// watches, the rules count as one viewer.
     watching: Arc<ViewerCounter>,
     watcher: Option<ViewerGuard>,
     /// The file that keeps alerts across a restart, and the alerts that were last written to it.

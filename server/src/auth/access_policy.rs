@@ -43,7 +43,7 @@ pub struct AccessSettings {
     pub token_file: Option<PathBuf>,
     /// A token with all scopes, and the name of its source for error messages.
     pub token: Option<(&'static str, String)>,
-    /// Whether users and certificates may also start runs.
+    /// Whether clients that sign in with a password or a certificate may also start runs.
     pub users_may_run: bool,
 }
 
@@ -148,7 +148,8 @@ impl AccessPolicy {
 
     /// Returns the rate limit for one client's requests.
     pub(super) fn request_rate(&self) -> Rate {
-        // A page sends a dozen requests, and a dashboard with many panels a few more.
+        // Loading the page takes a dozen requests, and a dashboard with many panels takes a few
+        // more.
         const DEFAULT_RATE: Rate = Rate {
             burst: 500,
             spacing: Duration::from_millis(10),
@@ -180,7 +181,7 @@ impl AccessPolicy {
             .and_then(|token| token.find(digest).map(identity)))
     }
 
-    /// Returns the scope of users and certificates.
+    /// Returns the scope of clients that sign in with a password or a certificate.
     pub(super) fn user_scope(&self) -> Scope {
         if self.users_may_run.load(Relaxed) {
             Scope::Run
@@ -189,7 +190,7 @@ impl AccessPolicy {
         }
     }
 
-    /// Sets whether users and certificates may start runs.
+    /// Sets whether clients that sign in with a password or a certificate may start runs.
     pub(crate) fn set_user_run_permission(&self, may: bool) {
         self.users_may_run.store(may, Relaxed);
     }

@@ -107,7 +107,7 @@ impl AccessPolicy {
     /// Counts a new TLS connection.
     ///
     /// # Errors
-    /// Returns the time after which this client may open a connection.
+    /// Returns how long this client must wait before it may open a connection.
     pub(crate) fn admit_handshake(&self, peer: Peer) -> Result<(), Duration> {
         if peer.belongs_to_server_user() {
             return Ok(());
@@ -119,7 +119,7 @@ impl AccessPolicy {
     /// Counts a request.
     ///
     /// # Errors
-    /// Returns the time after which this client may send a request.
+    /// Returns how long this client must wait before it may send a request.
     fn admit_request(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<(), Duration> {
         let (peer, now) = (arrival.peer, Instant::now());
         if !peer.uses_port() || peer.belongs_to_server_user() {
@@ -430,9 +430,10 @@ impl ReadPermission {
         }
     }
 
-    /// Returns the reason if the permission has ended. After a change of the public origins,
-    /// clients on a port must connect again: their address may no longer be allowed, or the
-    /// connection may now count as a proxy's, so that its user is not the client.
+    /// Returns the reason if the permission has ended. After the public origins have changed,
+    /// clients on a port must connect again, because their address may no longer be allowed, or
+    /// because the connection may now count as one from a proxy, whose user is not the client's
+    /// user.
     fn end_reason(&self) -> Option<&'static str> {
         let may_read = match &self.identity {
             Some(identity) => self.policy.current_scope(&identity.proof) >= Some(Scope::Read),

@@ -31,7 +31,8 @@ impl Client {
         self.peer.key()
     }
 
-    /// Returns whether the client's scope allows runs, or `None` if no sign-in is required.
+    /// Returns whether the client's scope allows starting runs, or `None` if no sign-in is
+    /// required.
     pub(crate) fn may_start_runs(&self) -> Option<bool> {
         self.identity
             .as_ref()
@@ -115,7 +116,7 @@ pub(super) fn client_key(peer: Peer) -> PeerKey {
     }
 }
 
-/// The maximum number of a name's characters that are written to the log.
+/// The maximum number of characters of a name in the log.
 const MAX_LOGGED_NAME_CHARS: usize = 64;
 
 /// The authenticated identity of a client.
@@ -216,8 +217,8 @@ pub(crate) enum Scope {
 const ALL_SCOPES: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
 impl Scope {
-    /// Returns the scope that a request needs, or `None` if everybody may send it: requests for the
-    /// page without its data, for signing in, and for whether the server is alive. Unknown paths
+    /// Returns the scope that a request needs, or `None` if no credentials are needed: to load the
+    /// page without its data, to sign in, or to check whether the server is alive. Unknown paths
     /// below `/api/` need at least [`Scope::Read`].
     pub(crate) fn required_scope(method: &Method, path: &str) -> Option<Self> {
         let is_reading = method == Method::GET || method == Method::HEAD;

@@ -30,7 +30,7 @@ pub(crate) struct PasswordChecker {
     right: Mutex<HashSet<Digest>>,
 }
 
-/// The error if too many passwords are waiting for a check.
+/// The error that is returned if too many passwords are waiting for a check.
 pub(crate) struct PasswordsBusy;
 
 /// A password that is to be checked for a user.

@@ -11,8 +11,8 @@ use crate::{lock, peer::PeerKey};
 /// attack, so new clients have to wait.
 const MAX_CLIENTS: usize = 100_000;
 
-/// A rate limit: the size of a burst, and the time after which another action is allowed. If that
-/// time is zero, there is no limit.
+/// A rate limit: the size of a burst, and the time that must pass before another action is allowed.
+/// If that time is zero, there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) burst: u32,
@@ -37,7 +37,7 @@ impl<K: Eq + Hash> RatePerClient<K> {
     /// Counts an action if it is allowed.
     ///
     /// # Errors
-    /// Returns the time after which it is allowed.
+    /// Returns how long the client must wait before the action is allowed.
     pub(crate) fn admit(&self, client: K, rate: Rate, now: Instant) -> Result<(), Duration> {
         let mut even = lock::lock(&self.even);
         if even.len() >= MAX_CLIENTS {
@@ -63,7 +63,7 @@ impl<K: Eq + Hash> RatePerClient<K> {
     /// Checks whether an action is allowed, without counting it.
     ///
     /// # Errors
-    /// Returns the time after which it is allowed.
+    /// Returns how long the client must wait before the action is allowed.
     pub(crate) fn check(&self, client: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
         let even = lock::lock(&self.even);
         check_spacing(even.get(client).copied(), rate, now)

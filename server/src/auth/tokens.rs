@@ -33,7 +33,7 @@ impl Tokens {
         parse(file.text()).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
     }
 
-    /// Returns a single token with all scopes.
+    /// Returns a set that contains only this token, with all scopes.
     ///
     /// # Errors
     /// Returns the reason why the token is not valid.
@@ -154,8 +154,8 @@ mod tests {
         assert!(parse("# nobody\n").unwrap().is_empty());
     }
 
-    /// Returns the shortest of many measured times, because other activity on the machine can only
-    /// lengthen them.
+    /// Measures a lookup many times and returns the shortest duration, because other activity on
+    /// the machine can only lengthen it.
     fn measure_shortest_lookup(tokens: &Tokens, shown: &str) -> Duration {
         // The digest is computed before the measurement: hashing takes the same time for all inputs
         // of one length.

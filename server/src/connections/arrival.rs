@@ -50,7 +50,7 @@ impl Arrival {
         }
     }
 
-    /// Adds the client's user. This is called after the connection was admitted.
+    /// Adds the client's user to the origin. This is called after the connection was admitted.
     pub(super) async fn with_user(mut self, client: Option<SocketAddr>) -> Self {
         self.peer = self.peer.with_user_from_table(client, self.local).await;
         self

@@ -302,8 +302,8 @@ fn filter_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
     Cow::Owned(shown)
 }
 
-/// Returns the usage that a client with this view may see. Unheld usage and total energy belong to
-/// nobody, and are always included.
+/// Returns the usage that a client with this view may see. Total energy, and usage that is not
+/// attributed to any owner, are always included.
 fn filter_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
     let View::Own(user) = view else {
         return Cow::Borrowed(usage);

@@ -122,7 +122,7 @@ impl HistoryStore {
         }
     }
 
-    /// Passes the current bucket to the writer, and returns the writer.
+    /// Passes the current, incomplete ten-second bucket to the writer, and returns the writer.
     pub(crate) fn end_writing(
         &mut self,
         used: impl FnOnce() -> Vec<Period>,
@@ -189,7 +189,7 @@ pub(crate) fn read_span(
     };
     let known = |uuid: &str| past.buckets.find_device(uuid);
     let mut span = stored.into_span(&plan, grid, storage, known);
-    // The conditions in memory are at least as recent as those on disk.
+    // The conditions in memory are at least as recent as those on disk, so they are added last.
     past.buckets
         .conditions(plan.from_ms, plan.to_ms)
         .for_each(|condition| add_condition(&mut span.conditions, condition));
@@ -263,7 +263,7 @@ pub(crate) fn list_jobs(past: &RwLock<HistoryStore>, called: Option<&str>) -> Jo
         let known: Vec<_> = past.buckets.jobs().filter(is_meant).cloned().collect();
         (past.writer.clone(), known)
     };
-    // Errors of the disk are reported by the history endpoint.
+    // Disk errors are ignored here, because the history endpoint reports them.
     let stored = writer.and_then(|writer| {
         let disk = writer.open_reader().ok().flatten()?;
         disk.read_jobs(called)
@@ -286,7 +286,7 @@ pub(crate) fn read_usage(
 ) -> Usage {
     let writer = lock::read(past).writer.clone();
     let memory = UsageInMemory::from_meter(&lock::read(meter));
-    // Errors of the disk are reported by the history endpoint.
+    // Disk errors are ignored here, because the history endpoint reports them.
     let stored = writer.and_then(|writer| {
         let disk = writer.open_reader().ok().flatten()?;
         let stored = StoredUsage::read(&disk, &memory, span);

@@ -25,8 +25,8 @@ const SPACING_MS: u64 = 900;
 /// The fields of all devices, with a common time axis.
 #[derive(Debug, Default)]
 pub(crate) struct RecentSamples {
-    /// The time axis and the values. Moments with `reach_ms` 0 are samples. The first moments can
-    /// be means from an earlier process.
+    /// The time axis and the values. Time points with `reach_ms` 0 are samples. The first time
+    /// points can be means from an earlier process.
     timeline: Timeline<LineKey>,
     devices: [BTreeMap<String, RecentDevice>; 3],
     /// The number of devices seen so far.
@@ -209,7 +209,7 @@ impl RecentSamples {
         }
     }
 
-    /// Returns the number of leading moments that are means instead of samples.
+    /// Returns the number of leading time points that are means instead of samples.
     fn count_restored_means(&self) -> usize {
         self.timeline
             .time_points()

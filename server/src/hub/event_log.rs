@@ -1,5 +1,5 @@
-//! The log of recent events. Process and cell events are frequent, and marks can be. They must not
-//! displace other events.
+//! The log of recent events. Process events and cell events are frequent, and marks can be frequent
+//! too. These events must not displace other events.
 
 use std::collections::VecDeque;
 

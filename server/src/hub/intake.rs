@@ -79,7 +79,7 @@ impl Hub {
                     .send_replace(self.samples.borrow().number);
             }
             Record::Trace(_) => {
-                // Sending fails if no client has requested traces.
+                // Sending fails if no client has requested traces, which is not an error.
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {

@@ -52,7 +52,7 @@ pub(crate) struct ServerJoin {
     settings: JoinSettings,
     /// The sampling interval requested by the clients.
     interval: watch::Receiver<Duration>,
-    /// The number of clients that are watching.
+    /// The number of clients that are watching the readings.
     watchers: watch::Receiver<usize>,
     attempts: JoinAttempts,
     /// The reason why the last attempt was refused.

@@ -3,8 +3,8 @@
 //!
 //! The field catalog contains the names, and `UNAVAILABLE_FIELDS` lists the names without a
 //! reading. An Xid is reported while its condition lasts, even for a lost GPU. If the kubelet
-//! reports which pods hold a device, the device's series have the same labels for them as
-//! dcgm-exporter's.
+//! reports which pods hold a device, the device's series have dcgm-exporter's labels for these
+//! pods.
 
 use gpumon_probe::model::{
     Allocation, GpuSample, MigSample,

@@ -148,7 +148,8 @@ pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     // A process that both computes and renders, or that uses two MIG devices, can be listed twice.
     let mut known = BTreeSet::new();
     all.retain(|(reported, process)| known.insert((reported.gpu.index, process.pid)));
-    // Samples also limit their number of processes. Those that they omit are counted here.
+    // A sample also contains only a limited number of processes. The processes that it omits are
+    // counted here.
     let unlisted: u32 = scrape
         .gpus
         .iter()

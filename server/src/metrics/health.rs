@@ -58,7 +58,7 @@ fn write_infos(page: &mut Page, scrape: &Scrape<'_>) {
         Some(platform) if vendor == Vendor::Nvidia || platform.is_simulated => {
             json_name(&platform.source())
         }
-        // The source of GPUs of other vendors is the vendor's name, because their drivers have no
+        // For GPUs of other vendors, the source is the vendor's name, because their drivers have no
         // library.
         Some(_) => json_name(&vendor),
         None => String::new(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::text::{Labels, Page, SeriesKind};
 use crate::hub::HubData;
 
-/// The age in milliseconds from which details are not reported. They are read every ten seconds.
+/// The age in milliseconds above which details are not reported. They are read every ten seconds.
 const DETAILS_AGE_MS: u64 = 60_000;
 
 pub(super) struct Scrape<'a> {

@@ -1,5 +1,5 @@
-//! Metrics pages that are shared by all clients, because they do not depend on the single client.
-//! Pages that are requested regularly are written in advance.
+//! Metrics pages that are shared by all clients, because their content does not depend on which
+//! client requests them. Pages that are requested regularly are written in advance.
 
 use std::{
     collections::HashMap,

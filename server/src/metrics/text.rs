@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// Starts a family. A page may have only one family with the same name.
+    /// Starts a family. A page may contain only one family with a given name.
     pub(super) fn start_family<'a>(
         &'a mut self,
         name: &'a str,

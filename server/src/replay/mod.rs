@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::hub::Hub;
 
-/// The maximum time that the thread waits for an order if no record is due.
+/// The maximum time that the thread waits for a command if no record is due.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The range of speeds, as multiples of real time.
@@ -113,7 +113,7 @@ impl ReplayThread {
                         at_ms: self.player.shown_first_and_last_sample_ms().0,
                         playback: self.playback(),
                     };
-                    // Sending fails if the client has disconnected.
+                    // Sending fails if the client has disconnected, which is not an error.
                     let _ = answer.send(position);
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -78,7 +78,8 @@ fn parse_order(body: &[u8]) -> Result<ReplayOrder, String> {
     Ok(order)
 }
 
-/// Refuses requests that would change something, because a recording is not the present.
+/// Refuses requests that would change something, because the server shows a recording and not the
+/// current state.
 pub(crate) async fn refuse_changes(
     State(app): State<AppState>,
     request: Request,

@@ -351,7 +351,8 @@ impl RunRecord {
     ) -> RecordChange {
         let state = &mut self.state;
         match report {
-            // Only the first report of the beginning is used.
+            // If the process reports the beginning of the run several times, only the first report
+            // is used.
             Report::Begun {
                 title,
                 devices,

@@ -46,14 +46,14 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// The cache key of frames that are expensive to encode and can be shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum StreamCacheKey {
-    /// The first frame for clients with this view, as of this change.
+    /// The hello frame for clients with this view, at the hub's change number `change`.
     Hello {
         change: u64,
         view: View,
         encoding: Encoding,
     },
-    /// The history of these metrics, as of this change. Each user has a separate copy, so that slow
-    /// clients do not use other users' quotas.
+    /// The history of these metrics, at the hub's change number `change`. Each user has a separate
+    /// copy, so that slow clients do not use other users' quotas.
     History {
         who: PeerKey,
         change: u64,
@@ -129,8 +129,8 @@ struct StreamClient {
     paused: bool,
     rate_limiter: RateLimiter,
     interval_request: IntervalRequest,
-    /// Whether somebody watches the client. If so, `watcher` counts the client as a viewer, unless
-    /// it is paused.
+    /// Whether the client reports that somebody is watching. If so, `watcher` counts the client as
+    /// a viewer, unless the client has paused the stream.
     watches: bool,
     watcher: Option<ViewerGuard>,
     /// The channel of traces, if the client has requested them.

@@ -89,8 +89,8 @@ impl Selection {
             None => MetricLevels::default(),
         };
         let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
-        // The levels apply only if metrics are selected. In that case, the MIG level without the
-        // GPU level hides the columns of the whole GPU.
+        // The levels apply only if metrics are selected. In that case, if only the MIG level is
+        // selected, the columns of the whole GPU are hidden.
         let levels = if metrics.is_empty() {
             MetricLevels::default()
         } else {

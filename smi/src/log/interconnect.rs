@@ -167,7 +167,8 @@ fn format_atomics(mask: i128) -> String {
 
 // The NVLink fabric, and extended GPU memory (EGM).
 
-/// The items for the fabric's state and health, and the GPU's membership.
+/// The items for the GPU's state and health in the fabric, and for the clique and the cluster that
+/// the GPU belongs to.
 pub(super) static FABRIC_ITEMS: &[Item] = &[group_item("Fabric", TITLE_AS_TAG).with_items(&[
     number_item("State", TITLE_AS_TAG, Q::FabricInfo, 0, |state| {
         format_name(state, &[ABSENT, "Not Started", "In Progress", "Completed"])

@@ -35,8 +35,8 @@ pub(super) struct Item {
     /// Whether the item is indented one step more than its neighbors. This affects only text
     /// output.
     pub(super) deeper: bool,
-    /// Numbers that are added to the position at which the item's values are read. They allow
-    /// groups that differ only in a number to share a table.
+    /// Numbers that are appended to those of the position at which the item's values are read. They
+    /// allow groups that differ only in a number to share a table.
     pub(super) about: &'static [i128],
     /// The section of `-d` that contains the item.
     pub(super) section: Option<Section>,
@@ -178,7 +178,7 @@ impl Item {
         self
     }
 
-    /// Adds numbers that determine the item's values.
+    /// Appends numbers to the position at which the item's values are read.
     pub(super) const fn with_numbers(mut self, about: &'static [i128]) -> Self {
         self.about = about;
         self
@@ -289,8 +289,8 @@ pub(super) const fn group_item(title: &'static str, tag: &'static str) -> Item {
     Item::new(title, tag, Content::Group(&[]))
 }
 
-/// Defines a group that a line replaces if `word` returns text. The group's items are added
-/// afterwards.
+/// Defines a group whose items are added afterwards. If `word` returns text, a line with this text
+/// is shown instead of the group.
 pub(super) const fn replaceable_group_item(
     title: &'static str,
     tag: &'static str,

@@ -29,7 +29,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns a position inside a group or a row, which adds `numbers` to this position.
+    /// Returns a position inside a group or a row: this position, with `numbers` appended to its
+    /// numbers.
     pub(super) fn with_added_numbers(&self, numbers: &[i128]) -> Cursor<'a> {
         Cursor {
             device: self.device,

@@ -71,7 +71,8 @@ impl Difference {
             };
         }
         let (before, after) = (layout.split_pieces(before), layout.split_pieces(after));
-        // The two outputs usually have many equal pieces at the beginning and at the end.
+        // The two outputs usually have many equal pieces at the beginning and at the end, so these
+        // are skipped first.
         let same = |(one, other): &(&String, &String)| one == other;
         let start = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[start..], &after[start..]);

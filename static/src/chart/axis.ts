@@ -13,7 +13,10 @@ export interface AxisEnds {
    * The upper end of the axis if no limit is known. Axes of percentages always end at this value.
    */
   ceiling: number;
-  /** The unit in which axis labels are round numbers. */
+  /**
+   * The size of the unit in which axis labels are round numbers, for example the number of bytes in
+   * a GiB.
+   */
   base: number;
   /** Whether no value is ever above `ceiling`. */
   bounded: boolean;

@@ -5,7 +5,10 @@
 import type { ChartContent, PlotArea } from './content';
 import { BOTTOM_PX, CLIP_PX, EDGE_PX, paintChart, type Surface } from './paint';
 
-/** The minimum size at which a chart has room for axes. */
+/**
+ * The minimum width and the minimum height of a chart with axes. Smaller charts have no room for
+ * axes.
+ */
 const AXES_WIDTH_PX = 200;
 const AXES_HEIGHT_PX = 60;
 const LEFT_PX = 60;
@@ -15,7 +18,7 @@ export class Chart {
   private context: CanvasRenderingContext2D | null = null;
   private sizes: ResizeObserver | null = null;
   private content: ChartContent | null = null;
-  /** A description of the drawn frame; `null` if it must be redrawn. */
+  /** A description of the last drawn frame; `null` if the chart must be drawn again in any case. */
   private drawn: FrameSignature | null = null;
   private drawn_ms = 0;
   private font = '';
@@ -226,16 +229,16 @@ function currentPixelRatio(): number {
   return Math.max(1, globalThis.devicePixelRatio || 1);
 }
 
-/** The distance in device pixels by which lines must move for a new frame. */
+/** A chart is drawn again when its lines have moved by at least this distance, in device pixels. */
 const STEP_PX = 2;
 /**
- * The maximum delay before the end of a line shows the newest value, which is also shown as text
- * next to the chart.
+ * If only the newest values have changed, the chart is drawn again after this time at the latest.
+ * The delay is acceptable, because the newest value is also shown as text next to the chart.
  */
 const MAX_DELAY_MS = 1000;
 
 interface FrameSignature {
-  /** A string of all other content that makes a visible difference. */
+  /** A string that changes whenever any other visible content of the frame changes. */
   shape: string;
   to_ms: number;
   pixel_ms: number;

@@ -62,7 +62,10 @@ export interface ChartStyle {
 }
 
 export interface ChartAxis {
-  /** The unit in which axis labels are round numbers. */
+  /**
+   * The size of the unit in which axis labels are round numbers, for example the number of bytes in
+   * a GiB.
+   */
   base: number;
   /** Returns the axis labels of the values, all in the same format. */
   ticks: (values: readonly number[]) => string[];

@@ -78,8 +78,8 @@ class Stroke {
   private x = NaN;
   private y = 0;
   /**
-   * The range of slopes with which a straight line from the last corner passes close to all later
-   * points.
+   * The range of slopes with which a straight line from the last corner passes close to all points
+   * since that corner.
    */
   private least = -Infinity;
   private most = Infinity;

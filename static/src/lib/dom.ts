@@ -1,7 +1,7 @@
 /**
  * Helpers for elements: changes of elements that Preact does not render, style sheets, observers of
- * sizes and positions, and the background. Without layout, for example in a test, elements have no
- * width and are not on the screen.
+ * sizes and positions, and a test for a dark background. Without layout, for example in a test,
+ * elements count as having no width and being off the screen.
  */
 
 /** Creates an element. Strings become text nodes, so that data can never become markup. */

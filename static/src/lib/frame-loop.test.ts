@@ -82,7 +82,7 @@ describe('frame loop', () => {
     }
     expect(ages.length).toBeGreaterThan(12);
     expect(Math.max(...ages)).toBeLessThan(20);
-    // The last update of a stream is drawn after the stream ends.
+    // The last update of a stream must also be drawn, although no further update follows.
     loop.invalidateThrottled();
     draw.mockClear();
     loop.invalidateThrottled();
@@ -116,7 +116,7 @@ describe('frame loop', () => {
     for (sample = 1; sample < 50; sample += 1) {
       loops.forEach((one) => one.invalidateThrottled());
       vi.advanceTimersByTime(30);
-      // User input redraws one of the views.
+      // User input redraws a single view, but all views must show the same sample.
       loops[sample % 3]?.invalidate();
       vi.advanceTimersByTime(70);
       expect(new Set(drawn).size).toBe(1);

@@ -71,8 +71,9 @@ class Page {
     if (left_ms <= 0) {
       this.requestDraw();
     } else if (this.requested === 0) {
-      // In a fast stream, the page draws the first update that arrives after `left_ms`, because it
-      // is newer than the pending one. The timer draws only if no update arrives.
+      // In a fast stream, the timer waits longer, because a newer update usually arrives after
+      // `left_ms` and is drawn instead of the pending one. The timer draws only if no update
+      // arrives.
       const patience_ms = this.apart_ms <= FAST_STREAM_MS ? 2 * FAST_STREAM_MS : 0;
       this.timer ??= setTimeout(() => this.requestDraw(), left_ms + patience_ms);
     }
@@ -99,7 +100,8 @@ class Page {
       this.isLive = false;
     }
     this.loops.forEach((loop) => loop.drawIfDirty());
-    // The browser computes styles, layout and paint in the same task, before this timer fires.
+    // The browser computes styles, layout and paint before this timer fires, so the measured time
+    // includes them.
     setTimeout(() => {
       this.cost_ms += COST_WEIGHT * (performance.now() - begun_ms - this.cost_ms);
     });
@@ -138,7 +140,10 @@ export class FrameLoop {
     }
   }
 
-  /** Starts or stops drawing. Changes in the meantime are drawn when drawing starts again. */
+  /**
+   * Starts or stops drawing. Changes that were made while drawing was stopped are drawn when it
+   * starts again.
+   */
   setRunning(running: boolean): void {
     if (running) {
       page.loops.add(this);

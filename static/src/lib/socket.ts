@@ -138,7 +138,7 @@ export class ReconnectingSocket {
     socket.onclose = () => this.handleFailure();
   }
 
-  /** Returns an inflater that ignores text and errors of a socket that has been dropped. */
+  /** Returns an inflater that ignores text and errors once `socket` has been dropped. */
   private createInflater(socket: SocketLike): Inflater {
     const isCurrent = (): boolean => this.socket === socket;
     return new Inflater(

@@ -2,7 +2,8 @@
 
 /**
  * Control characters and characters that are invisible or change the direction of other text.
- * `probe/src/untrusted.rs` has the same rule, and `tests/invisible-characters.json` tests both.
+ * `probe/src/untrusted.rs` has the same rule, and `tests/invisible-characters.json` contains test
+ * cases for both implementations.
  */
 const UNPRINTABLE =
   /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb\u{1d159}]/gu;

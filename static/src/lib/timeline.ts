@@ -28,8 +28,8 @@ export interface Extremes {
 const INITIAL_CAPACITY = 256;
 
 /**
- * Keeps the newest `capacity` moments. The returned arrays must be read immediately, because the
- * next moment may overwrite them.
+ * Keeps the values at the newest `capacity` times. The returned arrays must be read immediately,
+ * because the next call of `push` may overwrite them.
  */
 export class Timeline implements SeriesSource {
   /** The number of times that older data were added or all data were cleared. */
@@ -39,8 +39,8 @@ export class Timeline implements SeriesSource {
   private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
   /**
-   * The maximum distance between a mean value and its neighboring moments that does not count as a
-   * gap, by the time of the mean value.
+   * For each mean value, by its time: the maximum distance to the neighboring times that does not
+   * count as a gap.
    */
   private readonly reach_ms = new Map<number, number>();
 
@@ -60,8 +60,8 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Adds one moment. If it is more than `gap_ms` after the newest moment, a gap is inserted between
-   * them. A moment that is not newer than the newest one is ignored.
+   * Adds the values at one time. If the time is more than `gap_ms` after the newest time, a gap is
+   * inserted between them. A time that is not after the newest one is ignored.
    */
   push(at_ms: number, moment: ReadonlyMap<string, number | null>, gap_ms: number): void {
     const newest = this.times_ms.at(-1);
@@ -77,9 +77,10 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Adds older data. Moments within `same_ms` count as the same moment. If a known moment lacks a
-   * value, the value of the nearest moment within `near_ms` is used. The first `means.count`
-   * moments are mean values; their neighbors may be `means.reach_ms` away without a gap.
+   * Adds older data. Times within `same_ms` count as the same time. If a value is missing at a
+   * known time, the value of the nearest added time within `near_ms` is used. The first
+   * `means.count` added times have mean values; their neighbors may be `means.reach_ms` away
+   * without a gap.
    */
   merge(
     times_ms: readonly number[],
@@ -131,7 +132,7 @@ export class Timeline implements SeriesSource {
     this.reach_ms.clear();
   }
 
-  /** Returns the values of each moment, without the gaps that `push` inserted. */
+  /** Returns the values at each time, without the gaps that `push` inserted. */
   private listValuesByTime(): [number, Map<string, number | null>][] {
     const moments: [number, Map<string, number | null>][] = [];
     for (const at_ms of this.times_ms) {
@@ -181,8 +182,9 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Grows the arrays by half, up to the maximum length plus a tenth. At that size, the oldest
-   * values are dropped together, so that values are rarely moved.
+   * Enlarges the arrays by half when they are full, up to the maximum length plus a tenth. At that
+   * size, a tenth of the values, the oldest ones, are dropped together, so that values are rarely
+   * moved.
    */
   private ensureCapacity(): void {
     if (this.length < this.allocated) {

@@ -286,13 +286,16 @@ function describeFiringTime({ since_ms }: FiringAlert, now_ms: number): string {
   );
 }
 
-/** The values, apart from the GPU's own, that its alerts depend on. */
+/** The values that a GPU's alerts depend on in addition to the GPU's own readings. */
 interface AlertContext {
   memoryHorizon_ms: number;
   firing: readonly FiringAlert[];
 }
 
-/** Returns the alerts of a GPU, the most severe first. `rows` are its holders. */
+/**
+ * Returns the alerts of a GPU, the most severe first. `rows` contains the rows of the GPU's
+ * holders.
+ */
 export function gpuAlerts(
   gpu: GpuState,
   rows: readonly HolderRow[],

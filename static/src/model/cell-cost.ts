@@ -17,8 +17,8 @@ export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
 }
 
 /**
- * The limits below which a run is not worth showing: its duration, its GPU time and its change of
- * memory.
+ * The limits of a run's duration, GPU time and change of memory, below which a run is not worth
+ * showing.
  */
 const MIN_DURATION_S = 0.5;
 const MIN_GPU_S = 0.01;
@@ -33,8 +33,8 @@ export const METADATA_KEY = 'gpumon';
 export const EXECUTION_KEY = 'execution';
 
 /**
- * The maximum valid values of stored costs: about thirty years, eight pebibytes, and a week's
- * output of a large power station.
+ * The maximum valid values in stored costs: a duration of about thirty years, eight pebibytes of
+ * memory, and an energy of a week's output of a large power station.
  */
 const MAX_STORED_DURATION_S = 1e9;
 const MAX_STORED_BYTES = 2 ** 53;

@@ -26,7 +26,10 @@ export interface CellExecution {
 
 export type CellOrder = 'elapsed' | 'gpu' | 'peak' | 'energy';
 
-/** The maximum number of executions to keep. A full day of work in a notebook produces hundreds. */
+/**
+ * The maximum number of executions to keep. A full day of work in a notebook produces hundreds of
+ * executions.
+ */
 const MAX_EXECUTIONS = 500;
 const MAX_NAME_LENGTH = 80;
 const MAX_NOTEBOOK_LENGTH = 120;
@@ -56,7 +59,7 @@ export class CellLog {
       this.storage = storageOf();
       const stored: unknown = JSON.parse(this.storage.getItem(STORAGE_KEY) ?? '[]');
       const known = Array.isArray(stored) ? stored.filter(isExecution) : [];
-      // Earlier versions did not store the path.
+      // Executions that were stored by earlier versions have no path.
       known.forEach((one) => this.all.set(one.key, { ...one, path: one.path ?? null }));
       this.listed = null;
     } catch {
@@ -101,8 +104,8 @@ export class CellLog {
 }
 
 /**
- * Returns the executions of the server's history that are not in `own`: those of other users, or of
- * this page before a reload. They have no code.
+ * Returns the executions in the server's history that are not in `own`: those of other users, and
+ * those of this page before a reload. They have no code.
  */
 export function executionsFromHistory(
   events: readonly Event[],

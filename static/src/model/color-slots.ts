@@ -68,8 +68,8 @@ export class ColorSlots {
 }
 
 /**
- * Returns the first free slot. Plain colors are tried first, in a circle from `slot` on, then the
- * colors with a texture.
+ * Returns the first free slot. Plain colors are tried first, starting at `slot` and wrapping around
+ * at the end, then the colors with a texture.
  */
 function findFreeSlot(slot: number, taken: ReadonlySet<number | undefined>): number {
   const round = Array.from({ length: COLOR_COUNT }, (_, i) => (slot + i) % COLOR_COUNT);

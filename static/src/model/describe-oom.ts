@@ -39,8 +39,8 @@ export interface OomHolder {
   text: string;
   title: string;
   /**
-   * The kernel, if the holder is a notebook of this Jupyter server, for which actions are
-   * available.
+   * The kernel of a notebook on this Jupyter server, for which actions are available; `null` for
+   * other holders.
    */
   kernelId: string | null;
 }

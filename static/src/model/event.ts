@@ -1,4 +1,4 @@
-/** The selection of events to keep and to list, and their texts. */
+/** The rules by which events are kept and listed, and the texts of events. */
 
 import { formatDuration } from '../lib/format';
 import { plainText } from '../lib/text';

@@ -32,7 +32,7 @@ const facts = {
   isBusy: ({ index }: { index: number }) => index < 2,
   levelOf: ({ index }: { index: number }): Level => (index === 1 ? 'critical' : 'warning'),
 };
-/** The same rows without a kernel of this Jupyter server. */
+/** The same holders as seen from a Jupyter server that has none of their kernels. */
 const elsewhere = holderRows(gpus, new ColorSlots());
 const found = (typed: string): [gpus: number[], rows: string[]] => {
   const chosen = filterGpus(typed, gpus, rows, facts);

@@ -19,8 +19,8 @@ export interface RequestedSpan {
 }
 
 /**
- * If points are farther apart than this number of steps of the response, there is a gap between
- * them.
+ * If two points are farther apart than this multiple of the response's resolution, there is a gap
+ * between them.
  */
 const GAP_STEPS = 1.5;
 /** The index of a point that marks a gap. */
@@ -295,8 +295,8 @@ export class HistoryCache {
     for (const span of this.kept) {
       const overlap_ms =
         Math.min(to_ms, span.answer.to_ms) - Math.max(from_ms, span.answer.from_ms);
-      // Half of the needed span in fine points is as useful as the whole span in points four times
-      // as far apart.
+      // A span with half of the needed range at the needed resolution is as useful as a span with
+      // the whole range and points four times as far apart.
       const merit =
         (overlap_ms / (to_ms - from_ms)) *
         Math.sqrt(Math.min(1, step_ms / pointInterval_ms(span.asked)));
@@ -344,7 +344,8 @@ export class HistoryCache {
     const { store, request, onChange } = this.options;
     const margin_ms = MARGIN * (need.to_ms - need.from_ms);
     const now_ms = store.clock.now();
-    // A margin that only exists in a coarser tier would make the whole answer coarser.
+    // The requested margin stays within the time range of the tier that covers the displayed span,
+    // because a coarser tier would make the whole answer coarser.
     const reach_ms = TIER_LENGTHS_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
     const from_ms = Math.round(Math.max(need.from_ms - margin_ms, now_ms - reach_ms));
     const to_ms = Math.round(Math.min(now_ms, need.to_ms + margin_ms));

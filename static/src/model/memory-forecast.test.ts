@@ -9,8 +9,8 @@ import { holderRows } from './holders';
 import { describeForecast, forecastOf, type Forecast } from './memory';
 
 /**
- * Returns the condition of memory that will be full in `left_s`. `growth` is the growth of each
- * process by PID, in GiB per second.
+ * Returns a condition which states that the memory will be full in `left_s` seconds. `growth`
+ * contains the growth of each process by PID, in GiB per second.
  */
 function fillingCondition(
   left_s: number,

@@ -23,7 +23,10 @@ const NEARLY_FULL_CONDITION: Condition = {
   total_bytes: 140 * GIB,
 };
 
-/** Returns the condition that this kernel's notebook fills the memory within half a minute. */
+/**
+ * Returns a condition which states that this kernel's notebook will fill the memory within half a
+ * minute.
+ */
 function fillingCondition(kernel_id: string, gib_per_s: number): Condition {
   const growth = { pid: kernel_id.charCodeAt(0), bytes_per_second: gib_per_s * GIB };
   return {
@@ -54,7 +57,7 @@ describe('memory warning', () => {
   let warnings: MemoryWarnings;
   let shownWarnings: MemoryWarning[];
   let second = 0;
-  /** Applies a sample with one GPU. */
+  /** Applies a sample of one GPU with these processes and conditions to the store. */
   const show = (processes: Process[], ...conditions: Condition[]): void => {
     second += 1;
     store.apply({

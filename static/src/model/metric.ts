@@ -95,8 +95,8 @@ export function isNearLimit(
 }
 
 /**
- * Returns the limit that a chart marks by a line. The line gets a name if the limit is not the
- * metric's own limit.
+ * Returns the limit that a chart marks by a line: the metric's own limit or, for a temperature
+ * without a limit, the slowdown temperature. Only the slowdown temperature has a name.
  */
 export function limitLineOf(
   metric: Metric,

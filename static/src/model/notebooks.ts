@@ -16,7 +16,7 @@ export function isConsolePath(path: string): boolean {
 
 /**
  * Returns a distinct name of each path: the shortest end that no other path has. The terminal has
- * the same rule, and `tests/notebook-names.json` tests both.
+ * the same rule, and `tests/notebook-names.json` contains test cases for both implementations.
  */
 export function notebookNames(paths: Iterable<string>): Map<string, string> {
   const distinct = new Map([...new Set(paths)].map((path) => [path, listPathEnds(path)]));

@@ -8,7 +8,7 @@ it('clock follows the least delayed frame', () => {
   clock.observeFrameTime(5_000_000);
   expect(clock.now()).toBe(5_000_000);
   local_ms += 1000;
-  // This frame was delayed 400 ms more than the first frame, so the clock ignores it.
+  // This frame was delayed by 400 ms more than the first frame, so the clock must ignore it.
   clock.observeFrameTime(5_000_600);
   expect(clock.now()).toBe(5_001_000);
   local_ms += 1000;

@@ -148,7 +148,7 @@ const TRACE_GAP_MS = 1000;
  */
 const MAX_EQUAL_DISTANCE_MS = 400;
 /**
- * The maximum distance between two moments whose values are merged: slightly more than half the
+ * The maximum distance between two times whose values are merged: slightly more than half the
  * interval of the server's history.
  */
 const MAX_MERGE_DISTANCE_MS = 600;

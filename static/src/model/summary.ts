@@ -80,7 +80,8 @@ function describeAlerts(
   return [
     silent > 0 ? trans._n('%1 not responding', '%1 not responding', silent) : '',
     asleep > 0 ? trans._n('%1 asleep', '%1 asleep', asleep) : '',
-    // A narrow panel has no room for both counts next to the totals.
+    // A narrow panel has no room for both counts next to the totals, so warnings are omitted if
+    // there are critical alerts.
     critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : warnings,
   ];
 }

@@ -9,7 +9,10 @@ import type { Diagnosis } from '../model/store';
 import type { HeadAction } from '../view/menu';
 
 const PATH = 'api/v1/session';
-/** The time to wait after too many attempts, if the server does not send one. */
+/**
+ * The time in seconds to wait after too many sign-in attempts, if the server does not state the
+ * time.
+ */
 const WAIT_S = 60;
 
 /** Whether a user has signed in on this page. The cookie itself is not readable by scripts. */

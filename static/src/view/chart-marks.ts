@@ -1,6 +1,6 @@
 /**
- * Marks on the charts of each GPU: events as markers, and the steps of runs as bands behind the
- * lines.
+ * Marks on the charts of each GPU: events as markers, and the steps of benchmark runs as bands
+ * behind the lines.
  */
 
 import type { EventMarker, Band } from '../chart/content';
@@ -36,7 +36,10 @@ export function eventMarkers(events: readonly Event[], palette: Palette): Marker
  */
 const MAX_FIRST_STEP_DELAY_MS = 1000;
 
-/** Returns the bands of each GPU. The band of a running step ends now. */
+/**
+ * Returns the bands of each GPU. The band of a step that is still running extends to the current
+ * time.
+ */
 export function runBands(
   events: readonly Event[],
   palette: Palette,

@@ -170,8 +170,8 @@ export abstract class ComponentView implements View {
 const OFFSCREEN_INTERVAL_MS = 5000;
 
 /**
- * The offset between the turns of consecutive parts, so that not all parts are rendered in the same
- * frame.
+ * The offset between the rendering times of consecutive parts that are off the screen, so that not
+ * all parts are rendered in the same frame.
  */
 const TURN_MS = 617;
 
@@ -194,9 +194,10 @@ export function useOnScreen(element: RefObject<Element | null>): boolean {
 }
 
 /**
- * Returns the result of `render`. While a part is not on the screen, the last result is returned
- * until the part's next turn, so that Preact skips the part. Each `place` has its own turns, so
- * that not all parts are rendered in the same frame.
+ * Returns the result of `render`. While the part is off the screen, `render` is called only once
+ * per `OFFSCREEN_INTERVAL_MS`. In between, the last result is returned, so that Preact skips the
+ * part. Parts with different values of `place` are rendered at different times, so that not all are
+ * rendered in the same frame.
  */
 export function useThrottledRender(
   onScreen: boolean,

@@ -38,7 +38,7 @@ import { PastValue, ReadingValue, type Freshness } from './value';
 
 /**
  * The minimum share of the memory bar that a holder must have to show its name. `SHORT_LABEL_SHARE`
- * is for short bars.
+ * is the minimum share in short bars.
  */
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;

@@ -111,7 +111,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
   );
 }
 
-/** Returns the number of columns of rows that are needed for the rows above the first open card. */
+/** Returns how many columns the rows above the first open card fill. */
 function countUsedColumns(
   gpus: readonly GpuState[],
   columns: number,

@@ -262,7 +262,7 @@ function describeVersions(platform: Platform): string[] {
   });
 }
 
-/** Returns the selectable time range, in minutes, that is not `minutes`. */
+/** Returns the other one of the two selectable time ranges, in minutes. */
 function otherSpan(minutes: number): number {
   return minutes === SPANS_MIN[0] ? SPANS_MIN[1] : SPANS_MIN[0];
 }

@@ -98,8 +98,8 @@ export class CellLine {
 }
 
 /**
- * The GPU use of a notebook in a compact form, for a toolbar or the status bar. It does not use
- * Preact, because notebooks load it before they load Preact.
+ * An indicator of a notebook's GPU use in a compact form, for a toolbar or the status bar. It does
+ * not use Preact, because notebooks load it before they load Preact.
  */
 export class Chip {
   readonly element = createElement('button', {
@@ -114,7 +114,8 @@ export class Chip {
   }
 
   /**
-   * Shows the use of a kernel. The chip is hidden if there is no kernel or the kernel uses no GPU.
+   * Shows the GPU use of a kernel. The indicator is hidden if there is no kernel or the kernel uses
+   * no GPU.
    */
   update(sample: Sample | null, kernelId: string | null): void {
     const share =

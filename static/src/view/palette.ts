@@ -13,7 +13,7 @@ export interface Palette extends ChartStyle {
   gpus: readonly string[];
   /** The background of charts. */
   card: string;
-  /** The colors of marks on the time axis. */
+  /** The colors of marks on the time axis, by severity. */
   levels: Record<Level, string>;
 }
 

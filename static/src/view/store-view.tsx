@@ -151,7 +151,8 @@ export function mountView<V extends View>(
     if (frame?.type === 'sample' || frame?.type === 'run') {
       loop.invalidateThrottled();
     } else if (frame?.type !== 'details') {
-      // Slow readings (`details`) are rendered together with the next sample.
+      // A `details` frame does not request a drawing, because slow readings are drawn together with
+      // the next sample.
       loop.invalidate();
     }
   });

@@ -56,7 +56,7 @@ describe('line below a cell', () => {
   const said = async (index: number, what: string): Promise<string> =>
     (await cost(index, what).innerText()).replaceAll('\u00a0', ' ');
 
-  /** Returns the texts of the chips in the notebook's toolbar and in the status bar. */
+  /** Returns the texts of the GPU indicators in the notebook's toolbar and in the status bar. */
   const readChips = async (): Promise<string[]> => {
     const chips = page.getByTestId('gpumon-chip').filter({ visible: true });
     return (await chips.allInnerTexts()).map((text) => text.replaceAll('\u00a0', ' '));
@@ -96,8 +96,8 @@ describe('line below a cell', () => {
     expect(await cost(0, 'energy').getAttribute('title')).toBe(
       'Energy of GPU 0 while the cell ran',
     );
-    // The chips in the toolbar and the status bar show the current use. A click on a chip opens the
-    // panel with all GPUs.
+    // The indicators in the toolbar and the status bar show the current use. A click on an
+    // indicator opens the panel with all GPUs.
     await expect.poll(readChips).toEqual(Array.from({ length: 2 }, () => 'GPU 12.0 GiB 50 %'));
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
     const card = page.locator('#gpumon-panel [data-gpu-index]');
@@ -125,8 +125,8 @@ describe('line below a cell', () => {
   });
 
   it('one-second cell has cost line unless disabled', async () => {
-    // Runs are observed once the notebook features are loaded. This is the case when the chip shows
-    // the memory.
+    // Runs are observed only after the notebook features have been loaded, so the test waits until
+    // the indicator shows the memory.
     await expect.poll(readChips).toContainEqual(expect.stringContaining('8.00 GiB'));
     await runCell(page, 1);
     await expect.poll(() => said(1, 'peak')).toBe('peak 8.00 GiB');

@@ -51,8 +51,8 @@ describe('charts page', () => {
     await expect
       .poll(async () => (await charts.readLegend('gpu 1 pcie'))[0])
       .toMatch(/^RX \d.* [kMG]B\/s$/);
-    // The last fifteenth of a chart over 2 min must be filled by 8 s of history, which was recorded
-    // before the page was opened.
+    // The chart covers 2 min. The 8 s of history that were recorded before the page was opened must
+    // fill the last fifteenth of the chart.
     await expect.poll(() => charts.drawnShare('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
     await expect.poll(() => charts.drawnShare('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
     await page.getByRole('link', { name: 'all GPUs' }).click();

@@ -67,7 +67,7 @@ export const it = test
     ),
   )
   /**
-   * A fake program that executes the runs of a server which is started with the program's
+   * A fake program that executes benchmark runs, for servers that are started with the program's
    * environment variables.
    */
   .extend('worker', ({ sharedWorker }) => {

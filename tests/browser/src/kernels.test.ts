@@ -22,8 +22,8 @@ const CONSOLE = 'console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c';
 const SAME_NAME_PATHS = ['first/same.ipynb', 'second/same.ipynb'] as const;
 
 /**
- * A console, and notebooks with running kernels and their workers. All tests of this file share
- * them.
+ * A console, and notebooks with running kernels and their worker processes. All tests of this file
+ * share them.
  */
 const it = base.extend(
   'kernels',

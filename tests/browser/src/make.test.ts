@@ -1,4 +1,4 @@
-/** Tests of what `make` starts: JupyterLab with an open panel, and the two URLs that it prints. */
+/** Tests of `make`, which starts JupyterLab with an open panel and prints two URLs. */
 
 import path from 'node:path';
 

@@ -49,7 +49,8 @@ it('JavaScript notebook is listed and has cell line', async ({
   await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
   await expect.poll(async () => withPlainSpaces(await row.innerText())).toContain('7.0 GiB');
 
-  // Executions are observed from the time at which the notebook's toolbar shows the chip.
+  // Executions are observed only after the notebook's toolbar shows the GPU indicator, so the test
+  // waits for it.
   await page.locator('.jp-NotebookPanel-toolbar').getByTestId('gpumon-chip').waitFor();
   const cell = page.locator('.jp-CodeCell').first();
   await runCell(page);

@@ -1,6 +1,6 @@
 /**
  * The global setup: before the first test, it reports missing prerequisites and how to get them.
- * After the last test, it removes folders.
+ * After the last test, it removes the folders of the tests.
  */
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Tests of runs that are started on the page and in the panel, with a script instead of the real
- * program.
+ * Tests of benchmark runs that are started on the page and in the panel. A script replaces the real
+ * benchmark program.
  */
 
 import type { Locator, Page } from 'playwright-core';

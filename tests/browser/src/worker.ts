@@ -1,4 +1,7 @@
-/** A script that replaces the program for runs, and reports what a test needs. */
+/**
+ * A script that replaces the program which executes runs, and reports the steps and results that a
+ * test needs.
+ */
 
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

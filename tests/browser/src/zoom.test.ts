@@ -1,4 +1,7 @@
-/** Tests of charts from a second to a month, with a server that keeps its history on disk. */
+/**
+ * Tests of charts over time ranges from a second to a month, with a server that keeps its history
+ * on disk.
+ */
 
 import { execFileSync } from 'node:child_process';
 
@@ -94,7 +97,8 @@ describe('charts with history on disk', () => {
       y = 0,
       width = 0,
     } = (await charts.findPlot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
-    // The chart is between the value axis at the left and the margin at the right.
+    // The day without readings is at this position of the canvas. Lines are drawn between the value
+    // axis at the left and the margin at the right.
     const off = (60 + (18.5 / 30) * (width - 64)) / width;
     await expect
       .poll(() => charts.drawnShare('gpu 0 power', [off - 0.005, off + 0.005]), {
@@ -212,7 +216,7 @@ describe('charts with history on disk', () => {
     await expect
       .poll(() => charts.root.locator('.gpumon-past-note').innerText())
       .toBe('The history cannot be read. too many requests');
-    // The streamed samples are still shown.
+    // The legend must still show the streamed samples.
     await expect.poll(() => charts.readLegend('all power.draw_watts')).toHaveLength(2);
     conduct.errors.length = 0;
   });

@@ -31,8 +31,8 @@ use crate::{
     time_spans::format_date,
 };
 
-/// The shortest median time of a result that is stored, in microseconds. Shorter results are not
-/// stored, because launch overhead dominates them and they vary by about 10 % between runs.
+/// Results with a shorter median time, in microseconds, are not stored, because launch overhead
+/// dominates them and they vary by about 10 % between runs.
 const MIN_STORED_TIME_US: f64 = 20.0;
 
 /// Options that store results or compare results with a baseline.
@@ -57,9 +57,9 @@ pub(super) struct BaselineArgs {
 }
 
 impl BaselineArgs {
-    /// Opens the store for the results of a job, and returns it with the baselines to compare with.
-    /// Returns `None` if neither `--save-baseline` nor `--baseline` is given. With `--baseline`,
-    /// changes the job to run exactly the workloads of the baselines.
+    /// Opens the store for the results of a job, and returns it. With `--baseline`, also returns
+    /// the baselines to compare with, and changes the job to run exactly the workloads of the
+    /// baselines. Returns `None` if neither `--save-baseline` nor `--baseline` is given.
     ///
     /// # Errors
     /// Returns an error if the store cannot be written, or if no matching baseline exists.
@@ -236,8 +236,9 @@ fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'
     }
 }
 
-/// Returns the part of a result that is compared with a baseline. Times measured by the GPU are
-/// used rather than times measured by the host, if both exist. Returns `None` if nothing was timed.
+/// Returns the part of a result that is compared with a baseline. If both times exist, uses the
+/// time measured by the GPU rather than the time measured by the host. Returns `None` if nothing
+/// was timed.
 fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measurement> {
     let times = outcome.device_time.as_ref();
     let times = times.or(outcome.host_time.as_ref())?;
@@ -254,8 +255,9 @@ fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measure
     })
 }
 
-/// Returns the work to run for the stored baselines, limited to `ids` and `dtype` if given.
-/// Workloads and types that this version does not know are left out.
+/// Returns the work to run for the stored baselines, limited to the workloads `ids` and the data
+/// type `dtype` if these are given. Workloads and types that this version does not know are left
+/// out.
 ///
 /// # Errors
 /// Returns an error if no baseline matches.
@@ -365,7 +367,8 @@ pub(crate) enum EarlierResults {
     Baselines(Benchmarks),
 }
 
-/// The fields of a result that identify its work and time, which every version has written.
+/// An earlier result. It has only the fields that identify its work and time, because every version
+/// has written these fields.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct OldResult {
     id: String,
@@ -390,13 +393,14 @@ struct OldDevice {
 /// The result of comparing a new result with an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Comparison {
-    /// The old median divided by the new one; more than 1 is faster.
+    /// The old median divided by the new median. A value greater than 1 means that the new result
+    /// is faster.
     pub(super) ratio: f64,
     /// Whether the new median is slower by more than the combined uncertainty of the old and the
     /// new median.
     pub(super) is_slower: bool,
-    /// The median of the baselines of other GPUs of the same model, divided by the new median;
-    /// `None` if there are no such GPUs.
+    /// The ratio of the median baseline of other GPUs of the same model to the new median. `None`
+    /// if there are no such GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) siblings: Option<f64>,
     /// The old median in microseconds.
@@ -489,8 +493,8 @@ fn compare_with_results(results: &[OldResult], outcome: &RunOutcome) -> Option<C
     let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
     let is_there =
         |old: &&OldResult| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
-    // Another pair of GPUs may have a faster or slower link, so its result is used only if no other
-    // result of the same work exists.
+    // If the work was measured between another pair of GPUs, which may have a faster or slower
+    // link, the earlier result is used only if it is the only one for this work.
     let may_stand_for_it = |_: &&OldResult| to.is_none() || all().count() == 1;
     let old = all()
         .find(is_there)

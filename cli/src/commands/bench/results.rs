@@ -37,7 +37,7 @@ pub(crate) struct Results {
     earlier: Option<EarlierResults>,
     store: Option<Store>,
     fail_below: Option<f64>,
-    /// The number of results that were compared with the threshold.
+    /// The number of results that were compared with the threshold for failure.
     judged: usize,
     /// Descriptions of results below the threshold.
     below: Vec<String>,
@@ -61,7 +61,7 @@ impl Results {
         }
     }
 
-    /// Returns these results with `store`, to which each result is added.
+    /// Returns these results with a store, to which each further result is added.
     pub(super) fn with_store(self, store: Option<Store>) -> Self {
         Self { store, ..self }
     }
@@ -184,8 +184,8 @@ impl ReportFormatter for Results {
                     },
                 ))
             }
-            // A failure before the run starts does not belong to a result, so only later failures
-            // are printed as JSON objects.
+            // Before the run has started, a failure belongs to no result. Only later failures are
+            // therefore printed as JSON objects.
             Report::Failed {
                 id,
                 backend,

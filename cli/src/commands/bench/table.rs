@@ -20,13 +20,13 @@ use crate::{
     },
 };
 
-/// The kind of run that a table shows.
+/// The kind of results that a table shows: workloads, with or without a comparison, or a burn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TableKind {
     /// Workloads, grouped by device.
     #[default]
     Workloads,
-    /// Workloads with the ratio to earlier results.
+    /// Workloads, each with the ratio of its earlier time to its new time.
     Compared,
     /// Workloads, with the ratios to the GPU's baseline and to the baselines of other GPUs.
     Baselines,
@@ -76,8 +76,8 @@ impl Table {
         }
     }
 
-    /// Returns the row of an outcome. The headings precede the first row of the table, and the
-    /// device's name precedes the first row of each device.
+    /// Returns the row of an outcome. If this row is the first of the table, the headings are added
+    /// before it; if it is the first of a device, the device's name is added before it.
     pub(super) fn format_outcome(
         &mut self,
         outcome: &RunOutcome,
@@ -323,7 +323,8 @@ fn format_size(outcome: &RunOutcome) -> String {
     }
 }
 
-/// Formats the problem size, such as `1000`, `64^2` or `10x`.
+/// Formats the problem size: a number of elements such as `1000`, a matrix size such as `64^2`, or
+/// a number of repetitions such as `10x`.
 pub(crate) fn format_problem_size(outcome: &RunOutcome) -> String {
     if let Some(shape) = outcome.shape {
         return shape.to_string();
@@ -383,8 +384,8 @@ fn format_billions(per_second: Option<f64>) -> String {
     format_optional(per_second, |per_second| format_number(per_second / 1e9, 2))
 }
 
-/// Returns the workload's name, followed by the receiving GPU if the workload copies between two
-/// GPUs.
+/// Returns the workload's name. If the workload copies between two GPUs, the receiving GPU is
+/// added.
 pub(super) fn format_name(outcome: &RunOutcome) -> String {
     let to = outcome
         .to

@@ -154,13 +154,14 @@ fn list_fish_values(command: &clap::Command) -> String {
     options.chain(positionals).collect()
 }
 
-/// Adds the completions of nvidia-smi to a script. `own` contains the names of gpumon's commands.
+/// Adds completions for the commands and options of nvidia-smi to a script. `own` contains the
+/// names of gpumon's own commands.
 fn add_smi_completions(shell: Shell, script: &str, own: &[String]) -> String {
     let commands = list_commands();
     match shell {
         Shell::Zsh => {
-            // zsh calls `_gpumon` in `smi.zsh`, which calls clap's function under the name
-            // `_gpumon_own`.
+            // The function `_gpumon` in `smi.zsh` replaces clap's function of this name and calls
+            // it, so clap's function is renamed to `_gpumon_own`.
             let (before, _) = script
                 .rsplit_once("\nif [ \"$funcstack[1]\"")
                 .unwrap_or((script, ""));
@@ -210,8 +211,8 @@ fn list_passthrough_options(commands: &[CommandSpec]) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns a branch of a shell `case` for each command, with one line per option name, such as
-/// `-L:Every GPU`.
+/// Returns the branches of a shell `case`, one for each command of nvidia-smi. A branch prints one
+/// line per option name, such as `-L:Every GPU`.
 fn format_option_cases(commands: &[CommandSpec]) -> String {
     let case = |name: &str, lines: Vec<String>| {
         format!(

@@ -125,8 +125,8 @@ fn report_conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item =
     })
 }
 
-/// Reports the ECC mode, and ECC errors from before the driver was loaded, for which there is no
-/// condition.
+/// Reports the ECC mode, and the ECC errors from before the driver was loaded, which no condition
+/// covers.
 fn check_ecc(details: &GpuDetails) -> Vec<Finding> {
     let check = || format_gpu_name(details.index);
     let mut findings = Vec::new();
@@ -284,8 +284,8 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
                 file.path
             ),
         };
-        // A Slurm job is not meant to open the GPUs of other jobs, so their inaccessible files are
-        // reported as a note, not as a problem.
+        // A Slurm job is not meant to open the GPUs of other jobs, so GPU files that a device
+        // cgroup blocks are reported as a note, not as a problem.
         let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
         let finding = if is_usual {
             Finding::new_note

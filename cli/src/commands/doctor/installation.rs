@@ -268,7 +268,7 @@ pub(super) fn check_kernel_drivers(machine: &Machine) -> Vec<Finding> {
         &nodes,
         geteuid().is_root(),
     ));
-    // A kernel log that cannot be read is reported by another check.
+    // If the kernel log cannot be read, another check reports this, so the error is ignored here.
     let errors = check_driver_log(&machine.resolve_path(KERNEL_LOG)).unwrap_or_default();
     findings.extend(errors.into_iter().map(Finding::from));
     findings

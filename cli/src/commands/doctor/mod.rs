@@ -72,8 +72,8 @@ Exit codes: 0 all checks pass, 1 warning or error, 2 invalid argument, 4 permiss
 /// The maximum time to wait for the driver to start.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The minimum number of samples to read. Counters appear in the second sample, and rates derived
-/// from them in the third.
+/// The minimum number of samples to read. Counters are first available in the second sample, and
+/// rates derived from them in the third.
 const MIN_SAMPLES: u32 = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
@@ -143,7 +143,8 @@ fn read_driver(source: &SourceArgs) -> DriverState {
         OPEN_TIMEOUT,
         |answer, is_sample| {
             samples += u32::from(is_sample);
-            // Conditions that depend on details appear only in later samples.
+            // Conditions that depend on the details of a GPU appear only in later samples, so a
+            // minimum number of samples is read.
             is_sample && samples >= MIN_SAMPLES && answer.is_complete()
         },
     )

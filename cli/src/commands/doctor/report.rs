@@ -18,7 +18,8 @@ use crate::{
 
 /// The width of the report, in columns. It fits an 80-column terminal.
 const REPORT_WIDTH: usize = 80;
-/// The widths of the columns for the verdict and the check, including the gap.
+/// The width of the column for the verdict, including the gap to the next column. The constant
+/// below is the width of the column for the check.
 const VERDICT_WIDTH: usize = 9;
 const CHECK_WIDTH: usize = 14;
 

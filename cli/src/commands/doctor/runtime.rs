@@ -41,7 +41,8 @@ struct CheckedSnapshot {
 pub(super) struct ServerResponse {
     pub(super) socket: String,
     pub(super) snapshot: Result<Value, String>,
-    /// The place where the server stores history; `None` if an older server does not report this.
+    /// The location where the server stores history; `None` if an older server does not report
+    /// this.
     pub(super) storage: Option<Storage>,
 }
 

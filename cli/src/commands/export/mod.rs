@@ -222,15 +222,16 @@ fn format_column_name(metric: &Metric) -> String {
     metric.id.replace('.', "_")
 }
 
-/// Splits a span into parts that each fit into one response of the server. Without a resolution, a
-/// single request is enough.
+/// Splits a span of history into parts, so that the rows of each part fit into one response of the
+/// server. Without a resolution, one part is enough.
 fn split_span(
     past: &PastArgs,
     span: &Range<u64>,
     ids: &[&str],
     resolution_ms: Option<u64>,
 ) -> Result<Vec<Range<u64>>> {
-    // This request for a single metric returns how far back history reaches.
+    // The first request is for a single metric. Its response contains the time of the oldest
+    // history.
     let known = past.fetch_history(span, &ids[..1], None)?;
     let span = span.start.max(known.oldest_ms)..span.end;
     let Some(resolution_ms) = resolution_ms else {
@@ -244,8 +245,9 @@ fn split_span(
         .collect())
 }
 
-/// Returns the length of a part in milliseconds. A part has at most the maximum number of rows, and
-/// its length is a multiple of every tier's resolution if possible, so that no row is split.
+/// Returns the length in milliseconds of the parts into which a span is split. A part has at most
+/// the maximum number of rows of a response. If possible, its length is a multiple of the
+/// resolution of every tier, so that no row is split.
 fn find_part_length_ms(resolution_ms: u64) -> u64 {
     let longest_ms = TIERS
         .iter()
@@ -269,7 +271,8 @@ struct HistoryRows {
     has_range: Option<bool>,
     /// Whether the header has been written.
     is_begun: bool,
-    /// Whether any part contained a time, even if none of the requested metrics had a value.
+    /// Whether any part contained a point in time, even if none of the requested metrics had a
+    /// value at that time.
     knows_time: bool,
     /// The time of the last written row. Parts with different resolutions may overlap, so rows up
     /// to this time are skipped.

@@ -40,8 +40,8 @@ use crate::{
 
 /// The maximum time to wait for the first readings from Prometheus.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
-/// The maximum time to wait for hosts to respond. Hosts respond one by one; those without a
-/// response are listed as missing.
+/// The maximum time to wait until all hosts have responded. Hosts that have not responded by then
+/// are listed as missing.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -142,8 +142,8 @@ fn format_lines(
     })
 }
 
-/// Returns why nothing could be read: the reason for each host if known, otherwise the problems of
-/// the whole source.
+/// Returns the reason why nothing could be read: a reason for each host if known, otherwise the
+/// problems of the fleet's whole source.
 fn describe_failure(fleet: &Fleet) -> String {
     let reasons: Vec<&str> = fleet.nodes.reasons.values().map(String::as_str).collect();
     if fleet.source.kind == FleetSourceKind::Hosts && !reasons.is_empty() {
@@ -180,7 +180,8 @@ fn format_free_nodes(found: &[FreeNode], terminal: Option<usize>) -> String {
     format_table(&fields, found, terminal, |_, _| String::new())
 }
 
-/// Returns the fleet as soon as a node is known, or when the time limit is reached.
+/// Returns the fleet once it has been loaded, or in its current state when the time limit is
+/// reached.
 async fn read_fleet(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
     let end = Instant::now() + READ_TIMEOUT;
     reader.wait_until_settled(SETTLE_TIMEOUT).await;
@@ -255,7 +256,7 @@ struct UserSum {
     energy_joules: Option<f64>,
     /// Whether GPU time and energy are lower bounds, because some usage could not be read.
     is_lower_bound: bool,
-    /// Whether this row contains only usage, and no numbers of GPUs.
+    /// Whether this row has only usage. The numbers of GPUs are not shown in such a row.
     #[serde(skip)]
     is_total: bool,
 }
@@ -331,7 +332,7 @@ fn sum_users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&FleetUsage>
     users
 }
 
-/// Returns a row for unlisted owners without a known user, and a row for the total.
+/// Returns a row for all unlisted owners whose user is unknown, and a row for the total.
 fn build_user_totals(usage: &FleetUsage) -> Vec<UserSum> {
     let is_lower_bound = usage.state == FleetState::Partial;
     let mut totals = Vec::new();
@@ -527,8 +528,8 @@ mod users_tests {
             table.contains("6 more") && table.contains("Total"),
             "{table}"
         );
-        // Pods whose shortened names are the same share a row, which contains the sum of their
-        // values.
+        // Pods with the same shortened name are combined into one row, which contains the sum of
+        // their values.
         let worker = |number: u32| {
             serde_json::from_value(pod(&format!("nccl-test-launcher-worker-{number}"), 1800.0))
         };

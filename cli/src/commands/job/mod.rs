@@ -80,12 +80,12 @@ pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
     )
 }
 
-/// A job counts as still running if its last reading is less than this old, in milliseconds.
-/// History is written every ten seconds.
+/// A job counts as still running if the age of its last reading is below this limit, in
+/// milliseconds. History is written every ten seconds.
 const MAX_READING_AGE_MS: u64 = 30_000;
 
-/// The minimum share of the job's time that history should cover. A remark is printed if it covers
-/// less.
+/// Print a remark if history covers less than this fraction of the time in which the job held its
+/// devices.
 const MIN_RECORDED_SHARE: f64 = 0.9;
 
 /// The maximum number of conditions that are listed for each GPU.
@@ -283,7 +283,8 @@ fn describe_condition(device: &MeasuredDevice, condition: &ConditionSpan) -> Str
     )
 }
 
-/// The shortest job, in milliseconds, for which advice is given.
+/// Give no advice about a device if history covers less than this time of its use by the job, in
+/// milliseconds.
 const MIN_TIME_MS: u64 = 60_000;
 
 /// A GPU counts as unused if it was idle for at least this percentage of the time.

@@ -178,7 +178,8 @@ impl Tool for Events {
 }
 
 impl Events {
-    /// Returns `true` if an event is selected. `shown` contains the indices of the selected GPUs.
+    /// Returns `true` if the tool's arguments select an event. `shown` contains the indices of the
+    /// selected GPUs.
     fn selects_event(&self, event: &Event, shown: &[u32]) -> bool {
         use gpumon_probe::model::EventKind::{Cell, ProcessEnded, ProcessStarted, RunStep};
         let is_of_program = matches!(

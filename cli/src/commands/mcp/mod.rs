@@ -351,14 +351,14 @@ impl ServerHandler for Handler {
 // Conversion of tool results for assistants: only selected keys are kept, untrusted names are
 // moved to a separate object, and times are in UTC.
 
-/// Selects all keys. As the suffix of a key, selects everything below that key.
+/// The selection of all keys. At the end of a key, it selects everything below that key.
 const ALL_KEYS: &str = "*";
 
 /// The keys of a reading, which are included whenever the reading is selected.
 const READING_KEYS: [&str; 3] = ["absent", "at_ms", "value"];
 
-/// The keys, without the suffix `_ms`, that contain a point in time. All other keys with this
-/// suffix contain durations.
+/// The names, without the suffix `_ms`, of all keys that contain a point in time. Other keys with
+/// this suffix contain durations.
 const TIME_KEYS: [&str; 10] = [
     "at", "baseline", "from", "last", "measured", "oldest", "since", "started", "times", "to",
 ];

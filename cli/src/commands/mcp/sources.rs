@@ -21,8 +21,8 @@ use crate::{
 pub(super) struct Sources {
     source: SourceArgs,
     past: PastArgs,
-    /// The driver, once it is open. The driver is kept open, because opening it is slow and would
-    /// restart a simulation.
+    /// The driver, once it has been opened. It is kept open, because opening it again would be slow
+    /// and would restart a simulation.
     opened: Mutex<Option<Arc<dyn Source>>>,
 }
 

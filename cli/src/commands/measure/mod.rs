@@ -152,8 +152,8 @@ fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
 }
 
 /// The maximum number of measurements to keep. A loop with a thousand measured steps per second
-/// exceeds the limit after some seconds; by then, the program with the loop has requested the
-/// results that it needs.
+/// exceeds the limit after 20 seconds, but the program requests the results that it needs before
+/// that.
 const MAX_MEASUREMENTS: usize = 20_000;
 
 #[derive(Default)]
@@ -210,7 +210,8 @@ impl Measurements {
     }
 }
 
-/// The maximum time to wait for the driver's own records, which normally arrive within two seconds.
+/// The maximum time to wait for traces, which are values that the driver itself has recorded. They
+/// normally arrive within two seconds.
 const MAX_RECORD_DELAY: Duration = Duration::from_secs(3);
 
 struct Measurement {
@@ -256,8 +257,8 @@ impl Measurement {
         }
     }
 
-    /// Returns the time at which an ended measurement is finished even if records are missing.
-    /// Returns `None` if the measurement is still running or already finished.
+    /// Returns the time at which a measurement that has ended must be finished, even if records are
+    /// missing. Returns `None` if the measurement has not ended or is already finished.
     fn find_deadline(&self) -> Option<Instant> {
         let ended = self.ended.filter(|_| self.meter.is_some());
         ended.map(|ended| ended + MAX_RECORD_DELAY)

@@ -35,11 +35,13 @@ use crate::{
 /// measurement needs the memory in use just before its start.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long after a measurement a new measurement is considered likely.
+/// For this time after a measurement, sample at the short interval, because another measurement is
+/// likely to follow.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// Records up to this age, in milliseconds, are kept for measurements that start later. They are
-/// needed because a record also covers the time before it.
+/// Keep records up to this age, in milliseconds, for measurements that start later. A record also
+/// covers the time since the previous record, so a measurement also needs records from just before
+/// its start.
 const MAX_KEPT_RECORD_AGE_MS: u64 = 2_500;
 
 /// The interval at which pending requests are checked while there are no events.
@@ -192,8 +194,8 @@ impl Session {
     fn begin_measurement(&mut self, number: u64, name: Option<String>, root: u32, at_ms: f64) {
         let mut measurement = Measurement::new(name, root, at_ms);
         if !self.trees.contains_key(&root) {
-            // The trees of finished measurements are dropped, because PIDs are reused. The tree of
-            // the client is kept, because it contains orphans of processes that have ended.
+            // The trees of finished measurements are dropped, because their PIDs may be reused. The
+            // tree of the client is kept, because it also knows orphans, whose parents have ended.
             let measured: BTreeSet<u32> = self
                 .measurements
                 .all()
@@ -260,7 +262,8 @@ impl Session {
                     self.record_failure(&failure);
                 }
             }
-            // Missed samples need no handling, because meters detect gaps from the samples' times.
+            // Missed samples need no handling here, because a meter detects a gap by comparing the
+            // times of the samples.
             Input::Missed(_) | Input::Failed(_) | Input::Stop => {}
         }
     }

@@ -165,15 +165,16 @@ fn precise_now_ms() -> f64 {
 /// The environment variable that contains the pipe's path for the command.
 const MARKS_VARIABLE: &str = "GPUMON_MARKS";
 
-/// The maximum length of a mark's line in bytes. The rest of a longer line is read as another mark.
+/// The maximum length in bytes of a line that contains a mark. If a line is longer, its remaining
+/// bytes are read as another mark.
 const MAX_MARK_BYTES: u64 = 400;
 
 /// A named pipe for marks. The pipe is removed on drop, and its reader ends once all writers have
 /// closed the pipe.
 pub(super) struct MarkPipe {
     path: PathBuf,
-    /// Keeps the pipe open for writing, so that the reader does not end when the first other writer
-    /// closes the pipe.
+    /// The writing end of the pipe. It is kept open, so that the reader does not end when the first
+    /// program that writes to the pipe closes it.
     _writer: OwnedFd,
     _folder: TempDir,
 }

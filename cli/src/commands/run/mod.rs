@@ -97,9 +97,9 @@ Exit codes: those of the command; if a signal ended the command, gpumon ends wit
 /// The sampling interval, which matches the interval at which the driver updates its readings.
 pub(crate) const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The maximum time to read remaining marks after the command's end, sufficient even on a busy
-/// machine. The limit is reached only if a process started by the command is still running and has
-/// the pipe open.
+/// After the command has ended, read remaining marks for at most this time, which is sufficient
+/// even on a busy machine. The limit is reached only if a process that the command started is still
+/// running and has the pipe open.
 const LAST_MARKS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum number of queued events.
@@ -124,8 +124,8 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     source.source.check()?;
     wait::check_command(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
-        // The file is created before the run starts, so that a path that cannot be written is not
-        // discovered only after a long run. Existing content is kept until the report is written.
+        // The file is created before the run starts, so that an error is reported immediately
+        // rather than after a long run. Existing content is kept until the report is written.
         safe_file::create(path).map_err(|error| make_write_failure(path, &error))?;
     }
     let words: Vec<_> = args
@@ -169,7 +169,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     if let Some(message) = reported.as_ref().err().and_then(Failure::message) {
         print_message(&message);
     }
-    // If writing the report failed, the command's exit code still takes precedence.
+    // If the command failed, its exit code is returned even if writing the report also failed.
     ended.exit_like_command()?;
     reported.map_err(|_| Failure::from_printed_error(1))
 }
@@ -204,8 +204,9 @@ impl Measurement {
         self.meter.add_mark(mark);
     }
 
-    /// Reads the marks that are still in the pipe. The pipe may not reach its end, because a
-    /// process started by the command may still be running and have it open.
+    /// Reads the marks that are still in the pipe, up to a time limit. A process that the command
+    /// started may still be running and keep the pipe open, so the end of the pipe may never be
+    /// reached.
     fn take_last_marks(&mut self, pipe: MarkPipe, waiting: &Receiver<RunEvent>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS_TIMEOUT;

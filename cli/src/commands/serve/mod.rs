@@ -449,9 +449,9 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Completes when a hang-up signal should end the server: if its terminal was closed, or if it has
-/// a terminal and nothing can be reloaded. Other hang-up signals reload settings files and alert
-/// rules.
+/// Completes when a hang-up signal should end the server. This is the case if the server's terminal
+/// was closed, or if the server has a terminal and there is nothing to reload. After any other
+/// hang-up signal, settings files and alert rules are reloaded.
 async fn wait_for_hang_up(hang_up: &mut Signal, mut reload: Option<Reloader>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {

@@ -23,7 +23,8 @@ const LIVE_KEYS: [&str; 6] = [
 ];
 
 pub(crate) struct Reloader {
-    /// The arguments with which the server was started. `now` contains the current arguments.
+    /// The arguments with which the server was started. The field below contains the arguments
+    /// after the last reload.
     start: ArgMatches,
     now: ArgMatches,
     live: watch::Sender<LiveSettings>,

@@ -88,8 +88,8 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Returns the first option of `gpumon` without a command that the user typed. The option would
-    /// have no effect before another command.
+    /// Returns the first option that the user typed before a command's name and that only `gpumon`
+    /// without a command uses. The option would have no effect on the command.
     pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
         let own = [
             ("--user", self.user.is_some()),
@@ -194,7 +194,8 @@ fn show_repeatedly(
 ) -> Result {
     let mut screen = Screen::new(args.color, form.can_be_redrawn());
     let feed = SnapshotFeed::start(at, form.required_contents(), interval)?;
-    // Without a terminal, the default handling of signals is sufficient.
+    // The handlers are needed only if the output is redrawn on a terminal. Otherwise, the default
+    // handling of signals is sufficient.
     if screen.is_renewed {
         feed.install_signal_handlers()?;
     }
@@ -235,8 +236,8 @@ impl OutputOptions<'_> {
         }
     }
 
-    /// Returns how long the GPUs are read for this output: totals contain counters, which need more
-    /// than a single sample.
+    /// Returns how much must be read from the GPUs for this output. Totals contain counters, for
+    /// which a single sample is not enough.
     fn required_depth(&self) -> ReadDepth {
         match self.kind {
             OutputKind::Json => ReadDepth::Full,

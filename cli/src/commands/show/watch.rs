@@ -69,7 +69,7 @@ impl<'a> SnapshotFeed<'a> {
             sender,
             messages,
         };
-        // If the server has no fresh sample, streaming from it is not attempted.
+        // If the server has no fresh sample, no stream is requested from it.
         let first = Snapshot::from_server(at, SnapshotContents::Past)?;
         let frames = first.and_then(|first| {
             Some((
@@ -152,7 +152,7 @@ fn send_samples(
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();
     let mut past = UtilizationHistory::default();
-    // CSV and short output do not show details and events.
+    // Details and events are not read for CSV and short output, which do not show them.
     let options = match need {
         SnapshotContents::Nothing => Options::new(interval, CommandLines::All),
         SnapshotContents::Past | SnapshotContents::Everything => {
@@ -232,8 +232,8 @@ impl StreamFollower {
             ServerFrame::Collector(collector) => {
                 let was_running = known.collector.state == CollectorState::Running;
                 known.collector = collector;
-                // No new snapshot is needed if the collector is running again, because its first
-                // sample causes one.
+                // If the collector was not running before, no new snapshot is needed: the first
+                // sample of the restarted collector will cause one.
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {

@@ -32,8 +32,8 @@ impl App {
             Action::Suspend => return NextStep::Suspend,
             Action::Redraw => return NextStep::DrawAnew,
             Action::Help => self.dialog = Some(Dialog::Help(Help::default())),
-            // If nothing is left to undo on a node's screen, quitting returns to the fleet screen,
-            // from which the node was opened.
+            // On the screen of a node, this key closes the screen if there is nothing left to undo.
+            // The fleet screen, from which the node was opened, is then shown again.
             Action::Back => {
                 if !self.go_back() && self.model.origin == Origin::Node {
                     return NextStep::Quit;

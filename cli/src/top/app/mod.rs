@@ -62,7 +62,8 @@ pub(super) struct App {
     pub(super) hits: Vec<(Rect, Hit)>,
     last_click: Option<Click>,
     sent: Vec<SentSignal>,
-    /// Signaled processes that have ended while other signaled processes are still running.
+    /// The names of signaled processes that have ended. They are collected while other signaled
+    /// processes are still running.
     ended: Vec<String>,
     inputs: SyncSender<Input>,
     /// Whether sending signals is disabled.
@@ -328,7 +329,7 @@ fn move_scroll_position(at: usize, by: isize) -> usize {
 
 // Mouse events.
 
-/// The maximum time between the two clicks of a double click.
+/// Two clicks count as a double click if the time between them is at most this long.
 const DOUBLE_CLICK_TIME: Duration = Duration::from_millis(400);
 const WHEEL_LINES: isize = 3;
 
@@ -344,7 +345,8 @@ impl App {
             x: event.column,
             y: event.row,
         };
-        // Areas that were drawn later are on top of earlier areas, so they are checked first.
+        // If areas overlap, the one that was drawn last is on top, so areas are checked from the
+        // last to the first.
         let hit = self
             .hits
             .iter()

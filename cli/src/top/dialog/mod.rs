@@ -383,7 +383,8 @@ fn draw_box(
         &format!(" {title} "),
         painter.theme.strong,
     );
-    // A click outside the box closes the dialog.
+    // This entry for the whole screen is below the other entries, so a click outside the box closes
+    // the dialog.
     painter.add_hit(screen, Hit::Dialog(usize::MAX));
     let inner = Rect {
         x: area.x + 2,

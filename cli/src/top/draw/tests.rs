@@ -96,7 +96,8 @@ fn everything_fits_300_by_60() {
         .count();
     assert_eq!(times, 2, "a time axis below each row of charts");
     assert!(drawn[59].contains("T signal") && drawn[59].contains("z zoom"));
-    // A single simulated GPU may use no memory for a while, but not all eight at the same time.
+    // A single simulated GPU may use no memory for a while, but it is practically impossible that
+    // all eight use none. At least one bar must therefore be visible.
     let gpus = drawn[2..10].concat();
     assert!(
         gpus.contains('━') && gpus.contains(['▁', '▅', '█']),
@@ -582,7 +583,7 @@ fn lasting_conditions_are_listed_once() {
         message: None,
     };
     app.model.events = [
-        // The conditions of the first three events have ended, although the events for their end
+        // The first three conditions no longer exist, although the events that report their ends
         // are missing.
         Event {
             at_ms: since_ms - 50_000,
@@ -599,7 +600,7 @@ fn lasting_conditions_are_listed_once() {
             gpu: gpu(1),
             what: EventKind::GpuLost,
         },
-        // The conditions of the remaining events persist.
+        // The conditions that belong to the remaining events still exist.
         Event {
             at_ms: since_ms,
             gpu: gpu(1),

@@ -81,7 +81,8 @@ fn sample_until_over(
         if is_over.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        // Traces only fill buffers that the screen does not use, so they are not copied.
+        // Traces are not copied, because the screen does not use the values that the driver itself
+        // records.
         if matches!(record, Record::Trace(_)) {
             return ControlFlow::Continue(());
         }

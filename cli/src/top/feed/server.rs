@@ -37,8 +37,8 @@ use crate::{
 /// The time without any message after which a server is considered dead. Servers send a heartbeat
 /// every five seconds.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(15);
-/// The minimum time without a sample after which a running server is considered dead. A shorter
-/// delay may only mean that the machine is busy.
+/// A running server is not considered dead before it has sent no sample for at least this time. A
+/// shorter delay may only mean that the machine is busy.
 const MIN_SILENCE: Duration = Duration::from_secs(2);
 /// The interval at which the client checks whether the sampling interval has changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -176,7 +176,7 @@ impl Client {
         }
     }
 
-    /// Returns how long a live server may be silent before it is considered dead.
+    /// Returns how long the server may send nothing before it is considered dead.
     fn silence_timeout(&self) -> Duration {
         if self.is_running {
             (self.interval * 2).clamp(MIN_SILENCE, HEARTBEAT_TIMEOUT)
@@ -205,7 +205,8 @@ impl Client {
             Update::Collector(status) => status,
             _ => return,
         };
-        // During a replay, no samples are expected, because the replay may be paused.
+        // No samples are expected from a server that plays a recording, because the playback may be
+        // paused.
         self.is_running = status.state == CollectorState::Running && !self.is_played;
         self.is_paused = status.state == CollectorState::Paused;
     }

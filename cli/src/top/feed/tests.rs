@@ -79,7 +79,7 @@ fn seeking_restores_earlier_history() {
         player.shown_first_and_last_sample_ms(),
         (FIRST + 250_000, FIRST, FIRST + 399_000)
     );
-    // Skipping beyond the start or the end stops there.
+    // A skip beyond the start or the end of the recording stops at the start or the end.
     assert_eq!(
         newest_sample_number(&build_model_after(player.skip(-10_000_000).unwrap())),
         0
@@ -160,7 +160,8 @@ fn invalid_recording_is_refused_with_line_number() {
     );
     assert!(message("GPU 0\n").unwrap().contains("line 1"));
     assert!(message("").unwrap().contains("no sample"));
-    // If a recording ends within a line, it can be played up to the previous line.
+    // If the last line of a recording is incomplete, the recording can still be played up to the
+    // line before it.
     assert_eq!(message(&good[..good.len() - 20]), None);
     fs::remove_file(&path).unwrap();
     assert!(find_missing_file_message(&path).contains("check the path"));

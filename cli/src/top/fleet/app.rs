@@ -121,7 +121,7 @@ impl FleetApp {
             .position(|line| line.rows.node_name(line.node) == selected)
     }
 
-    /// Opens the selected node. If it is already open, connects again.
+    /// Opens the selected node. If the node is already open, connects to its server again.
     fn open_selected_node(&mut self) {
         let Some(selected) = &self.selected else {
             return;

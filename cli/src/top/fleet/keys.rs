@@ -20,7 +20,8 @@ pub(super) enum Action {
     Redraw,
     /// Moves the selection by this number of nodes.
     Move(isize),
-    /// Moves the selection by this number of rows on the screen.
+    /// Moves the selection up or down by this number of rows. On a map, a row contains several
+    /// nodes.
     Row(isize),
     Page(isize),
     First,

@@ -36,7 +36,7 @@ pub(super) struct Opener {
     pub(super) theme: ThemeName,
     pub(super) glyphs: Glyphs,
     pub(super) inputs: SyncSender<Input>,
-    /// The number of node screens opened so far.
+    /// The number of node screens that have been opened so far, which identifies the newest one.
     pub(super) opened: u64,
 }
 
@@ -60,7 +60,8 @@ impl Opener {
         self.opened += 1;
         let (number, fleet) = (self.opened, self.inputs.clone());
         let (inputs, waiting) = mpsc::sync_channel(INPUT_CAPACITY);
-        // The number distinguishes late inputs for a closed screen from inputs for the current one.
+        // Each input is sent with the number of this screen, so that a late input for a screen that
+        // was closed is not mistaken for an input for the current one.
         let pass_on = move || {
             let mut all = waiting.into_iter();
             while all

@@ -46,8 +46,8 @@ use crate::{exit::Failure, fleet::options, terminal::screen::Glyphs};
 /// The interval at which the displayed age of outdated data is updated.
 const AGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The delay until the fleet is read again if there is no current data. It is also the minimum
-/// delay that a source may request.
+/// If there is no current data, the fleet is read again after this delay. A source cannot request a
+/// shorter delay.
 const MIN_READ_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum delay that a source may request.

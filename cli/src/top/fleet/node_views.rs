@@ -41,8 +41,9 @@ const MAX_CELLS: usize = 16;
 /// The number of lines below the map with details of the selected node.
 const MAP_DETAIL_LINES: u16 = 2;
 
-/// The temperature with the lightest shade, which is that of an idle board. The constant below is
-/// the temperature with the darkest shade, at which boards slow down.
+/// The temperature that is drawn with the lightest shade, which is that of an idle board. The
+/// constant below is the temperature that is drawn with the darkest shade, at which boards slow
+/// down.
 const COOL_CELSIUS: f64 = 25.0;
 const HOT_CELSIUS: f64 = 90.0;
 
@@ -320,8 +321,8 @@ fn draw_selected_node(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_
     painter.draw_text(area.x, area.y + 1, area.width, &text, painter.theme.dim);
 }
 
-/// Returns the index of the first visible node. It differs from `before` only as far as needed to
-/// make the node at `place` visible.
+/// Returns the index of the first visible node after scrolling. Scrolls from `before` only as far
+/// as needed to make the node at `place` visible.
 fn find_first_visible(before: usize, place: Option<usize>, room: usize, all: usize) -> usize {
     let last = all.saturating_sub(room);
     place

@@ -24,8 +24,9 @@ pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// The time over which values are averaged into one row of reduced resolution, in milliseconds.
 const BUCKET_MS: u64 = 10_000;
 
-/// The maximum distance between neighboring means, in milliseconds. After a restart, a server sends
-/// means of earlier readings; each covers ten seconds and is placed at the middle of this time.
+/// The maximum distance between two neighboring means that are connected, in milliseconds. After a
+/// restart, a server sends means for the time before it; each covers ten seconds and is placed at
+/// the middle of this time.
 const MAX_MEAN_DISTANCE_MS: u64 = BUCKET_MS * 3 / 2;
 
 /// The time range of a sparkline, in milliseconds.
@@ -41,7 +42,7 @@ pub(super) enum ChartLine {
     Gpu(u32, usize),
     /// A host metric, given by its position in `HOST_METRICS`.
     Host(usize),
-    /// A value that does not come from a sample, given by its position.
+    /// A value from another source than a sample, given by its position.
     Own(usize),
 }
 
@@ -62,7 +63,8 @@ pub(super) struct History {
     /// rows.
     past: Timeline<ChartLine>,
     past_reach_ms: u64,
-    /// The number of the newest bucket, which is not yet included in `coarse`.
+    /// The number of the newest time bucket. The means of its values are not yet included in
+    /// `coarse`.
     bucket: Option<u64>,
 }
 
@@ -99,7 +101,8 @@ impl History {
         let host =
             host.map(|(place, metric)| (ChartLine::Host(place), metric.access.value(&sample.host)));
         let gpus = sample.gpus.iter().filter(|gpu| {
-            // The values of a hung GPU are old and already included in the history.
+            // The values of a hung GPU are old, and the history already includes them, so they are
+            // not added again.
             let reach_ms = 2 * u64::from(sample.interval_ms);
             gpu.index < MAX_GPUS && gpu.at_ms.saturating_add(reach_ms) >= at_ms
         });
@@ -143,8 +146,9 @@ impl History {
             let moment = moments
                 .entry(at_ms)
                 .or_insert_with(|| make_moment(at_ms, interval_ms));
-            // Means are further apart than samples, and so are the last mean and the first sample.
-            // The maximum distance between these points is therefore larger.
+            // The distance between two means, and between the last mean and the first sample, is
+            // larger than that between two samples. A larger distance is therefore not drawn as a
+            // gap here.
             if past.means > 0 && place <= past.means {
                 moment.reach_ms = moment.reach_ms.max(MAX_MEAN_DISTANCE_MS);
             }
@@ -218,9 +222,9 @@ impl History {
         let mut before: Option<(u64, f64)> = None;
         for (moment, value) in oldest.chain(older).chain(newer) {
             let at_ms = moment.at_ms;
-            // A server's rows are further apart than other rows, and so are the last of these rows
-            // and the first other row. The maximum distance between these points is therefore
-            // larger.
+            // The distance between two rows of a server, and between the last of these rows and the
+            // first row of this history, is larger than that between other rows. A larger distance
+            // is therefore not drawn as a gap here.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
                 moment.reach_ms.max(self.past_reach_ms)
@@ -236,7 +240,7 @@ impl History {
             if let Some((before_ms, from)) =
                 before.filter(|(before_ms, _)| at_ms.saturating_sub(*before_ms) <= reach_ms)
             {
-                // The columns between two neighboring samples are interpolated.
+                // The values of the columns between two neighboring samples are interpolated.
                 let (left, right) = (place(before_ms), place(at_ms));
                 for between in left + 1..right.min(drawn.len()) {
                     let share = (between - left) as f64 / (right - left) as f64;
@@ -265,7 +269,8 @@ impl History {
         self.drop_old(moment.at_ms);
     }
 
-    /// Adds the means of the previous bucket when the first row after it arrives.
+    /// When the first row after a bucket arrives, adds the means of that bucket to the rows of
+    /// reduced resolution.
     fn add_means(&mut self, moment: TimePoint) {
         let bucket = moment.at_ms / BUCKET_MS;
         let before = self.bucket.replace(bucket);

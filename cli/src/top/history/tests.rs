@@ -165,7 +165,7 @@ fn means_from_earlier_server_connect_to_first_sample() {
     history.push(&make_sample(34_000, Some(34.0)));
     let values = history.read_line_values(power_line(), make_window(34_000, 28, 28));
     assert!(values[1..].iter().all(Option::is_some), "{values:?}");
-    // A gap that follows the means is still drawn as a gap.
+    // If no values arrive for a while after the last mean, the line still has a gap.
     history.push(&make_sample(40_000, Some(40.0)));
     assert_eq!(
         history.read_line_values(power_line(), make_window(40_000, 6, 6))[..5],

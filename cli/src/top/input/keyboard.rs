@@ -87,8 +87,8 @@ fn forward_inputs(keyboard: BorrowedFd<'_>, mut send: impl FnMut(Input) -> bool)
             continue;
         }
         match rustix::io::read(keyboard, &mut part) {
-            // The shell has left an end-of-file character in the input. If the terminal had been
-            // closed, `poll` would have reported this.
+            // Reading zero bytes means that the shell has left an end-of-file character in the
+            // input. If the terminal had been closed, `poll` would have reported this.
             Ok(0) => thread::sleep(FOREGROUND_POLL_INTERVAL),
             Ok(length) => {
                 if !parser

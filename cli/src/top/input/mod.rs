@@ -31,8 +31,8 @@ const SCREEN_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval at which the thread tries again to send a signal while the input queue is full.
 const RESEND_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Signals that end a program by default. Requests to end, such as SIGTERM, and signals caused by
-/// the program's own errors are not included.
+/// Signals whose default action ends a program. Not included are requests to end, such as SIGTERM,
+/// and signals that a program's own errors cause.
 const FATAL_SIGNALS: [i32; 9] = [
     SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];

@@ -87,8 +87,9 @@ fn find_memory_overlay(gpu: &GpuSample, metric: usize, state: &State) -> Option<
 struct SharedAxis(Option<f64>);
 
 impl SharedAxis {
-    /// The number of columns used to find the largest value, more than any chart has. With fewer
-    /// columns, averaging would lower the largest value.
+    /// The number of columns into which a history is divided to find its largest value. No chart
+    /// has more columns. With fewer columns, each value would be a mean over a longer time, and the
+    /// largest value would be too low.
     const COLUMNS: usize = 600;
 
     fn new(gpus: &[GpuSample], metric: usize, model: &Model, span_ms: u64) -> Self {

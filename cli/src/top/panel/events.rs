@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// If an Xid and the start of a condition are further apart than this, in milliseconds, the Xid
-/// does not count as the cause of the condition.
+/// An Xid counts as the cause of a condition only if the times of the Xid and of the condition's
+/// start differ by at most this much, in milliseconds.
 const MAX_DELAY_MS: u64 = 5000;
 
 pub(super) fn draw_events(

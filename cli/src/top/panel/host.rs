@@ -218,9 +218,9 @@ struct LineWriter<'a, 'b> {
 }
 
 impl LineWriter<'_, '_> {
-    /// Writes a label and a value, which is `columns` columns wide, and returns `true`. If the
-    /// label, the value, and a graph of `drawn` columns do not fit, writes nothing and returns
-    /// `false`.
+    /// Writes a label and a value, for which `columns` columns are reserved, and returns `true`. If
+    /// there is no room for the label, the value, and a graph of `drawn` columns, writes nothing
+    /// and returns `false`.
     fn write_part(
         &mut self,
         label: &str,

@@ -111,7 +111,8 @@ impl Column {
         )
     }
 
-    /// Returns `true` if the cell is as uninformative as an empty cell in this column.
+    /// Returns `true` if the cell contains no information in this column, for example because it is
+    /// empty or `0 %`.
     pub(in crate::top) fn is_uninformative(self, cell: &str) -> bool {
         match self {
             Self::Kind => matches!(cell, "C" | ""),

@@ -168,8 +168,8 @@ fn append_children<'a>(
     let nodes = below.remove(&parent).unwrap_or_default();
     let mut nodes = nodes.into_iter().peekable();
     while let Some(TreeNode { mut pid, mut row }) = nodes.next() {
-        // If the only child of an ancestor is also an ancestor, both share a row, which leaves more
-        // room for processes.
+        // If an ancestor has a single child that is also an ancestor without a GPU, both are
+        // combined into one row, so that more room remains for processes.
         while let (
             Subject::Parents(line),
             Some(

@@ -152,7 +152,7 @@ fn selection_follows_process_and_stays_visible() {
     let rows = view.list_rows(&model, None);
     view.scroll_to_selection(&rows, 3);
     assert_eq!((view.selected_position(&rows), view.scroll), (Some(0), 0));
-    // A process with a reused PID is a different process.
+    // A new process that has the PID of an earlier process is a different process.
     if let Some(Reading::Now(processes)) = model
         .sample
         .as_mut()
@@ -258,8 +258,8 @@ fn narrow_list_keeps_most_informative_columns() {
     for column in [Column::Sm, Column::Memory, Column::Pid, Column::User] {
         assert!(at(&model, 80).contains(&column), "{column:?}");
     }
-    // No process encodes or decodes, and all processes have the type C, so these columns are
-    // omitted in favor of the names.
+    // The columns for encoder, decoder and type are uninformative for these processes, so they are
+    // omitted to leave more room for the names.
     for column in [Column::Encoder, Column::Decoder, Column::Kind] {
         assert!(!at(&model, 80).contains(&column), "{column:?}");
     }

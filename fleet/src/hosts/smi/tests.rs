@@ -50,7 +50,8 @@ fn simulate_query(capture: &str) -> (String, String) {
     assert_eq!(names.len(), cells.len());
     let found = list_query_fields().into_iter().filter_map(|field| {
         let place = names.iter().position(|name| *name == field)?;
-        // The remote command queries nvidia-smi with `nounits`, so this function removes the units.
+        // The capture contains units. They are removed, because the remote command queries
+        // nvidia-smi with `nounits`.
         let cell = cells[place];
         let unit = ["MiB", "MHz", "W", "%"]
             .into_iter()

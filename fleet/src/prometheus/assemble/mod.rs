@@ -228,7 +228,8 @@ fn map_pods_by_uid(facts: &FactsByQuery) -> HashMap<String, FleetOwner> {
         .collect()
 }
 
-/// Returns the reasons why some data is missing for all GPUs of the fleet, by the id of the data.
+/// Returns, by the ID of the data, the reason for each kind of data that is missing for all GPUs of
+/// the fleet.
 fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
     let Fleet { gpus, owners, .. } = fleet;

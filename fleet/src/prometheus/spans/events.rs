@@ -21,8 +21,8 @@ use crate::{
 /// The maximum number of steps in a range query.
 const MAX_STEPS: u32 = 120;
 
-/// The maximum number of steps in a range query about individual GPUs. It is used if no recording
-/// rule has recorded which GPUs did not respond.
+/// The maximum number of steps in a range query about individual GPUs. Such a query is sent only if
+/// no recording rule has recorded which GPUs did not respond.
 const MAX_GPU_STEPS: u32 = 40;
 
 /// The recording rule for GPUs that did not respond.

@@ -1,5 +1,5 @@
-//! Queries about time ranges. They are rare, use recorded sums where possible, and never read every
-//! sample of every GPU.
+//! Queries about time ranges. They are sent rarely, use recorded sums where possible, and never
+//! read every sample of every GPU.
 
 pub(super) mod events;
 pub(super) mod history;

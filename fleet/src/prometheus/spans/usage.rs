@@ -628,7 +628,8 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     })
 }
 
-/// Returns the pods in a response, each with 1 as its number of nodes and with its value.
+/// Returns the pods in a response. Each has a number of nodes, which is 1, and the value of its
+/// series.
 fn list_pods(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
     let rows = answer.rows.iter();
     rows.filter_map(|row| Some((read_pod(&row.labels), 1.0, row.value()?)))

@@ -75,7 +75,7 @@ async fn failure_is_described_and_earlier_data_is_kept() {
             settings.timeout = Duration::from_secs(2);
         }
         fake.set_behavior(behavior);
-        // Each case uses a new reader, which does not pause because of the previous case's failure.
+        // Each case uses a new reader, because a reader pauses after a failure.
         let other = PrometheusReader::new(settings).unwrap();
         let fleet = other.fetch_current_fleet().await;
         assert_eq!(fleet.state, FleetState::Loading, "{words}");

@@ -119,7 +119,7 @@ async fn last_known_fleet_is_outdated_until_reread() {
         if fleet.state == FleetState::Outdated {
             break fleet;
         }
-        // If reading takes long, the next read is delayed.
+        // The loop waits, because the next read is delayed if the previous read took long.
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
     assert_eq!(old.nodes, first.nodes);

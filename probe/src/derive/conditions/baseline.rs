@@ -457,8 +457,8 @@ mod idle_power_tests {
         sample
     }
 
-    /// Returns the maximum draw of waiting kernels, rounded, that is learned from these samples,
-    /// which are a second apart.
+    /// Learns the idle power from samples that are one second apart, and returns the resulting
+    /// maximum draw of waiting kernels, rounded.
     fn compute_bound_after(seconds: &[GpuSample]) -> u32 {
         let (mut power, mut clock, board) = (
             IdlePower::default(),

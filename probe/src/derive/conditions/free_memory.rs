@@ -56,7 +56,7 @@ impl Rule for MemoryFilling {
         self.taken.push(view.now, total.saturating_sub(free));
         self.ingest_processes(view);
         if is_memory_nearly_full(free, total) {
-            // The forecast remains until the condition for nearly full memory starts.
+            // The forecast condition continues until the condition for nearly full memory starts.
             let since = *self.nearly_full_since.get_or_insert(view.now);
             return if view.now.ms_since(since) < NEARLY_FULL_AFTER_MS {
                 Observation::Inconclusive
@@ -134,7 +134,7 @@ struct Series(VecDeque<(Moment, u64)>);
 
 struct Slope {
     per_ms: f64,
-    /// The share of the changes that the line explains (R²), 0 to 1.
+    /// How well the line fits the values (R²), from 0 to 1.
     steadiness: f64,
     spanned_ms: u64,
 }
@@ -227,8 +227,8 @@ const BEGIN_BOUND: Bound = (0.03, 2 * GIB);
 /// Above this bound, the condition weakens: it ends after a delay.
 const WEAKEN_BOUND: Bound = (0.05, 3 * GIB);
 
-/// Above this bound, the condition ends immediately, because the next allocation will not bring it
-/// back.
+/// Above this bound, the condition ends immediately, because the next allocation will not make it
+/// start again.
 const END_BOUND: Bound = (0.1, 6 * GIB);
 
 /// How long little memory must be free before the condition starts, so that short allocations are
@@ -245,9 +245,10 @@ fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
     (free_bytes as f64) < total_bytes as f64 * share && free_bytes < bytes
 }
 
-/// Observes the free memory. The condition starts below 3 % and 2 GiB. It ends after a delay above
-/// 5 % or 3 GiB, and immediately above 10 % or 6 GiB. While the condition lasts, its value is the
-/// current free memory.
+/// Observes the free memory. The condition starts when free memory is below 3 % of the total and
+/// below 2 GiB. It ends when free memory has been above 5 % or above 3 GiB for the end delay, and
+/// immediately when free memory is above 10 % or above 6 GiB. While the condition lasts, its value
+/// is the current free memory.
 pub(super) fn observe_nearly_full(view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
     let memory = &view.sample.memory;
     let Some((&free_bytes, &total_bytes)) = view

@@ -11,8 +11,8 @@ use crate::model::ConditionKind;
 /// The period over which the values are averaged.
 pub(super) const WINDOW_MS: u64 = 60_000;
 
-/// The length of the parts over which values are summed, so that ten samples per second need no
-/// more memory than one sample per second.
+/// The averaging window is divided into parts of this length, and only the sums of each part are
+/// kept, so that ten samples per second need no more memory than one sample per second.
 const PART_MS: u64 = 5_000;
 
 /// The longest period that one reading can represent. After a longer gap, averaging starts again.

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use super::rule::{Clock, Moment, Observation, Rule, View};
 use crate::model::{Absence, ConditionKind, GpuSample, MemorySample, Process};
 
-/// The memory that the driver itself may use. On a large board, a single context needs more.
+/// Memory up to this amount is not reported, because the driver itself may use it. On a large
+/// board, even a single context needs more.
 const MIN_BYTES: u64 = 256 << 20;
 
-/// The memory that may be in use without an owner while other processes run, because the driver
-/// rounds the processes' memory.
+/// While processes are listed, up to this much additional memory does not start the condition,
+/// because the driver rounds the processes' memory.
 const MIN_BYTES_WITH_OTHERS: u64 = 1 << 30;
 
-/// The memory that may be in use without an owner while processes run that were already on the GPU
-/// at the first sample. It may be managed memory of these processes, so only larger amounts are
-/// reported.
+/// While processes run that were already on the GPU at the first sample, up to this much additional
+/// memory is not reported, because it may be managed memory of these processes.
 const MIN_FOUND_BYTES: u64 = 8 << 30;
 const MIN_FOUND_SHARE: f64 = 0.1;
 
@@ -146,7 +146,7 @@ struct LastSample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UnlistedMemory {
     bytes: u64,
-    /// Whether other processes are running and listed.
+    /// Whether any running process is listed.
     has_others: bool,
     /// Whether the memory may be managed memory of running processes.
     is_found: bool,

@@ -191,8 +191,8 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
 
 /// Returns the time in milliseconds that a newly started collector needs to detect a condition that
 /// was already present on a responding GPU. `tag` is the condition's tag in JSON; for `None`, the
-/// maximum over all conditions is returned. A new collector does not detect earlier driver errors,
-/// so for them, the time after which a driver error would have ended is used.
+/// maximum over all conditions is returned. A new collector never detects earlier driver errors;
+/// for these, the function returns the time after which the condition would have ended.
 pub fn detection_time_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
     // The times are cached, because alerts need them for every rule and sample.
     static TIMES: LazyLock<Vec<(&str, u64)>> = LazyLock::new(|| {
@@ -321,9 +321,9 @@ impl ConditionTracker {
         self.below_baseline = below;
     }
 
-    /// Applies a driver error of this GPU, which appears in the next sample. The first error with a
-    /// code starts a condition, and later errors renew it. The caller must send the error's own
-    /// event.
+    /// Applies a driver error of this GPU. The first error with a code starts a condition, and
+    /// later errors renew it; the condition appears in the next sample. The caller must send the
+    /// event for the error itself.
     ///
     /// If a program caused the error, the condition ends one minute after the last error with this
     /// code. Otherwise, it ends after ten minutes, unless the driver requests a recovery or the GPU

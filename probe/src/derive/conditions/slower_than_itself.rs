@@ -22,10 +22,12 @@ const BUSY_PERCENT: f64 = 60.0;
 /// other GPUs' median draw. At the same load, GPUs differ by a few percent.
 const LOW_POWER_RATIO: f64 = 0.8;
 
-/// How long the GPU must have been slower than usual, and slower than comparable GPUs.
+/// The condition starts after the GPU has been slower than usual, and slower than comparable GPUs,
+/// for this long.
 const BEGIN_AFTER_MS: u64 = 180_000;
 
-/// How long the GPU must have been slower than usual if there are no comparable GPUs.
+/// If there are no comparable GPUs, the condition starts after the GPU has been slower than usual
+/// for this long.
 pub(super) const BEGIN_ALONE_AFTER_MS: u64 = 600_000;
 
 /// The averaging period, which smooths out the variation between training steps or requests.

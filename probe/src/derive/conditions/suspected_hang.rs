@@ -3,8 +3,8 @@
 //!
 //! A program under a debugger is not reported, because somebody has stopped it on purpose. A
 //! persistent kernel that waits for requests is not reported, because every request changes a
-//! reading. A GPU may wait while another GPU of the same job works, for example to evaluate the
-//! model for all; such a wait takes minutes, not hours.
+//! reading. While another GPU of the same job works, for example to evaluate the model for all
+//! GPUs, a GPU may wait for minutes, so the condition starts only after a longer delay.
 
 use super::{
     baseline::{IdlePower, draw_watts},
@@ -15,10 +15,12 @@ use crate::model::{
     Utilization,
 };
 
-/// How long all readings must have been unchanged. A shorter wait can be normal.
+/// The condition starts after all readings have been unchanged for this long. A shorter wait can be
+/// normal.
 const BEGIN_AFTER_MS: u64 = 120_000;
 
-/// How long all readings must have been unchanged while another GPU of the same job works.
+/// While another GPU of the same job works, the condition starts after all readings have been
+/// unchanged for this long.
 pub(super) const BEGIN_WITH_WORK_AFTER_MS: u64 = 600_000;
 
 /// The minimum utilization of a GPU that may hang. A kernel that never ends causes a utilization of
@@ -149,7 +151,7 @@ impl Rule for SuspectedHang {
 
 impl SuspectedHang {
     /// Compares the sample with the previous sample. Returns `None` if a reading has changed, or if
-    /// that is unknown.
+    /// it is unknown whether a reading has changed.
     fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<UnchangedReadings> {
         let used_bytes = view.fresh_value(&view.sample.memory.used_bytes).copied();
         let sm_percent = view.fresh_activity(|activity| &activity.sm_percent);
@@ -273,7 +275,7 @@ struct Siblings {
     /// GPUs on which kernels also run all the time without accessing memory.
     waiting: Vec<u32>,
     differing: Vec<GpuProcess>,
-    /// Whether any of the differing GPUs runs kernels.
+    /// Whether kernels run on any of the GPUs in `differing`.
     work: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Functions that read and correct a field's value in a sample.
+//! Functions that get a field's value from a sample, or change it.
 
 use std::fmt;
 
 use crate::model::{Absence, Reading};
 
-/// Functions that read and correct one number of `S`.
+/// Functions that get one number from an `S`, or change it.
 pub struct Access<S: 'static> {
     /// Returns the number in a sample, or the reason for its absence.
     pub read: fn(&S) -> Result<f64, &Absence>,

@@ -1,5 +1,5 @@
-//! Metrics that are not fields: numbers from samples, details and boards that only Prometheus and
-//! dcgm-exporter use.
+//! Metrics that are not fields: numbers from samples, details and boards that are exported only
+//! under the metric names of Prometheus and dcgm-exporter.
 
 use super::{
     Dcgm,

@@ -71,10 +71,10 @@ pub struct Field<S: 'static = GpuSample> {
     /// The smallest and the largest plausible value. Readings outside this range are treated as
     /// unknown.
     pub range: (f64, f64),
-    /// Functions that read and correct the field's value in a sample.
+    /// Functions that get the field's value from a sample, or change it.
     pub access: Access<S>,
-    /// Functions that read and correct the field's value for a MIG device, if MIG devices have the
-    /// field.
+    /// Functions that get the field's value from the sample of a MIG device, or change it. `None`
+    /// if MIG devices do not have the field.
     pub mig: Option<Access<MigSample>>,
     /// The name of the Prometheus metric, whose values are in Prometheus' base units.
     pub prometheus: Option<&'static str>,

@@ -61,7 +61,7 @@ pub enum ThrottleCause {
     Idle,
     /// A user has set a lower clock.
     Setting,
-    /// A limit of power or electric current.
+    /// A limit on power or electric current was reached.
     Power,
     Thermal,
     /// A slowdown by the hardware. The driver may report the cause of the slowdown as an additional

@@ -179,7 +179,8 @@ impl GpuSteps {
         0.0
     }
 
-    /// Removes everything after `to_ms`, because a later sample may already have been added.
+    /// Removes the use after `to_ms`. This is needed because a sample after `to_ms` may already
+    /// have been added.
     fn truncate_at(&mut self, to_ms: f64) {
         self.pending
             .retain(|pending| pending.step.span.from_ms < to_ms);
@@ -368,7 +369,8 @@ impl GpuCostMeter {
     }
 
     /// Returns the reason why the GPU's processes are unknown. Returns `None` if the GPU sleeps or
-    /// is lost, because it then has no processes, and if the readings are still expected to arrive.
+    /// is lost, because it then has no processes. Also returns `None` if the readings are still
+    /// expected to arrive.
     pub(super) fn unknown_processes_reason(&self) -> Option<&Absence> {
         use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
         self.untold.as_ref().filter(|absence| {

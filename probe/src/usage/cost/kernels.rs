@@ -18,15 +18,16 @@ use crate::{
 /// time is removed first.
 const MAX_KERNELS: usize = 64;
 
-/// The maximum number of parts kept in memory for one kernel, over all GPUs. They use less than a
-/// mebibyte.
+/// The maximum number of parts kept in memory for one kernel, over all GPUs. Each part is the use
+/// in one period. All parts of a kernel take less than a mebibyte.
 const MAX_PARTS: usize = 8192;
 
-/// The maximum length of joined parts, relative to their age. A cell that started within a joined
-/// part has run for at least the part's age, so the error of its cost is at most this share.
+/// The maximum length of a joined part, as a fraction of the part's age. A cell that started within
+/// a joined part has run for at least the part's age, so the relative error of its cost is at most
+/// this fraction.
 const MAX_PART_SHARE: f64 = 0.01;
 
-/// The number of parts to add before neighboring parts are joined again.
+/// Neighboring parts are joined again each time this number of parts has been added.
 const JOIN_INTERVAL: usize = 64;
 
 /// A meter for the GPU use of all notebook kernels.

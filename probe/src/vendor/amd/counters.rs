@@ -1,5 +1,5 @@
-//! Readings that are calculated from two firmware tables: activity, reasons for reduced clocks,
-//! rates, and energy. This module also reads the state of XGMI links.
+//! Readings that are calculated from consecutive readings of a card: activity, reasons for reduced
+//! clocks, XGMI rates, and energy. This module also reads the state of XGMI links.
 
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,7 @@ impl TableRates {
     }
 }
 
-/// Returns a field's highest element, over the package and all partitions.
+/// Returns the highest value of `field` in the package and all of its partitions.
 pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
     let metrics = metrics.ok_or(Absence::NotSupported)?;
     let partitions = 0..metrics.partition_block_count();
@@ -106,11 +106,11 @@ pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f6
     all.flatten().reduce(f64::max).ok_or(Absence::NotSupported)
 }
 
-/// Returns the mean activity between two tables, in percent.
+/// Returns the mean activity of the graphics engine in the time between two tables, in percent.
 fn mean_activity(before: &Metrics, now: &Metrics) -> Option<f64> {
     let growth = |field| counter_growth(before.get_raw(field)?, now.get_raw(field)?);
     let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
-    // The sum grows by at most 1 for each sample.
+    // The firmware adds at most 1 to the sum for each sample.
     Some((growth(Field::GfxActivitySum)? / samples * 100.0).clamp(0.0, 100.0))
 }
 
@@ -178,7 +178,8 @@ pub(super) fn read_links(metrics: &Metrics) -> Option<Vec<NvLink>> {
     (!links.is_empty()).then_some(links)
 }
 
-/// The first and last bit of each reason in `indep_throttle_status` (see `amdgpu_smu.h`).
+/// For each reason, the first and the last of its bits in `indep_throttle_status` (see
+/// `amdgpu_smu.h`).
 const THROTTLE_BITS: [(u32, u32, ThrottleReason); 10] = [
     (0, 7, PowerLimit),
     (16, 23, CurrentLimit),
@@ -192,14 +193,15 @@ const THROTTLE_BITS: [(u32, u32, ThrottleReason); 10] = [
     (56, 57, OtherLimit),
 ];
 
-/// The bit for the chip's hottest spot.
+/// The bit of `indep_throttle_status` for the temperature of the chip's hottest spot.
 const HOTSPOT_BIT: u64 = 1 << 36;
 
-/// The hotspot bit counts only within this distance to the temperature limit, in °C. On RDNA 3, the
-/// bit is always set.
+/// The hotspot bit is ignored unless the hottest spot is within this distance of its temperature
+/// limit, in °C. On RDNA 3, the bit is always set.
 const HOTSPOT_MARGIN: f64 = 10.0;
 
-/// The bits of `throttle_status` on MI300 up to table version 1.5.
+/// The reasons for the bits of `throttle_status`, starting with the lowest bit, on MI300 GPUs with
+/// table version 1.4 or 1.5.
 const MI300_THROTTLE_BITS: [ThrottleReason; 5] = [
     Prochot,
     PowerLimit,
@@ -208,7 +210,8 @@ const MI300_THROTTLE_BITS: [ThrottleReason; 5] = [
     MemoryThermalLimit,
 ];
 
-/// The counters in tables of version 1.6 and later, and the reason that each counts.
+/// The sample counters in tables of version 1.6 and later, each with the reason for reduced clocks
+/// that it counts.
 const THROTTLE_COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::ProchotSamples, Prochot),
     (Field::PowerSamples, PowerLimit),
@@ -218,7 +221,7 @@ const THROTTLE_COUNTERS: [(Field, ThrottleReason); 5] = [
 ];
 
 /// A reason is reported only if it reduced the clocks in at least this share of the samples.
-/// Smaller shares are noise of the firmware's control loop.
+/// Smaller shares are noise from the firmware's control loop.
 const MIN_THROTTLE_SHARE: f64 = 0.01;
 
 /// For each reason, the share of samples between two tables in which it reduced the clocks.
@@ -226,8 +229,8 @@ const MIN_THROTTLE_SHARE: f64 = 0.01;
 pub(super) struct ThrottleShares(Vec<(ThrottleReason, f64)>);
 
 impl ThrottleShares {
-    /// Compares two tables. Returns `None` if the tables have no counters or were recorded at the
-    /// same moment.
+    /// Compares two tables. Returns `None` if the counters are missing, unreliable, or have not
+    /// changed.
     pub(super) fn from_tables(earlier: &Metrics, later: &Metrics) -> Option<Self> {
         let growth = |field| counter_growth(earlier.get_raw(field)?, later.get_raw(field)?);
         let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
@@ -235,7 +238,8 @@ impl ThrottleShares {
             .iter()
             .filter_map(|(field, reason)| Some((*reason, growth(*field)? / samples)))
             .collect();
-        // One firmware version counts every sample for several reasons, even on an idle GPU.
+        // One firmware version counts every sample as throttled for several reasons, even on an
+        // idle GPU. Its counters are not used.
         let always = counted
             .iter()
             .filter(|(_, share)| (share - 1.0).abs() < 1e-9)
@@ -263,7 +267,8 @@ impl ThrottleShares {
     }
 }
 
-/// Returns the growth of a counter, or `None` if the counter was reset. A 32-bit counter may wrap.
+/// Returns how much a counter has grown, or `None` if the counter was reset. If a 32-bit counter
+/// has wrapped, the wrap is taken into account.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
     const WRAP: u64 = 1 << 32;
@@ -278,8 +283,8 @@ pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
     Some(growth as f64)
 }
 
-/// Returns the reasons for reduced clocks, without duplicates. Returns `None` if the hardware does
-/// not report them. `margin_celsius` is the distance of the hottest spot from its limit.
+/// Returns the reasons for reduced clocks, without duplicates. Returns `None` if the reasons are
+/// unknown. `margin_celsius` is how far the hottest spot is below its temperature limit.
 pub(super) fn find_throttle_reasons(
     metrics: &Metrics,
     shares: Option<&ThrottleShares>,
@@ -325,8 +330,8 @@ const ACCUMULATOR_DEVICES: [u16; 16] = [
 /// The accumulator's unit in joules, 2^-16.
 const ACCUMULATOR_UNIT: f64 = 1.0 / 65536.0;
 
-/// The maximum time between two samples for which energy is added up. Over longer gaps, the power
-/// in between is unknown.
+/// The maximum time between two power readings from which energy is calculated. If more time has
+/// passed, the power in between is unknown, so no energy is added.
 const MAX_ENERGY_STEP: Duration = Duration::from_mins(2);
 
 /// A GPU's energy counter. It is kept while the GPU is closed, for example during sleep or a reset.
@@ -346,7 +351,7 @@ pub(super) fn has_accumulator(device: u16) -> bool {
 
 impl EnergyMeter {
     /// Adds a power reading, and the accumulator's value if it is reliable. Returns the energy in
-    /// joules. Once a source has been used, it does not change.
+    /// joules. The energy always comes from the source that provided the first value.
     pub(super) fn update(
         &mut self,
         watts: Option<f64>,
@@ -360,7 +365,8 @@ impl EnergyMeter {
             }
         }
         self.last = watts.map(|watts| (now, watts)).or(self.last);
-        // On virtual functions and with old firmware, the accumulator stays at 0.
+        // On virtual functions and with old firmware, the accumulator stays at 0, so 0 counts as
+        // missing.
         let accumulator = accumulator.filter(|units| *units > 0.0);
         self.source = self.source.or(match (accumulator, watts) {
             (Some(_), _) => Some(EnergySource::Counter),

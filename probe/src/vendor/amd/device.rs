@@ -35,7 +35,7 @@ const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(4900);
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// For this time after waking up, Navi's firmware reports outdated activity and clocks.
+/// After waking up, Navi's firmware reports outdated activity and clocks for this time.
 const LATCH_TIME: Duration = Duration::from_secs(15);
 
 /// The sysfs file with the utilization of the video engines.
@@ -105,13 +105,14 @@ struct GpuTopology {
     profile: Reading<String>,
 }
 
-/// The state that is needed to leave an idle card alone, so that the system can suspend it.
+/// The state for deciding whether reading an idle card is skipped, so that the system can suspend
+/// the card.
 #[derive(Default)]
 struct RestState {
     /// Whether the system may suspend the card. This value is updated whenever the details are
     /// read.
     may_sleep: bool,
-    /// Whether the card was left alone instead of being read the last time.
+    /// Whether the last reading skipped the card, so that the system can suspend it.
     is_resting: bool,
     details: Option<GpuDetails>,
     /// The last sample and its time, if the system may suspend the card.
@@ -186,8 +187,8 @@ impl AmdDevice {
                 .is_ok_and(|metrics| metrics.is_apu_table())
     }
 
-    /// Reads the topology if it has changed. While nobody is watching, it is checked only when the
-    /// processes are read.
+    /// Reads the topology if it has changed. While nobody is watching, this function checks for
+    /// changes only in readings that include the processes.
     fn find_nodes(&mut self) {
         if self.topology.is_read && !self.is_thorough {
             return;
@@ -243,7 +244,8 @@ impl AmdDevice {
         }
     }
 
-    /// Returns the last sample if the card was idle and should still be left alone.
+    /// Returns the last sample if the card was idle at that time and must not be read again yet.
+    /// Reading it would prevent the system from suspending it.
     fn reusable_sample(&self) -> Option<&(Instant, GpuSample)> {
         let rested @ (at, sample) = self.rest.sample.as_ref()?;
         let is_used = sample
@@ -255,9 +257,10 @@ impl AmdDevice {
         (!is_used && at.elapsed() < self.card.rest_time_after_reading()?).then_some(rested)
     }
 
-    /// Fills in the last sample of a card that is being left alone, and reads only its memory and
-    /// processes. Returns `false` if the card must be read normally, because it is working or has
-    /// been left alone long enough.
+    /// Fills in the last sample instead of reading the card's sensors, so that the system can
+    /// suspend the card. Only memory and processes are read. Returns `false` if the card must be
+    /// read normally, because it is working or because enough time has passed since its last
+    /// reading.
     fn reuse_last_sample(&mut self, sample: &mut GpuSample) -> bool {
         let Some((_, rested)) = self.reusable_sample() else {
             return false;
@@ -418,7 +421,8 @@ impl AmdDevice {
                 )
             }
         };
-        // Some boards report the faster link to their own PCIe switch instead.
+        // On some boards, the reported link is not the one to the slot, but the faster link to the
+        // board's own PCIe switch.
         let limit = self.identity.board.pcie_max_generation.value().copied();
         let generation = generation.map(|own| limit.map_or(own, |limit| own.min(limit)));
         sample.pcie.generation = generation.into();
@@ -699,7 +703,7 @@ fn has_work(sample: &GpuSample) -> bool {
     shares.any(|share| *share > 0.0)
 }
 
-/// Sets the time of the sensor readings to the time of the sample.
+/// Marks the sensor readings as readings from the time of the sample.
 fn set_sensor_times(sample: &mut GpuSample) {
     fn set_time<T: Clone>(reading: &mut Reading<T>, at_ms: u64) {
         *reading = reading.clone().with_time(at_ms);

@@ -184,8 +184,8 @@ static KINDS: [ErrorKind; 19] = [
 #[derive(Debug, Default)]
 pub(super) struct AmdErrors {
     fatal: Arc<FatalErrors>,
-    /// An error whose process is named in the next line. Older kernels do not name the GPU in the
-    /// error's line; its bus ID is then taken from the next line that contains one.
+    /// An error that waits for the next log line, which names the process. With older kernels, the
+    /// GPU's bus ID is also missing and is taken from the next line that contains one.
     pending: Option<(Option<String>, DriverError)>,
 }
 
@@ -236,7 +236,7 @@ impl LogParser for AmdErrors {
             message: Some(make_printable(message)),
         };
         match bus_id {
-            // The process is named in the next line.
+            // The next line names the process.
             bus_id if kind.info.by_program && error.pid.is_none() => {
                 found.extend(self.exchange_pending_error(bus_id, error));
             }
@@ -263,7 +263,7 @@ impl AmdErrors {
 }
 
 /// Finds the PID in text such as `process NAME pid 1234`. A process name can imitate this text, so
-/// the last match is used, which the driver wrote.
+/// only the last match, which the driver itself wrote, is used.
 fn parse_pid(message: &str) -> Option<u32> {
     let (_, rest) = message.split_once("rocess ")?;
     let rest = rest
@@ -285,7 +285,8 @@ const MIN_BROKEN_TABLES: u32 = 3;
 /// The interval at which a table that still cannot be decoded is reported again.
 const BROKEN_TABLE_REPORT_INTERVAL: Duration = Duration::from_mins(5);
 
-/// The undecodable `gpu_metrics` tables of a GPU.
+/// A GPU's consecutive `gpu_metrics` tables that could not be decoded, and the error to report
+/// about them.
 #[derive(Debug, Default)]
 pub(super) struct BrokenTables {
     in_a_row: u32,
@@ -321,7 +322,7 @@ impl BrokenTables {
         }
     }
 
-    /// Takes the error that is due to be reported, if any.
+    /// Returns the error that is due to be reported, if any. Each error is returned only once.
     pub(super) fn take_due_error(&mut self) -> Option<DriverError> {
         self.pending.take()
     }

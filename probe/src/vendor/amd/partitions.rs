@@ -110,8 +110,8 @@ fn mean_activity(metrics: &Metrics, place: usize, visible: usize) -> Option<f64>
     let own = if metrics.partition_block_count() > 1 {
         metrics.get_partition(place, Field::DieActivity)
     } else {
-        // The number of visible partitions is not enough, because a container may see only some of
-        // them.
+        // The total number of partitions determines how many dies each partition has. The number of
+        // visible partitions may be lower, because a container may see only some of them.
         let partitions = metrics
             .get_raw(Field::Partitions)
             .map_or(visible, |all| all as usize);

@@ -51,7 +51,8 @@ pub(super) fn list_processes(
     for own in compute {
         let mig = partitions.find_by_gpu_id(own.gpu_id);
         let known = all.remove(&(own.pid, mig));
-        // A compute process opens every GPU, even those that it never uses.
+        // A compute process opens every GPU, even those that it never uses, so processes that do
+        // not use this GPU are skipped.
         if known.is_none() && !own.is_used() {
             continue;
         }
@@ -66,8 +67,8 @@ pub(super) fn list_processes(
     all.into_values().collect()
 }
 
-/// Adds the compute driver's readings to a process. The graphics driver does not count work that is
-/// submitted directly to the GPU, as `ROCm` programs do.
+/// Adds the compute driver's readings to a process. `ROCm` programs submit work directly to the
+/// GPU, and the graphics driver does not count such work.
 fn add_compute_readings(
     known: Option<Process>,
     own: &ComputeProcess,
@@ -116,8 +117,8 @@ fn add_compute_readings(
 /// the driver walks all hardware queues, so gpumon reads the count only about once a second.
 const COMPUTE_READ_INTERVAL: Duration = Duration::from_millis(900);
 
-/// The interval at which nodes that a process does not use are read. A compute process opens every
-/// GPU, even those that it never uses.
+/// The interval at which gpumon checks whether a process has started to use another node. A compute
+/// process opens every GPU, even those that it never uses.
 const UNUSED_NODE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The number of readings over which the occupied compute units are averaged. A single reading can
@@ -132,8 +133,8 @@ pub(super) struct ComputeProcess {
     pub(super) gpu_id: u32,
     /// The GPU memory that the process has allocated, in bytes.
     pub(super) vram_bytes: u64,
-    /// The compute units that are executing the process's work, averaged over a few seconds. Only
-    /// GFX9 GPUs report this value.
+    /// The number of compute units that are executing the process's work, averaged over a few
+    /// seconds. Only GFX9 GPUs report this value.
     pub(super) occupied_units: Option<f64>,
     /// Whether the process has a queue for submitting work to the node.
     pub(super) has_queue: bool,
@@ -165,8 +166,9 @@ struct NodeUsage {
 }
 
 impl ComputeProcesses {
-    /// Returns the compute processes, read at most `age` ago. KFD's files are read at most about
-    /// once a second. All users can read them, and their PIDs belong to the host's PID namespace.
+    /// Returns the compute processes. KFD's files are read again if the last reading is older than
+    /// `age`, but at most about once a second. All users can read the files. The PIDs in them
+    /// belong to the host's PID namespace.
     pub(super) fn read_processes(
         &mut self,
         kfd_root: &Path,

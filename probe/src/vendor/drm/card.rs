@@ -141,8 +141,8 @@ impl Card {
         }
     }
 
-    /// Returns the device and inode number of the card's folder. They change if the driver
-    /// recreates the card.
+    /// Returns the file system's device number and the inode number of the card's folder. They
+    /// change if the driver recreates the card.
     pub(in crate::vendor) fn folder_id(&self) -> Option<(u64, u64)> {
         let folder = fs::metadata(&self.folder).ok()?;
         Some((folder.dev(), folder.ino()))

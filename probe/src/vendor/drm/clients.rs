@@ -1,8 +1,9 @@
 //! A background scan of procfs for the processes that have a card open.
 //!
 //! Reading a client's usage can block on that client's page table updates, and a machine can have
-//! thousands of processes. Therefore, the threads that read the cards only use the latest scan. If
-//! a process hangs the scan, the scan continues on another thread without that process.
+//! thousands of processes. Therefore, the threads that read the cards do not scan; they use the
+//! result of the latest background scan. If reading a process hangs, another thread continues
+//! scanning without that process.
 
 use std::{
     cell::Cell,
@@ -107,8 +108,8 @@ impl Clients {
         usable.map(Arc::clone)
     }
 
-    /// Starts a new scan thread. If the thread cannot be started, processes are missing, but all
-    /// other readings work.
+    /// Starts a new scan thread. If the thread cannot be started, the processes are missing from
+    /// the readings, but all other readings work.
     fn start_thread(self: &Arc<Self>, state: &mut State) {
         state.thread = state.thread.saturating_add(1);
         state.reading = None;
@@ -165,21 +166,22 @@ impl Clients {
 /// The maximum number of bytes that are read from an `fdinfo` file.
 const MAX_FDINFO_BYTES: usize = 16 << 10;
 
-/// The maximum number of descriptors that are copied.
+/// The maximum number of file descriptors whose files are copied for a bug report.
 const MAX_RECORDED_DESCRIPTORS: usize = 512;
 
 /// A new process is examined in every scan for this time, because many programs load libraries
 /// before they open a card.
 const NEW_PROCESS_TIME: Duration = Duration::from_secs(30);
 
-/// The interval between two turns of a process. At a turn, the process may be examined for open
-/// cards.
+/// The interval at which a process without an open card is due to be examined again.
 const EXAMINATION_INTERVAL: Duration = Duration::from_secs(20);
 
-/// If a process's number of open files has not changed, only every third turn examines the process.
+/// If a process's number of open files has not changed, the process is examined only every third
+/// time that it is due.
 const TURNS_PER_EXAMINATION: u32 = 3;
 
-/// A client of a card.
+/// A client of a card: a process that has the card open, or several processes that share a file
+/// descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Client {
     /// The PID of the client's process. If several processes share the client, this is the lowest
@@ -208,7 +210,7 @@ pub(super) struct ScanOptions<'a> {
     pub(super) may_read: &'a dyn Fn(u32) -> bool,
     /// The PIDs of hanging processes, which the scan skips.
     pub(super) hanging: &'a HashSet<u32>,
-    /// A callback that receives a PID before that client's usage is read, and `None` afterwards. If
+    /// A callback that receives a process's PID before its usage is read, and `None` afterwards. If
     /// it returns `false`, the scan ends.
     pub(super) on_read: &'a dyn Fn(Option<u32>) -> bool,
 }
@@ -230,7 +232,7 @@ struct ExaminedProcess {
     /// The size of the process's `fd` folder. Since Linux 6.2, this size is the number of open
     /// descriptors.
     files: u64,
-    /// The number of turns since the process was last examined.
+    /// How many times the process has been due since it was last examined.
     turns: u32,
     is_unreadable: bool,
 }
@@ -302,7 +304,7 @@ impl Scanner {
     }
 }
 
-/// The calculation of how old newly found processes are.
+/// Calculates the ages of processes that a scan has found for the first time.
 struct ProcessAges<'a> {
     proc_root: &'a Path,
     /// The boot time in milliseconds since 1970, needed to calculate ages. It is `None` after the
@@ -348,8 +350,8 @@ impl ExaminedProcess {
         process
     }
 
-    /// Returns `true` if the process is due for its turn. Intervals depend on the PID so that not
-    /// all processes are due at the same time.
+    /// Returns `true` if the process is due to be examined again. Intervals depend on the PID so
+    /// that not all processes are due at the same time.
     fn is_due(&self, now: Instant, pid: u32) -> bool {
         let spread = Duration::from_millis(u64::from(pid % 16) * 250);
         let age = now.saturating_duration_since(self.examined);
@@ -359,8 +361,8 @@ impl ExaminedProcess {
                 || age >= EXAMINATION_INTERVAL + spread)
     }
 
-    /// Examines the process again. If its number of open files has not changed, only every third
-    /// call does so.
+    /// Handles a process that is due: examines it, or skips it if its number of open files has not
+    /// changed. At most two consecutive examinations are skipped.
     fn take_turn(&mut self, folder: &Path) {
         self.turns = self.turns.saturating_add(1);
         let files = fs::metadata(folder.join("fd")).map_or(0, |fd| fd.len());

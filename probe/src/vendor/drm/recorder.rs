@@ -1,4 +1,4 @@
-//! Copying of a card's files, for bug reports.
+//! Copying of a card's files for bug reports.
 
 use std::{
     fs,
@@ -72,7 +72,8 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// Copies a folder's files after `split` has divided their content into parts.
+    /// Copies a folder's files. The `split` function first divides the content of each file into
+    /// parts.
     pub(in crate::vendor) fn copy_file_parts(
         &self,
         folder: &Path,

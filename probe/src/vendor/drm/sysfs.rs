@@ -177,7 +177,8 @@ impl Hwmon {
         })
     }
 
-    /// Reads a number from `file`. Files that did not exist at first are not opened.
+    /// Reads a number from `file`. Does not open files that did not exist when the sensors were
+    /// found.
     fn read<T: FromStr>(&self, file: &str) -> Result<T, Absence> {
         if !self.names.contains(file) {
             return Err(Absence::NotSupported);
@@ -221,7 +222,8 @@ impl Hwmon {
     /// # Errors
     /// Returns the reason why there is no value.
     pub(in crate::vendor) fn read_micro(&self, file: &str) -> Result<f64, Absence> {
-        // The conversion to double precision is exact for values up to 9,000 MJ.
+        // The conversion to double precision is exact up to 2^53 millionths. For energy, this is
+        // 9,000 MJ.
         #[allow(clippy::cast_precision_loss)]
         self.read::<u64>(file).map(|micro| micro as f64 / 1e6)
     }

@@ -139,8 +139,8 @@ impl Usage {
             (false, _) => ProcessKind::Compute,
         };
         let working = [self.names.graphics, self.names.compute].concat();
-        // A program can submit work directly to the GPU, which the kernel's counters do not
-        // include.
+        // The kernel's counters do not include work that a program submits directly to the GPU. A
+        // process without counted work may therefore be working, so its share is not reported as 0.
         let working = if draws || computes {
             share(&working)
         } else {
@@ -167,7 +167,8 @@ impl Engine {
 fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<String, f64> {
     let period_ns = elapsed.max(Duration::from_millis(1)).as_secs_f64() * 1e9;
     let growth = |earlier: Option<u64>, now: Option<u64>| {
-        // A client's counter for an engine is missing until the client uses that engine.
+        // A client's counter for an engine is missing until the client uses that engine, so a
+        // missing earlier value counts as 0.
         now?.checked_sub(earlier.unwrap_or(0))
             .map(|growth| growth as f64)
     };

@@ -74,12 +74,12 @@ pub(super) struct IntelDevice {
     clients: Arc<Clients>,
     usage: Usage,
     earlier: Option<CounterReadings>,
-    /// The last sample and its time. While the card is left alone so that the system can suspend
-    /// it, this sample is returned again.
+    /// The last sample and its time. This sample is returned again while reading the card is
+    /// skipped, so that the system can suspend the card.
     last: Option<(Instant, GpuSample)>,
-    /// Whether the card was left alone instead of being read the last time.
+    /// Whether the last reading skipped the card, so that the system can suspend it.
     is_resting: bool,
-    /// The last details. They are returned again while the card is left alone.
+    /// The last details. They are returned again while reading the card is skipped.
     last_details: Option<GpuDetails>,
     /// The name of the energy counter's file. On some boards, the card's counter is always 0, so
     /// the package's counter is used.
@@ -150,8 +150,8 @@ impl EngineFiles {
         };
         let set = REASONS.iter().filter(|(name, _)| is_set(name));
         let reasons = remove_duplicates(set.map(|(_, reason)| *reason));
-        // The status is also set for reasons that gpumon does not know. They are reported as
-        // another limit.
+        // The status can be set because of a reason that gpumon does not know. Such a reason is
+        // reported as `OtherLimit`.
         Ok(if reasons.is_empty() {
             vec![OtherLimit]
         } else {
@@ -160,7 +160,7 @@ impl EngineFiles {
     }
 }
 
-/// Parses a list of reasons such as `pl1 thermal`. The list `none` is empty.
+/// Parses a list of reasons such as `pl1 thermal`. Returns an empty list for `none`.
 fn parse_reasons(names: &str) -> Vec<ThrottleReason> {
     let names = names.split(|letter: char| letter.is_whitespace() || letter == ',');
     let names = names.filter(|name| !name.is_empty() && *name != "none");
@@ -421,7 +421,8 @@ impl IntelDevice {
         !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false)
     }
 
-    /// Returns the last sample if the card was idle and should still be left alone.
+    /// Returns the last sample if the card was idle at that time and must not be read again yet.
+    /// Reading it would prevent the system from suspending it.
     fn reusable_sample(&self) -> Option<&GpuSample> {
         let (at, sample) = self.last.as_ref()?;
         let awake = sample.utilization.gpu_percent.value();

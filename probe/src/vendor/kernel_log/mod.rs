@@ -17,8 +17,8 @@ use crate::vendor::{ErrorLog, LoggedError};
 
 /// A parser that finds one vendor's driver errors in kernel messages.
 pub(super) trait LogParser: Send {
-    /// Returns the errors that are complete with this message. Some errors consist of several
-    /// messages.
+    /// Parses a kernel message, and returns the errors that this message completes. Some errors
+    /// consist of several messages.
     fn parse(&mut self, text: &str) -> Vec<LoggedError>;
 }
 

@@ -30,9 +30,9 @@ use crate::{
 /// takes new samples at most once a second.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// While nobody is watching, reading process samples of a GPU with several processes may take
-/// 1/1000 of a core's time. History needs the samples to attribute the GPU's work, and the driver
-/// keeps only each process's latest period.
+/// While nobody is watching, reading the process samples of a GPU with several processes may take
+/// about 1/1000 of a core's time. History needs the samples to attribute the GPU's work to
+/// processes, and the driver keeps only the latest sample of each process.
 const TIME_DIVISOR: u32 = 1000;
 const MAX_SHARED_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -121,13 +121,12 @@ const MAX_FUTURE_US: u64 = 2_000_000;
 /// The maximum age of new samples. If new samples are older, the driver's clock is behind.
 const MAX_PAST_US: u64 = 10_000_000;
 
-/// The maximum time between two answers for the second to show whether the driver's clock is
-/// behind. The samples in the second answer were taken after the first answer, so they must be
-/// recent.
+/// Two answers that are at most this far apart can show whether the driver's clock is behind: the
+/// samples in the second answer were taken after the first answer, so their times must be recent.
 const MAX_ANSWER_GAP_MS: u64 = 3_000;
 
-/// If the last sample is from the future and no newer sample has arrived after this time, the clock
-/// was set back.
+/// If the last sample's time is in the future and no newer sample has arrived for this long, the
+/// clock may have been set back, so all samples are requested again.
 const SILENCE_LIMIT_MS: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -171,7 +170,8 @@ pub(super) struct ProcessShares {
     /// The difference between the driver's clock and the machine's clock, which is positive if the
     /// driver's clock is ahead.
     ahead_us: i64,
-    /// The time of the driver's last answer. The time of its last new sample is in `heard_ms`.
+    /// The time of the driver's last answer to a request for samples. The time of its last new
+    /// sample is in `heard_ms`.
     answered_ms: Option<u64>,
     heard_ms: u64,
     latest: HashMap<u32, ProcessShare>,
@@ -265,8 +265,8 @@ impl ProcessShares {
         }
     }
 
-    /// Stores a sample if it is the newest of its process. Shares above 100 are meaningless; in
-    /// that case, the previous sample is kept as long as it is valid.
+    /// Stores a sample if it is the newest of its process. Shares above 100 are meaningless. A
+    /// sample with such shares does not replace a previous sample that is still valid.
     fn store_if_newest(&mut self, sample: &DriverSample) {
         let at_ms = sample
             .at_us
@@ -389,8 +389,8 @@ mod tests {
             (Some(50), (NOW_MS + 900) * 1000)
         );
 
-        // The driver's clock is an hour ahead. The GPU is idle, so the last sample is returned
-        // again and must not count as new.
+        // The driver's clock is an hour ahead. The GPU is idle, so the driver returns the same last
+        // sample again, which must not count as new.
         let mut shares = ProcessShares::default();
         let last = make_sample(1, NOW_MS + 3_600_000, 40);
         shares.add_samples(&[last], NOW_MS);

@@ -125,8 +125,8 @@ impl Querier {
             .store_answer(None, query, now_ms(), answer);
     }
 
-    /// Runs the queries for `reader` whose lanes are due, and then the follow-up queries that their
-    /// answers require.
+    /// Runs the queries for `reader` in the lanes that `is_due` selects, and then the follow-up
+    /// queries that their answers require.
     pub(super) fn run_due_queries(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
         let begun_ms = now_ms();
         let is_due = |call: &Call| is_due(call.lane);
@@ -153,7 +153,8 @@ impl Querier {
         }
     }
 
-    /// Returns `true` if `call` is due. The call's lane must be due.
+    /// Returns `true` if `call` must be made now, because its minimum period has passed. The caller
+    /// has already checked that the call's lane is due.
     fn is_call_due(&mut self, call: &Call, begun_ms: u64) -> bool {
         let known_ms = self
             .read_cache()
@@ -177,7 +178,8 @@ impl Querier {
         }
     }
 
-    /// Returns `true` if queries are answered from memory, so that no query is too expensive.
+    /// Returns `true` if queries are answered from memory, so that the intervals for expensive
+    /// queries are not needed.
     pub(super) fn is_quick(&self) -> bool {
         self.answers.is_quick()
     }
@@ -381,7 +383,8 @@ impl UnansweredTicks {
             };
             return Ok(());
         }
-        // A tick can consist of no calls at all, because unsupported calls are not repeated.
+        // A tick can consist of no calls at all, because unsupported calls are not repeated. In
+        // this case, the previous tick's code still applies.
         let Some(code) = votes.most_frequent_error().or(self.code) else {
             return Ok(());
         };

@@ -131,7 +131,8 @@ impl RecordedAnswers {
             Health::Lost { .. } => Some(Err(Code::GPU_IS_LOST)),
             // The recorded values are outdated, but calling the driver would hang.
             Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
-            // Calling the driver for the missing values wakes the GPU, as nvidia-smi does.
+            // If there is no recorded value, the caller calls the driver, which wakes the GPU.
+            // `nvidia-smi` also wakes it.
             Health::Asleep { .. } => lasting(),
             // The recorded values are outdated. The caller must query the driver, which returns the
             // reason for the failure.

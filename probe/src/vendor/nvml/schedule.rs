@@ -1,7 +1,8 @@
 //! The schedule of a collector's driver calls: which calls it makes regularly, and when each of
-//! them is due.
+//! them is due. Each of these calls belongs to a [`Lane`], which states when calls of this kind are
+//! made.
 //!
-//! Queries that are not in a lane run only on demand, for example for the output of `gpumon smi`.
+//! Queries without a lane run only on demand, for example for the output of `gpumon smi`.
 
 use std::{
     collections::HashMap,
@@ -33,9 +34,9 @@ use crate::{
 pub(super) enum Lane {
     /// Calls that are made for every sample, including samples of one-shot commands.
     Tick,
-    /// Calls that are made for a sample, at most once per given period, but never in one-shot
-    /// commands. Each of these calls costs more than all `Tick` calls together. While nobody is
-    /// watching, they are made only for the last sample of a history step.
+    /// Calls that are made for a sample, at most once per given period, but not for samples of
+    /// one-shot commands. Each of these calls costs more than all `Tick` calls together. While
+    /// nobody is watching, they are made only for the last sample of a history step.
     Paced(Duration),
     /// Calls that are made once after the GPU is opened, together with the first details.
     Once,
@@ -49,10 +50,10 @@ pub(super) enum Lane {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// The model, and also the output of `gpumon smi`.
+    /// The answers are used for the model, and also for the output of `gpumon smi`.
     Model,
-    /// The output of `gpumon smi` only. The command queries a running collector before it calls the
-    /// driver.
+    /// The answers are used only for the output of `gpumon smi`. The command queries a running
+    /// collector before it calls the driver.
     Smi,
 }
 
@@ -75,8 +76,8 @@ impl Call {
         }
     }
 
-    /// Returns the minimum time between two executions of this call. It is zero if the call is made
-    /// whenever its lane is due.
+    /// Returns the minimum time between two executions of this call. If it is zero, the call is
+    /// made for every sample or reading of details that its [`Lane`] describes.
     pub(super) fn min_period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
             (Lane::Paced(period) | Lane::Slower(period), true) => period,
@@ -132,16 +133,17 @@ const PACED_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval at which link counters are read. Reading the counters of 18 links costs 32 ms.
 const LINK_COUNTER_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The cost from which a call counts as expensive, in microseconds. All expensive calls for details
-/// take 12 ms together; all others take 0.6 ms. No condition depends on expensive calls alone.
+/// A call that costs at least this many microseconds counts as expensive. All expensive calls for
+/// details take 12 ms together; all others take 0.6 ms. No condition depends on expensive calls
+/// alone.
 const EXPENSIVE_US: u32 = 100;
 
-/// The interval between expensive calls while nobody is watching. It is less than a minute, because
-/// conditions ignore older readings, and conditions use some of these readings as additional
-/// information.
+/// The interval between expensive calls while nobody is watching. Some conditions use these
+/// readings as additional information and ignore readings older than a minute, so the interval is
+/// shorter than that.
 const UNWATCHED_INTERVAL: Duration = Duration::from_secs(50);
 
-/// While nobody is watching, [`Lane::Slower`] calls are made less often by this factor.
+/// While nobody is watching, the period of [`Lane::Slower`] calls is multiplied by this number.
 const UNWATCHED_FACTOR: u32 = 5;
 
 /// The maximum number of links. No GPU has more.
@@ -286,8 +288,8 @@ fn find_lane(query: Q) -> Option<Lane> {
         LazyLock::new(|| CALLS.iter().map(|call| (call.query, call.lane)).collect());
     match query {
         Q::Name | Q::Uuid | Q::BusId | Q::SupportedGraphicsClocks(_) => Some(Lane::Once),
-        // This call takes 20 ms, so it is not scheduled. The rate comes from GPM or from a separate
-        // thread.
+        // This call takes 20 ms, so it is not scheduled. Instead, its answer is calculated from the
+        // rates that GPM or a separate thread measures.
         Q::PcieThroughput(_) => Some(Lane::Tick),
         query => LANES.get(&query).copied(),
     }
@@ -350,8 +352,8 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
 }
 
 /// After the GPU starts or stops working, the counters are read for this number of samples. The
-/// first of them also covers the time before the change, and a process sample remains valid for two
-/// seconds.
+/// first of these readings also covers the time before the change, and a process sample remains
+/// valid for two seconds.
 const READS_AFTER_CHANGE: u32 = 4;
 
 /// A GPU's recent activity, which determines whether hardware counters and process samples are read

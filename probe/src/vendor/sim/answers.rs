@@ -54,15 +54,15 @@ pub trait SimulatedGpu {
     /// Returns the MIG device's instance, or `None` for a whole GPU.
     fn instance(&self) -> Option<MigInstance>;
 
-    /// Returns the time of this view, in milliseconds since the start of the timeline.
+    /// Returns the simulated time, in milliseconds since the start of the timeline.
     fn elapsed_ms(&self) -> u64;
 
-    /// Returns the GPU's state at the time of this view.
+    /// Returns the GPU's state at the simulated time.
     fn state(&self) -> Arc<GpuState> {
         self.machine().state(self.index(), self.elapsed_ms())
     }
 
-    /// Returns the GPU's counters at the time of this view.
+    /// Returns the GPU's counters at the simulated time.
     fn totals(&self) -> Totals {
         self.machine()
             .compute_totals(self.index(), self.elapsed_ms())
@@ -124,7 +124,8 @@ fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answe
 }
 
 fn answer_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
-    // On a GeForce board, software cannot read these numbers.
+    // The serial number and the part number are printed on a label. Software cannot read them on a
+    // GeForce board.
     let on_a_label = |label: &str| answer_if_supported(!identity.geforce, || text_answer(label));
     Some(match query {
         Q::Name => text_answer(&identity.name),

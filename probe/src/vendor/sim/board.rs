@@ -141,7 +141,8 @@ impl Board {
             .collect()
     }
 
-    /// Returns the share of the GPU that is available to a process.
+    /// Returns the share of the GPU that a process can use: the share of its MIG device, or 1 if
+    /// the process does not use MIG.
     fn find_share(&self, process: &ProcessSettings, seconds: f64) -> f64 {
         let Some(instance) = process.mig() else {
             return 1.0;
@@ -445,9 +446,9 @@ impl Cooling {
     /// Returns the temperature at a given time, calculated from the air temperature and the past
     /// power.
     ///
-    /// The part is modeled as a body with a single time constant that each interval's power warms.
-    /// Intervals start at fixed times, so that consecutive readings use the same past and the curve
-    /// is smooth.
+    /// The part is modeled as a body with a single time constant, which is warmed by the power of
+    /// each interval. Intervals start at fixed times, so that consecutive readings use the same
+    /// intervals and the curve is smooth.
     pub(super) fn compute_celsius(
         &self,
         seconds: f64,
@@ -478,8 +479,8 @@ impl Cooling {
             felt_watts += share * mean_watts(step);
             end = begin;
         }
-        // All power before the considered intervals counts as equal to that of the interval just
-        // before them.
+        // The power in all earlier intervals is assumed to be that of the last interval before the
+        // considered ones.
         felt_watts += (-(seconds - end) / self.lag_s).exp() * mean_watts(newest - PAST_POWER_STEPS);
         inlet_celsius + self.celsius_per_watt * felt_watts
     }

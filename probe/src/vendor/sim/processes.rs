@@ -16,7 +16,8 @@ use crate::model::{Absence, AccountedProcess, BatchJob, Notebook, Owner, Process
 const MEMORY_PER_SM: f64 = 0.4;
 
 impl Load {
-    /// Returns the load for kernels that only wait, during the given share of time.
+    /// Returns the load of kernels that only wait. `gpu_percent` is the share of time during which
+    /// they run.
     pub(super) fn from_waiting_kernels(gpu_percent: f64) -> Self {
         Self {
             gpu_percent,
@@ -155,8 +156,8 @@ pub(super) fn scale_memory(processes: &mut [ProcessState], used_bytes: u64) {
 /// the two cannot be confused.
 const FIRST_SIMULATED_PID: u32 = 1 << 22;
 
-/// Returns the PID for a program's run. It stays the same during the run, and no other simulated
-/// program has it.
+/// Returns the PID for one run of a program. The PID stays the same during the run, and no other
+/// simulated program has it.
 fn make_pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     let slot = match tenant.program {
         Program::Notebook => 1,

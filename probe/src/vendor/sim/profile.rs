@@ -230,9 +230,10 @@ fn compute_leak_load(noise: Noise, seconds: f64) -> Load {
     }
 }
 
-// A profile with a training loop that repeats its runs. On some GPUs, there is also a notebook.
+// A profile with a training script that is run again and again. On some GPUs, there is also a
+// notebook.
 
-/// The length of a run in seconds, after which the sweep's next run starts.
+/// The length of a training run, in seconds. The next run starts after a pause.
 const TRAINING_RUN_S: f64 = 2_400.0;
 /// The pause between two runs, in seconds.
 const TRAINING_PAUSE_S: f64 = 12.0;

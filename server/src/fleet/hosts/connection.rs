@@ -33,7 +33,8 @@ const MIN_SILENCE: Duration = Duration::from_secs(10);
 /// The interval at which the reader checks whether a record is complete. Some records are complete
 /// only after a certain time.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
-/// The time limit for ssh to exit, and for the remote program to read a line.
+/// The time limit for ssh to exit. The same limit applies to a remote program that is to read a
+/// line from its standard input.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// The number of ssh's last messages that are kept. `MAX_MESSAGE_BYTES` limits the length of each.
 const MAX_MESSAGES: usize = 20;
@@ -89,8 +90,8 @@ impl SshConnection {
         })
     }
 
-    /// Reads records until the connection ends or a problem occurs. `turn` is released when the
-    /// connection is established, or after `turn_for`.
+    /// Reads records until the connection ends or a problem occurs. `turn`, the permit to establish
+    /// a connection, is released when the connection is established, or after `turn_for`.
     async fn monitor_output(
         &mut self,
         node: &HostNode,
@@ -265,7 +266,7 @@ async fn collect_last_messages(stderr: ChildStderr) -> String {
 /// of CPU time on both sides, and a jump host refuses connections if there are too many.
 const MAX_CONNECTING: usize = 16;
 
-/// The time after which a slow connection no longer delays the next one.
+/// The time after which a connection that is still being established no longer delays the next one.
 const MAX_TURN_DURATION: Duration = Duration::from_millis(200);
 
 /// The pause before the second attempt to connect. Each further failure doubles the pause, up to

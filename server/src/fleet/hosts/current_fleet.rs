@@ -20,8 +20,7 @@ use gpumon_probe::{
 use super::node::{ConnectionStatus, HostNode};
 use crate::hub::HubData;
 
-/// The time after the start within which a host that has not responded is not reported as a
-/// problem.
+/// A host that has not responded is reported as a problem only after this time since the start.
 const LOADING_TIME: Duration = Duration::from_secs(2);
 
 /// The maximum number of hosts that a sentence names.

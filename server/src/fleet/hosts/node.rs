@@ -53,7 +53,7 @@ pub(super) struct HostNode {
     pub(super) hub: Arc<Hub>,
     pub(super) sampling_interval: Arc<SamplingInterval>,
     pub(super) nested: OnceLock<HostRoutes>,
-    /// The time at which reading the host began, in milliseconds since 1970.
+    /// The time at which this server began to read the host, in milliseconds since 1970.
     pub(super) since_ms: u64,
     status: Mutex<(ConnectionStatus, Outages)>,
     /// Whether the connection to the host should end.

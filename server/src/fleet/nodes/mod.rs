@@ -113,8 +113,9 @@ impl RemoteNodes {
     }
 
     /// Returns `true` if tokens, passwords and sessions may be sent to this node. Prometheus
-    /// chooses the hosts, so the administrator must have confirmed the host: with a pattern, as the
-    /// only host of `--node-url`, or with an authority that issues certificates only for nodes.
+    /// chooses the hosts, so the administrator must have confirmed the host in one of three ways:
+    /// with a pattern, as the only host of `--node-url`, or with an authority that issues
+    /// certificates only for nodes.
     fn is_trusted(&self, target: &NodeTarget) -> bool {
         if self.hosts.is_empty() {
             let is_certified = self.has_own_authority && target.is_tls;

@@ -20,7 +20,7 @@ pub(super) enum NodeProblem {
     NotAName(String),
     #[error("Prometheus does not report the node's port; use --node-url without {{port}}")]
     NoPort,
-    /// A reason that the fleet's data contains.
+    /// A reason that the fleet's data already contains.
     #[error("{0}")]
     Unopenable(String),
     #[error(

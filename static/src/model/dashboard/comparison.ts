@@ -16,7 +16,8 @@ interface SpanData {
 }
 
 /**
- * A figure that is compared. `of` computes its value, and returns `null` if the value is unknown.
+ * A number that is computed for both spans and compared. `of` computes its value, and returns
+ * `null` if the value is unknown.
  */
 export interface Figure {
   id: string;
@@ -74,8 +75,8 @@ export const FIGURES: readonly Figure[] = [
 ];
 
 /**
- * Returns the figures of several GPUs together. `gpus` contains the prefixes of their series, as in
- * `seriesKey`, separated by commas.
+ * Returns the value of each figure for several GPUs together. `gpus` contains the prefixes of their
+ * series, as in `seriesKey`, separated by commas.
  */
 export function computeFigures(
   source: SeriesSource,

@@ -22,7 +22,7 @@ it('condition lasts until its end or now', () => {
     { from_ms: NOW - 20_000, to_ms: NOW - 9000, level: 'critical' },
   ]);
   expect(spans.get(0)?.[0]?.text).toMatch(/power-capped/i);
-  // The description of an ended condition is cached.
+  // The span of an ended condition is cached, so the same object must be returned.
   expect(conditionSpans(events, now, NOW + 200).get(1)?.[0]).toBe(spans.get(1)?.[0]);
 });
 

@@ -28,8 +28,8 @@ export interface ConditionSpan {
 
 /**
  * Returns the condition spans of each GPU. An ongoing condition lasts until `now_ms`, or until its
- * GPU could no longer be read. An unreadable GPU is also a condition. `past` contains the
- * conditions of the server's history.
+ * GPU could no longer be read. The failure to read a GPU also counts as a condition. `past`
+ * contains the conditions of the server's history.
  */
 export function conditionSpans(
   events: readonly Event[],

@@ -11,7 +11,7 @@ export const MAX_SINGLE_LINES = 12;
 export const MEDIAN_ID = 'median';
 /** The maximum number of lines that are drawn over the band. */
 const MAX_LINES_ON_TOP = 4;
-/** The number of visible times at which lines are compared with the band. */
+/** The maximum number of visible times at which lines are compared with the band. */
 const MAX_COMPARED_TIMES = 32;
 /** The minimum distance of an outlier from the band, as a share of the axis. */
 const MIN_DISTANCE = 0.05;

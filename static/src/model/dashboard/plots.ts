@@ -336,9 +336,9 @@ function isSupported(gpu: GpuState, metric: Metric): boolean {
 }
 
 /**
- * Returns whether to draw a metric. `able` contains the GPUs that may support it. Nothing is known
- * about GPUs that do not respond, so another GPU must report the metric, unless the user selected
- * the charts.
+ * Returns whether a metric is drawn. `able` contains the GPUs that may support it, including GPUs
+ * that do not respond, about which nothing is known. Therefore a GPU must report a value, or a
+ * responding GPU must support the metric, unless no GPU responds or the user selected the charts.
  */
 function isDrawn(metric: Metric, able: readonly GpuState[], { state, gpus }: PlotsInput): boolean {
   const responding = gpus.filter(isResponding);

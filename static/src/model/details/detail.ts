@@ -12,7 +12,7 @@ export interface Detail {
   id: string;
   /** The label. It is a function if the label depends on the GPU. */
   label: string | ((gpu: GpuState) => string);
-  /** The only vendor whose GPUs have the detail. */
+  /** The vendor whose GPUs have the detail, if the GPUs of other vendors do not have it. */
   only?: Vendor;
   /** Returns the formatted reading, or `null` before its frame has arrived. */
   read: (gpu: GpuState) => Reading<string> | null;

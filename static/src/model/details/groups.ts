@@ -12,7 +12,7 @@ import { POWER } from './power';
 
 const GROUPS = [ACTIVITY, CLOCKS, POWER, MEMORY, LINKS, SETTINGS, BOARD] as const;
 
-/** The IDs of the most useful readings, for places that cannot show all. */
+/** The IDs of the most useful readings, for views that have no room for all readings. */
 const KEYS: readonly string[] = [
   'activity.sm_percent',
   'activity.tensor_percent',

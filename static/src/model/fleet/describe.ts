@@ -40,7 +40,7 @@ export function conditionText(kind: string): string {
  */
 export function conditionTitle(kind: string): string {
   const xid = xidOf(xidCode(kind) ?? -1);
-  // Hover texts cannot format commands.
+  // Hover texts cannot format commands, so the backticks around commands are removed.
   return joinParts([xid?.meaning(), xid?.advice()], ' ').replaceAll('`', '');
 }
 

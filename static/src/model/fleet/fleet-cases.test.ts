@@ -9,11 +9,17 @@ import { isPartial, totalsOf } from './totals';
 
 interface Cases {
   fleet: Fleet;
-  /** The mean utilization in percent; `null` if no GPU reports it. */
+  /**
+   * The mean utilization of each node and of the fleet in percent; `null` if no GPU of a node
+   * reports it.
+   */
   means: { nodes: Record<string, number | null>; fleet: number };
-  /** The typed filters and their visible rows; `rows` is `null` if all rows are visible. */
+  /**
+   * The filters as typed, each with the rows that it shows; `rows` is `null` if all rows are
+   * visible.
+   */
   filters: { typed: string; rows: number[] | null }[];
-  /** The typed filters and their complete error messages. */
+  /** The filters as typed, each with its complete error message. */
   mistakes: { typed: string; error: string }[];
   /**
    * The readings of the GPUs that match a filter. `partial` lists readings that not all of these

@@ -280,8 +280,8 @@ describe('nearest node', () => {
     namespace: null,
   });
   /**
-   * Returns a node with eight GPUs. Four are free; the other four have the state `held` and are
-   * used by the owners with the indexes `holders`.
+   * Returns a node with eight GPUs. The first four are free, and the others have the state `held`.
+   * `holders` contains the index of the owner of each GPU after the free ones.
    */
   const nodeWith = (owners: FleetOwner[], holders: number[], held: GpuState = 'idle'): Columns => {
     const one = generateFleet({ nodes: 1, gpus: 8, at_ms: NOW, nameOf: () => 'node0004' });
@@ -411,7 +411,8 @@ it('amounts of partial usage are lower bounds', () => {
   expect(
     ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', '')[0]?.isLowerBound,
   ).toBe(false);
-  // The omitted owners of a truncated list may match, so the sum is a lower bound.
+  // The list of owners is truncated, and the omitted owners may also match the filter, so the sum
+  // is a lower bound.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
   expect(
     makeSummaryRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(

@@ -79,7 +79,7 @@ function keyOf(
       const { utilization } = readings;
       return (place) => {
         const load = utilization[place] ?? NaN;
-        // An unknown utilization counts as 0.
+        // An unknown utilization counts as 0 for the order.
         return (rank[place] ?? 0) - (Number.isNaN(load) ? 0 : load / 1000);
       };
     }

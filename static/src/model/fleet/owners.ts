@@ -55,7 +55,9 @@ interface Group {
 /** The amounts that one or several owners used. */
 type Amounts = Pick<FleetUsage['unlisted'], 'gpu_s' | 'active_gpu_s' | 'energy_joules'>;
 
-/** Returns a row for each owner that used a GPU in the time range or currently has one. */
+/**
+ * Returns a row for each owner that used a GPU in the time range or currently uses or holds one.
+ */
 export function ownerRows(
   usage: FleetUsage | null,
   columns: Columns,

@@ -1,4 +1,7 @@
-/** Annotations of charts and of the lane above them: cells, runs, conditions, events and marks. */
+/**
+ * Annotations of charts and of the annotation lane, the strip above the charts: cells, runs,
+ * conditions, events and marks.
+ */
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
 import { groupBy } from '../../lib/collections';
@@ -19,7 +22,10 @@ export interface Annotations {
   markers: readonly EventMarker[];
 }
 
-/** A row of the lane: the conditions of one GPU, or one condition of several GPUs. */
+/**
+ * A row of the annotation lane above the charts. It shows the conditions of one GPU, or one
+ * condition of several GPUs.
+ */
 export interface ConditionRow {
   gpus: readonly number[];
   bands: readonly (Band & { level: Level; gpus: readonly number[] })[];
@@ -103,7 +109,10 @@ export function annotationsOf(
      * The annotations of the machine's charts: cells, runs and marks, without the states of GPUs.
      */
     machine: { bands: cells, conditions: [], markers: markers.ofAll },
-    /** The annotations of the lane above all charts. The most severe conditions come first. */
+    /**
+     * The annotations of the annotation lane above all charts. The most severe conditions come
+     * first.
+     */
     lane: {
       flags: [...events, ...markers.ofAll]
         .filter(({ at_ms }) => at_ms >= from_ms && at_ms <= to_ms)

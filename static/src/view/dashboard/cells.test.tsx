@@ -84,7 +84,7 @@ describe('cell table', () => {
     const shown = (): string[] =>
       [...host.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent).sort();
     expect(shown()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
-    // Names stay distinct after the kernels have ended.
+    // The names of the notebooks must stay distinct after the kernels have ended.
     update([
       makeExecution('one', 'gone', 5, 1, 'a/old.ipynb'),
       makeExecution('two', 'gone too', 5, 1, 'b/old.ipynb'),

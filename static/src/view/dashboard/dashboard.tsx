@@ -74,7 +74,9 @@ export interface DashboardOptions extends ViewOptions {
  */
 const TRACED_GPUS = 2;
 const MOVE_SHARE = 0.25;
-/** The default heights of charts of all GPUs, and of charts of single GPUs. */
+/**
+ * The default height of charts that show all GPUs, and the default height of charts of single GPUs.
+ */
 const HEIGHT_PX = 112;
 const APART_HEIGHT_PX = 150;
 /** The selectors of controls that use every key, and of controls that the space key activates. */

@@ -7,19 +7,22 @@ import { trans } from '../../lib/translation';
 import { useViewParts } from '../component-view';
 import { MIN_ROWS, type AnnotationSet } from './annotations';
 
-/** If a flag is beyond this share of the lane's length, its text is on its left. */
+/**
+ * If a flag is farther to the right than this share of the annotation lane, its text is on the left
+ * of the flag.
+ */
 const FLAG_FLIP_SHARE = 0.8;
 /**
- * The minimum share of the lane that a flag needs to show its text. With less room, the text would
- * be cut to one or two letters.
+ * The minimum share of the annotation lane that a flag needs to show its text. With less room, the
+ * text would be cut to one or two letters.
  */
 const MIN_TEXT_SHARE = 0.05;
 /**
- * The length, as a share of the lane, below which bands next to other bands are omitted. It is
- * about three pixels.
+ * Bands next to other bands are omitted if they are shorter than this share of the annotation lane,
+ * which is about three pixels.
  */
 const MIN_BAND_SHARE = 0.003;
-/** The maximum distance of flags that are merged, as a share of the lane. */
+/** The maximum distance of flags that are merged, as a share of the annotation lane. */
 const MAX_FLAG_DISTANCE = 0.01;
 
 export interface AnnotationLaneProps {
@@ -29,7 +32,10 @@ export interface AnnotationLaneProps {
   isOneGpu: boolean;
 }
 
-/** Shows marks, cells and conditions with their names, over the same span as the charts below. */
+/**
+ * The annotation lane: a strip with the names of marks, cells and conditions, over the same span as
+ * the charts below.
+ */
 export function AnnotationLane({
   content,
   from_ms,

@@ -14,7 +14,7 @@ import { seriesKey, type GpuState } from '../../model/gpu';
 import { HistoryCache, type AvailableHistory, type PastOptions } from '../../model/history';
 import type { HistorySpan } from '../../wire';
 
-/** If at most this share of the displayed span is missing, no note is shown. */
+/** If at most this share of the displayed span is not recorded, no note is shown. */
 const MAX_UNREPORTED_SHARE = 0.02;
 const KEEP_COMMAND = 'gpumon serve --data-dir DIR';
 const METRICS = FIGURES.map(({ metric }) => metric);
@@ -170,7 +170,7 @@ export class PastPart {
   }
 }
 
-/** Returns the number of points that fit into the width of a line. */
+/** Returns the number of points that fit into the width of a chart. */
 function pointsOf({ width }: PastNeed): number {
   return Math.ceil((width || DEFAULT_WIDTH) / POINT_PX);
 }

@@ -46,8 +46,8 @@ export interface PlotProps {
   /** The charts of the dashboard in order. */
   charts: readonly string[];
   /**
-   * Whether this is the first chart. Only its height handle can be focused, because all charts have
-   * the same height.
+   * Whether this is the first chart. All charts have the same height, so only the first chart's
+   * height handle can be focused.
    */
   isFirst: boolean;
 }

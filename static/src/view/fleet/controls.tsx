@@ -118,7 +118,8 @@ function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
   useLayoutEffect(() => {
     const chosen = tabs.current?.querySelector<HTMLElement>('[aria-selected=true]');
     if (chosen && tabs.current !== null) {
-      // The tabs are scrolled by hand, because `scrollIntoView` would also scroll the page.
+      // The tabs are scrolled by setting `scrollLeft`, because `scrollIntoView` would also scroll
+      // the page.
       const { offsetLeft, offsetWidth } = chosen;
       tabs.current.scrollLeft = offsetLeft + offsetWidth / 2 - tabs.current.clientWidth / 2;
     }

@@ -580,7 +580,7 @@ it('every text of the fleet is translated', async () => {
     'Fleet',
     'Xid',
     'GPU-h',
-    // The next names are words of the filter.
+    // The following data are filter words, which are not translated.
     'memory>80GiB',
     'power<100W',
     ...['node', 'gpu', 'user', 'job', 'notebook', 'namespace', 'condition'].map(

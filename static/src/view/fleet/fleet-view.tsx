@@ -41,7 +41,7 @@ export interface FleetViewOptions {
   invalidate: () => void;
 }
 
-/** The minimum width for controls side by side, and for rows with a single line. */
+/** The minimum width at which controls are side by side and table rows have a single line. */
 const WIDE_PX = 760;
 /** The minimum widths at which details are shown next to a view. Other views have no details. */
 const DETAILS_PX: Partial<Record<FleetState['view'], number>> = {

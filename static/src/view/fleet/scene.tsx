@@ -88,7 +88,7 @@ export function nodePath(node: string): string | null {
   try {
     return `nodes/${encodeURIComponent(node)}/`;
   } catch {
-    // An incomplete surrogate pair cannot be encoded.
+    // A name with an incomplete surrogate pair cannot be encoded in a URL.
     return null;
   }
 }

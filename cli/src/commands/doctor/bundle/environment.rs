@@ -16,15 +16,16 @@ use super::{
 };
 use crate::{json_text::NameKind, snapshot::DriverState, visible_devices::VISIBILITY_VARIABLES};
 
-/// Variables that are listed with their values, in addition to those that restrict GPUs.
+/// Environment variables that the bundle lists with their values. Variables that restrict GPUs are
+/// also listed with their values.
 const VARIABLES_WITH_VALUE: &str = "\
     GPUMON_CONTROL GPUMON_LIBCUBLAS GPUMON_LIBCUDA GPUMON_LOCKS GPUMON_NVML_LIB \
     GPUMON_SOURCE LANG LD_LIBRARY_PATH NO_COLOR \
     NVIDIA_DISABLE_REQUIRE NVIDIA_DRIVER_CAPABILITIES \
     NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR ZE_FLAT_DEVICE_HIERARCHY";
 
-/// Prefixes of other variables for which the bundle lists only that they are set, because their
-/// values may be secret, as in `NVIDIA_API_KEY`.
+/// Prefixes of the names of other environment variables. The bundle lists only that these variables
+/// are set, because their values may be secret, as in `NVIDIA_API_KEY`.
 const NAME_PREFIXES: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
 
 /// The UIDs of user accounts, as opposed to system accounts.
@@ -52,9 +53,9 @@ pub(super) fn list_variables(environment: &BTreeMap<String, String>) -> Vec<Stri
     lines.collect()
 }
 
-/// Adds user names, this machine's name, and unusual paths to the scrubber. The paths come from
-/// `paths`, which the user typed, from environment variables, and from the files mapped into this
-/// process. Paths that can be recognized by their form need not be added.
+/// Adds user names, this machine's name, and unusual paths to the scrubber. The sources of paths
+/// are `paths`, which the user typed, the environment variables, and the files mapped into this
+/// process. Paths that can be recognized by their format need not be added.
 pub(super) fn add_names(
     scrubber: &mut Scrubber,
     machine: &Machine,
@@ -102,7 +103,8 @@ pub(super) fn add_names(
             .split(':')
             .filter(move |part| is_list || part.starts_with('/'))
     });
-    // For an entry of `PATH`, the parent directory of `bin` is the installation's directory.
+    // An entry of `PATH` usually ends with `bin`. The directory of the installation is the parent
+    // of `bin`.
     let set = set.map(|part| part.strip_suffix("/bin").unwrap_or(part).to_owned());
     for path in named.chain(set).chain(machine.list_mapped_files()) {
         let is_plain = path.starts_with('/') && scrub::path_length(&path) == path.len();

@@ -16,7 +16,7 @@ pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
 
 /// A row of a table.
 pub(super) struct Row<'a> {
-    /// An object with the values that are not fields of the catalog.
+    /// An object with the row's values for all columns that are not fields of the catalog.
     keys: Value,
     readings: RowReadings<'a>,
 }
@@ -34,8 +34,8 @@ pub(super) struct Column {
     pub(super) help: &'static str,
     /// Whether the column is printed by default.
     pub(super) usual: bool,
-    /// The kind of device to which the column belongs, if the column is printed only when it is
-    /// named.
+    /// The kind of device for whose rows this column exists; `None` if the column can be printed
+    /// without being named.
     pub(super) only_if_named: Option<DeviceKind>,
     read: ValueSource,
 }
@@ -120,7 +120,8 @@ fn make_gpu_keys(gpu: &GpuSample, known: Option<&Gpu>) -> Value {
         .as_array()
         .map(|all| all.iter().filter_map(Value::as_str));
     let conditions = gpu.conditions.iter().map(|condition| &*condition.text);
-    // If the sample omits some processes, sums over the others would be wrong.
+    // If the sample omits some processes, values derived from the remaining processes would be
+    // wrong, so these values are left absent.
     let processes = gpu.processes.value().filter(|_| gpu.processes_omitted == 0);
     let users = processes.map(|processes| {
         let users = processes.iter().filter_map(|process| process.user.value());
@@ -348,7 +349,8 @@ impl Column {
     }
 }
 
-/// Returns the value at a path. For an older reading, returns the value without its time.
+/// Returns the value at a path. If a reading contains its value together with a time, returns only
+/// the value.
 fn find_value<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let found = path.split('.').try_fold(object, |object, key| {
         let reading = object.get(key)?;

@@ -25,7 +25,8 @@ use crate::suggest::find_nearest;
 pub(crate) enum RowKind {
     Gpus,
     Processes,
-    /// One row per GPU, and one row per MIG device and for the host if their columns are selected.
+    /// One row per GPU. If columns of MIG devices or the host are selected, also one row per MIG
+    /// device or one row for the host.
     Devices,
 }
 

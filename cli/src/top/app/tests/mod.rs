@@ -23,8 +23,8 @@ use crate::top::{
     theme::ThemeName,
 };
 
-/// Returns a screen of simulated GPUs that are presented as real GPUs, and the receiver of the
-/// screen's inputs.
+/// Returns a live screen and the receiver of its inputs. Its GPUs are simulated, but the screen
+/// presents them as real ones.
 pub(in crate::top) fn build_app(gpus: u32) -> (App, mpsc::Receiver<Input>) {
     let mut model = testing::simulated_model(gpus);
     if let Some(known) = &mut model.inventory {

@@ -116,8 +116,8 @@ fn process_screen_shows_charts_and_masks_secrets() {
             .join("\n")
             .contains("HF_TOKEN=hf_secret")
     );
-    // The signal goes to the process on the screen instead of the tagged processes. Afterwards, the
-    // screen is shown again.
+    // Only the process on its open screen receives the signal, although other processes are tagged.
+    // Afterwards, the process's screen is shown again.
     press_keys(&mut app, "T");
     let asked = draw_lines(&mut app, 120, 40).join("\n");
     assert!(

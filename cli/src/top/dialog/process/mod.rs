@@ -133,7 +133,8 @@ impl ProcessScreen {
         let height = (between.height * 2 / 5).max(4).min(between.height);
         let [above, below] =
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
-        // The recorded history starts when the screen of the process is opened.
+        // The history of a process is recorded only while its screen is open and is limited to
+        // `DEPTH_MS`, so the charts cover at most this time.
         draw_process_charts(painter, above, self, model, state.span_ms().min(DEPTH_MS));
         let (lines, environment) = details::format_details(painter, below.width, self, model);
         if self.seeks_environment && environment.is_some() {

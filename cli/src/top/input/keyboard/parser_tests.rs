@@ -68,7 +68,8 @@ fn split_sequences_are_joined() {
     ] {
         let expected = parse_keys(whole);
         assert_eq!(expected.len(), 1, "{whole:?}");
-        // A lone escape character is parsed as a key, so splitting starts after the second byte.
+        // A lone escape character is parsed as the Escape key, so a sequence that starts with one
+        // is split only after its second byte.
         let first = if whole[0] == ESCAPE { 2 } else { 1 };
         for at in first..whole.len() {
             let mut parser = InputParser::default();

@@ -463,7 +463,8 @@ fn gpu_without_required_readings_is_not_suspected() {
     }
 }
 
-/// Checks an hour of every simulated profile, with readings as the sampler would take them.
+/// Simulates an hour of every profile, with readings as the sampler would take them, and checks
+/// that only the profile `hang` is reported.
 #[test]
 fn only_hang_among_simulated_profiles_is_suspected() {
     let text = ["training", "inference", "leak", "held", "idle", "hang"]

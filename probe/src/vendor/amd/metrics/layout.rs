@@ -89,9 +89,10 @@ pub(in crate::vendor::amd) enum Field {
     PcieWidth,
     /// The speed of each PCIe lane, in GT/s.
     PcieSpeed,
-    /// The utilization of the graphics engine in percent, summed over the firmware's samples.
+    /// The utilization of the graphics engine, summed over the firmware's samples. Each sample adds
+    /// at most 1.
     GfxActivitySum,
-    /// The utilization of the memory controllers in percent, summed over the firmware's samples.
+    /// The utilization of the memory controllers, summed over the firmware's samples.
     MemoryActivitySum,
     /// The PCIe traffic in GB/s, summed over the firmware's samples.
     PcieBandwidthSum,
@@ -173,8 +174,8 @@ const CENTI: f64 = 0.01;
 /// The factor for values in thousandths of a watt.
 const MILLI: f64 = 0.001;
 
-/// Defines rows from a field, its offset, element size, number of elements, and optionally a
-/// factor.
+/// Defines rows. Each row states the field, its offset, the element size, the number of elements,
+/// and optionally a factor.
 macro_rules! rows {
     ($($field:ident $offset:literal $width:ident $count:literal $(* $factor:ident)?;)+) => {
         &[$(Row {
@@ -187,7 +188,8 @@ macro_rules! rows {
     };
 }
 
-/// The clocks of discrete GPUs, whose offsets are the same in all versions up to 1.3.
+/// The clock fields in tables for discrete GPUs. Their offsets are the same in all versions up to
+/// 1.3.
 const CLOCKS_V1: &[Row] = rows! {
     AverageGfxClock 40 U16 1;
     AverageSocClock 42 U16 1;

@@ -189,8 +189,8 @@ impl Values {
 }
 
 impl Row {
-    /// Returns the elements of the field, or `None` if no element is present or the table is too
-    /// short.
+    /// Returns the row's elements in `table`, or `None` if no element is present or the table is
+    /// too short.
     fn read(&self, table: &[u8], start: usize) -> Option<Values> {
         let at = start.checked_add(self.offset)?;
         let length = self.width.checked_mul(self.count)?;

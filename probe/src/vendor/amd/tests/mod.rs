@@ -278,7 +278,8 @@ fn each_partition_has_separate_use_and_processes() {
     assert_eq!(processes[1].memory_bytes, Reading::Now(6 << 30));
 }
 
-// The state that is kept between readings: sleep, energy, fatal errors, and partitions.
+// The following tests check the state that is kept between readings: sleep, energy, fatal errors,
+// and partitions.
 
 #[test]
 fn energy_continues_after_card_is_opened_again() {

@@ -22,8 +22,8 @@ pub(super) struct OpenedGpu {
     /// The device handles, by MIG device index. `None` stands for the whole GPU.
     handles: Mutex<HashMap<Option<u32>, Result<ffi::Device, Code>>>,
     remembered: Mutex<HashMap<AnswerKey, Answer>>,
-    /// For each query whose newest function the driver lacks, the position of the newest function
-    /// that the driver has.
+    /// For each query whose newest function is missing in the driver, the position in the function
+    /// list of the newest function that the driver has.
     only_older: Mutex<HashMap<AnswerKey, usize>>,
     pub(super) counted: GpmSamples,
 }

@@ -75,7 +75,7 @@ pub(in crate::vendor) trait Backend: Send + Sync {
     /// Returns a reporter for events, or `None` if this driver has no events.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;
 
-    /// Explains the error that counting the GPUs returned.
+    /// Explains an error code that the query for the number of GPUs has returned.
     fn explain_count_error(&self, code: Code) -> SourceError {
         to_source_error(code.0)
     }
@@ -335,7 +335,8 @@ impl EventReporter {
 
 impl Reporter for EventReporter {
     fn add(&mut self, gpu: u32) {
-        // If the GPU cannot be registered, it has no events, but its samples are still read.
+        // If the GPU cannot be registered, no events are reported for it, but its samples are still
+        // read.
         let _ = self.set.add(gpu);
     }
 

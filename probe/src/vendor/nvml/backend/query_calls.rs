@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The maximum number of MIG devices. No GPU has more; NVML supports 7.
+/// The maximum number of MIG devices. This is more than any GPU has; NVML supports 7.
 const MAX_MIG_DEVICES: u32 = 64;
 
 /// The number of `nvmlPerfPolicyType_t` values that have their own field. Their field IDs are

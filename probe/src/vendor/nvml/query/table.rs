@@ -7,13 +7,14 @@
 //!
 //! - the variants of [`Query`](super::Query) and [`SystemQuery`](super::SystemQuery),
 //! - the NVML calls in `backend/`, with the shapes of `backend/ffi/shapes.rs`,
-//! - the schedule of a collector's own calls in `schedule.rs`. The attribute states the lane and
-//!   the cost on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver
+//! - the schedule of a collector's own calls in `schedule.rs`. The attribute states the call's lane
+//!   and its cost on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver
 //!   580.159, `probe/examples/call_costs.rs`). If the query has arguments, the attribute also lists
 //!   the arguments to use. Lanes ending in `_smi` are for the output of `gpumon smi` only.
-//! - the set of answers that never change while a process runs (`constant`). Settings can change,
-//!   and so can anything that depends on a link or a driver option.
-//! - the functions that the fake library in `tests/fake-nvml/` exports, unless it defines its own.
+//! - the set of answers that never change while a process runs (`constant`). This set excludes
+//!   settings, and everything that depends on a link or a driver option, because they can change.
+//! - the functions that the fake library in `tests/fake-nvml/` exports, except for those that it
+//!   defines itself.
 
 /// Passes the rows of all queries about a GPU or a MIG device to a macro, after other tokens.
 /// Functions with a text shape return text. All other answers are numbers: one number, or several
@@ -196,18 +197,20 @@ macro_rules! nvml_queries {
         /// installed driver.
         Field(id: u32, scope: u32) => field,
             tick 10 for combine(TICK_FIELDS, [0]),
-            // These are temperature thresholds as margins, and the support for PCIe atomics.
+            // These fields contain temperature thresholds as margins, and the support for PCIe
+            // atomics.
             once_smi 60 for combine([193, 194, 195, 196, 228, 229], [0]),
-            // These are power limits of the GPU and the module, and the base power.
+            // These fields contain power limits of the GPU and the module, and the base power.
             once_smi 280 for combine(187..=192, [0, 1, 3]),
-            // These are the power smoothing fields. Scope 5 is the active profile.
+            // These fields contain the settings for power smoothing. Scope 5 is the active profile.
             once_smi 375 for combine((251..=268).chain(275..=288), [0, 5]),
             once_smi 375 for [(300, 0)],
             slow 31 for [(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)],
             slow_smi 10 for [(274, 0)],
-            // These are throttling times, and rollovers of the PCIe replay counter.
+            // These fields contain throttling times, and the number of rollovers of the PCIe replay
+            // counter.
             slow_smi 400 for combine([74, 76, 95, 269, 270, 271], [0]),
-            // These are the average and current power of the module and the memory.
+            // These fields contain the average and current power of the module and the memory.
             slow_smi 10 for combine([185, 186], POWER_SCOPES);
         /// The time and value of each sample of the given `nvmlSamplingType_t` after `since_us`,
         /// from `nvmlDeviceGetSamples`. Times are in microseconds since 1970. If the values are not

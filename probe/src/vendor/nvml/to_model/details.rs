@@ -1,5 +1,5 @@
-//! Conversion of data that changes slowly or never: a GPU's details, identity, board, and MIG
-//! devices.
+//! Conversion of the driver's answers about data that changes slowly or never: a GPU's details,
+//! identity, board, and MIG devices.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Conversion of memory errors and memory repairs.
+//! Conversion of the driver's answers about memory errors and memory repairs.
 
 use super::{super::error::to_absence, TimedAnswers, and_then, convert_integer};
 use crate::vendor::nvml::schedule::MEMORY_LOCATIONS;

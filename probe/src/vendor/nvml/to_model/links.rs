@@ -1,4 +1,4 @@
-//! Conversion of a GPU's `NVLink` connections.
+//! Conversion of the driver's answers about a GPU's `NVLink` connections.
 
 use nvml_wrapper_sys::bindings::{
     nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_GPU as GPU,

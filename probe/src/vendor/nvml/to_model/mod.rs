@@ -1,5 +1,5 @@
 //! Conversion of the driver's answers to the model. All functions are pure: they convert units,
-//! combine answers, and turn return codes into reasons.
+//! combine answers, and turn return codes into reasons for absence.
 
 #![cfg_attr(
     not(test),

@@ -37,7 +37,7 @@ pub(in crate::vendor::nvml) fn list_processes(
             Reading::Absent(reason) => return Reading::Absent(reason),
         }
     }
-    // MPS processes also appear in the list of compute processes.
+    // MPS processes also appear in the list of compute processes, so they are only marked here.
     let mps = answers.get(Q::MpsProcesses);
     let mps: BTreeSet<_> = mps
         .value()
@@ -129,8 +129,9 @@ fn parse_entries(numbers: &[i128]) -> impl Iterator<Item = ListEntry> + '_ {
         })
 }
 
-/// Adds the processes in `list`. A process that is in both lists has the same memory in each, so
-/// its memory is counted once. If a process occurs twice in one list, the two amounts are added up.
+/// Adds the processes in `list`. A process that is in both the compute list and the graphics list
+/// has the same memory in each, so its memory is counted once. If a process occurs twice in one
+/// list, the two amounts are added up.
 fn merge(found: &mut BTreeMap<ProcessKey, ListedMemory>, list: &[i128], kind: ProcessKind) {
     for ListEntry {
         pid,

@@ -187,7 +187,7 @@ fn failed_call_removes_only_dependent_readings() {
     for query in answered_queries(&whole) {
         let taken = |code| find_changes(&before, &with_answer(&whole, query, Err(Code(code))));
         let (missing, failed) = (taken(3), taken(999));
-        // The answer is used only for the output of `gpumon smi`.
+        // If a failure changes no reading, the answer is used only for the output of `gpumon smi`.
         if failed.is_empty() {
             assert!(missing.is_empty(), "{query:?}");
             continue;

@@ -61,7 +61,7 @@ pub struct Scenario {
     returns: BTreeMap<Function, ReturnCode>,
     #[serde(default)]
     answers: GivenAnswers,
-    /// The number of `NVLinks` for GPUs that do not set it.
+    /// The number of `NVLinks` of GPUs whose settings do not contain the number.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,
 }
@@ -87,8 +87,9 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Creates a scenario with up to 64 GPUs that have different workloads. All processes that
-    /// create it share one timeline. If there are several GPUs, `NVSwitches` link them.
+    /// Creates a scenario with up to 64 GPUs that have different workloads. All scenarios created
+    /// in this way have the same start time, so all processes that use them share one timeline. If
+    /// there are several GPUs, `NVSwitches` link them.
     pub fn with_gpus(gpu_count: u32, seed: u64) -> Self {
         let gpus = Some(Spanned::new(0..0, gpu_count.min(Self::MAX_GPUS)));
         let usual_nvlinks = if gpu_count > 1 { MAX_NVLINKS } else { 0 };
@@ -113,7 +114,8 @@ impl Scenario {
             .map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())
     }
 
-    /// Returns the functions that the fake library lacks, like the library of an older driver.
+    /// Returns the functions that the scenario hides, so that the fake library resembles the
+    /// library of an older driver.
     pub fn hidden_functions(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.hidden.iter().map(|function| function.0)
     }

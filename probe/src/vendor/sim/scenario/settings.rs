@@ -138,8 +138,8 @@ pub(crate) struct RetiredPagesSettings {
 pub(crate) struct AccountedSettings {
     pub(super) gpu: Spanned<u32>,
     pub(crate) pid: u32,
-    /// The GPU utilization. If this key or one of the next two keys is missing, the driver does not
-    /// report that value.
+    /// The GPU utilization. If this key, `memory_percent` or `max_memory` is missing, the driver
+    /// does not report that value.
     pub(crate) gpu_percent: Option<Percent>,
     pub(crate) memory_percent: Option<Percent>,
     pub(crate) max_memory: Option<Bytes>,

@@ -301,12 +301,12 @@ pub(super) fn spoil_processes(processes: &mut [ProcessState]) {
 /// The interval at which counters change. The driver's real energy counter changes at the same
 /// interval.
 const COUNTER_TICK_MS: u64 = 100;
-/// If the timeline started long ago, only this much of its past is added up, because adding takes
-/// time.
+/// If the timeline started longer ago than this when the simulation was created, only this much of
+/// the past is added up, because adding takes time.
 const MAX_COUNTED_PAST_MS: u64 = 3_600_000;
 
-/// A GPU's counters since the start of the timeline. If the timeline is older than an hour, they
-/// start up to an hour before the first reading.
+/// A GPU's counters since the start of the timeline. If the timeline was already older than an hour
+/// when the simulation was created, they start one hour before that.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Totals {
     /// The energy that the GPU has consumed, in joules.

@@ -13,7 +13,8 @@ fn parse_world(toml: &str) -> World {
     World::new(Scenario::from_toml(toml, "test.toml").unwrap())
 }
 
-/// Returns a GPU's states for every second of slightly more than an hour, with the given profile.
+/// Simulates a GPU with the given profile for slightly more than an hour, and returns its state at
+/// every second.
 fn simulate_hour(profile: &str) -> Vec<GpuState> {
     let world = parse_world(&format!(
         "seed = 3\n[[gpu]]\nindex = 0\nprofile = \"{profile}\""

@@ -137,7 +137,8 @@ impl Scrubber {
     /// occur in a driver's message.
     pub(super) fn add_names_in_message(&mut self, message: &str) {
         if let Some((_, name)) = message.split_once("name=") {
-            // A process name may itself contain commas.
+            // A process name may itself contain commas, so the last comma at which the name could
+            // end is used.
             let ends = name.match_indices(", ").map(|(at, _)| at);
             let end = ends
                 .take_while(|at| *at <= MAX_COMM_BYTES)
@@ -213,7 +214,7 @@ impl Scrubber {
             .iter()
             .find(|((_, form), _)| rest.starts_with(form) && is_whole(form))?;
         match &rest[form.len()..] {
-            // A path that contains spaces continues after the known directory name.
+            // The path continues after the known directory, whose name may contain spaces.
             behind if *kind == NameKind::Path && behind.starts_with('/') => {
                 let length = form.len() + path_length(behind);
                 Some((length, *kind, rest[..length].to_owned()))

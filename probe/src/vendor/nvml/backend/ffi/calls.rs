@@ -1,4 +1,4 @@
-//! Calls to functions that have unusual signatures or return lists, including those of GPU
+//! Calls to functions that have unusual signatures or return lists, such as the functions for GPU
 //! Performance Monitoring (GPM).
 //!
 //! All handles in this module come from the library, and all memory that a call fills in outlives
@@ -59,7 +59,7 @@ impl Library {
         device: Device,
         mut value: T,
     ) -> Result<T, Code> {
-        // SAFETY: the handle is the library's, and the value outlives the call.
+        // SAFETY: the handle comes from the library, and the value outlives the call.
         check_code(unsafe { self.find(function)?(device.0, &raw mut value) })?;
         Ok(value)
     }
@@ -83,7 +83,7 @@ impl Library {
     /// Returns the GPUs that `nvmlDeviceGetTopologyNearestGpus` lists.
     pub(crate) fn nearest_gpus(&self, device: Device, level: u32) -> Result<Vec<Device>, Code> {
         let call = self.find(&function::nvmlDeviceGetTopologyNearestGpus)?;
-        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
+        // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
         let gpus = read_counted(|count, items| unsafe { call(device.0, level, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
@@ -98,7 +98,7 @@ impl Library {
 
     /// Returns the level from `nvmlDeviceGetTopologyCommonAncestor`.
     pub(crate) fn common_ancestor(&self, one: Device, two: Device) -> Result<u32, Code> {
-        // SAFETY: both handles are the library's, and the value outlives the call.
+        // SAFETY: both handles come from the library, and the value outlives the call.
         self.fill_with(
             &function::nvmlDeviceGetTopologyCommonAncestor,
             |call, level| unsafe { call(one.0, two.0, level) },
@@ -112,7 +112,7 @@ impl Library {
         two: Device,
         capability: u32,
     ) -> Result<u32, Code> {
-        // SAFETY: both handles are the library's, and the value outlives the call.
+        // SAFETY: both handles come from the library, and the value outlives the call.
         self.fill_with(&function::nvmlDeviceGetP2PStatus, |call, status| unsafe {
             call(one.0, two.0, capability, status)
         })
@@ -120,7 +120,7 @@ impl Library {
 
     /// Returns the words from `nvmlDeviceGetCpuAffinity`, without trailing empty words.
     pub(crate) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
-        // SAFETY: the handle is the library's, and the length of the buffer is passed.
+        // SAFETY: the handle comes from the library, and the length of the buffer is passed.
         let set: [c_ulong; SET_WORDS] = self.fill_with(
             &function::nvmlDeviceGetCpuAffinity,
             |call, words: &mut [_; SET_WORDS]| unsafe {
@@ -134,7 +134,7 @@ impl Library {
     /// words.
     pub(crate) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         const NODE: c_uint = 0;
-        // SAFETY: the handle is the library's, and the length of the buffer is passed.
+        // SAFETY: the handle comes from the library, and the length of the buffer is passed.
         let set: [c_ulong; SET_WORDS] = self.fill_with(
             &function::nvmlDeviceGetMemoryAffinity,
             |call, words: &mut [_; SET_WORDS]| unsafe {
@@ -153,8 +153,8 @@ fn trim_words(words: &[c_ulong]) -> Vec<u64> {
     words[..used].to_vec()
 }
 
-/// The initial capacity of the buffer for `nvmlDeviceGetSamples`, in samples. No known driver has
-/// more samples; a driver that does reports the required capacity.
+/// The initial capacity of the buffer for `nvmlDeviceGetSamples`, in samples. All known drivers
+/// have at most this many samples. If a driver has more, it reports the required capacity.
 const INITIAL_SAMPLES: usize = 256;
 
 /// The initial capacity of the buffer for lists of process samples, in samples. An idle H200's
@@ -162,7 +162,7 @@ const INITIAL_SAMPLES: usize = 256;
 const INITIAL_PROCESS_SAMPLES: usize = 1024;
 
 /// An NVML field: its ID (`NVML_FI_...`) and its scope, which is an `NVLink` number, or 0 if the
-/// field has no scope. The names of the constants refer only to IDs below 251, because driver
+/// field has no scope. Use the bindings' named constants only for IDs below 251, because driver
 /// 580.82 renumbered the higher ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
@@ -216,7 +216,8 @@ impl Library {
         let call = self.find(&function::nvmlDeviceGetFieldValues)?;
         let mut values = add_guard(fields);
         let count = c_int::try_from(fields.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
-        // SAFETY: the handle is the library's, and the buffer has `count` values and one more.
+        // SAFETY: the handle comes from the library, and the buffer has `count` values and one
+        // more.
         check_code(unsafe { call(device.0, count, values.as_mut_ptr()) })?;
         let answer = |value: &nvmlFieldValue_t| {
             check_code(value.nvmlReturn)?;
@@ -240,7 +241,8 @@ impl Library {
         let mut value_type = 0;
         let samples: Vec<nvmlSample_t> =
             read_with_growing_buffer(INITIAL_SAMPLES, |count, items| {
-                // SAFETY: the handle is the library's, and the buffer has room for `count` items.
+                // SAFETY: the handle comes from the library, and the buffer has room for `count`
+                // items.
                 unsafe { call(device.0, kind, since_us, &raw mut value_type, count, items) }
             })?;
         samples
@@ -286,7 +288,7 @@ impl Library {
         since_us: u64,
     ) -> Result<Vec<nvmlProcessUtilizationSample_t>, Code> {
         let call = self.find(&function::nvmlDeviceGetProcessUtilization)?;
-        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
+        // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
         read_with_growing_buffer(INITIAL_PROCESS_SAMPLES, |count, items| unsafe {
             call(device.0, items, count, since_us)
         })
@@ -343,17 +345,17 @@ impl GpmSample {
         gpu: Device,
         instance: Option<u32>,
     ) -> Result<Self, Code> {
-        // Without this function, samples could not be freed.
+        // Without this function, the sample that is allocated next could not be freed.
         library.find(&f::nvmlGpmSampleFree)?;
         let [sample] = library.get_system(&f::nvmlGpmSampleAlloc, &[])?;
         let taken = Self { library, sample };
         if let Some(instance) = instance {
             let call = library.find(&f::nvmlGpmMigSampleGet)?;
-            // SAFETY: the handle is the library's, and the sample was allocated.
+            // SAFETY: the handle comes from the library, and the sample was allocated.
             check_code(unsafe { call(gpu.0, instance, sample) })?;
         } else {
             let call = library.find(&f::nvmlGpmSampleGet)?;
-            // SAFETY: the handle is the library's, and the sample was allocated.
+            // SAFETY: the handle comes from the library, and the sample was allocated.
             check_code(unsafe { call(gpu.0, sample) })?;
         }
         Ok(taken)

@@ -57,7 +57,7 @@ impl EventSet {
             return Err(Code::NOT_SUPPORTED);
         }
         let register = self.library.find(&f::nvmlDeviceRegisterEvents)?;
-        // SAFETY: the handle is the library's, and the set is valid until it is dropped.
+        // SAFETY: the handle comes from the library, and the set is valid until it is dropped.
         check_code(unsafe { register(device.0, types, self.set) })?;
         self.members.retain(|(_, member)| *member != index);
         self.members.push((device, index));

@@ -23,9 +23,9 @@ macro_rules! call {
     ($($parameter:ty),*) => { unsafe extern "C" fn($($parameter),*) -> sys::nvmlReturn_t };
 }
 
-/// An NVML function that fills in the words of a CPU set.
+/// The type of an NVML function that fills in the words of a CPU set.
 pub(crate) type CpuSet = call!(sys::nvmlDevice_t, c_uint, *mut c_ulong);
-/// An NVML function that waits for an event of an event set.
+/// The type of an NVML function that waits for an event of an event set.
 pub(crate) type WaitCall = call!(sys::nvmlEventSet_t, *mut sys::nvmlEventData_t, c_uint);
 
 macro_rules! functions {
@@ -62,7 +62,7 @@ macro_rules! functions {
     };
 }
 
-/// Adds the functions that do not appear in a query table.
+/// Defines all functions: those in the rows of a query table, and those that appear in no table.
 macro_rules! all_functions {
     ($(
         $(#[$doc:meta])*

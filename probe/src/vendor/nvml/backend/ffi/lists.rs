@@ -103,13 +103,13 @@ impl Numbers for ListedProcess {
 pub(crate) enum EntryLayout {
     /// The layout of drivers before 450, which consists of PID and memory.
     Short,
-    /// The layout of newer drivers, which consists of PID, memory, and two instances. 530 drivers
-    /// add a fourth word.
+    /// The layout of newer drivers, which consists of PID, memory, and two instances. Drivers of
+    /// version 530 add a fourth word.
     Known,
 }
 
-/// The size of a short entry (PID and memory), in 64-bit words. Newer drivers add a word with two
-/// instances, and 530 drivers add another word.
+/// The size of a short entry (PID and memory), in 64-bit words. The entries of newer drivers have
+/// another word with two instances, and those of version 530 drivers have one more.
 const SHORT_ENTRY_WORDS: usize = 2;
 const ENTRY_WORDS: usize = 3;
 const MAX_ENTRY_WORDS: usize = 4;

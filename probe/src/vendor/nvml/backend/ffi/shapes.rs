@@ -42,7 +42,7 @@ pub(crate) trait Shape: Signature {
     fn fill(call: Self::Call, device: nvmlDevice_t, of: &[u32]) -> Result<Self::Filled, Code>;
 }
 
-/// Conversion of the memory that a call has filled in to an answer.
+/// Conversion of a call's results to an answer.
 pub(crate) trait IntoValue {
     fn into_value(self) -> Value;
 }
@@ -148,7 +148,8 @@ macro_rules! values {
             ) -> Result<Self::Filled, Code> {
                 let [$($number),*] = first(of);
                 fill_values(|[$($value),+]: &mut Self::Filled| {
-                    // SAFETY: the handle is the library's, and each pointer refers to one value.
+                    // SAFETY: the handle comes from the library, and each pointer refers to one
+                    // value.
                     unsafe { call($($handle,)? $($number,)* $($value),+) }
                 })
             }
@@ -211,7 +212,8 @@ macro_rules! texts {
             fn fill(call: Self::Call, $device: nvmlDevice_t, of: &[u32]) -> Result<String, Code> {
                 let [$($number),*] = first(of);
                 let mut room = [0; MAX_TEXT_BYTES];
-                // SAFETY: the handle is the library's, and the length passed is that of the buffer.
+                // SAFETY: the handle comes from the library, and the length passed is that of the
+                // buffer.
                 check_code(unsafe {
                     call($($handle,)? $($number,)* room.as_mut_ptr(), MAX_TEXT_BYTES as c_uint)
                 })?;
@@ -264,12 +266,12 @@ macro_rules! lists {
 lists! {
     /// Fills in a list and its length. The caller passes the buffer's capacity.
     List<T>: T, fn(nvmlDevice_t, *mut c_uint, *mut T) |call, device, _what| {
-        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
+        // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
         read_with_growing_buffer(INITIAL_LIST_ITEMS, |count, items| unsafe { call(device, count, items) })
     };
     /// Fills in a list for one argument.
     ListOf<T>: T, fn(nvmlDevice_t, c_uint, *mut c_uint, *mut T) |call, device, what| {
-        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
+        // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
         read_with_growing_buffer(INITIAL_LIST_ITEMS, |count, items| unsafe { call(device, what, count, items) })
     };
     /// Fills in a list of retired pages, each with a time in microseconds and an address.
@@ -279,7 +281,8 @@ lists! {
         let pages: Vec<c_ulonglong> = read_with_growing_buffer(INITIAL_LIST_ITEMS, |count, items| {
             // SAFETY: the caller of this closure has written the number.
             stamps.resize(unsafe { count.read() } as usize, 0);
-            // SAFETY: the handle is the library's, and both buffers have room for `count` items.
+            // SAFETY: the handle comes from the library, and both buffers have room for `count`
+            // items.
             unsafe { call(device, what, count, items, stamps.as_mut_ptr()) }
         })?;
         Ok(stamps.into_iter().zip(pages).map(|(at, page)| [at, page]).collect())
@@ -287,12 +290,12 @@ lists! {
     /// Fills in a list of processes. The list is read as words, because its structures differ
     /// between drivers.
     Processes: ListedProcess, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
-        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
+        // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
         list_processes(EntryLayout::Known, |count, items| unsafe { call(device, count, items) })
     };
     /// Fills in a list of processes in the format of drivers before 450.
     ShortProcesses: ListedProcess, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
-        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
+        // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
         list_processes(EntryLayout::Short, |count, items| unsafe { call(device, count, items) })
     };
 }
@@ -308,7 +311,7 @@ impl Shape for Check {
     type Filled = ();
 
     fn fill(call: Self::Call, device: nvmlDevice_t, _of: &[u32]) -> Result<(), Code> {
-        // SAFETY: the handle is the library's.
+        // SAFETY: the handle comes from the library.
         check_code(unsafe { call(device) })
     }
 }

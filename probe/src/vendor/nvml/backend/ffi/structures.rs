@@ -48,7 +48,7 @@ pub(crate) trait Numbers: Sized {
     }
 }
 
-/// Returns an answer that contains the numbers of several values, one after another.
+/// Returns an answer that contains the numbers of `values`, one value after another.
 pub(crate) fn numbers<T: Numbers>(values: impl IntoIterator<Item = T>) -> Value {
     T::value(&values.into_iter().collect::<Vec<_>>())
 }
@@ -77,8 +77,8 @@ macro_rules! plain {
     )*};
 }
 
-/// Passes the structures that calls fill in to a macro. Each row contains the structure's version,
-/// if any, and the numbers in its answer, in order.
+/// Calls a macro with a table of the structures that NVML calls fill in. Each row contains the
+/// structure's version, if any, and the numbers in its answer, in order.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_structures {
