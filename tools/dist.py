@@ -189,7 +189,9 @@ def check_program(wheel: Path, architecture: str) -> None:
 
 
 def check_registry(environment: dict[str, str]) -> None:
-    """Check the requirements of PyPI and of installers for wheels and source distribution."""
+    """Check that the wheels and the source distribution meet the requirements of PyPI and of
+    installers.
+    """
     wheels = sorted(DIST.glob("*.whl"))
     run(
         "twine",

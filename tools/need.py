@@ -86,7 +86,7 @@ def install_chromium() -> None:
     if is_there and not (has_package and os.geteuid() == 0):
         return
     try:
-        # Without a font, pages show no text.
+        # A font is installed together with Chromium, because pages show no text without one.
         package = HEADLESS if has_package else "chromium"
         install_packages(f"{package} fonts-dejavu-core", "the browser tests need Chromium")
     except SystemExit as error:

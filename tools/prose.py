@@ -104,7 +104,7 @@ KNOWN_NAMES = set(
     """.split()
 )
 
-#: Names that stay, with the reason.
+#: Names that break the rules but are allowed. The keys are the reasons.
 EXCEPTIONS = {
     "benchmarks, which `tests/bench/run.py --only` takes by name": """
         calls churn clients cost day guesses history hung idle kills look python readers scrapes
@@ -232,7 +232,8 @@ def check_file(name: str, text: str) -> list[Finding]:
 
 def _long_lines(kind: str, lines: list[str]) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines, 1):
-        # rustfmt and Prettier break all code that can be broken. An address cannot be.
+        # rustfmt and Prettier already wrap all other code, so only comments and Python are checked.
+        # A line with a URL may be longer, because a URL cannot be wrapped.
         is_broken_by_hand = kind == "python" or COMMENT_LINE.match(line)
         if is_broken_by_hand and len(line) > MAX_LINE and "://" not in line:
             yield number, line

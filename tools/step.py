@@ -85,8 +85,8 @@ def run_logged(
     env: dict[str, str] | None = None,
     each_second: Callable[[float, Path], None] = lambda _seconds, _log: None,
 ) -> StepResult:
-    """Run a command into its log. `each_second` is called meanwhile; if it raises an error, the
-    command is ended.
+    """Run a command, and write its output to a log file. `each_second` is called meanwhile; if it
+    raises an error, the command is ended.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / (re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") + ".log")

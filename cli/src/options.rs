@@ -525,7 +525,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn source_options_are_split_from_other_arguments() {
+    fn source_options_are_separated_from_nvidia_smi_arguments() {
         for (line, own, rest) in [
             ("-L", "", "-L"),
             ("--source sim:2 -L", "--source sim:2", "-L"),

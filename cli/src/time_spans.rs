@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_span_are_optional() {
+    fn time_span_may_omit_start_or_end() {
         let now = make_reference(None, "2026-11-24T10:00:00Z");
         for (text, expected) in [
             (

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn visible_gpu_numbers_require_pci_order_if_mixed() {
+    fn visible_numbers_of_mixed_models_require_pci_order() {
         let mixed = ["H200", "L4"];
         assert_eq!(list_allowed_ids("1", true, &mixed), Ok(vec![(1, None)]));
         assert_eq!(
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn each_variable_restricts_its_own_vendor() {
+    fn each_visibility_variable_restricts_its_own_vendor() {
         let gpus = make_gpus_of_several_vendors();
         let (nvidia, divided, intel) = ((0, None), (1, None), (3, None));
         let amd = [(1, Some(0)), (1, Some(1)), (2, None)];

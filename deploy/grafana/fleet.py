@@ -7,7 +7,8 @@ ON_GPU = "on (job, instance, gpu, uuid)"
 #: Labels that identify the owner of a GPU. Several series of one GPU can have the same owner, so
 #: queries group by these labels.
 OWNER = "user, slurm_job, pbs_job, lsf_job, pod_uid, notebook, unit"
-#: Selects all reasons for reduced clocks except `gpu_idle`, which is normal for an idle GPU.
+#: Label matchers for all reasons for reduced clocks except `gpu_idle`, which is normal for an idle
+#: GPU.
 REDUCED = '{job=~"$job", instance=~"$node", reason!="gpu_idle"}'
 
 SEVERITIES = {"1": ("Notice", "blue"), "2": ("Warning", "orange"), "3": ("Critical", "red")}

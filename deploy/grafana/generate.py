@@ -79,7 +79,7 @@ def make_dashboard(
 
 
 def make_dashboards() -> dict[str, dict]:
-    """Returns all dashboards by file name."""
+    """Returns all dashboards. The keys are their file names."""
     nodes = 'label_values(gpumon_gpu_up{job=~"$job"}, instance)'
     gpus = 'label_values(gpumon_gpu_up{job=~"$job", instance=~"$node"}, gpu)'
     of_fleet = (

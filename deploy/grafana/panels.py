@@ -46,8 +46,8 @@ class Panel:
     most: float | None = None
     is_stacked: bool = False
     decimals: int | None = None
-    #: A table's columns by label or query letter: the title, the unit, and the color thresholds of
-    #: each column.
+    #: A table's columns. The key is a label or the letter of a query; the value is the title, the
+    #: unit, and the color thresholds of the column.
     columns: dict[str, tuple[str, str | None, Steps | None]] = field(default_factory=dict)
     #: The column by which the rows of a table are sorted in descending order.
     sort: str | None = None
@@ -106,7 +106,7 @@ class Panel:
                 "lineWidth": 1,
                 "fillOpacity": 40 if self.is_stacked else 8,
                 "showPoints": "never",
-                # A gap in the data is shown as a gap.
+                # Where data is missing, the line is interrupted.
                 "spanNulls": False,
                 "stacking": {"mode": "normal" if self.is_stacked else "none", "group": "A"},
                 "thresholdsStyle": {"mode": "dashed" if has_limit else "off"},

@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn derived_values_match_filter_cases() {
+    fn fleet_sums_and_ranks_match_shared_cases() {
         let text = include_str!("../filter-cases.json");
         let mut cases: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).unwrap();
         let sent: Fleet = serde_json::from_value(cases.remove("fleet").unwrap()).unwrap();

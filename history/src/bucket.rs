@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_reading_covers_samples_since_previous_reading() {
+    fn infrequent_reading_covers_samples_since_previous_one() {
         let mut buckets = Buckets::default();
         let mut push = |second: u64, read: Reading<f64>| {
             let mut sample = make_sample(20_000 + second * 1000, 100.0, &[]);

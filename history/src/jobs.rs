@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn job_continues_after_short_gap() {
+    fn job_is_continued_after_short_gap() {
         let mut jobs = Jobs::default();
         for (at_ms, holders) in [
             (
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_job_has_data_of_first_list() {
+    fn job_in_both_lists_keeps_first_version() {
         let span = |id: &str, to_ms| JobSpan {
             kind: JobKind::Slurm,
             id: id.to_owned(),

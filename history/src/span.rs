@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn span_beyond_tier_uses_coarser_tier() {
+    fn span_longer_than_tier_retention_uses_coarser_tier() {
         assert_eq!(
             plan_tier_and_resolution(365 * DAY, 11 * MINUTE, 5000),
             (1, 10 * SECOND)

@@ -19,7 +19,7 @@ function setPageHidden(hidden: boolean): void {
   document.dispatchEvent(new Event('visibilitychange'));
 }
 
-it('subscription is active while visible or measuring', () => {
+it('subscription is active while page visible or measuring', () => {
   const subscription = new PageSubscription(feed, () => undefined);
   expect(asked.active).toBe(true);
   setPageHidden(true);

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn network_totals_keep_their_time_between_readings() {
+    fn cached_network_totals_keep_their_reading_time() {
         let mut reader = NetworkReader::new();
         let first = reader.read_totals(1_000);
         reader.due = Instant::now() + Duration::from_mins(1);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn utc_rules_and_names_do_not_need_files() {
+    fn time_zone_rules_work_without_zone_files() {
         let summer: Timestamp = "2026-07-01T12:00:00Z".parse().unwrap();
         let hour = |name: &str| {
             find_zone(name, &[]).map(|zone| zone.to_datetime(summer).strftime("%H:%M").to_string())

@@ -59,13 +59,15 @@ def _run_before(*steps):
     return wrap
 
 
-# An installer calls these two hooks first.
+# An installer calls these two hooks first, so an unsupported system is reported before any other
+# step.
 get_requires_for_build_wheel = _run_before(check_libc)(maturin.get_requires_for_build_wheel)
 get_requires_for_build_editable = _run_before(check_libc)(maturin.get_requires_for_build_editable)
 
 # maturin's hooks below read the README and the built files of the page and the extension.
 _after_frontend = _run_before(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
-# The page is embedded into the program, and the program writes its completions and manual pages.
+# The program embeds the page, so the page is built first. The program then writes its completions
+# and manual pages.
 _after_program = _run_before(
     check_libc,
     gpumon_index.write_readme,
@@ -75,7 +77,7 @@ _after_program = _run_before(
 
 
 def _add_addresses_after(add_addresses, hook):
-    """Wrap a hook so that the project's addresses are added to the file that the hook writes."""
+    """Wrap a hook so that the project's URLs are added to the file that the hook writes."""
 
     def build(folder, *args, **kwargs):
         name = hook(folder, *args, **kwargs)

@@ -1,8 +1,8 @@
 """Writes gpumon's page for a package index: a README that needs no other files, and the project's
-addresses.
+URLs.
 
-The only address is `repository` in Cargo.toml. While it is empty, the page has no addresses: links
-become plain text, and paragraphs with pictures are left out.
+The only URL is `repository` in Cargo.toml. While it is empty, the page has no URLs: links become
+plain text, and paragraphs with pictures are left out.
 
 Run this file to write the README. The build backend writes it before every wheel.
 """
@@ -23,8 +23,8 @@ LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[
 
 
 def repository_address() -> str:
-    """Return the address of the project's repository, without a trailing slash; empty if there is
-    no repository.
+    """Return the URL of the project's repository, without a trailing slash; empty if there is no
+    repository.
     """
     found = re.search(
         r'^repository = "(.*?)/?"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
@@ -38,7 +38,7 @@ def write_readme() -> None:
 
 
 def make_readme(text: str, address: str) -> str:
-    """Return the README with links to the repository; without links if the address is empty."""
+    """Return the README with links to the repository; without links if `address` is empty."""
     if address:
         return LINK.sub(lambda link: _absolute_link(link, address), text)
     paragraphs = [paragraph for paragraph in text.split("\n\n") if not re.search(r"!\[", paragraph)]
@@ -51,7 +51,7 @@ def _absolute_link(link: re.Match[str], address: str) -> str:
 
 
 def add_addresses_to_wheel(wheel: Path, address: str) -> None:
-    """Write the addresses of the project into the metadata of a wheel, if there is a repository."""
+    """Write the URLs of the project into the metadata of a wheel, if there is a repository."""
     if not address:
         return
     unfinished = wheel.with_suffix(".unfinished")
@@ -69,7 +69,7 @@ def add_addresses_to_wheel(wheel: Path, address: str) -> None:
 
 
 def add_addresses_to_metadata(folder: Path, address: str) -> None:
-    """Write the addresses into the metadata that an installer requests before the wheel."""
+    """Write the project's URLs into the metadata that an installer requests before the wheel."""
     if address:
         file = folder / "METADATA"
         file.write_text(_add_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8")

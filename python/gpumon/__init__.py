@@ -9,8 +9,8 @@ Measure the GPU use of a part of a program:
 True
 
 `snapshot` returns the current readings, `stream` iterates over new readings, `history` returns past
-readings, and `mark` marks the current moment. ``%load_ext gpumon`` adds ``%gpu`` and ``%%gpu`` to
-IPython and notebooks.
+readings, and `mark` adds a mark at the current time. ``%load_ext gpumon`` adds ``%gpu`` and
+``%%gpu`` to IPython and notebooks.
 
 The ``gpumon`` command in the same wheel does the measuring. This package starts it when it is first
 needed, and registers it with Jupyter (``gpumon.jupyter``).
@@ -132,7 +132,9 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Remove the lines of ``%gpu on``. ``%unload_ext gpumon`` calls this function."""
+    """Stop showing the lines that ``%gpu on`` adds below cells. ``%unload_ext gpumon`` calls this
+    function.
+    """
     from gpumon._ipython import unload_magics
 
     unload_magics(shell)

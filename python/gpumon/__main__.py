@@ -1,4 +1,4 @@
-"""``python -m gpumon``: runs the program that belongs to this Python."""
+"""``python -m gpumon``: runs the ``gpumon`` program that was installed together with this package."""
 
 import os
 import sys

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gpumon import CellRun, Measurement, StoredCost
 
-#: The key of a cell's metadata.
+#: The key in a cell's metadata under which the cell's cost is stored.
 KEY = "gpumon"
 
 
@@ -78,7 +78,7 @@ class CellCosts:
         self.start()
 
     def _on_cell_start(self, cell: NotebookNode, **_: Any) -> None:
-        # A skipped cell keeps its outputs and their cost.
+        # A skipped cell keeps its old outputs, and also the cost of the run that produced them.
         if self._client.skip_cells_with_tag not in cell.metadata.get("tags", []):
             remove_cost(cell)
 
@@ -89,15 +89,16 @@ class CellCosts:
         if pid is None:
             self._warn_of_remote_kernel()
         else:
-            # `gpumon.measure` would refuse the PID of a kernel that has just died.
+            # `gpumon.measure` is not used here, because it would raise an error if the kernel has
+            # just died.
             self._running = cell, gpumon.Measurement("cell", pid).start()
 
     def _on_cell_executed(self, **_: Any) -> None:
         self._end_measurement()
 
     def _end_measurement(self) -> None:
-        """End the running measurement. The hook at the end of a cell is not called if its kernel
-        has died.
+        """End the running measurement, if there is one. If a kernel dies, the hook at the end of
+        its cell is not called, so this method is also called when the next cell starts.
         """
         if self._running is None:
             return
@@ -109,8 +110,9 @@ class CellCosts:
         self._ended.append((cell, self._waiter.submit(measurement.stored)))
 
     def _write_final_costs(self, is_last: bool) -> None:
-        """Write the final costs; at the end, wait for those that are not final. Only this method
-        writes, because other programs save the notebook between two hooks.
+        """Write the costs that are final. If `is_last` is set, wait for the others and write them,
+        too. Costs are written nowhere else, because other programs may save the notebook between
+        two hooks.
         """
         left = []
         for cell, stored in self._ended:
@@ -180,7 +182,9 @@ def remove_cost(cell: NotebookNode) -> None:
 
 
 def _call_both(first: Callable[..., None], then: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a hook that calls both hooks. nbclient awaits the result of the second."""
+    """Return a hook that calls both hooks. It returns the result of the second hook, which nbclient
+    awaits.
+    """
 
     def call_hooks(**arguments: Any) -> Any:
         first(**arguments)

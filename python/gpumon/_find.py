@@ -37,7 +37,7 @@ def find_other_version() -> str | None:
     """
     try:
         entries = os.listdir(_package_root())
-    # The package is in an archive, which contains no other package.
+    # This package is in an archive. The other package cannot be in the same archive.
     except OSError:
         return None
     for entry in entries:

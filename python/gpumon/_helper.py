@@ -41,7 +41,7 @@ class Run:
         self.ended_ms: float | None = None
         #: The program, or None if nothing measures the run.
         self.process: Process | None = None
-        #: The reasons why a part of the use is unknown.
+        #: The reasons why a part of the GPU use is unknown.
         self.lost: list[str] = []
         #: Whether the program knows only the last part of the run.
         self.is_partial = False
@@ -100,8 +100,8 @@ class Helper:
                 break
             self._runs[run.number] = run
             process.send(run.format_begin(run.begun_ms))
-            # If the process has ended meanwhile, the loop starts a new one, unless another thread
-            # has already done so and has begun this run again.
+            # If the program has ended in the meantime, the loop starts a new one, unless another
+            # thread has already done so and has begun this run again.
             if process.failure is None or run.process is not process:
                 return run
             self._runs.pop(run.number, None)
@@ -131,7 +131,7 @@ class Helper:
             process.send_later(b'{"forget":%d}\n' % run.number)
 
     def mark(self, text: str) -> None:
-        """Mark this moment, without waiting."""
+        """Add a mark with this text at the current time, without waiting."""
         process = self._running_process()
         if process is not None:
             process.send(json.dumps({"mark": text, "at_ms": time.time() * 1000}).encode() + b"\n")
@@ -151,8 +151,8 @@ class Helper:
                 break
             except ProgramError as error:
                 if process.failure is None:
-                    # The program is running, but too slow. It may still send the cost of this
-                    # measurement later, but no other request waits for that message.
+                    # The program is running, but too slow. A late answer is harmless: it has the ID
+                    # of this request, so no other request receives it.
                     run.lost.append(str(error))
                     break
                 # The program has ended: this call replaces it, and the new program measures the
@@ -187,8 +187,8 @@ class Helper:
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float) -> bool:
-        """Read until a condition is met or the monotonic clock reaches `until`; return whether the
-        condition is met.
+        """Read messages from the program until a condition is met or the monotonic clock reaches
+        `until`; return whether the condition is met.
         """
         process = self._running_process()
         return is_done() if process is None else self._mail.wait(is_done, until, process)
@@ -289,8 +289,8 @@ class Helper:
             self._send_interval(self._process)
 
     def _replace_ended(self, process: Process) -> None:
-        """Replace a program that has ended, unless it ends again and again. Record what the
-        measurements have lost.
+        """Replace a program that has ended, unless it ends again and again. Record for each of its
+        measurements which part of the GPU use is unknown.
         """
         is_short = time.monotonic() - process.started < SHORT_LIFE_S
         self._short_lives = self._short_lives + 1 if is_short else 1

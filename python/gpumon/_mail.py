@@ -1,4 +1,6 @@
-"""Messages from the program. One of the waiting threads reads the messages for all of them."""
+"""Messages from the program. If several threads wait for messages, one of them reads the messages
+for all.
+"""
 
 from __future__ import annotations
 
@@ -72,13 +74,13 @@ class MessageDispatcher:
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float, process: Process) -> bool:
-        """Read until a condition is met or the monotonic clock reaches `until`; return whether the
-        condition is met.
+        """Read messages until a condition is met or the monotonic clock reaches `until`; return
+        whether the condition is met.
 
         The method returns earlier if the program has ended.
         """
-        # In a forked child, `failure` is set. The child must not take the lock, because a thread of
-        # the parent may hold it.
+        # In a forked child, `failure` is already set, so the child does not enter this loop. It
+        # must not take the lock, because a thread of the parent may hold it.
         while process.failure is None:
             with self.changed:
                 while self._is_reading and not is_done() and (left := until - time.monotonic()) > 0:

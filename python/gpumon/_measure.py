@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
 
 
-#: The number of measurements that are kept.
+#: A decorated function keeps the measurements of this number of calls.
 MAX_MEASUREMENTS = 100
 
 
@@ -108,7 +108,8 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
 
 
 def mark(text: str) -> None:
-    """Mark this moment on the charts of a running server and in all running measurements.
+    """Add a mark at the current time to the charts of a running server and to all running
+    measurements.
 
     The function returns immediately.
 
@@ -173,8 +174,8 @@ def _wrap(function: Callable[..., Any], begun: Callable[[], Measurement]) -> Cal
 
         @functools.wraps(function)
         def measured_generator(*args: Any, **options: Any) -> Generator[Any, Any, Any]:
-            # The measurement covers the time from the first to the last value, including the
-            # consumer's work between them.
+            # The measurement covers the time from the generator's first value to its last,
+            # including the consumer's work between them.
             with begun():
                 return (yield from values(*args, **options))
 

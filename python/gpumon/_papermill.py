@@ -1,4 +1,4 @@
-"""The engine ``gpumon`` of papermill: ``papermill --engine gpumon in.ipynb out.ipynb``.
+"""The papermill engine ``gpumon``: ``papermill --engine gpumon in.ipynb out.ipynb``.
 
 Only papermill imports this module, through its entry point, when papermill itself is imported.
 """

@@ -20,11 +20,12 @@ import time
 MAX_WAITING_LINES = 50_000
 #: The maximum number of lines in one write.
 MAX_LINES_PER_WRITE = 100
-#: Seconds that the program has to exit after its input is closed.
+#: After its input is closed, the program has this many seconds to exit.
 END_S = 1.0
 #: The maximum length of the program's error output that is quoted in an error message, in bytes.
 MAX_ERROR_CHARACTERS = 600
-#: The reasons for a closed connection: the program has ended, or this side has closed it.
+#: The reasons why the connection is closed: the program has ended, or this process has closed the
+#: connection.
 ENDED, CLOSED = "it has ended", "it was closed"
 #: With `MSG_NOSIGNAL`, writing to a closed connection raises an error. Without this flag, it would
 #: send SIGPIPE, which ends a process that does not ignore this signal.
@@ -96,7 +97,7 @@ class Process:
     def flush(self) -> None:
         """Write the queued lines as far as possible without blocking."""
         # If another thread has the lock, it also writes this thread's line, because it checks the
-        # queue again after the release.
+        # queue again after it has released the lock.
         while self._is_waiting() and self.failure is None and self._writing.acquire(blocking=False):
             try:
                 is_full = not self._write()

@@ -1,4 +1,4 @@
-"""The readings of one moment."""
+"""The readings at one point in time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _find_field(holder: Json, field: str) -> object:
 
 
 class Process:
-    """A process with GPU memory."""
+    """A process that uses GPU memory."""
 
     def __init__(self, json: Json) -> None:
         self._json = json
@@ -153,7 +153,7 @@ class Gpu:
 
     @property
     def processes(self) -> list[Process]:
-        """The processes with memory on this GPU."""
+        """The processes that use memory of this GPU."""
         return [Process(one) for one in self._sample.get("processes", [])]
 
     def __getitem__(self, field: str) -> float | None:

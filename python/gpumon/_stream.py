@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_WAITING_SAMPLES = 60
 #: The fraction of the interval by which a sample may arrive early.
 TOLERANCE = 0.25
-#: The range of valid intervals in error messages.
+#: The range of valid intervals, as a part of error messages.
 INTERVALS = " from 0.1 to 3600"
 #: The maximum time between two checks by `async for`, in seconds.
 POLL_INTERVAL_S = 0.05
@@ -185,7 +185,8 @@ class _Receiver:
         self._last_ms = float("-inf")
 
     def __call__(self, sample: Json) -> None:
-        # Another stream of this process may have a shorter interval.
+        # If another stream of this process has a shorter interval, samples arrive more often than
+        # this stream needs them.
         if sample["at_ms"] - self._last_ms >= self._least_ms:
             self._last_ms = sample["at_ms"]
             self._waiting.append(sample)

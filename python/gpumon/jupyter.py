@@ -31,7 +31,9 @@ MAX_ANSWER_BYTES = 1 << 20
 
 
 def setup_gpumon() -> dict[str, Any]:
-    """Return the server process of the route ``/gpumon/`` for jupyter-server-proxy."""
+    """Return the configuration of the server process behind the route ``/gpumon/``, in the format
+    of jupyter-server-proxy.
+    """
     other, refusal = find_other_version(), None
     try:
         program = find_gpumon_bin()

@@ -428,7 +428,7 @@ fn file_other_than_recording_is_refused() {
 }
 
 #[test]
-fn block_is_due_ten_seconds_after_first_record() {
+fn block_is_written_ten_seconds_after_first_record() {
     let mut writer = Writer::default();
     let now = Instant::now();
     writer.push("{}", RecordKind::Other, 0, now);
@@ -446,7 +446,7 @@ fn block_is_due_ten_seconds_after_first_record() {
 }
 
 #[test]
-fn seek_returns_past_records_before_sample() {
+fn seek_returns_earlier_details_and_events_before_sample() {
     let folder = tempfile::tempdir().unwrap();
     let mut player =
         Player::open(&write_recording(&folder, 2000, RotationLimits::default())).unwrap();
@@ -484,7 +484,7 @@ fn seek_returns_past_records_before_sample() {
 }
 
 #[test]
-fn seek_returns_past_records_of_previous_file() {
+fn seek_includes_earlier_records_from_previous_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_recording(
         &folder,
@@ -611,7 +611,7 @@ fn garbage_between_blocks_is_read_only_once() {
 }
 
 #[test]
-fn number_of_past_gpu_details_is_limited() {
+fn seek_limits_number_of_earlier_details_and_events() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("details.gz");
     let details =

@@ -210,7 +210,7 @@ mod tests {
     const NOW_MS: u64 = 1_000_000;
 
     #[test]
-    fn mark_has_clean_text_and_recent_time() {
+    fn mark_text_is_cleaned_and_old_time_refused() {
         let now_ms = 1_000_000;
         let read = |body: &str| parse_mark(body.as_bytes(), now_ms);
         assert_eq!(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn cell_has_clean_names_and_recent_time() {
+    fn cell_names_are_cleaned_and_invalid_values_refused() {
         let read = parse_cell_with("notebook", json!("a\u{1b}[31m.ipynb")).unwrap();
         assert_eq!(
             (read.notebook.as_str(), read.change_bytes),

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn returned_gpu_is_described_once() {
+    fn message_about_returned_gpu_appears_once() {
         let (found, mut reported) = (vec![Some("GPU-a".to_owned())], BTreeSet::new());
         let mut unread = |health| {
             describe_unread_gpu(

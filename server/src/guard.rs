@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn other_site_may_only_link_to_page() {
+    fn cross_site_request_may_only_navigate_to_page() {
         let ask_from = |more: &[(&'static str, &'static str)]| {
             let headers = [
                 &[("host", "localhost:9123"), ("sec-fetch-site", "cross-site")],

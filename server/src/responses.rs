@@ -451,7 +451,7 @@ mod encoder_tests {
     }
 
     #[tokio::test]
-    async fn unread_responses_exhaust_quota_until_dropped() {
+    async fn unsent_responses_count_toward_quota_until_dropped() {
         let encoder = Encoder::<u32>::new(100);
         let large = || vec![0; 60 * 1024];
         let held = encoder.get_or_encode(FIRST_USER, 1, large).await.unwrap();
@@ -463,7 +463,7 @@ mod encoder_tests {
     }
 
     #[tokio::test]
-    async fn many_requests_do_not_delay_other_users() {
+    async fn many_requests_of_user_do_not_delay_others() {
         const REQUEST_COUNT: usize = 40;
         let encoder = Encoder::<usize>::new(100_000);
         let written = Arc::new(AtomicUsize::new(0));

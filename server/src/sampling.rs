@@ -393,7 +393,7 @@ mod viewer_tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn viewer_counts_until_dropped() {
+    fn viewer_is_counted_until_dropped() {
         let watching = ViewerCounter::new();
         let mut watchers = watching.viewer_count();
         let both = (watching.add_viewer(), watching.add_viewer());
@@ -403,7 +403,7 @@ mod viewer_tests {
     }
 
     #[tokio::test]
-    async fn request_counts_as_viewer_for_a_while() {
+    async fn request_is_counted_as_viewer_for_limited_time() {
         let watching = ViewerCounter::new();
         let mut watchers = watching.viewer_count();
         let begun = Instant::now();

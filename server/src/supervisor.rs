@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_failing_collector_starts_are_delayed_for_long() {
+    fn restart_delay_is_longer_if_collector_never_started() {
         let pauses = |had_begun| {
             let mut backoff = Backoff::default();
             [(); 8].map(|()| {
@@ -489,7 +489,7 @@ mod pause_control_tests {
     }
 
     #[test]
-    fn failed_pause_keeps_other_pending_pause_requests() {
+    fn withdrawing_failed_pause_keeps_other_pause_requests() {
         let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
         let (first, failed) = (control.pause(None), control.pause(None));

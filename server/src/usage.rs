@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn start_and_end_of_span_are_optional() {
+    fn usage_query_may_omit_start_or_end() {
         let of = |from_ms, to_ms| UsageQuery { from_ms, to_ms }.into_span(1000);
         assert_eq!(of(None, None), Ok(None));
         assert_eq!(of(Some(5), None), Ok(Some(5..1000)));

@@ -704,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn each_private_value_requires_its_permission() {
+    fn each_private_value_is_visible_only_with_permission() {
         let stranger = View::UNKNOWN_CLIENT;
         // Each entry is the text of a datum, and whether it is visible to an unknown client, to
         // another user who can read `/proc`, and to the process's user.

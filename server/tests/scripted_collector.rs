@@ -220,7 +220,7 @@ fn make_trace(start_us: u64) -> Record {
 }
 
 #[tokio::test]
-async fn details_outlive_collector_until_replaced() {
+async fn gpu_details_survive_collector_restart_until_replaced() {
     let first = [
         make_inventory(&["a", "b", "c", "d"]),
         make_details(0, "a", 10),
@@ -336,7 +336,7 @@ async fn traces_are_sent_only_to_active_requesters() {
 }
 
 #[tokio::test]
-async fn collector_receives_each_change_once() {
+async fn collector_receives_each_settings_change_once() {
     let server = Server::start(&[make_inventory(&["a"])], &[make_inventory(&["a"])]);
     // Lines that depend on timing are ignored: `watched` can be sent before the first client
     // connects, and the second collector is sent the known GPUs.

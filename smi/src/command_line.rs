@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_attributed_to_the_right_tool() {
+    fn arguments_are_recognized_as_gpumon_or_nvidia_smi() {
         for line in [
             "-L",
             "-q -i 0",

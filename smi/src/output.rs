@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heading_repeats_after_44_rows() {
+    fn output_heading_repeats_after_44_rows() {
         let mut output = Vec::new();
         let mut scroll = ScrollingOutput::new(&mut output, None, "#\n".to_owned(), 44).unwrap();
         for _ in 0..23 {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_continue_until_sigint() {
+    fn output_loop_continues_until_sigint() {
         let mut ticker = Ticker::start(Duration::from_millis(1)).unwrap();
         assert!(ticker.wait_for_next());
         ticker.next = Instant::now() + Duration::from_mins(10);

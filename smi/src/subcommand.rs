@@ -415,7 +415,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn options_left_to_real_tool_are_refused() {
+    fn options_reserved_for_real_nvidia_smi_are_refused() {
         for (line, reason) in [
             ("nvlink -re", "changes the GPU, which gpumon never does"),
             ("nvlink -ec", "is not part of gpumon"),

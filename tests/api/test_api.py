@@ -64,7 +64,7 @@ class Api(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.control = Path(folder.name, "control.sock")
-        # Without a CUDA driver, every run is short.
+        # No CUDA driver is found under this path, so every run ends quickly.
         env = {
             **os.environ,
             "GPUMON_CONTROL": str(self.control),

@@ -1,4 +1,5 @@
-"""The behavior of one server with many clients and with hostile clients, over the fake library.
+"""The behavior of one server with many clients and with hostile clients. The GPUs are those of the
+fake NVML library.
 
 `gpumon-load` (tests/bench/load/) measures what clients receive, and reports its own processor time.
 The load generator and the server share the machine, so on a machine with few cores, the load

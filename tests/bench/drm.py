@@ -49,7 +49,7 @@ def make_eight_gpus(writer):
 
 @contextmanager
 def start_processes():
-    """Starts sleeping processes, as children of a process that ends with the block."""
+    """Starts sleeping processes, as children of a process that ends with the `with` block."""
     script = f"""
 import os, signal
 files = [open('/dev/null') for _ in range({DESCRIPTORS - 3})]

@@ -32,7 +32,7 @@ class Machine:
             )
         self.path = Path(self.folder.name)
         (self.path / "scenario.toml").write_text("\n".join(scenario))
-        # Other monitors look for the library by its name.
+        # The library gets its usual file name, because other monitors look for this name.
         shutil.copy(LIBRARY, self.path / "libnvidia-ml.so.1")
         self.counts = self.path / "counts.json"
         self.environment = {

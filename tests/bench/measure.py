@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Program:
-    """A process and its children, which are killed at the end of the block."""
+    """A process and its children, which are killed at the end of the `with` block."""
 
     def __init__(self, command, environment, **options):
         self.process = subprocess.Popen(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The cost of gpumon over the fake library: `make bench`.
+"""Measures the cost of gpumon with the GPUs of the fake NVML library: `make bench`.
 
     python3 tests/bench/run.py [--seconds 60] [--only NAME] [--history-seconds 300]
 

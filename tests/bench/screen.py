@@ -33,5 +33,5 @@ class Screen:
                 self.first = self.first or time.perf_counter()
                 self.drawn += len(text)
         except OSError:
-            # The last program on the terminal has ended.
+            # Reading fails when the last program on the terminal has ended.
             pass

@@ -101,7 +101,7 @@ def run(*command):
 
 
 class Site:
-    """A server with TLS and a token that accepts connections from other machines."""
+    """A server that accepts connections from other machines. It uses TLS and requires a token."""
 
     def __init__(self, program, network, *more):
         self.folder = tempfile.TemporaryDirectory()

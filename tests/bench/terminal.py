@@ -4,7 +4,7 @@ installed.
 
     python3 tests/bench/terminal.py [--gpumon PATH] [--seconds 60] [--rounds 15]
 
-Reads the GPUs of this machine. `make bench` runs the same over the fake library.
+Reads the GPUs of this machine. `make bench` runs the same with the GPUs of the fake NVML library.
 """
 
 import argparse

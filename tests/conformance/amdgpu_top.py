@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares readings of AMD's gpu_metrics with those of amdgpu_top, over the same files.
+"""Compares gpumon's readings of AMD's gpu_metrics with those of amdgpu_top. Both programs read the
+same files.
 
     tests/conformance/amdgpu_top.py [--amdgpu-top PATH] [--gpumon PATH] [--fake-drm PATH] [TABLE...]
 

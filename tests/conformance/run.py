@@ -183,8 +183,8 @@ def print_verdict(name, verdict, verbose):
 
 
 def compare_names(smi, own):
-    """Compares the names in the help texts, because programs read these. The sentences of the help
-    texts may differ.
+    """Compares the names in the help texts, because other programs parse them. The sentences of the
+    help texts may differ.
     """
     different = 0
     for query in QUERIES:

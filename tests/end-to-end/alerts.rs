@@ -182,7 +182,7 @@ async fn alert_and_its_resolution_reach_clients_and_receivers() {
     wait_for_condition("the notifications are counted", || {
         alert_status(&server)["receivers"][0]["sent"] == 2
     });
-    // No output may contain the address, because it is a secret.
+    // No output may contain the receiver's URL, because it is a secret.
     let hello = server.open_stream().await.next_frame().await.unwrap();
     for text in [
         alert_status(&server).to_string(),
@@ -360,7 +360,7 @@ fn restart_resolves_ended_alerts_without_repeating_notifications() {
     assert_eq!(read_notifications(&file)[1]["what"], "alert_resolved");
     wait_for_condition("the end of the alert is stored", || !is_kept());
     drop(server);
-    // An invalid file is replaced.
+    // A state file that is not valid JSON is replaced.
     fs::write(data.join("alerts.json"), "{").unwrap();
     fs::write(fake.path("scenario.toml"), HOT_GPU).unwrap();
     let _server = start();
@@ -398,14 +398,14 @@ fn absence_alert_names_node_if_driver_is_missing() {
 }
 
 #[test]
-fn pipe_in_place_of_address_file_is_refused() {
+fn named_pipe_replacing_url_file_is_refused() {
     let fake = FakeNvml::new(TEMPORARILY_HOT_GPU);
     let (command, file) = make_log_receiver(&fake);
     let mut server = serve_alerts(&fake, &format!("{HOT_RULE}{command}"));
     wait_for_condition("the alert was sent", || {
         read_notifications(&file).len() == 1
     });
-    // Nothing is ever written into this pipe.
+    // Nothing is ever written into this pipe, so reading the URL from it would block.
     let pipe = fake.path("url");
     assert!(
         std::process::Command::new("mkfifo")
@@ -608,7 +608,8 @@ async fn alert_file_from_environment_is_optional() {
         let listed = stdout_text(&fake.gpumon_command(&["alerts", "list"]).output().unwrap());
         assert_eq!(listed, format!("{error}\n"));
 
-        // A reload request reads a file that was created later.
+        // The alert file did not exist at the start. A reload request also reads a file that was
+        // created later.
         fs::write(&file, HOT_RULE).unwrap();
         send_signal("-HUP", server.child.id());
         wait_for_condition("the rule was loaded", || {

@@ -142,7 +142,7 @@ fn gpu_is_compared_with_baseline_and_sibling_gpus() {
 }
 
 #[test]
-fn unverified_or_unrelated_result_is_not_stored() {
+fn unverified_or_unrelated_result_does_not_become_baseline() {
     let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"stream_triad_fp32\"";
     let cuda = FakeCuda::new(&format!("devices = 2\n{fault}"));
     let data = cuda.folder().join("data");

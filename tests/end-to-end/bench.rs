@@ -14,7 +14,8 @@ const ODD_SIZE: &str = "100003";
 #[test]
 fn all_benchmarks_pass_on_cpu_and_gpu() {
     let cuda = FakeCuda::new("devices = 2");
-    // Repeated operations are tested with small sizes by the tests of `gpumon tutorials`.
+    // Workloads that repeat an operation are left out here: the tests of `gpumon tutorials` run
+    // them with small sizes.
     let listed = run_json_lines(gpumon_command(&["bench", "list", "--json"])).1;
     let sized: Vec<_> = listed
         .iter()
@@ -117,7 +118,7 @@ fn pageable_memory_is_copied_completely_through_reused_buffers() {
 }
 
 #[test]
-fn products_of_all_shapes_and_kernels_are_correct() {
+fn matmul_is_correct_for_all_shapes_and_kernels() {
     for capability in ["[9, 0]", "[8, 9]", "[6, 0]"] {
         let cuda = FakeCuda::new(&format!("capability = {capability}"));
         for shape in ["70x300x13", "300x1x70", "1x260x600"] {
@@ -134,7 +135,7 @@ fn products_of_all_shapes_and_kernels_are_correct() {
                     json!({ "rows": sides[0], "columns": sides[1], "depth": sides[2] })
                 );
                 assert_eq!(line["operations"], 2 * sides.iter().product::<u64>());
-                // The result is checked before and after the measurement.
+                // Each element is checked twice: once before the measurement and once after it.
                 assert_eq!(line["verify"]["checked"], 2 * sides[0] * sides[1], "{line}");
             }
         }
@@ -361,7 +362,7 @@ fn results_contain_nvml_readings_of_same_gpu() {
         "{load}"
     );
     assert!(load["sm_mhz"]["max"].as_f64() > Some(100.0), "{load}");
-    // A GPU that NVML does not list has no readings.
+    // NVML does not list the GPU of this CUDA driver, so the result has no readings.
     let other = FakeCuda::new("kernel_ms = 20");
     let command = other.gpumon_command_with(
         &nvml,
@@ -387,7 +388,7 @@ fn types_and_sizes_are_selected_by_options() {
 }
 
 #[test]
-fn flipped_bit_sets_exit_code_1() {
+fn flipped_bit_in_result_causes_exit_code_1() {
     for (kernel, id) in [
         ("stream_triad_fp32", "triad"),
         ("stream_read_fp32", "read"),
@@ -420,7 +421,7 @@ fn flipped_bit_sets_exit_code_1() {
 
 /// The result is checked again after the measurement.
 #[test]
-fn error_after_first_check_fails_last_check() {
+fn error_after_first_verification_fails_last_verification() {
     let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \
                  \"stream_add_fp64\"\nlasting = true";
     let cuda = FakeCuda::new(fault);

@@ -229,7 +229,7 @@ fn bundle_of_running_server_has_no_personal_data() {
 }
 
 #[test]
-fn names_with_special_characters_are_replaced() {
+fn bundle_replaces_names_with_special_characters() {
     let fake = FakeNvml::new("");
     let process = |gpu: u32, user: &str, name: &str, command: &str| {
         format!(

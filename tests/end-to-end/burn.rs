@@ -14,15 +14,16 @@ use crate::support::{
     stderr_text, stdout_text, wait_for_condition,
 };
 
-/// A device with little memory, so that the matrices are small, and the options for it.
+/// A device with little memory, so that the matrices are small. `SMALL_BURN_OPTIONS` are the
+/// options for a test on this device.
 const SMALL_DEVICE: &str = "memory_mib = 600";
 const SMALL_BURN_OPTIONS: [&str; 4] = ["--mem", "0.5%", "--time", "1s"];
-/// The number of elements of a product with this memory.
+/// On this device, a product has this number of elements.
 const PRODUCT_ELEMENTS: u64 = 256 * 256;
 /// The product is computed twice for timing before results are checked.
 const TIMED_PRODUCTS: u64 = 2;
-/// Options for 32-bit products, and the number of products that fit into this memory after the
-/// factors and the reference.
+/// The options for 32-bit products. `FP32_PRODUCTS` is the number of products that fit into the
+/// memory in addition to the factors and the reference.
 const FP32_OPTIONS: [&str; 2] = ["--dtype", "fp32"];
 const FP32_PRODUCTS: u64 = 8;
 const FP32_KERNEL: &str = "matmul_fp32_128x64";
@@ -40,7 +41,7 @@ fn make_kernel_fault(kind: &str, after: u64, kernel: &str) -> String {
 }
 
 #[test]
-fn all_types_burn_on_supporting_gpus() {
+fn burn_runs_every_type_that_gpu_supports() {
     const ALL: &[&str] = &["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"];
     for (capability, types) in [
         ("[9, 0]", ALL),
@@ -51,7 +52,7 @@ fn all_types_burn_on_supporting_gpus() {
         let scenario = format!("{SMALL_DEVICE}\ncapability = {capability}");
         let started = types.iter().map(|dtype| {
             let cuda = FakeCuda::new(&scenario);
-            // With these shares, all types have matrices of the same size.
+            // With these parts of the memory, the matrices of all types have the same size.
             let mem = if *dtype == "fp64" { "1%" } else { "0.5%" };
             (
                 *dtype,
@@ -86,7 +87,7 @@ fn all_types_burn_on_supporting_gpus() {
                 kernel["occupancy_percent"].as_f64().unwrap() > 0.0,
                 "{kernel}"
             );
-            // The first product is compared by element, the others by 32-bit words.
+            // The first product is compared element by element, and the others in words of 32 bits.
             let words = match dtype {
                 "fp64" => PRODUCT_ELEMENTS * 2,
                 "fp16" | "bf16" | "fp8" => PRODUCT_ELEMENTS / 2,
@@ -112,7 +113,7 @@ fn default_type_has_highest_load() {
 }
 
 #[test]
-fn integer_products_are_not_counted_as_floating_point() {
+fn integer_burn_reports_operations_instead_of_flops() {
     let cuda = FakeCuda::new(SMALL_DEVICE);
     for (dtype, unit) in [("int8", " GOP/s, 0 errors"), ("fp16", " GFLOP/s, 0 errors")] {
         let job = format!(r#"{{"kind":"burn","seconds":2,"memory":0.005,"dtype":"{dtype}"}}"#);
@@ -126,7 +127,7 @@ fn integer_products_are_not_counted_as_floating_point() {
 }
 
 #[test]
-fn devices_burn_in_parallel_and_end_on_time() {
+fn gpus_burn_in_parallel_and_end_on_time() {
     let begun = Instant::now();
     let (cuda, code, lines, said) = run_burn("devices = 2\nkernel_ms = 5", &["--device", "all"]);
     assert_eq!(
@@ -193,7 +194,7 @@ fn flipped_bit_ends_burn_with_exit_code_1() {
 }
 
 #[test]
-fn wrong_first_product_differs_from_all_later_products() {
+fn wrong_reference_product_is_counted_in_every_comparison() {
     let (_, code, lines, said) = run_burn(
         &make_kernel_fault("flip", TIMED_PRODUCTS, FP32_KERNEL),
         &FP32_OPTIONS,
@@ -209,7 +210,7 @@ fn wrong_first_product_differs_from_all_later_products() {
 }
 
 #[test]
-fn unwritten_product_is_reported_as_error() {
+fn product_that_kernel_skipped_is_reported_as_error() {
     // In the second pass over a block, the correct result of the first pass must already be
     // overwritten.
     for after in [1, 1 + FP32_PRODUCTS] {

@@ -162,7 +162,7 @@ pub(crate) async fn unwatched_server_makes_expensive_calls_only_for_history() {
     }
     assert_call_count(&unwatched, "nvmlDeviceGetSamples", 0, 0..=0);
     assert_call_count(&unwatched, "nvmlDeviceGetPowerManagementLimit", 0, 0..=1);
-    // Conditions need these readings.
+    // These readings are also read without clients, because conditions depend on them.
     assert_call_count(&unwatched, "nvmlDeviceGetRemappedRows", 0, 2..=4);
     assert_call_count(
         &unwatched,
@@ -198,12 +198,12 @@ pub(crate) async fn unwatched_server_makes_expensive_calls_only_for_history() {
     assert_call_count(&watched, "nvmlDeviceGetTotalEnergyConsumption", 0, 2..=3);
     assert_call_count(&watched, "nvmlDeviceGetPowerManagementLimit", 0, 1..=2);
     drop(watching);
-    // A single request counts as watching for ten seconds.
+    // After a single request, the server behaves for ten seconds as if a client were watching.
     tokio::time::sleep(Duration::from_secs(2)).await;
     server.get("/api/v1/snapshot");
     let looked = within(20).await;
     assert_call_count(&looked, "nvmlGpmSampleGet", 0, 9..=15);
-    // A scrape does not count as watching, so its counters are up to ten seconds old.
+    // A scrape does not count as a watching client, so its counters are up to ten seconds old.
     server.get("/metrics");
     let read = || {
         let calls = read_counts(&file);

@@ -88,7 +88,7 @@ async fn reported_cell_reaches_clients_and_survives_restart() {
 }
 
 #[test]
-fn kernel_cost_is_returned_for_span() {
+fn jupyter_kernel_cost_is_returned_for_time_range() {
     let folder = tempfile::tempdir().unwrap();
     let connection = folder.path().join("kernel-1b2c-3d4e.json");
     std::fs::write(&connection, r#"{"kernel_name": "python3"}"#).unwrap();

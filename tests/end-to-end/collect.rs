@@ -97,7 +97,8 @@ fn hardware_counters_report_activity_after_two_samples() {
         "the driver's MiB are converted to bytes: {received}"
     );
     assert!(samples[2]["nvlink"]["tx_bytes_per_second"].is_number());
-    // The hardware counters report 0 for GPUs without links.
+    // For GPUs without links, the hardware counters report 0, but gpumon must report
+    // `not_supported`.
     let samples = collect(&FakeNvml::new("gpus = 1"));
     assert_eq!(
         samples[2]["nvlink"]["tx_bytes_per_second"]["absent"],
@@ -160,7 +161,7 @@ fn threads_call_gpm_functions_one_at_a_time() {
 }
 
 #[test]
-fn energy_matches_power() {
+fn energy_counter_matches_power_over_time() {
     let fake = FakeNvml::new("[[gpu]]\nindex = 0\npower_watts = 500\n");
     let output = fake
         .gpumon_command(&["collect", "--count", "7", "--interval-ms", "1000"])
@@ -182,7 +183,7 @@ fn energy_matches_power() {
     };
     let ((begun_joules, begun_ms), (joules, at_ms)) = (counter(first), counter(last));
     let watts = (joules - begun_joules) / ((at_ms - begun_ms) / 1000.0);
-    // The counter changes every 100 ms, which is 2 % of 5 s.
+    // The counter only changes every 100 ms, which causes an error of up to 2 % in 5 s.
     assert!(
         (watts / 500.0 - 1.0).abs() < 0.05,
         "the mean power is {watts} W"

@@ -65,7 +65,7 @@ fn excess_idle_connections_do_not_block_other_clients() {
     for _ in 0..20 {
         assert_eq!(server.get("/healthz").status, 200);
     }
-    // There are enough file descriptors left to replace the collector.
+    // The connections above have left enough file descriptors to replace the collector.
     let collector = server.collector_pid().unwrap();
     crate::support::send_signal("-KILL", collector);
     wait_for_condition("a new collector was started", || {

@@ -28,7 +28,7 @@ fn read_rows(fake: &FakeNvml, arguments: &[&str]) -> Vec<BTreeMap<String, String
 }
 
 #[test]
-fn csv_columns_are_stable() {
+fn csv_columns_keep_names_and_order() {
     let fake = FakeNvml::new("gpus = 1");
     let header = |arguments: &[&str]| {
         stdout_text(&fake.gpumon_command(arguments).output().unwrap())
@@ -49,7 +49,7 @@ fn csv_columns_are_stable() {
 }
 
 #[test]
-fn numbers_lack_units_and_absent_readings_are_empty() {
+fn csv_numbers_lack_units_absent_readings_are_empty() {
     let fake = FakeNvml::new(
         "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 42\nmemory_used = \"12 GiB\"\n\
          power_limit_watts = 300\ntemperature_celsius = 61\n[[fault]]\nkind = \"lost\"\ngpu = 1\n",
@@ -208,7 +208,7 @@ fn short_option_lists_users_with_memory() {
             .unwrap(),
     );
     let line = text.lines().nth(1).unwrap();
-    // An H200 has no fan.
+    // The line has `-` instead of a fan speed, because an H200 has no fan.
     assert!(
         line.starts_with("[0] NVIDIA H200 | 64'C,   - %,  96 %,") && line.contains(" /  700 W |"),
         "{text}"

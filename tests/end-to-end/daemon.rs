@@ -121,7 +121,7 @@ fn explicit_source_takes_precedence_over_server() {
 }
 
 #[test]
-fn paused_server_is_skipped_unless_named() {
+fn paused_server_is_skipped_unless_explicitly_selected() {
     let (fake, _server) = serve_scenario("gpus = 1", &["--interval-ms", "200"]);
     assert!(
         fake.gpumon_command(&["pause"])
@@ -141,7 +141,7 @@ fn paused_server_is_skipped_unless_named() {
 }
 
 #[test]
-fn missing_named_server_is_error() {
+fn explicitly_selected_but_missing_server_is_refused() {
     assert_refused(
         gpumon_command(&["--control", "/nowhere/gpumon.sock"]),
         1,
@@ -167,7 +167,7 @@ fn missing_named_server_is_error() {
 }
 
 #[test]
-fn simulated_gpus_of_server_are_not_used() {
+fn commands_ignore_server_with_simulated_gpus() {
     let runtime = tempfile::tempdir().unwrap();
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let program = runtime.path().join("gpumon");
@@ -244,7 +244,7 @@ fn history_length_is_selected_by_option() {
 }
 
 #[test]
-fn command_hidden_by_server_is_shown_if_readable() {
+fn command_line_hidden_by_server_is_read_locally() {
     // Only root can start another user's process.
     if !rustix::process::geteuid().is_root() {
         return;

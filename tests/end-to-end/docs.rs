@@ -1,6 +1,6 @@
 //! The commands in the documentation work.
 //!
-//! Commands are the lines that begin with `$ ` in blocks marked `console`. They run over simulated
+//! Commands are the lines that begin with `$ ` in blocks marked `console`. They run with simulated
 //! GPUs, page by page, in one folder for each page, with a running server. A command must exit with
 //! 0, or with the code in its comment (`# exit code 3`). A command that runs until it is stopped
 //! passes as soon as it has written something. Blocks of other kinds are not run;

@@ -108,7 +108,7 @@ async fn check_other_gpus_are_on_time(stream: &mut Stream, state: &str) {
 }
 
 #[tokio::test]
-async fn hanging_read_makes_card_late() {
+async fn hanging_sysfs_read_is_reported_as_hung_card() {
     let machine = Machine::new();
     let server = machine.serve();
     let mut stream = server.open_stream().await;
@@ -203,12 +203,12 @@ async fn check_reset(refuse: impl Fn(&Tree, &Path)) {
 }
 
 #[tokio::test]
-async fn forbidden_reads_indicate_card_reset() {
+async fn forbidden_sysfs_reads_are_reported_as_card_reset() {
     check_reset(Tree::forbid_reads).await;
 }
 
 #[tokio::test]
-async fn busy_card_indicates_reset() {
+async fn busy_sysfs_reads_are_reported_as_card_reset() {
     check_reset(Tree::make_busy).await;
 }
 

@@ -122,7 +122,7 @@ fn events_and_conditions_are_reported_once() {
         records.collect::<Vec<Value>>()
     });
     let inventory = fake.read_json()["inventory"].clone();
-    // The kernel writes `PCI:` with domain, bus and device.
+    // In its messages, the kernel writes bus IDs as `PCI:` with domain, bus and device.
     let bus_id = |gpu: usize| {
         let bus_id = inventory["gpus"][gpu]["pci_bus_id"]
             .as_str()

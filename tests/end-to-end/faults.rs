@@ -157,7 +157,7 @@ const FAILURE_CODES: [u32; 6] = [999, 16, 10, 4, 6, 3];
 /// All calls for each GPU except the first return errors for a while, with a different code for
 /// each GPU.
 #[tokio::test]
-async fn gpu_with_only_failing_calls_is_reported() {
+async fn gpu_is_reported_if_all_its_calls_fail() {
     let begins_ms = now_ms();
     let full = "memory_used = \"139 GiB\"\n";
     let mut scenario = format!("gpus = 7\nstart_ms = {begins_ms}\n");
@@ -322,7 +322,7 @@ async fn server_with_only_failing_gpus_is_not_ready() {
     });
 }
 
-/// The library can still answer some calls from its memory.
+/// Even for a failed GPU, the library can answer some calls from its own memory.
 #[tokio::test]
 async fn gpu_without_readings_after_opening_counts_as_failed() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\n\

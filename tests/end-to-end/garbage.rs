@@ -173,7 +173,7 @@ fn process_utilization_works_with_different_driver_clock() {
             .map(|sample| &sample["gpus"][gpu]["processes"][0]["sm_percent"])
             .map(|share| share.get("value").unwrap_or(share))
             .filter(|share| share.is_number())
-            // Readings are 0 until the driver has reported the first period.
+            // The first readings are 0, because the driver has not reported the first period yet.
             .skip_while(|share| **share == 0.0)
             .collect();
         assert!(

@@ -105,7 +105,7 @@ async fn server_responds_while_driver_hangs_at_start() {
         !server.get("/metrics").body.contains("gpumon_gpu_power"),
         "there must be no values without readings"
     );
-    // The same connection receives samples when the driver responds again.
+    // When the driver responds again, the same connection receives samples.
     let sample = stream.next_frame_of_type("sample").await;
     assert_eq!(health_states(&sample), ["ok", "ok"]);
     assert_eq!(server.get("/readyz").status, 200);
@@ -123,7 +123,7 @@ fn server_exits_while_driver_hangs_at_start() {
 }
 
 #[tokio::test]
-async fn all_gpus_can_be_lost_and_recover() {
+async fn all_gpus_recover_after_simultaneous_loss() {
     let xids = "[[event]]\ngpu = 1\nat_s = 9\nkind = \"xid\"\ncode = 31\n";
     let lost = |gpu, span| format!("[[fault]]\nkind = \"lost\"\ngpu = {gpu}\n{span}\n");
     let all = [0, 1, 2]
@@ -208,7 +208,7 @@ fn command_waits_for_gpu_being_opened() {
     let opening =
         "[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\nto_s = 1\n";
     for scenario in [
-        // The only GPU is being opened.
+        // The machine has a single GPU, and opening it takes a second.
         &format!("gpus = 1\n{}", opening.replace("gpu = 1", "gpu = 0")),
         // Another GPU is in use, so the driver answers immediately for that GPU.
         &format!("gpus = 2\n[[gpu]]\nindex = 0\npersistence = false\n{opening}"),

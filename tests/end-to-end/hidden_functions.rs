@@ -17,7 +17,8 @@ const REQUIRED_FUNCTIONS: [&str; 2] = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
 /// The functions that `libnvidia-ml.so.1` of driver 610.57.04 exports.
 const EXPORTS_OF_DRIVER_610: &str = include_str!("nvml-610.57.04.txt");
 
-/// Functions used here that CUDA 14 removes. A removed function returns `NVML_ERROR_DEPRECATED`.
+/// Functions that gpumon's code calls and that CUDA 14 removes. A removed function returns
+/// `NVML_ERROR_DEPRECATED`.
 const REMOVED_FUNCTIONS: [&str; 8] = [
     "nvmlDeviceGetApplicationsClock",
     "nvmlDeviceGetCurrentClocksThrottleReasons",
@@ -216,7 +217,7 @@ fn lines_without_value(fake: &FakeNvml) -> BTreeSet<String> {
 }
 
 #[test]
-fn readings_with_successor_functions_survive_newer_driver() {
+fn readings_use_successors_of_functions_newer_driver_removed() {
     let scenario = full_scenario();
     let not_in_610: Vec<&str> = FUNCTIONS
         .iter()
@@ -250,7 +251,8 @@ fn readings_with_successor_functions_survive_newer_driver() {
         lines_without_value(&whole),
     );
     for (driver, fake, is_without_application_clocks) in drivers {
-        // Application clocks have no successor.
+        // Application clocks are expected to be missing, because no newer function replaces the
+        // ones that report them.
         let is_known = |what: &String| {
             let is_application_clock =
                 what.contains(".application_clocks.") || what.contains("Applications Clocks: ");

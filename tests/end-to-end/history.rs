@@ -179,7 +179,7 @@ fn history_survives_killed_server() {
         "events from before the restart are kept"
     );
 
-    // On SIGTERM, the server also writes the unfinished ten seconds.
+    // On SIGTERM, the server also writes the current, incomplete ten-second bucket.
     let asked_ms = now_ms();
     let (status, took) = server.terminate();
     assert!(

@@ -114,7 +114,7 @@ impl CollectorRun {
         panic!("{reason} in each of five attempts");
     }
 
-    /// Runs a collector as this user, over two GPUs that are used by all of these processes.
+    /// Runs a collector as this user, with two fake GPUs that all of these processes use.
     fn run_collector(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let process = |pid: &u32| {
             [0, 1]
@@ -231,7 +231,7 @@ fn shared_folder() -> TempDir {
     folder
 }
 
-/// Creates one connection file of each invalid kind, and a valid one at the end.
+/// Creates one Jupyter connection file of each invalid kind, and a valid one at the end.
 fn create_connection_files(folder: &Path) -> Vec<PathBuf> {
     let all = Mode::from_raw_mode(0o666);
     let path = |name: &str| folder.join(format!("kernel-{name}.json"));

@@ -59,7 +59,8 @@ pub(crate) async fn added_gpu_is_read_without_renumbering() {
             frame["type"] == "sample" && health_states(frame) == ["ok", "lost", "ok"]
         })
         .await;
-    // The driver is queried again a minute after the start.
+    // gpumon only queries the driver for added GPUs again one minute after the start, so the test
+    // reads samples until then.
     for after_ms in [25_000, 45_000] {
         stream
             .read_until(|frame| {

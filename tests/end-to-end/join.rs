@@ -335,7 +335,7 @@ fn user_server_runs_collector_without_system_server() {
     wait_for_condition("the user's server has joined the service", || {
         is_joined(&ana)
     });
-    // If the service is restarted, the user's server waits for it.
+    // While the service is not running, the user's server waits for it.
     service.terminate();
     wait_for_condition("/readyz reports that the service is gone", || {
         ana.get("/readyz")
@@ -594,7 +594,7 @@ fn joined_server_uses_less_cpu_than_collector() {
     let used = |server: &Server| {
         processor_time_ns(server.child.id()) + server.collector_pid().map_or(0, processor_time_ns)
     };
-    // The server's work during its start is not measured.
+    // The pause ensures that the work of the server's start is not measured.
     sleep(Duration::from_secs(3));
     let before = [used(&joined), used(&alone)];
     sleep(MEASURED_TIME);

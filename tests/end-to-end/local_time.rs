@@ -140,7 +140,8 @@ fn every_format_of_tz_sets_local_time() {
             "{name}: {message}"
         );
     }
-    // A system without time zones usually has these settings.
+    // Systems without a time zone database usually have one of these settings, so gpumon must print
+    // no warning about them.
     for (name, minutes_east) in [("UTC", 0), ("Etc/UTC", 0), ("IST-5:30", INDIA_MINUTES)] {
         assert_eq!(time(name, &none, minutes_east), "", "{name}");
     }
@@ -246,8 +247,7 @@ fn recorded_times_are_shown_in_local_time() {
         .unwrap()
         .parse()
         .unwrap();
-    // Times with and without a date select the second in which the recording starts, with all of
-    // its rows.
+    // The start time of the recording, with or without a date, selects all rows of the recording.
     for format in ["%Y-%m-%dT%H:%M:%S", "today %H:%M:%S", "%H:%M:%S"] {
         assert_eq!(
             rows(&format_local(first_ms, INDIA_MINUTES, format)),

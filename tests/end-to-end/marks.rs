@@ -1,4 +1,5 @@
-//! `gpumon mark` and `POST /api/v1/marks`: moments that people mark for all clients.
+//! `gpumon mark` and `POST /api/v1/marks`: marks that people set at a point in time, and that all
+//! clients receive.
 
 use gpumon_probe::model::now_ms;
 use serde_json::{Value, json};
@@ -56,7 +57,7 @@ async fn mark_reaches_all_clients_and_is_stored() {
         .unwrap();
     assert_eq!(reported["user"], stdout_text(&user).trim());
 
-    // New clients receive marks in the order of their times.
+    // A mark may be set for an earlier time. New clients receive all marks sorted by time.
     let earlier = post_mark(
         &server,
         &json!({ "text": "epoch 2", "at_ms": at_ms - 1000 }),

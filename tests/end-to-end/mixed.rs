@@ -14,7 +14,7 @@ use crate::support::{FakeNvml, Server, stderr_text, stdout_text, wait_for_condit
 
 const MI300X_UUID: &str = "GPU-aaaaaaa000083000";
 
-/// Creates files below `/sys` for an Instinct MI300X with work of this test's process, and for idle
+/// Creates files below `/sys` for an Instinct MI300X that this test's process uses, and for idle
 /// GPUs of Intel.
 fn make_tree() -> Tree {
     let tree = Tree::new();
@@ -239,7 +239,7 @@ fn hanging_card_is_selected_by_vendor() {
 }
 
 #[test]
-fn command_gets_variables_of_selected_vendor() {
+fn command_gets_environment_variables_of_selected_vendor() {
     let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
     let locks = tempfile::tempdir().unwrap();
     let script = "echo $ROCR_VISIBLE_DEVICES/$HIP_VISIBLE_DEVICES/$CUDA_VISIBLE_DEVICES";
@@ -332,11 +332,11 @@ fn read_gpus(fake: &FakeNvml, sysfs: &Path, source: &str) -> Value {
             if gpu["board"].is_object() {
                 gpu["board"]["serial"].take();
             }
-            // The free memory of the machine changes all the time.
+            // The free memory of the machine changes all the time, so it is not compared.
             if gpu["memory_kind"] == "unified" {
                 gpu["memory"]["free_bytes"].take();
             }
-            // The host memory of the running process changes all the time.
+            // The host memory of the running process changes all the time, so it is not compared.
             let processes = gpu.get_mut("processes").and_then(Value::as_array_mut);
             for process in processes.into_iter().flatten() {
                 process["host_memory_bytes"].take();
@@ -373,7 +373,8 @@ fn bundle_has_same_readings_as_machine() {
         let original = read_gpus(&fake, &tree.sys(), source);
         assert_eq!(read_gpus(&fake, &copy, source), original, "{source}");
     }
-    // An ID has the same placeholder in all files of the bundle.
+    // IDs are replaced by placeholders. The same ID must have the same placeholder in all files of
+    // the bundle.
     let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap();
     let placeholder = read("class/drm/card1/device/unique_id");
     assert!(read(node).contains(&format!("unique_id {placeholder}")));

@@ -1,5 +1,5 @@
-//! `gpumon oom` over a driver whose memory several processes share: every statement is true, all
-//! memory is freed, and other programs are not disturbed.
+//! `gpumon oom` with a driver whose memory is shared by several processes: every statement is true,
+//! all memory is freed, and other programs are not disturbed.
 
 use std::{
     fs,
@@ -20,7 +20,8 @@ use crate::support::{
 };
 
 const MIB: u64 = 1 << 20;
-/// The memory of the fake device by default, and the part of it that stays free.
+/// The memory of the fake device by default. `RESERVED_BYTES` is the part of it that must stay
+/// free.
 const TOTAL_BYTES: u64 = 2048 * MIB;
 const RESERVED_BYTES: u64 = 512 * MIB;
 /// The memory in use when the device is as full as allowed. It is a multiple of the page size, and
@@ -76,7 +77,7 @@ impl SharedDevice {
             .sum()
     }
 
-    /// Returns an account for another program on the device.
+    /// Returns an account with which the test takes memory of the device, like another program.
     fn open_account(&self) -> Account {
         Account::open(Some(self.state_path()))
     }
@@ -342,8 +343,7 @@ fn demonstration_ends_if_other_program_needs_memory() {
     );
 }
 
-/// The full path: memory that one program allocates through CUDA is shown to another program by
-/// NVML.
+/// Memory that one program allocates through CUDA is shown to another program by NVML.
 #[test]
 fn collector_reports_allocated_and_freed_memory() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
@@ -377,7 +377,7 @@ fn collector_reports_allocated_and_freed_memory() {
     assert!(rise.len() >= 4, "the memory must grow in steps: {used:?}");
     let own = |gpu: &&&Value| {
         let processes = gpu["processes"].as_array().into_iter().flatten();
-        // The worker is a child of the process that was started.
+        // The worker process uses the memory. It is a child of the process that was started.
         let started = |parent: &Value| parent["pid"] == pid;
         processes.clone().any(|process| {
             process["owner"]["parents"]
@@ -410,7 +410,8 @@ fn terminal_shows_moving_bar_and_text() {
             && text.contains("GPU 0: Fake NVIDIA H200"),
         "{text}"
     );
-    // The line with the progress bar is overwritten repeatedly.
+    // The line with the progress bar is overwritten repeatedly, so the test searches all of its
+    // versions.
     for words in [
         "0.19 of 2.00 GiB used",
         "1.48 of 2.00 GiB used, 0.50 GiB stay free for others",

@@ -126,7 +126,7 @@ async fn stopped_or_missing_collector_is_paused() {
 }
 
 #[test]
-fn port_refuses_pause_and_resume() {
+fn tcp_port_refuses_pause_and_resume() {
     let fake = FakeNvml::new("gpus = 1");
     let server = Server::start_with_fake(&fake, &[]);
     for path in ["/api/v1/pause", "/api/v1/resume"] {
@@ -185,7 +185,7 @@ fn missing_server_is_refused_with_remedy() {
 }
 
 #[test]
-fn second_server_leaves_socket_to_first_server() {
+fn second_server_does_not_replace_socket_of_first() {
     let runtime = tempfile::tempdir().unwrap();
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
     // For root, there is only one default socket on the machine, so the test runs as another user.

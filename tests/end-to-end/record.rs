@@ -367,7 +367,7 @@ fn interrupted_recording_of_server_is_complete() {
 }
 
 #[test]
-fn recording_plays_in_terminal_from_any_time() {
+fn replay_in_terminal_starts_at_requested_time() {
     let fake = FakeNvml::new(SCENARIO);
     let a = record_seconds(&fake, "a.gz", 2);
     let mut command = fake.gpumon_command(&["replay", &a, "--speed", "2", "--from", "+1s"]);
@@ -432,7 +432,7 @@ fn served_recording_is_labeled_and_controllable() {
         last_ms
     );
     assert_eq!(steer("{\"paused\":false}").json()["ended"], false);
-    // A recording is never used as current data, and nothing can be changed.
+    // A recording is never used as current data, and a server that replays it accepts no changes.
     assert_eq!(server.get("/readyz").status, 503);
     for refused in ["/metrics", "/api/v1/answers"] {
         assert_eq!(server.get(refused).status, 409, "{refused}");

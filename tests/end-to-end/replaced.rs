@@ -71,7 +71,7 @@ pub(crate) async fn upgraded_driver_is_read_by_new_collector() {
 }
 
 #[tokio::test]
-async fn crashing_library_ends_only_collector() {
+async fn crashing_driver_library_ends_only_collector() {
     let (reported, after) =
         run_with_fault("kind = \"crash\"\ngpu = 1\ncall = \"nvmlDeviceGetPowerUsage\"\nto_s = 3\n")
             .await;

@@ -28,7 +28,7 @@ fn is_near(value: f64, expected: f64, share: f64) -> bool {
 }
 
 #[test]
-fn command_that_uses_gpu_gets_report() {
+fn run_reports_gpu_use_of_command() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let load = [
         GPUMON,
@@ -129,7 +129,8 @@ fn exit_code_and_signals_come_from_command() {
         .map(|word| word.to_str().unwrap().to_owned())
         .collect();
     let mut nohup = Command::new("sh");
-    // The end of the command is noticed even if SIGCHLD is ignored.
+    // This shell makes the command ignore SIGHUP and SIGCHLD. The end of the command must be
+    // noticed even if SIGCHLD is ignored.
     nohup
         .args(["-c", "trap '' HUP CHLD; exec \"$0\" \"$@\""])
         .arg(gpumon.get_program())
@@ -307,7 +308,8 @@ fn orphan_of_unknown_origin_is_missing_from_report() {
     let mut measuring = MeasureProcess::start(machine.gpumon_command(&["measure"]));
     measuring.send(&json!({ "begin": 1, "pid": root.id() }));
     measuring.send_and_receive(&json!({ "id": 1, "snapshot": true }));
-    // Start times have a resolution of one second.
+    // The pause ensures that the load's process has a later start time than the others, because
+    // start times have a resolution of one second.
     std::thread::sleep(Duration::from_secs(2));
     let done = machine.nvml.path("done");
     let environment = machine.gpumon_command(&[]);

@@ -1,4 +1,4 @@
-//! The protocol of `gpumon serve` for clients that follow it.
+//! `gpumon serve` with clients that follow its protocol.
 
 use std::{
     collections::BTreeSet,
@@ -50,7 +50,8 @@ async fn compressed_stream_has_same_frames() {
     let mut sample = plain.next_frame_of_type("sample").await;
     let mut unpacked = compressed.next_frame_of_type("sample").await;
     for _ in 0..20 {
-        // A slow client does not receive every sample.
+        // A slow client does not receive every sample, so the client that is behind reads on until
+        // both have the same sample.
         while sample["seq"] != unpacked["seq"] {
             if sample["seq"].as_u64() < unpacked["seq"].as_u64() {
                 sample = plain.next_frame_of_type("sample").await;
@@ -161,7 +162,7 @@ async fn client_gets_requested_history_and_available_fields() {
         .send(&json!({"type": "history", "metrics": wanted}).to_string())
         .await;
     stream.next_frame_of_type("history").await;
-    // The setting remains after a pause.
+    // After a pause, the client still receives the history of the metrics that it has selected.
     stream.send(r#"{"type":"pause"}"#).await;
     stream.send(r#"{"type":"resume"}"#).await;
     assert_eq!(

@@ -119,8 +119,8 @@ fn driver_problems_do_not_trigger_watchdog() {
     manager.wait_for_message("WATCHDOG=1");
 }
 
-/// Returns a server that receives a socket in the same way as from systemd: as descriptor 3, with
-/// its own PID in `LISTEN_PID`.
+/// Returns the command of a server that receives a socket in the same way as from systemd: as
+/// descriptor 3, with its own PID in `LISTEN_PID`.
 fn socket_activated_command(fake: &FakeNvml, listener: UnixListener) -> Command {
     let gpumon = fake.gpumon_command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new("sh");
@@ -171,7 +171,7 @@ fn systemd_sockets_limit_access_and_outlive_server() {
             ended.success() && socket.exists(),
             "the socket belongs to the service manager, so the server must not remove it"
         );
-        // A client that connects in the meantime is served by the next server.
+        // A client that connects while no server is running is served by the next server.
         let waiting = std::thread::spawn({
             let socket = socket.clone();
             move || send_socket_request(&socket, "GET /healthz").status

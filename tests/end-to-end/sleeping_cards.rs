@@ -64,7 +64,7 @@ fn wait_for_state(server: &Server, state: &str) {
 }
 
 #[test]
-fn gated_files_of_sleeping_cards_stay_closed() {
+fn files_that_wake_sleeping_cards_stay_closed() {
     let laptop = Laptop::new(|card| card);
     laptop
         .cards
@@ -95,7 +95,7 @@ fn gated_files_of_sleeping_cards_stay_closed() {
         "a sleeping GPU keeps its UUID"
     );
     assert_eq!(gpus[1]["pci_bus_id"], "00000000:84:00.0");
-    // While cards are on, the recorder sees which files are read.
+    // While the cards are on, gpumon reads their files, which shows that the recorder works.
     laptop.cards.iter().for_each(|(card, _)| card.resume_card());
     wait_for_state(&server, "ok");
     for (opened, is_amd) in &watched {
@@ -152,7 +152,7 @@ fn idle_card_is_read_after_two_suspend_delays() {
 }
 
 #[test]
-fn forbidden_files_stay_closed_on_all_cards() {
+fn forbidden_files_are_not_opened_on_any_card() {
     let extra = FORBIDDEN_FILES.map(|name| (name, "0"));
     let laptop = Laptop::new(|card| {
         card.with_files(&extra)

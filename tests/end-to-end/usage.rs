@@ -97,7 +97,7 @@ fn usage_survives_restart_of_server() {
         seconds(&ask(&["--since", "-1h"])) > 8.0
     });
     let (spanned, whole) = (ask(&["--since", "-1h"]), ask(&[]));
-    // Sums in a different order differ in the last digits.
+    // Sums that were computed in a different order can differ in the last digits.
     assert!(
         seconds(&whole) + 1e-6 >= seconds(&spanned) && whole["oldest_ms"].is_null(),
         "{whole} {spanned}"

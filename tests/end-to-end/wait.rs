@@ -16,7 +16,7 @@ use crate::support::{
 /// A shell that prints its GPUs, and ends when its standard input is closed.
 const HOLDING_COMMAND: [&str; 4] = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read _"];
 
-/// Returns `gpumon wait` over the GPUs of `fake`, with its own locks.
+/// Returns `gpumon wait` for the GPUs of `fake`, with its own locks.
 fn wait_command(fake: &FakeNvml, arguments: &[&str]) -> Command {
     let mut command = fake.gpumon_command(&[&["wait", "--interval", "100ms"], arguments].concat());
     command
@@ -170,7 +170,7 @@ fn second_waiter_gets_gpu_after_first() {
 }
 
 #[test]
-fn killed_waiter_releases_everything() {
+fn killed_wait_command_releases_gpu_and_collector() {
     let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let mut first = Waiter::start(wait_command(&fake, &HOLDING_COMMAND));
     let uuid = first.next_line();
@@ -202,7 +202,7 @@ fn killed_waiter_releases_everything() {
 }
 
 #[test]
-fn gpu_without_command_stays_reserved_for_some_time() {
+fn gpu_stays_reserved_after_wait_without_command() {
     let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     assert_eq!(
         run_and_check_code(wait_command(&fake, &["--hold", "1h"]), 0).0,
@@ -230,7 +230,7 @@ fn gpu_without_command_stays_reserved_for_some_time() {
 }
 
 #[test]
-fn several_gpus_are_taken_together() {
+fn wait_takes_several_gpus_all_at_once() {
     let idle = |index| format!("[[gpu]]\nindex = {index}\nprofile = \"idle\"\n");
     let fake = FakeNvml::new(&(0..3).map(idle).collect::<String>());
     let mut one = Waiter::start(wait_command(
@@ -495,7 +495,7 @@ fn silent_server_is_skipped_before_timeout() {
 }
 
 #[test]
-fn gpus_are_limited_by_options_and_environment() {
+fn wait_considers_only_gpus_in_options_and_environment() {
     let idle = |index| format!("[[gpu]]\nindex = {index}\nprofile = \"idle\"\n");
     let fake = FakeNvml::new(&(0..4).map(idle).collect::<String>());
     let json = fake.read_json();
@@ -567,7 +567,7 @@ fn mig_devices_are_taken_separately() {
 }
 
 #[test]
-fn running_server_replaces_driver() {
+fn wait_reads_running_server_instead_of_driver() {
     let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let control = fake.control_path();
     let server = Server::start_with_fake(

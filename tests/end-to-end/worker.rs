@@ -72,7 +72,7 @@ fn second_run_is_refused_with_pid_of_first() {
             ""
         );
     }
-    // A ran on the CPU does not need the GPU's lock.
+    // A run on the CPU does not need the GPU's lock.
     let on_cpu = cuda
         .gpumon_command(&[
             "bench",
@@ -196,7 +196,7 @@ fn worker_ends_with_parent() {
 }
 
 #[test]
-fn too_long_or_unresponsive_work_is_ended() {
+fn overlong_or_unresponsive_run_is_ended() {
     for is_stopped in [false, true] {
         let cuda = FakeCuda::new(SLOW_KERNELS);
         let begun = Instant::now();
@@ -367,7 +367,7 @@ fn results_contain_energy_clocks_and_power() {
 }
 
 #[test]
-fn json_job_is_reported_in_lines() {
+fn worker_reports_json_job_line_by_line() {
     let cuda = FakeCuda::new("");
     let job = r#"{"kind":"bench","ids":["copy"],"size":{"count":1000},"quick":true}"#;
     let mut child = cuda

@@ -17,7 +17,8 @@ from command import read_output
 
 def main(architectures: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        # A folder name of a different length shifts the contents of any file that contains it.
+        # The two folder names have different lengths. So if a file contains the folder name, its
+        # contents are shifted, and the files differ.
         first, second = (
             build_release(Path(folder, name), architectures) for name in ("first", "another")
         )

@@ -31,7 +31,8 @@ def main() -> None:
         }
         environment["SOURCE_DATE_EPOCH"] = read_output("git", "log", "-1", "--format=%ct")
         from_commit = read_members(build_wheel(commit, folder, environment))
-        # These programs take the place of Node.js and fail.
+        # These programs replace those of Node.js and always fail, so a build that runs one of them
+        # fails, too.
         without = folder / "without"
         without.mkdir()
         for program in ("node", "npm", "npx"):

@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 LIBRARY = HERE.parents[1] / "target/debug/libfake_nvml.so"
 QUERIES = tomllib.loads((HERE / "queries.toml").read_text())
 
-#: The scraped paths by name of their job.
+#: The paths that are scraped. The keys are the names of Prometheus' jobs.
 PATHS = {"gpumon": "/metrics", "dcgm": "/metrics/dcgm", "dcgm-4.9": "/metrics/dcgm-4.9"}
 #: The number of scrapes. Rates need several, and slow readings must have been read before the last
 #: one.
@@ -71,7 +71,7 @@ def start_prometheus(targets, folder):
         }
         for name, (port, path) in targets.items()
     ]
-    # Every JSON document is also valid YAML.
+    # The configuration is written as JSON, because every JSON document is also valid YAML.
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     configuration = {
         "global": times,
@@ -194,7 +194,7 @@ def check_gpumon_metrics(address):
         'gpumon_condition{condition="nv_link_down"} == 1',
         "changes(gpumon_condition[1m])",
         'gpumon_gpu_state{state="lost"} == 0',
-        # The users of a busy GPU.
+        # This query joins the utilization of each GPU with its users.
         "gpumon_gpu_utilization_ratio * on (gpu, uuid) group_right () gpumon_gpu_job_info",
         "increase(gpumon_owner_energy_joules_total[1m])",
     ]:

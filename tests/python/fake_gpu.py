@@ -1,5 +1,5 @@
-"""A GPU with real processes: the fake NVML library reports their allocations through the fake CUDA
-driver.
+"""A GPU with real processes. They allocate memory through the fake CUDA driver, and the fake NVML
+library reports it.
 """
 
 import json

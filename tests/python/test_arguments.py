@@ -224,7 +224,7 @@ class Lines(SimulatedGpuTest):
             helper.current_helper()._process.send(b'{"mark": ""}\n')
         self.assertEqual([mark["text"] for mark in m.to_dict()["marks"]], ["語" * 100])
 
-    def test_early_end_of_process_is_reported(self) -> None:
+    def test_measuring_process_that_has_ended_is_reported(self) -> None:
         with subprocess.Popen(
             [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
         ) as other:

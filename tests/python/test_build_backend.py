@@ -18,7 +18,8 @@ sys.path.append(str(BACKEND))
 import gpumon_index  # noqa: E402
 
 ADDRESS = "https://forge.example/owner/gpumon"
-#: Calls a hook in the same way as an installer. maturin is replaced by a mock that returns `asked`.
+#: A program that calls a hook in the same way as an installer. maturin is replaced by a mock that
+#: returns `asked`.
 ASK = """
 import os, sys
 from unittest import mock
@@ -55,7 +56,7 @@ class Refusal(unittest.TestCase):
                     "^gpumon: this system has no glibc, .* NVIDIA's driver libraries .*Debian",
                 )
 
-    def test_hooks_with_glibc_call_maturin(self) -> None:
+    def test_build_hooks_call_maturin_if_glibc_exists(self) -> None:
         for hook in (
             "get_requires_for_build_wheel",
             "get_requires_for_build_editable",
@@ -65,7 +66,8 @@ class Refusal(unittest.TestCase):
                 self.assertEqual(run_hook("glibc", hook).stdout, "['asked']\n")
 
 
-#: Calls a hook in a folder with a manifest and a README. A fake maturin writes the metadata.
+#: A program that calls a hook in a folder with a manifest and a README. A fake maturin writes the
+#: metadata.
 CALL = """
 import sys
 from pathlib import Path
@@ -88,7 +90,7 @@ print(Path(folder, "x.dist-info/METADATA").read_text())
 
 
 class Index(unittest.TestCase):
-    """The README and the project's addresses for a package index."""
+    """The README and the project's URLs for a package index."""
 
     README = (ROOT / "README.md").read_text(encoding="utf-8")
 

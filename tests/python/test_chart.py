@@ -40,7 +40,7 @@ class Chart(unittest.TestCase):
                 )
                 self.assertGreaterEqual((lighter + 0.05) / (darker + 0.05), 3, (color, background))
 
-    def test_absent_reading_is_a_gap(self) -> None:
+    def test_absent_reading_leaves_gap_in_chart_line(self) -> None:
         taken = [Sample(at, None if at == 2 else 100.0, 1.0) for at in range(5)]
         path = re.search('d="(.*?)"', chart_svg({0: taken}))[1]
         self.assertEqual(re.sub("[^ML]", "", path), "MLML")
@@ -78,7 +78,7 @@ class Chart(unittest.TestCase):
             steps = {b.at_ms - a.at_ms for a, b in zip(taken, taken[1:])}
             self.assertLessEqual(len(steps), 2, steps)
 
-    def test_absent_reading_is_none(self) -> None:
+    def test_absent_reading_is_stored_as_none(self) -> None:
         samples = Samples()
         samples.add(make_sample(1, {"absent": "not_supported"}))
         self.assertEqual(samples.by_gpu()[0], [Sample(1, None, 4 * GIB)])

@@ -90,7 +90,7 @@ class DeployedQueries(unittest.TestCase):
         cls.address = cls.stack.enter_context(
             run.start_prometheus({"gpumon": (port, "/metrics")}, folder)
         )
-        # The event and the slow readings are available last.
+        # These two metrics have data last, so all others have data when these do.
         awaited = [
             f"count_over_time({name}[{PATIENCE_S}s]) >= {SCRAPES}"
             for name in ("gpumon_gpu_xid", "gpumon_gpu_remapped_rows_total")
@@ -129,7 +129,7 @@ class DeployedQueries(unittest.TestCase):
             [],
         )
 
-    def test_alert_rules_have_data(self):
+    def test_every_alert_rule_expression_has_data(self):
         expressions = []
         for rule in [*read_rules("alerts.yml"), *read_rules("fleet.yml")]:
             # Some series only exist while there is a problem, and some expressions compare with a
@@ -167,7 +167,7 @@ class Dashboards(unittest.TestCase):
             )
         self.assertEqual(sorted(made), sorted(read_dashboards()))
 
-    def test_grafana_models_have_every_key(self):
+    def test_grafana_models_know_every_dashboard_key(self):
         from grafana_foundation_sdk.cog.encoder import JSONEncoder
         from grafana_foundation_sdk.cog.plugins import register_default_plugins
         from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -448,7 +448,7 @@ class Kubernetes(unittest.TestCase):
             for name, text in secret.items():
                 Path(folder, name).write_text(text)
                 Path(folder, name).chmod(0o440)
-            # Kubernetes creates the directory with this mode.
+            # The directory gets the mode with which Kubernetes creates it.
             control = Path(folder, "run")
             control.mkdir()
             control.chmod(0o777)
@@ -498,7 +498,7 @@ class Kubernetes(unittest.TestCase):
                             *curl, "-H", f"Authorization: Bearer {token}", f"{url}{monitor['path']}"
                         ),
                     )
-                    # The kubelet's requests have no token.
+                    # The kubelet's requests have no token, so the probe must succeed without one.
                     run_command(*curl, f"{url}{container['livenessProbe']['httpGet']['path']}")
                     self.assertNotEqual(
                         subprocess.run(
@@ -552,7 +552,7 @@ class OpenTelemetry(unittest.TestCase):
 
 
 class Debian(unittest.TestCase):
-    def test_purge_removes_history_but_remove_keeps_it(self):
+    def test_package_purge_deletes_history_but_removal_keeps_it(self):
         with tempfile.TemporaryDirectory() as root:
             history = Path(root, "var/lib/private/gpumon/history.db")
             history.parent.mkdir(parents=True)
@@ -578,8 +578,8 @@ class Debian(unittest.TestCase):
 
 
 class Services(unittest.TestCase):
-    #: Settings that differ: the main service reads GPUs and the kernel log and listens; the other
-    #: queries Slurm.
+    #: Settings that may differ between the two services: the main service reads GPUs and the kernel
+    #: log, and accepts connections; the other one only queries Slurm.
     OWN = (
         "AmbientCapabilities",
         "CapabilityBoundingSet",
@@ -646,7 +646,7 @@ class JupyterHub(unittest.TestCase):
 
 
 def find_changed_paths(told, known, place="") -> Iterator[str]:
-    """Yield the places in which a model differs from the original values."""
+    """Yield the paths of values in which a model differs from the original values."""
     if isinstance(told, dict):
         for key, value in told.items():
             yield from find_changed_paths(

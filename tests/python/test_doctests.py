@@ -15,7 +15,7 @@ from simulated import GPUS, SimulatedGpuTest
 GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
 #: Modules that run a program, or need libraries that are not installed.
 OF_OTHERS = re.compile(r"\.(__main__|_papermill|trackers\.[a-z]+)$")
-#: Lines that change the output and only work in notebooks.
+#: Lines with magics or with `await` outside of functions, which only work in notebooks.
 OF_NOTEBOOKS = re.compile(r"^\s*%|^await ", re.MULTILINE)
 
 

@@ -88,7 +88,7 @@ class Links(unittest.TestCase):
         ]
         self.assertEqual([one for one in outside if urlsplit(one[1]).path], [])
 
-    def test_readme_links_relatively(self) -> None:
+    def test_readme_uses_relative_links(self) -> None:
         """Links and pictures of the README must work in a clone. The build rewrites them for the
         package index.
         """

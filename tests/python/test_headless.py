@@ -132,7 +132,8 @@ class Runners(unittest.TestCase):
         write_notebook(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
         variables = fake_gpu_variables(self.folder)
         self.assertEqual(run_notebook(self.folder, "nbclient", **variables).returncode, 0)
-        # A kernel that gpumon does not see runs the same source with the same count.
+        # This command runs the notebook again without gpumon. The cell has the same source and the
+        # same execution count as before.
         again = [
             BIN / "jupyter",
             "nbconvert",

@@ -98,7 +98,7 @@ def walk_texts(value, path: tuple = ()) -> Iterator[tuple[tuple, str]]:
 
 class ClientTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
-        # In debug mode, asyncio reports each wait for a process.
+        # In debug mode, asyncio would print a message for each wait for a process.
         asyncio.get_running_loop().set_debug(False)
 
 

@@ -1,4 +1,4 @@
-"""`gpumon.measure`: its lines for the program, and its use of the answers."""
+"""`gpumon.measure`: the lines that it sends to the program, and how it uses the answers."""
 
 import asyncio
 import contextlib

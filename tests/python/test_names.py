@@ -136,7 +136,7 @@ class PackageNames(unittest.TestCase):
         ]
         self.assertEqual(wrong, [])
 
-    def test_wrong_names_are_found_in_commands(self) -> None:
+    def test_wrong_package_names_in_commands_are_found(self) -> None:
         bad = [
             "pip install gpumon",
             "`pip install --upgrade gpumon`",

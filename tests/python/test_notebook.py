@@ -31,7 +31,7 @@ class Magics(StandInTest):
         self.assertRegex(shown["text/plain"], line)
         self.assertIn(shown["text/plain"], shown["text/html"])
 
-    def test_cost_lines_are_shown_between_on_and_off(self) -> None:
+    def test_gpu_on_and_off_toggle_cost_lines(self) -> None:
         self.assertEqual(self.kernel.run_cell("%gpu on").displayed, [])
         ran = self.kernel.run_cell("print('mine')\n6 * 7")
         self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
@@ -43,7 +43,7 @@ class Magics(StandInTest):
         self.assertEqual(self.kernel.run_cell("%gpu off").displayed, [])
         self.assertEqual(self.kernel.run_cell("1").displayed, [])
 
-    def test_missed_update_is_shown_with_next_cell(self) -> None:
+    def test_missed_cost_update_is_shown_after_next_cell(self) -> None:
         self.kernel.run_cell("%gpu on")
         (shown,) = self.kernel.run_cell("1").displayed
         self.assert_line(shown)
@@ -113,7 +113,7 @@ class Magics(StandInTest):
         self.assertEqual(ran.printed, "")
         self.assert_line(ran.displayed[0])
 
-    def test_semicolon_hides_last_expression(self) -> None:
+    def test_trailing_semicolon_hides_result_of_cell(self) -> None:
         for code, result in (
             ("1 + 1;", ""),
             ("('ä', 1);  # why", ""),
@@ -123,7 +123,7 @@ class Magics(StandInTest):
             with self.subTest(code):
                 self.assertEqual(self.kernel.run_cell(f"%%gpu\n{code}").result, result)
 
-    def test_traceback_shows_only_the_cell(self) -> None:
+    def test_traceback_contains_only_code_of_cell(self) -> None:
         self.kernel.run_cell("%colors NoColor")
         traceback = self.kernel.run_cell("%%gpu\n1 / 0").traceback
         self.assertIn("1 / 0", traceback)

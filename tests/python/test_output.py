@@ -24,7 +24,7 @@ class Encodable(unittest.TestCase):
         self.assertEqual(self.encode_for(text, "latin-1"), "45 C - ü...")
         self.assertEqual(self.encode_for("a\udce9", "utf-8"), "a\\udce9")
 
-    def test_missing_standard_output_changes_nothing(self) -> None:
+    def test_text_is_unchanged_without_standard_output(self) -> None:
         with mock.patch.object(sys, "stdout", None):
             self.assertEqual(escape_unencodable("45 °C"), "45 °C")
 

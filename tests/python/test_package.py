@@ -155,7 +155,7 @@ class OtherPackage(unittest.TestCase):
         )
         self.assertIn(str(self.site), text)
 
-    def test_import_warns_at_importing_line(self) -> None:
+    def test_import_warning_shows_line_of_import_statement(self) -> None:
         (self.site / "user.py").write_text("# A line.\nimport gpumon\n")
         done = subprocess.run(
             [sys.executable, "user.py"], cwd=self.site, capture_output=True, text=True, check=True
@@ -173,7 +173,8 @@ class OtherPackage(unittest.TestCase):
         done = self.run_python("find.find_gpumon_bin()")
         self.assert_has_advice(done.stderr.splitlines()[-1])
         self.assertIn("GpumonNotFound", done.stderr)
-        # If this package was installed last, the command belongs to it.
+        # The command is replaced by a program that is not a script, as if this package had been
+        # installed last.
         shutil.copyfile("/bin/true", self.command)
         self.assertEqual(
             self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n"
@@ -208,14 +209,14 @@ class OtherPackage(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn(f"{self.command} is a script of another program", done.stderr)
 
-    def test_replaced_module_is_reported_by_python_m(self) -> None:
+    def test_running_overwritten_module_fails_with_advice(self) -> None:
         (self.site / "gpumon/__init__.py").write_text("# The module of the other package.\n")
         code = "import runpy; runpy.run_module('gpumon', run_name='__main__')"
         done = self.run_python(code)
         self.assertEqual(done.returncode, 1)
         self.assert_has_advice(done.stderr)
 
-    def test_replaced_command_is_reported_to_panel_and_log(self) -> None:
+    def test_overwritten_command_is_reported_to_panel_and_log(self) -> None:
         code = (
             "import subprocess; from gpumon.jupyter import setup_gpumon; made = setup_gpumon()\n"
             "print(made['launcher_entry']['path_info'])\n"
@@ -238,7 +239,7 @@ class OtherPackage(unittest.TestCase):
 
 
 class PythonDashM(unittest.TestCase):
-    def test_python_m_returns_exit_code_of_program(self) -> None:
+    def test_running_module_returns_exit_code_of_program(self) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "gpumon", "--source", "nonsense"], capture_output=True, text=True
         )
@@ -347,7 +348,7 @@ class SetupGpumon(unittest.TestCase):
             ["--default-data-dir", "/home/ana/.local/state/gpumon"],
         )
 
-    def test_braces_in_path_are_preserved(self) -> None:
+    def test_braces_in_program_path_are_preserved(self) -> None:
         with mock.patch("gpumon.jupyter.find_gpumon_bin", return_value="/opt/{env}/bin/gpumon"):
             program = setup_gpumon()["command"]("s")[0]
         self.assertEqual(program.format(unix_socket="s"), "/opt/{env}/bin/gpumon")

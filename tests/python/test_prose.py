@@ -18,7 +18,7 @@ class Findings(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn(expected, found[0])
 
-    def test_fragments_are_found(self) -> None:
+    def test_sentence_fragments_in_comments_are_reported(self) -> None:
         self.assert_found("“What”", "a.rs", "/// What a client may see.", "struct View;")
         self.assert_found("“Where”", "a.ts", "  // Where it cannot be read.")
         self.assert_found("“It”", "a.py", '"""It is read once."""')
@@ -36,7 +36,7 @@ class Findings(unittest.TestCase):
         )
         self.assertEqual(check_lines("a.rs", "/// ```", "/// What", "/// ```"), [])
 
-    def test_dialect_is_found(self) -> None:
+    def test_unidiomatic_words_are_reported(self) -> None:
         self.assert_found("report, return", "a.rs", "/// The time that the driver tells.")
         self.assert_found("reported", "a.rs", "struct ToldFile;")
         self.assertEqual(check_lines("a.rs", "/// The command `tell`, and what is told apart."), [])

@@ -80,7 +80,7 @@ class Schema(unittest.TestCase):
         self.addCleanup(server.terminate)
         return server.stderr.readline().split()[-1].rstrip("/")
 
-    def test_output_matches_schema(self) -> None:
+    def test_json_output_matches_schema(self) -> None:
         env = fake_nvml_variables(self.folder, RICH)
         of_snapshot = make_validator("snapshot")
         self.assert_valid(of_snapshot, read_snapshot(**env))

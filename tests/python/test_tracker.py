@@ -43,7 +43,7 @@ class Trackers(StandInTest):
         )
         self.assertEqual(warning.filename, __file__)
 
-    def test_only_first_error_is_a_warning(self) -> None:
+    def test_only_first_tracker_error_causes_warning(self) -> None:
         tracker = UnreachableTracker(OSError("gone"))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -54,7 +54,7 @@ class Trackers(StandInTest):
                 tracker.stop()
         self.assertEqual((len(caught), tracker.steps), (1, [7, None, 7, None]))
 
-    def test_training_error_is_not_replaced(self) -> None:
+    def test_training_error_is_not_replaced_by_tracker_error(self) -> None:
         with (
             self.assertWarns(gpumon.GpumonWarning),
             self.assertRaisesRegex(ZeroDivisionError, "mine"),

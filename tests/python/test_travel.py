@@ -59,7 +59,7 @@ class Measurements(StandInTest):
         self.assertEqual(pickle.loads(pickle.dumps(m)).gpu_s, 9.8)
         self.assertEqual(sum("cost" in line for line in self.wait_for_lines()), 1)
 
-    def test_copy_of_running_measurement_has_ended(self) -> None:
+    def test_copy_of_running_measurement_has_values_so_far(self) -> None:
         with gpumon.measure("train") as m:
             so_far = make_copies(m)
             self.assertEqual(m.lost, [])

@@ -33,7 +33,7 @@ class Vendors(unittest.TestCase):
         naming = [name for name in product if uses_vendor_module((ROOT / name).read_text())]
         self.assertEqual(naming, [])
 
-    def test_import_over_several_lines_is_found(self):
+    def test_vendor_import_over_several_lines_is_found(self):
         self.assertTrue(uses_vendor_module("use gpumon_probe::vendor::nvml::xid;"))
         self.assertTrue(
             uses_vendor_module(

@@ -131,7 +131,8 @@ def print_comparison(way, cost, truth):
         and not cost["shared"]
         and not cost["lost"]
     )
-    # The sample in which the GPU's use starts has an uncertain part.
+    # The range is not zero even for a GPU without other users, because it is uncertain when the use
+    # of the GPU began within a sample.
     is_right &= energy["most"] - energy["least"] <= RANGE * energy["most"]
     numbers = ", ".join(
         f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED

@@ -40,7 +40,7 @@ def format_deviation(found, expected):
 
 
 class Load:
-    """A thread that repeats `step` until the block ends, and counts the steps."""
+    """A thread that repeats `step` until the `with` block ends, and counts the steps."""
 
     def __init__(self, step):
         self.step, self.count, self.running = step, 0, True
@@ -147,7 +147,7 @@ def check_matrix_products(gpumon):
         )
         (first, begun), (last, ended) = energy_counter(samples[0]), energy_counter(samples[-1])
         energy, seconds = last - first, (ended - begun) / 1000
-        # The counter changes every 100 ms.
+        # The energy counter only changes every 100 ms, so a small difference is tolerated.
         integral = mean_reading(samples[1:], "power", "draw_watts") * seconds
         print_check(
             abs(energy / integral - 1) < 0.05,

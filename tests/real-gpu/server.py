@@ -9,7 +9,7 @@ PORT = 19321
 
 
 class Server:
-    """A server that runs until the block ends."""
+    """A server that runs until the `with` block ends."""
 
     def __init__(self, gpumon, *arguments):
         self.command = [

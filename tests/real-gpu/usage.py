@@ -117,7 +117,7 @@ def owners_by_user(server):
 
 
 def find_owner(server, work):
-    # A user without a name is listed by ID.
+    # The user has no name, so the server lists the user ID instead.
     return owners_by_user(server)[str(USERS[work])]
 
 

@@ -22,7 +22,7 @@ assert unittest.TextTestRunner().run(Older()).wasSuccessful()
 
 
 class OlderName(unittest.TestCase):
-    def test_loaded_package_name_is_used(self) -> None:
+    def test_lightning_is_supported_under_older_package_name(self) -> None:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
             cwd=Path(__file__).parent,

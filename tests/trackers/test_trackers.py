@@ -165,7 +165,7 @@ class Trackers(TrackerTest):
         self.assert_epochs([(row["gpu/epoch"], row) for row in epochs], [0, 1, 2])
         self.assert_metrics(summary, "gpu/run/", EPOCHS)
 
-    def test_tensorboard(self) -> None:
+    def test_tensorboard_tracker_logs_epochs_and_run(self) -> None:
         import tensorboardX
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
         from torch.utils import tensorboard
@@ -225,7 +225,7 @@ class Frameworks(TrackerTest):
         self.assert_metrics(run, "gpu/run/", EPOCHS)
         self.assertEqual(run["step"], 6)
 
-    def test_lightning(self) -> None:
+    def test_lightning_loggers_receive_costs(self) -> None:
         import lightning.pytorch as pl
         from lightning.pytorch import loggers
 
@@ -266,7 +266,7 @@ class Frameworks(TrackerTest):
         self.assertLessEqual(EPOCH | RUN, set(reported.data.metrics))
         self.assertEqual(reported.info.status, "FINISHED")
 
-    def test_keras(self) -> None:
+    def test_keras_callback_logs_epochs_and_totals(self) -> None:
         import keras
         import numpy
 

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_and_poison_fail_the_check() {
+    fn nan_and_poison_values_fail_verification() {
         for poison in [
             f32::NAN,
             f32::INFINITY,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn double_double_keeps_rounding_error() {
+    fn double_double_sum_and_product_keep_rounding_error() {
         let tiny = f64::EPSILON / 8.0;
         let sum = DoubleDouble::from_f64(1.0) + DoubleDouble::from_f64(tiny);
         assert_eq!(sum.distance_to(1.0).to_bits(), tiny.to_bits());

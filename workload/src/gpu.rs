@@ -85,8 +85,8 @@ impl Gpu {
     }
 
     /// Returns the second GPU for workloads that need two: the one that was set, or else the GPU
-    /// with the next index. The first GPU follows the last. Returns `None` if there is no other
-    /// GPU.
+    /// with the next index. For the GPU with the last index, this is the GPU with index 0. Returns
+    /// `None` if there is no other GPU.
     pub(crate) fn neighbor(&self) -> Result<Option<Neighbor>, DriverUnavailable> {
         if self.neighbor.is_some() {
             return Ok(self.neighbor.clone());

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_times_stop_after_ten_runs() {
+    fn measurement_with_steady_times_stops_after_ten_runs() {
         let hour = Duration::from_hours(1);
         assert_eq!(
             measure_scripted(&[100.0, 100.4], usize::MAX, hour),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn unsteady_times_stop_at_limit_after_ten_runs() {
+    fn unsteady_measurement_stops_at_time_or_run_limit() {
         assert_eq!(
             measure_scripted(&[1.0, 2.0], usize::MAX, Duration::ZERO),
             (11, 10, MeasureEnd::TimeLimit)
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn deviation_needs_two_times() {
+    fn relative_deviation_requires_two_times() {
         assert_eq!(relative_deviation(&[1.0]), None);
         assert_eq!(relative_deviation(&[2.0, 2.0]), Some(0.0));
         assert!((relative_deviation(&[9.0, 11.0]).unwrap() - 0.141_42).abs() < 1e-4);

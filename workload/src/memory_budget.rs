@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn reserve_stays_free_for_other_programs() {
+    fn memory_budget_leaves_reserve_for_other_programs() {
         assert_eq!(make_budget(10_000, 10_000).usable_bytes(), 9_488 * MIB);
         assert_eq!(make_budget(100_000, 100_000).reserve_bytes() / MIB, 3_000);
         assert_eq!(make_budget(100, 10_000).usable_bytes(), 0);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_run_once_with_results_in_order() {
+    fn parallel_map_returns_results_in_order() {
         for count in [0, 1, 2, 1000] {
             let mut numbers: Vec<u64> = (0..count).collect();
             let lengths = map(numbers.chunks_mut(3), &|piece: &mut [_]| {

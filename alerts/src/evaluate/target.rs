@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn counter_reset_does_not_disturb_rate() {
+    fn rate_is_unaffected_by_counter_reset() {
         let mut window = create_window("power.energy_joules_total", 10_000);
         for second in 0..30_u64 {
             let joules = if second < 20 {

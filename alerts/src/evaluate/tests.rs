@@ -251,7 +251,7 @@ fn silent_gpu_or_missing_reading_fires_absence_rule() {
 }
 
 #[test]
-fn condition_below_minimum_severity_is_ignored() {
+fn alert_ignores_condition_below_minimum_severity() {
     let throttled = |severity| {
         move |sample: &mut GpuSample| {
             sample.conditions.push(Condition {
@@ -433,7 +433,7 @@ fn reload_resolves_only_alerts_of_changed_rules() {
 }
 
 #[test]
-fn reload_notifies_only_new_or_repaired_receiver() {
+fn reload_repeats_alert_to_new_or_repaired_receiver() {
     let receiver = |name: &str| format!("[[command]]\nname = \"{name}\"\ncommand = [\"true\"]\n");
     let rules = |names: &[&str]| {
         let receivers: String = names.iter().map(|name| receiver(name)).collect();
@@ -553,7 +553,7 @@ fn restart_neither_repeats_nor_forgets_notifications() {
 }
 
 #[test]
-fn firing_rate_rule_survives_restart() {
+fn firing_rate_alert_continues_after_restart() {
     let rule = "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nover = \"10m\"";
     let growing = |sample: &mut GpuSample| {
         sample.memory.used_bytes =

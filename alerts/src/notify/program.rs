@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn program_receives_input_and_output_is_returned() {
+    fn program_input_is_written_and_output_is_read() {
         let output = run_shell("cat; echo; echo $GPUMON_ALERT_RULE >&2", "{}", 5000).unwrap();
         assert_eq!(
             (output.text.as_str(), output.check_success()),

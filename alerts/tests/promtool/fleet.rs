@@ -378,7 +378,7 @@ fn metric_series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
 }
 
 #[test]
-fn prometheus_fires_like_gpumon_on_several_nodes() {
+fn exported_rule_fires_like_gpumon_on_several_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let mut host = HostReader::new();
     for (

@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_differ_by_percentage_points_or_ratio() {
+    fn figures_are_compared_by_percentage_points_or_ratio() {
         let a = Figures([
             Some(80.0),
             Some(100.0),
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn combined_figures_sum_energy_and_use_given_memory() {
+    fn combined_figures_sum_energy_and_keep_given_memory() {
         let gpu = |joules: f64, bytes| {
             Figures([
                 Some(50.0),

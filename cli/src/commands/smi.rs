@@ -113,7 +113,7 @@ mod tests {
     use crate::args::Args;
 
     #[test]
-    fn options_after_gpumon_command_are_not_passed_through() {
+    fn only_lines_without_gpumon_command_reach_nvidia_smi() {
         let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
         let meant = |line: &str| {
             gpumon_smi::is_passthrough(

@@ -383,7 +383,7 @@ fn settings_file_sets_options_missing_on_command_line() {
 }
 
 #[test]
-fn command_refuses_only_mistakes_in_its_own_settings() {
+fn command_fails_only_on_mistakes_in_its_settings() {
     let refused = |text: &str, words: &[&str]| match resolve_with_file(text, words) {
         Err(Refusal::Settings(mistakes)) => mistakes.len(),
         Err(Refusal::Arguments(error)) => panic!("{error}"),

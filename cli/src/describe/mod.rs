@@ -384,7 +384,7 @@ mod condition_tests {
     }
 
     #[test]
-    fn xids_without_special_text_use_catalog() {
+    fn xid_phrase_falls_back_to_catalog_text() {
         assert_eq!(
             make_xid_phrase(Level::Act, 46, 1).short,
             "Xid 46: needs a reset"

@@ -278,7 +278,7 @@ fn phrase_shows_current_free_memory_with_unit() {
 }
 
 #[test]
-fn one_shot_output_derives_phrases_from_readings() {
+fn one_shot_output_describes_problems_from_readings() {
     let mut gpu = example_gpu();
     gpu.throttle_reasons = Reading::Now(vec![
         ThrottleReason::HwSlowdown,

@@ -469,7 +469,7 @@ mod free_tests {
     use crate::fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu};
 
     #[test]
-    fn tightest_fit_is_first_despite_reserved_memory() {
+    fn node_with_tightest_fit_is_listed_first() {
         let free = ExampleGpu {
             processes: Some(0),
             ..ExampleGpu::default()

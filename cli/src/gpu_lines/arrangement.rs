@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_line_fits_terminal_and_leaves_phrase_room() {
+    fn gpu_line_leaves_room_for_phrase() {
         for columns in 40..400 {
             let arrangement = arrange_at(columns, "RTX PRO 6000 Blackwell Server");
             let taken = count_columns(&arrangement);

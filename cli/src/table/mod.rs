@@ -379,7 +379,7 @@ mod history_tests {
     use crate::table::examples;
 
     #[test]
-    fn later_samples_continue_server_history() {
+    fn sparkline_continues_server_history_with_new_samples() {
         let values = (0..70_u8)
             .map(|second| (second != 69).then_some(f32::from(second)))
             .collect::<Vec<_>>();

@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_job_is_named_with_its_system() {
+    fn batch_job_label_includes_scheduler_name() {
         let job = || {
             Some(BatchJob {
                 job_id: "7.server".to_owned(),

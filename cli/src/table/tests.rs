@@ -496,7 +496,7 @@ fn conditions_appear_once_with_and_without_server() {
 }
 
 #[test]
-fn only_urgent_words_are_red() {
+fn only_urgent_phrases_are_red() {
     let red = line::ALARM.render().to_string();
     // Bars that show a heavy load are also red, so they are excluded.
     let is_red = |scene: &Scene| {
@@ -744,7 +744,7 @@ fn find_mark_positions(drawn: &str, gpu: &str) -> Vec<usize> {
 }
 
 #[test]
-fn values_do_not_move_when_words_change() {
+fn values_keep_their_columns_when_phrase_changes() {
     for width in [60, 80, 100, 120, 160, 200, 300] {
         let mut kept = ColumnWidths::default();
         let mut draw = |scene: &Scene| {
@@ -897,7 +897,7 @@ fn several_phrases_share_one_line() {
 }
 
 #[test]
-fn load_is_shown_by_color_and_weight() {
+fn load_level_sets_color_and_font_weight() {
     let scene = Scene::with_change(1, |scene| {
         scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(95.0);
     });

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_are_filled_from_below() {
+    fn chart_columns_are_filled_from_bottom() {
         assert_eq!(Glyphs::Braille.draw_column(&[Some(4), Some(4)]), '⣿');
         assert_eq!(Glyphs::Braille.draw_column(&[Some(1), Some(0)]), '⡀');
         assert_eq!(Glyphs::Braille.draw_column(&[None, Some(2)]), '⢠');
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_console_can_show_block_glyphs() {
+    fn block_glyphs_use_only_linux_console_characters() {
         let glyphs = Glyphs::Blocks;
         let (full, empty) = glyphs.draw_bar(0.45, 10);
         let spark = glyphs.draw_sparkline((0..=10).map(|tenth| Some(f64::from(tenth) / 10.0)));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn bar_fills_from_zero_to_one() {
+    fn bar_is_empty_at_zero_full_at_one() {
         let bar = |share| Glyphs::Ascii.draw_bar(share, 10);
         assert_eq!(bar(0.0).0, "");
         assert_eq!(bar(0.001).0, "#");

@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn control_key_differs_from_letter() {
+    fn ctrl_combination_differs_from_plain_letter() {
         let event = |modifiers| KeyEvent::new(Char('c'), modifiers);
         assert_eq!(
             find_action(event(KeyModifiers::CONTROL)),

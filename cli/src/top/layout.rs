@@ -102,8 +102,7 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
 
 impl Areas {
     /// Returns the area of the list of processes. If the list does not fit, it is extended over the
-    /// empty lines at the end of the view, of which there are `empty`. One empty line remains
-    /// between the view and the list.
+    /// `empty` lines at the end of the view, except for one that separates the view from the list.
     pub(super) fn extended_processes_area(&self, empty: u16) -> Rect {
         let more = if self.processes.height > 0 {
             empty.saturating_sub(1).min(self.lacking)
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_cover_screen_without_overlap() {
+    fn layout_areas_cover_screen_without_overlap() {
         for (width, height) in [
             (40, 10),
             (60, 12),

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn recording_is_never_late() {
+    fn recording_is_never_shown_as_overdue() {
         let mut model = testing::simulated_model(1);
         model.sample.as_mut().unwrap().at_ms = 5000;
         assert!(model.overdue_age_ms().is_some());

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn job_without_parent_in_session_is_orphaned() {
+    fn terminal_job_without_parent_in_session_is_orphaned() {
         let place = |parent, group, session| ProcessStat {
             state: 'S',
             parent,

@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn last_number_in_colorfgbg_is_background() {
+    fn last_number_of_colorfgbg_variable_is_background() {
         for (numbers, background) in [
             ("0;15", Background::Light),
             ("0;default;7", Background::Light),

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn wanted_memory_is_size_or_share() {
+    fn wanted_memory_is_parsed_as_size_or_percentage() {
         use WantedMemory::{Bytes, Percent};
         assert_eq!(WantedMemory::parse("50%"), Ok(Percent(50.0)));
         assert_eq!(WantedMemory::parse("512MiB"), Ok(Bytes(512 << 20)));

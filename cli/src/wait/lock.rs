@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn reservation_outlives_process_and_expires() {
+    fn gpu_reservation_outlasts_process_until_it_expires() {
         let (_folder, locks) = open_locks();
         let Ok(mut lock) = locks.try_lock("GPU-1") else {
             panic!("nobody has it")

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn only_starting_server_is_awaited() {
+    fn starting_or_paused_server_is_awaited() {
         let status = |state: &str| {
             let collector = format!(r#"{{"state":"{state}","since_ms":0,"message":null}}"#);
             format!(

@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn locked_devices_are_checked_again() {
+    fn locked_devices_need_readings_newer_than_lock() {
         let folder = tempfile::tempdir().unwrap();
         let (search, mut held) = (make_search(&folder, 1), Vec::new());
         let before = now_ms() - 1_000;

@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn share_is_parsed_as_number_or_percentage() {
+    fn minimum_share_is_parsed_as_fraction_or_percentage() {
         for (text, thousandths) in [
             ("80%", 800.0),
             ("0.8", 800.0),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn active_environment_precedes_path() {
+    fn python_of_active_environment_precedes_path() {
         let of = |virtual_env: Option<&str>, conda: Option<&str>| {
             find_python([virtual_env, conda].map(|it| it.map(Into::into)))
         };

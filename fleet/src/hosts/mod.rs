@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn records_after_shell_output_stay_unchanged() {
+    fn shell_output_before_records_is_skipped() {
         let mut reader = new_reader();
         assert_eq!(
             read_lines(&mut reader, &["Welcome!", "{\"type\":\"x\"}"]).unwrap(),

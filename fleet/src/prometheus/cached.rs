@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failing_source_is_read_less_often() {
+    async fn failing_prometheus_is_queried_less_often() {
         let cached = CachedValue::default();
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
             cached.store(make_fresh_value(0, true), Instant::now());

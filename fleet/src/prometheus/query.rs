@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoted_text_cannot_end_quotes() {
+    fn quotes_in_query_text_are_escaped() {
         assert_eq!(
             quote_text("a\"} or vector(1) # \\ \n"),
             r#""a\"} or vector(1) # \\ \n""#

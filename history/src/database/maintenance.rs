@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_one_day_is_deleted_at_once() {
+    fn old_rows_are_deleted_one_day_per_pass() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
         database

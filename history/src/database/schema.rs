@@ -389,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_batch_jobs_are_stored_as_private() {
+    fn job_kind_word_keeps_privacy_of_batch_job() {
         for (kind, private, word) in [
             (JobKind::Slurm, true, "private_slurm"),
             (JobKind::Pbs, true, "private_pbs"),

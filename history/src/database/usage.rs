@@ -497,7 +497,7 @@ mod combination_tests {
     }
 
     #[test]
-    fn stored_and_remembered_usage_is_counted_once() {
+    fn usage_in_database_and_memory_is_counted_once() {
         // The stored usage of the 10th period includes both the earlier process and this one.
         let stored = |sum: f64| StoredUsage {
             sum: make_period(0, sum),

@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_and_jobs_of_many_processes_are_bounded() {
+    fn stored_conditions_and_jobs_are_limited_in_number() {
         let mut tier = MemoryTier::default();
         for at in 1..=1000_u64 {
             let jobs = (0..40).map(|number| JobSpan {

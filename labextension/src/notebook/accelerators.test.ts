@@ -28,7 +28,7 @@ function makeKernel(
 const state = (text: string): KernelReply => ({ status: 'ok', data: { 'text/plain': text } });
 
 describe('accelerators of a kernel', () => {
-  it('query leaves no trace in the kernel', async () => {
+  it('accelerator query leaves no trace in the kernel', async () => {
     const { kernel, asked } = makeKernel('python', { state: state('[[1, 0, 1], [1, 1, 1]]') });
     expect(await findAccelerators(kernel)).toEqual([
       { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: true },

@@ -167,7 +167,7 @@ it('run without cost removes the stored cost', async () => {
   expect(cell.model.metadata).toEqual({ tags: ['x'] });
 });
 
-it('costs are not stored if setting is disabled', async () => {
+it('costs are stored only if setting is enabled', async () => {
   settings.storeCosts = false;
   const cell = new Cell('a', { gpumon: STORED_COST });
   await openNotebook(cell);
@@ -204,7 +204,7 @@ it('stored cost of another run is labeled "earlier"', async () => {
   expect(edited?.line).toBe('stored 4.00 s');
 });
 
-it('run on another page replaces measured cost', async () => {
+it('run on another page replaces the displayed cost', async () => {
   const cell = new Cell('a', { gpumon: STORED_COST });
   await openNotebook(cell);
   lines.onMeasured('a', RUN);
@@ -218,7 +218,7 @@ it('run on another page replaces measured cost', async () => {
   expect(cell.line).toBe('earlier 4.00 s');
 });
 
-it('lines are hidden if only storing is enabled', async () => {
+it('cost is stored even if lines are disabled', async () => {
   settings.cellLine = false;
   const cell = new Cell('a', { gpumon: STORED_COST });
   await openNotebook(cell);

@@ -134,7 +134,7 @@ describe('cell executions', () => {
     ]);
   });
 
-  it('executions end with their kernel', () => {
+  it('kernel restart abandons running executions', () => {
     sendRequest('r1', 'a');
     statusChanged.emit(session, 'busy');
     expect(received).toEqual([]);

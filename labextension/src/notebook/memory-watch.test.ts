@@ -148,7 +148,7 @@ describe('memory warnings', () => {
     expect(notifications()).toHaveLength(1);
   });
 
-  it('hidden notification does not return to the screen', () => {
+  it('hidden notification is replaced by the next update', () => {
     warnings = [warning('in 2 min')];
     sendSample();
     sendSample();

@@ -31,7 +31,7 @@ beforeEach(() => {
 
 const living = (): number => made.filter(({ isDisposed }) => !isDisposed).length;
 
-it('feature exists once per open, enabled notebook', async () => {
+it('each open notebook has one feature while enabled', async () => {
   per.add(panel);
   await vi.waitFor(() => Promise.resolve());
   expect(made).toEqual([]);
@@ -46,7 +46,7 @@ it('feature exists once per open, enabled notebook', async () => {
   expect(living()).toBe(0);
 });
 
-it('notebook closed during loading keeps no feature', async () => {
+it('notebook closed while loading does not get feature', async () => {
   per.setEnabled(true);
   per.add(panel);
   close();

@@ -114,7 +114,7 @@ it('JupyterLab opens notebooks and consoles', async () => {
   ).toEqual(['Go to Notebook', 'Go to Console']);
 });
 
-it('shared kernel belongs to the notebook', () => {
+it('kernel shared with console belongs to the notebook', () => {
   sessions = [createSession(CONSOLE, 'k1'), createSession('first/train.ipynb', 'k1')];
   expect(notebooks.pathOf('k1')).toBe('first/train.ipynb');
 });

@@ -55,7 +55,7 @@ it('feed connects only after notifications are enabled', async () => {
   await vi.waitFor(() => expect(mocks.made).toBe(1));
 });
 
-it('fleet is reported before connecting', async () => {
+it('fleet is detected without connecting', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: false, fleet: true, otherPackage: null });
   expect(await connection.willHaveFleet()).toBe(true);
   expect(await connection.willHaveFleet()).toBe(true);

@@ -26,7 +26,7 @@ beforeEach(() => {
   request.mockReset();
 });
 
-it('launcher flags are read without starting a server', async () => {
+it('launcher entry contains alert and fleet flags', async () => {
   for (const [info, marks] of [
     [['gpumon', 'gpumon/?alerts'], { ...NO_FLAGS, alerts: true }],
     [['gpumon', 'gpumon/?fleet'], { ...NO_FLAGS, fleet: true }],

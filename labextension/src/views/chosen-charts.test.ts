@@ -25,7 +25,7 @@ it('charts are selected by name or ID', () => {
   ]);
 });
 
-it('each offered name selects another chart', () => {
+it('every suggested chart name selects a different chart', () => {
   const { examples } = properties.charts.items;
   expect(examples.length).toBeGreaterThan(70);
   expect(findChartIds(examples, trans)).toHaveLength(examples.length);

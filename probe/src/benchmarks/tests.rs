@@ -102,7 +102,7 @@ fn slow_result_is_reported_until_improved_or_rebaselined() {
 }
 
 #[test]
-fn siblings_have_same_model_and_work() {
+fn sibling_results_have_same_model_and_workload_size() {
     let mut benchmarks = make_benchmarks(&[("GPU-a", 118.0), ("GPU-b", 100.0)]);
     let siblings = |benchmarks: &Benchmarks, uuid, n| {
         benchmarks.find_siblings(uuid, &make_result("copy", n, 1.0))

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn process_events_above_limit_are_never_reported() {
+    fn process_events_above_limit_are_dropped() {
         let mut tracker = ProcessTracker::default();
         tracker.update(&make_list(&[]), Vec::new());
         let many: Vec<(u32, u64)> = (1..=2000).map(|pid| (pid, 1)).collect();
@@ -492,7 +492,7 @@ mod error_filter_tests {
     }
 
     #[test]
-    fn events_are_not_delayed_without_log() {
+    fn driver_events_are_immediate_without_kernel_log() {
         let mut filter = ErrorFilter::new(false);
         assert_eq!(filter.on_driver_event(0, 79, 1_000).unwrap().code, 79);
         assert_eq!(filter.on_driver_event(0, 79, 1_100), None);

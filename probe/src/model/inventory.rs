@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn platform_of_old_recording_has_nvidia_driver() {
+    fn platform_of_old_recording_is_read_as_nvidia() {
         let old = serde_json::json!({
             "source": "nvml",
             "driver_version": "580.1",

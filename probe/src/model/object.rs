@@ -174,7 +174,7 @@ mod tests {
     use crate::model::{ConditionKind, EventKind, Health};
 
     #[test]
-    fn taken_fields_are_removed_from_object() {
+    fn parsed_fields_are_removed_from_json_object() {
         let mut object = Object::parse(r#"{"a":1,"b":null,"c":[2],"d":3}"#).unwrap();
         assert_eq!(object.take::<u8>("a").unwrap(), 1);
         assert_eq!(
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn every_written_tag_is_read() {
+    fn every_serialized_variant_tag_is_parsed() {
         check_tags::<ConditionKind>("condition");
         check_tags::<EventKind>("what");
         check_tags::<Health>("state");

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_that_started_container_is_found() {
+    fn systemd_unit_that_started_container_is_found() {
         for (path, unit) in [
             // This path is from Podman with `--cgroups=split`, which Quadlet uses.
             (

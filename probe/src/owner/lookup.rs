@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn sluid_job_is_found_by_daemon_or_environment() {
+    fn slurm_job_with_sluid_cgroup_is_found() {
         const CGROUP: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
         let variables = "SLURM_JOB_ID=88124 SLURM_JOB_SLUID=sEKNKTV3WPV500";
         let fake = FakeProc::new(

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_process_has_ended_unless_processes_are_hidden() {
+    fn process_missing_in_proc_ended_unless_processes_hidden() {
         let (root, proc_fs) = make_proc("sees-all", "", "a\n", "");
         assert_eq!(
             proc_fs.missing_reason(43),

@@ -173,7 +173,7 @@ fn ended_process_has_unknown_details() {
 }
 
 #[test]
-fn command_line_is_hidden_only_from_service() {
+fn service_hides_command_lines_unless_all_are_shown() {
     let own = [std::process::id()];
     let hidden = fill(
         &mut Finder::with_uid("/proc", CommandLines::Own, u32::MAX - 1).resolver(),
@@ -296,7 +296,7 @@ fn number_of_threads_is_limited() {
 }
 
 #[test]
-fn process_unlisted_by_all_gpus_is_forgotten() {
+fn process_is_forgotten_once_no_gpu_lists_it() {
     let proc = FakeProc::new("forgotten");
     (1..=3).for_each(|pid| proc.add(pid, 71_000, true));
     let finder = Finder::with_uid(&proc.0, CommandLines::All, 1);

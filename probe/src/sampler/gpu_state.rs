@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn starved_gpu_is_hung_after_two_seconds() {
+    fn gpu_thread_without_cpu_hangs_after_two_seconds() {
         let mut state = new_state();
         report_readings(&mut state);
         state.mark_pending();

@@ -377,7 +377,7 @@ mod deadline_tests {
     }
 
     #[test]
-    fn first_reads_determine_deadline() {
+    fn sample_deadline_depends_on_first_read_times() {
         assert_eq!(deadline_ms(&[], true), 10_000, "nothing is known yet");
         assert_eq!(deadline_ms(&[20, 40], true), 300);
         assert_eq!(deadline_ms(&[20, 200], true), 350, "a driver that is busy");
@@ -396,7 +396,7 @@ mod deadline_tests {
     }
 
     #[test]
-    fn threads_without_cpu_get_two_seconds() {
+    fn deadline_is_extended_for_threads_without_cpu() {
         let mut deadline = Deadline::with_patience(Duration::from_secs(10));
         let begun = deadline.begun;
         deadline.on_first_read(true, begun);
@@ -442,13 +442,13 @@ mod time_steps_tests {
     }
 
     #[test]
-    fn every_sample_closes_step_at_slow_interval() {
+    fn each_sample_closes_step_if_interval_exceeds_step() {
         let mut steps = TimeSteps::new(HOST_STEP_MS);
         assert!((0..9).all(|tick| steps.closes_step_at(tick * 60_000, Duration::from_mins(1))));
     }
 
     #[test]
-    fn watching_restores_full_depth() {
+    fn watched_sampler_reads_all_fields_again() {
         let (watched, second) = (WatchFlag::default(), Duration::from_secs(1));
         let mut steps = TimeSteps::new_for_history();
         assert_eq!(

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_delay_is_second_number_of_schedstat() {
+    fn run_delay_is_parsed_from_schedstat() {
         let delay = parse_run_delay("1200300 45000000 12\n");
         assert_eq!(delay, Some(Duration::from_millis(45)));
         assert_eq!(parse_run_delay(""), None);

@@ -226,7 +226,7 @@ fn energy_of_shared_use_has_bounds_and_estimates() {
 }
 
 #[test]
-fn missing_process_shares_are_estimated_as_equal() {
+fn energy_is_split_equally_if_shares_are_unknown() {
     let unknown = |user, pid| Process {
         sm_percent: Reading::Absent(Absence::NotSupported),
         ..make_process(user, pid, 0.0)
@@ -368,7 +368,7 @@ fn use_during_gaps_and_resets_is_unassigned() {
 }
 
 #[test]
-fn energy_before_stall_is_counted_once() {
+fn energy_before_driver_stall_is_counted_once() {
     let ana = [make_process("ana", 7, 100.0)];
     for hangs in [true, false] {
         let mut timeline = Timeline::new();

@@ -28,7 +28,7 @@ HELP = (
     "%%gpu measures one cell"
 )
 
-#: The lines of each shell, by the ID of its object.
+#: The `CellLines` of each shell. The key is the `id` of the shell object.
 _lines: dict[int, CellLines] = {}
 
 
@@ -106,7 +106,7 @@ def _execute_cell(shell: Any, cell: str) -> None:
     """
     __tracebackhide__ = True
     source = shell.transform_cell(cell)
-    # Tracebacks find the source lines under this name.
+    # The source is cached under this name, so that tracebacks can show its lines.
     name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
     tree: ast.Module = shell.transform_ast(shell.compile.ast_parse(source, filename=name))
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

@@ -31,7 +31,7 @@ WIDTH, HEIGHT, LEFT, TOP, GAP = 280, 56, 4, 14, 20
 
 
 class Sample(NamedTuple):
-    """The readings of one GPU at one moment."""
+    """The readings of one GPU at one point in time."""
 
     at_ms: float
     utilization_percent: Optional[float]
@@ -49,7 +49,7 @@ class Samples:
         self._number: int | None = None
 
     def __enter__(self) -> Samples:
-        # If nothing can be read, the measurement of the same cell reports the reason.
+        # The error is ignored here, because the measurement of the same cell reports the reason.
         with contextlib.suppress(ProgramError):
             self._number = self._helper.subscribe(INTERVAL_S, self.add)
         return self

@@ -1,5 +1,5 @@
-"""A line with the cost of each cell, from ``%gpu on`` to ``%gpu off``, and other output in a front
-end.
+"""The lines with the costs of cells, which are shown from ``%gpu on`` to ``%gpu off``, and the
+class for showing output in a front end.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class CellLines:
         if not result.info.store_history:
             return
         measurement, self._measurement = self._measurement, None
-        # The cell that ran ``%gpu on`` has no measurement.
+        # The cell that ran ``%gpu on`` has no measurement, because the magic only took effect while
+        # the cell ran.
         if measurement is not None:
             measurement.stop()
             line = CostLine(self._shell, measurement, self._told)
@@ -134,7 +135,8 @@ class Output:
 
     def __init__(self, text: str, html: str) -> None:
         """Show the output below the running cell."""
-        # IPython's type annotations are incomplete.
+        # IPython's type annotations are incomplete, so the function is imported dynamically,
+        # without a type.
         display: Any = importlib.import_module("IPython.display").display
         self._handle: Any = display(_mime_bundle(text, html), raw=True, display_id=True)
 

@@ -30,8 +30,8 @@ Callback: Any = _import_lightning().Callback
 class GpuCostCallback(Callback, Tracker):
     """Logs the GPU use of each epoch and of the whole fit to all loggers of the trainer.
 
-    If there are several processes, the first one measures itself and the processes that it has
-    started, as the strategy ``ddp`` does.
+    If the training runs in several processes, the first process measures itself and the processes
+    that it has started. With the strategy ``ddp``, for example, it has started the others.
     """
 
     def __init__(self) -> None:

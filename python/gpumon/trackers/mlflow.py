@@ -1,4 +1,4 @@
-"""The tracker of MLflow: ``with mlflow.start_run(), MlflowTracker() as tracker: ...``."""
+"""The tracker for MLflow: ``with mlflow.start_run(), MlflowTracker() as tracker: ...``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpumon.trackers import Tracker
 
 
 class MlflowTracker(Tracker):
-    """Logs the GPU use of the block and its epochs to a run of MLflow.
+    """Logs the GPU use of a ``with`` block and its epochs to a run of MLflow.
 
     >>> with MlflowTracker() as tracker:    # doctest: +SKIP
     ...     for number in range(3):

@@ -1,5 +1,5 @@
-"""The tracker of TensorBoard: ``with TensorBoardTracker(writer) as tracker: ...``, with a writer of
-PyTorch or tensorboardX.
+"""The tracker for TensorBoard: ``with TensorBoardTracker(writer) as tracker: ...``, with a writer
+of PyTorch or tensorboardX.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Writer(Protocol):
 
 
 class TensorBoardTracker(Tracker):
-    """Writes the GPU use of the block and its epochs. Numbers of the whole run have the step of the
-    last epoch.
+    """Writes the GPU use of a ``with`` block and its epochs. Numbers of the whole run have the step
+    of the last epoch.
 
     >>> with TensorBoardTracker(writer) as tracker:    # doctest: +SKIP
     ...     for number in range(3):

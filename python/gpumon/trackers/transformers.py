@@ -20,7 +20,8 @@ class GpuCostCallback(TrainerCallback, Tracker):
 
     def __init__(self, trainer: Trainer) -> None:
         Tracker.__init__(self)
-        # Callbacks receive everything except the trainer, which is needed for logging.
+        # Callbacks do not receive the trainer, which is needed for logging, so it is passed to the
+        # constructor.
         self._trainer = trainer
 
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:

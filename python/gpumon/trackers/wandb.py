@@ -1,4 +1,4 @@
-"""The tracker of Weights & Biases: ``with wandb.init(...) as run, WandbTracker(run) as tracker:
+"""The tracker for Weights & Biases: ``with wandb.init(...) as run, WandbTracker(run) as tracker:
 ...``.
 """
 
@@ -14,9 +14,10 @@ STEP = f"{EPOCH}epoch"
 
 
 class WandbTracker(Tracker):
-    """Logs the GPU use of the block and its epochs to a run of Weights & Biases.
+    """Logs the GPU use of a ``with`` block and its epochs to a run of Weights & Biases.
 
-    Epochs are charts over ``gpu/epoch``. The numbers of the whole run are in its summary.
+    The metrics of epochs are charts with ``gpu/epoch`` as their x axis. The numbers of the whole
+    run are in its summary.
 
     >>> with WandbTracker(run) as tracker:    # doctest: +SKIP
     ...     for number in range(3):

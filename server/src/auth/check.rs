@@ -459,7 +459,7 @@ mod tests {
     use crate::auth::AccessSettings;
 
     #[tokio::test]
-    async fn password_is_not_checked_after_ten_wrong_ones() {
+    async fn password_check_is_refused_after_ten_wrong_attempts() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("web.yml");
         fs::write(

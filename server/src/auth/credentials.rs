@@ -160,7 +160,7 @@ mod digest_tests {
     use super::*;
 
     #[test]
-    fn digests_differ_if_parts_are_divided_differently() {
+    fn digest_depends_on_boundaries_between_parts() {
         let digest = Digest::new(&[b"a", b"bc"]);
         assert!(digest.is_equal(&Digest::new(&[b"a", b"bc"])));
         assert!(

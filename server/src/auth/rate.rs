@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn checking_rate_limit_does_not_count_as_action() {
+    fn rate_limit_check_does_not_use_up_limit() {
         let counts = RatePerClient::new();
         let now = Instant::now();
         assert!((0..100).all(|_| counts.check(&1, RATE, now).is_ok()));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn refunded_action_does_not_count_toward_limit() {
+    fn refunded_action_does_not_use_up_limit() {
         let (counts, now) = (RatePerClient::new(), Instant::now());
         counts.refund_one(&1, RATE);
         for _ in 0..100 {

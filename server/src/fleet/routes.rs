@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_unheld_gpus_are_always_visible() {
+    fn restricted_view_keeps_sums_of_gpus_without_owner() {
         let used = |user| OwnerUsage {
             owner: make_owner(user),
             gpu_s: Some(1.0),

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn pruned_holder_leaves_no_column() {
+    fn pruning_memory_holder_removes_its_column() {
         let TestHolders(mut holders, mut timeline) =
             build_holders(&[vec![make_process(1, 5, None)], Vec::new()]);
         timeline.drop_before(2);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_events_do_not_displace_gpu_events() {
+    fn many_process_events_do_not_evict_gpu_events() {
         let mut log = EventLog::default();
         let add = |log: &mut EventLog, at_ms, what| {
             log.add(Event {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_sorted_and_displace_only_other_marks() {
+    fn marks_are_sorted_and_evict_only_other_marks() {
         let mut log = EventLog::default();
         let mark = |at_ms: u64| Event {
             at_ms,

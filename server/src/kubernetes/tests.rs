@@ -69,7 +69,7 @@ async fn pods_have_namespace_and_container() {
 }
 
 #[tokio::test]
-async fn devices_are_found_by_plugin_names() {
+async fn device_plugin_ids_are_converted_to_gpu_ids() {
     assert_eq!(
         parse_devices("nvidia.com/gpu.shared", &["GPU-1::0", "GPU-1::7"]).await,
         ["GPU-1"]

@@ -282,7 +282,7 @@ fn hung_gpu_is_down_without_values() {
 }
 
 #[test]
-fn states_are_series_of_0_or_1() {
+fn state_metrics_have_value_0_or_1() {
     let mut throttled = make_example();
     throttled.sample.gpus[0].throttle_reasons = Reading::Now(vec![ThrottleReason::SwPowerCap]);
     throttled.sample.gpus[0].conditions.clear();
@@ -388,7 +388,7 @@ fn dcgm_names_have_dcgm_labels_and_units() {
 }
 
 #[test]
-fn partitioned_gpu_has_series_per_mig_instance() {
+fn partitioned_gpu_has_metrics_per_mig_instance() {
     let mut partitioned = make_example();
     let instance = MigInstance {
         gpu_instance: 7,

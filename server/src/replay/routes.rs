@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_replay_orders_are_refused() {
+    fn invalid_replay_commands_are_refused() {
         assert_eq!(
             parse_order(b"{\"speed\":10}"),
             Ok(ReplayOrder {

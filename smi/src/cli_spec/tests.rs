@@ -39,7 +39,7 @@ fn every_option_has_a_description() {
 }
 
 #[test]
-fn refused_options_are_not_completed() {
+fn completions_omit_refused_options() {
     let commands = list_commands();
     assert!(
         !commands
@@ -76,7 +76,7 @@ fn refused_options_are_not_completed() {
 }
 
 #[test]
-fn every_completed_value_parses() {
+fn every_value_proposed_by_completion_parses() {
     let ValueHint::Commas(fields) = find_option("smi", "--query-gpu").values else {
         panic!("fields are a list")
     };
@@ -104,7 +104,7 @@ fn every_completed_value_parses() {
 }
 
 #[test]
-fn commands_accept_completed_options() {
+fn completion_values_of_subcommands_are_listed() {
     let metrics = find_option("dmon", "--gpm-metrics").values;
     let ValueHint::Commas(metrics) = metrics else {
         panic!("metrics are a list: {metrics:?}")
@@ -132,7 +132,7 @@ fn commands_accept_completed_options() {
 }
 
 #[test]
-fn options_of_gpumon_are_not_passed_through() {
+fn gpumon_options_are_not_passed_to_nvidia_smi() {
     assert!(
         find_option("smi", "-i").passthrough.is_empty()
             && find_option("smi", "-h").passthrough.is_empty()

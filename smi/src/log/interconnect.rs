@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uuid_bytes_keep_their_order() {
+    fn uuid_words_are_formatted_in_byte_order() {
         assert_eq!(
             format_uuid(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff),
             "00112233-4455-6677-8899-aabbccddeeff"

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn path_depends_on_shared_bridges() {
+    fn topology_path_type_depends_on_shared_bridges() {
         let gpu = make_device(
             "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0",
             0,
@@ -244,7 +244,7 @@ mod ranges_tests {
     use super::*;
 
     #[test]
-    fn ranges_survive_a_round_trip() {
+    fn cpu_ranges_survive_round_trip() {
         assert_eq!(format_bit_ranges(&[0xFFFF_FFFF]), "0-31");
         assert_eq!(format_bit_ranges(&[1 << 6 | 1 << 14, 1]), "6,14,64");
         assert_eq!(format_bit_ranges(&[0]), "");

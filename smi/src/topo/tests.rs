@@ -189,7 +189,7 @@ fn disks_have_a_separate_matrix() {
 }
 
 #[test]
-fn node_affinity_follows_cpus() {
+fn numa_affinity_is_derived_from_cpu_affinity() {
     let machine = create_machine();
     let sysfs = Sysfs::with_root(machine.path());
     let driver = two_h200s().with_numbers(1, Query::CpuAffinity, &[0xFFFF_0000]);

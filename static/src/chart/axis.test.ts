@@ -83,7 +83,7 @@ describe('axis ticks', () => {
     expect(roundUp(3 * 1024 ** 3, 1024 ** 3)).toBe(5 * 1024 ** 3);
   });
 
-  it('axis fits its values', () => {
+  it('axis range is rounded around its values', () => {
     expect(roundRange(52.3, 67.8)).toEqual([50, 70]);
     expect(roundRange(690, 690)).toEqual([690, 690.2]);
     expect(roundRange(0, 0)).toEqual([0, 0.0005]);

@@ -61,7 +61,7 @@ describe('redrawing a chart', () => {
     expect(seen(createContent(50.3), MINUTE_MS, 5000)).toBe(false);
   });
 
-  it('any other change redraws at once', () => {
+  it('other content changes redraw the chart at once', () => {
     const { window, lines } = createContent(50);
     const others: Partial<ChartContent>[] = [
       { at_ms: 5 },
@@ -80,7 +80,7 @@ describe('redrawing a chart', () => {
     );
   });
 
-  it('growth of ongoing band does not cause redraw', () => {
+  it('growing band of ongoing condition causes no redraw', () => {
     const band = (to_ms: number): Partial<ChartContent> => ({
       bands: [{ from_ms: 1, to_ms, color: 'b', label: '' }],
     });

@@ -25,7 +25,7 @@ afterEach(() => {
 });
 
 describe('frame loop', () => {
-  it('user input draws once, in next frame', () => {
+  it('user input causes one drawing in next frame', () => {
     loop.invalidate();
     loop.invalidate();
     vi.advanceTimersByTime(20);
@@ -52,7 +52,7 @@ describe('frame loop', () => {
     last.setRunning(false);
   });
 
-  it('ten samples per second draw every 240 ms', () => {
+  it('fast samples are drawn only every 240 ms', () => {
     for (let i = 0; i < 20; i += 1) {
       loop.invalidateThrottled();
       if (i === 0) {
@@ -124,7 +124,7 @@ describe('frame loop', () => {
     loops.forEach((one) => one.setRunning(false));
   });
 
-  it('hidden view draws when shown again', () => {
+  it('hidden view is redrawn when shown again', () => {
     loop.setRunning(false);
     loop.invalidate();
     loop.invalidateThrottled();
@@ -135,7 +135,7 @@ describe('frame loop', () => {
     expect(draw).toHaveBeenCalledTimes(1);
   });
 
-  it('drawing is limited but happens every second', () => {
+  it('slow drawing is limited, but happens every second', () => {
     const usual = countDrawingsInTenSeconds();
     expect(usual).toBeGreaterThan(30);
     setDrawingTime(10);
@@ -147,7 +147,7 @@ describe('frame loop', () => {
     expect(slowest).toBeGreaterThanOrEqual(9);
   });
 
-  it('several views share the drawing time', () => {
+  it('drawing time limit is shared by several views', () => {
     setDrawingTime(6);
     const alone = countDrawingsInTenSeconds();
     const other = new FrameLoop(draw);

@@ -13,7 +13,7 @@ function compressMessage(text: string): ArrayBuffer {
 }
 
 describe('compressed lines', () => {
-  it('lines of any length arrive whole, in order', async () => {
+  it('compressed lines of any length arrive in order', async () => {
     const texts = Array.from({ length: 300 }, (_, i) =>
       JSON.stringify({ i, text: `°µ${'x'.repeat((i % 7) * 30_000)}` }),
     );
@@ -26,7 +26,7 @@ describe('compressed lines', () => {
     expect(onError).not.toHaveBeenCalled();
   });
 
-  it('stream line is inflated without earlier lines', async () => {
+  it('each stream line is inflated independently', async () => {
     const received: string[] = [];
     const inflater = new Inflater((text) => received.push(text), vi.fn());
     inflater.push(compressMessage('"one, two, three, four"'));

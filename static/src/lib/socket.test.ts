@@ -178,7 +178,7 @@ describe('reconnecting socket', () => {
     expect(sockets).toHaveLength(count + 1);
   });
 
-  it('messages are only sent while connected', () => {
+  it('messages are sent only while connected', () => {
     expect(socket.send('a')).toBe(false);
     newestSocket().open();
     expect(socket.send('b')).toBe(true);

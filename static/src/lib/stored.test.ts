@@ -24,7 +24,7 @@ it('stored value survives until it is removed', () => {
   expect(new StoredValue('a').get()).toBeNull();
 });
 
-it('full storage keeps the value on the page', () => {
+it('value is kept in memory if storage full', () => {
   const stored = new StoredValue('a');
   stored.set('before');
   makeStorageThrow('setItem');
@@ -34,7 +34,7 @@ it('full storage keeps the value on the page', () => {
   expect(stored.get()).toBeNull();
 });
 
-it('forbidden storage keeps the value on the page', () => {
+it('value is kept in memory if storage forbidden', () => {
   makeStorageThrow('getItem', 'setItem', 'removeItem');
   const stored = new StoredValue('a');
   expect(stored.get()).toBeNull();

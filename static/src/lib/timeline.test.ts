@@ -51,7 +51,7 @@ describe('timeline', () => {
     expect([...line.values('a')]).toEqual([...times_ms].map((time) => time / 1000));
   });
 
-  it('means have no gaps between them', () => {
+  it('timeline has no gaps between merged means', () => {
     const line = new Timeline(100);
     const column = new Map([['a', [1, 2, 3]]]);
     line.merge([5000, 15_000, 25_000], column, 450, 600, GAP_MS, { count: 3, reach_ms: 15_000 });
@@ -95,14 +95,14 @@ describe('timeline denser than the merged data', () => {
 });
 
 describe('index of a time', () => {
-  it('nearest time is found', () => {
+  it('index of nearest time is found', () => {
     const times = [1000, 2000, 3000];
     expect(indexAt(times, 1400, GAP_MS)).toBe(0);
     expect(indexAt(times, 1600, GAP_MS)).toBe(1);
     expect(indexAt(times, 4000, GAP_MS)).toBe(2);
   });
 
-  it('distant time is not found', () => {
+  it('no index is found for a distant time', () => {
     expect(indexAt([], 1000, GAP_MS)).toBe(-1);
     expect(indexAt([1000], 9000, GAP_MS)).toBe(-1);
   });

@@ -154,7 +154,7 @@ it('silenced alert is marked', () => {
   expect(alert?.title).toMatch(/^since .*, for 1\smin\nsilenced$/);
 });
 
-it('alert start, end and delivery problems become events', () => {
+it('event list has alert starts, ends, delivery problems', () => {
   const rows = eventRows(
     [
       { at_ms: NOW, what: 'alert_firing', ...GPU_ALERT },

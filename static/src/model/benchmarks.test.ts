@@ -24,7 +24,7 @@ function find(title: string): Benchmark {
   return found;
 }
 
-it('preset has only workloads that the server knows', () => {
+it('benchmark preset omits workloads unknown to the server', () => {
   expect(
     groups.map(({ label, benchmarks }) => [label, benchmarks.map(({ title }) => title)]),
   ).toEqual([
@@ -36,7 +36,7 @@ it('preset has only workloads that the server knows', () => {
   expect(find('PCIe transfers')).toMatchObject({ ids: ['h2d-pinned'], onCpu: false });
 });
 
-it('benchmark is found by each of its words', () => {
+it('benchmark search matches title and description words', () => {
   expect(matchesQuery(find('Memory bandwidth'), 'does TRIAD')).toBe(true);
   expect(matchesQuery(find('a: sum'), 'much sums')).toBe(true);
   expect(matchesQuery(find('a: sum'), 'sums triad')).toBe(false);

@@ -7,7 +7,7 @@ import { costOfCell, isWorthShowing, requestCost, type CellCost } from './cell-c
 import { describeCell } from './describe-cell';
 
 describe('cost of a cell', () => {
-  it('cost is requested for span or until now', async () => {
+  it('cost request has start and optional end', async () => {
     const request = vi.fn(() => Promise.resolve(Response.json(makeKernelCost())));
     expect(await requestCost('k&1', 5, 7, request)).toEqual(makeKernelCost());
     expect(await requestCost('k', 5, null, request)).toEqual(makeKernelCost());
@@ -70,7 +70,7 @@ describe('text of a cost', () => {
   it('cost text has time, memory and energy', () =>
     expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
 
-  it('text has the price of the energy', () => {
+  it('cost text includes the price of energy', () => {
     setEnergyPrice({ per_kwh: 0.3, before: '', after: ' EUR' });
     expect(line()).toContain('6.10 kJ (0.0005 EUR)');
     setEnergyPrice(null);

@@ -50,7 +50,7 @@ function newStorage(): {
 }
 
 describe('cell history of the server', () => {
-  it('recorded cells are sent without code', async () => {
+  it('cell costs are sent to server without code', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
     const own = { ...makeRun('a', 1.5), code: 'secret' };
     await recordCell(
@@ -98,7 +98,7 @@ describe('notebook names', () => {
     path,
   });
 
-  it('notebook names are distinct in the view', () => {
+  it('notebooks of same name show their folders', () => {
     const executions = [
       of('1', 'a/a.ipynb'),
       of('2', 'b/a.ipynb'),
@@ -120,7 +120,7 @@ describe('notebook names', () => {
     expect(init?.body).not.toContain('secret');
   });
 
-  it('costs of older versions are stored without path', () => {
+  it('stored executions of older versions load without path', () => {
     const { storage, stored } = newStorage();
     const { path, ...old } = makeRun('a', 1);
     expect(path).toBe('w/a.ipynb');

@@ -24,7 +24,7 @@ describe('program colors', () => {
     expect(new Set(slots).size).toBe(2 * COLOR_COUNT);
   });
 
-  it('colors are stable across starts and restarts', () => {
+  it('program keeps its color when other programs start', () => {
     const assign = createAssigner();
     const all = assign(...programs(5));
     const [first, , third] = programs(5) as [PresentProgram, PresentProgram, PresentProgram];

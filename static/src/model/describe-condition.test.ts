@@ -43,7 +43,7 @@ describe('condition texts', () => {
     );
   });
 
-  it('hang names the GPU that others wait for', () => {
+  it('hang text names GPU that others wait for', () => {
     const { suspected_hang } = CONDITIONS;
     const start =
       'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, but make no progress.';
@@ -57,7 +57,7 @@ describe('condition texts', () => {
     );
   });
 
-  it('baseline condition names workload and both figures', () => {
+  it('baseline condition names workload and both times', () => {
     const text = withPlainSpaces(describeCondition(CONDITIONS.below_baseline, []));
     expect(text).toMatch(
       /^Slower than baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/,

@@ -95,7 +95,7 @@ describe('out-of-memory explanation', () => {
     expect(explanation?.holders[2]?.title).toBe('vllm serve big (PID 5)');
   });
 
-  it('error message has priority over the driver', () => {
+  it('memory in error message overrides driver readings', () => {
     const explanation = explain({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
     expect(explanation?.text).toBe(
       'PyTorch requested 20.0 GiB of GPU memory with 0 MiB of 139 GiB free on GPU 0.',
@@ -121,7 +121,7 @@ describe('out-of-memory explanation', () => {
     expect(explanation?.text).toContain('3.00 GiB of 140 GiB free on GPU 1');
   });
 
-  it('explanation names no GPU if several were full', () => {
+  it('explanation names no GPU if several are full', () => {
     const both = (free_a: number, free_b: number): OomDescription | null =>
       explain({}, [
         gpuWithProcesses(0, free_a, [notebookProcess('train', 5)]),
@@ -161,7 +161,7 @@ describe('out-of-memory explanation', () => {
     ]);
   });
 
-  it('small holders are summed, unusable memory is explained', () => {
+  it('small processes are summed, unusable memory is explained', () => {
     const many = 'abcdef'.split('').map((name, i) => notebookProcess(name, 10 - i));
     const explanation = explain({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [
       gpuWithProcesses(0, 90, many),
@@ -195,7 +195,7 @@ it('unified memory is explained with the system', () => {
   ]);
 });
 
-it('sample with more kernel memory is used', () => {
+it('sample with higher memory of kernel is chosen', () => {
   const at = (memorySize: number): Sample =>
     makeSample(NOW, [gpuWithProcesses(0, 3, [notebookProcess('train', memorySize)])]);
   const [less, more] = [at(10), at(61)];

@@ -50,7 +50,7 @@ describe('remaining time of a run', () => {
     expect(remainingTime({ ...state, step: null }, NOW)).toBeNull();
   });
 
-  it('remaining time follows from share of single step', () => {
+  it('remaining time follows from progress of single step', () => {
     const alone = makeRunState({ steps: 1, share: 0.25, step: { ...step, number: 0 } });
     expect(remainingTime(alone, NOW)).toBe(6000);
     expect(remainingTime({ ...alone, share: 0.01 }, NOW)).toBeNull();

@@ -156,7 +156,7 @@ describe('more than a hundred events', () => {
     expect(kept[1]).toMatchObject({ pid: 21 });
   });
 
-  it('newest events are kept if none is frequent', () => {
+  it('oldest events are dropped if none is frequent', () => {
     const kept = keepNewestEvents(
       Array.from({ length: 130 }, (_, i) => conditionBegan('notice', NOW + i)),
     );
@@ -165,7 +165,7 @@ describe('more than a hundred events', () => {
   });
 });
 
-it('charts mark Xids, warnings and failures only', () => {
+it('charts mark only Xids, warnings and failures', () => {
   const lost: Event = { at_ms: NOW + 9, gpu: { index: 0, uuid: 'GPU-0' }, what: 'gpu_lost' };
   const over: Event = {
     at_ms: NOW,

@@ -74,7 +74,7 @@ describe('sample interval', () => {
     reader.unsubscribe();
   });
 
-  it('requested longer interval does not cause gap', () => {
+  it('longer requested interval leaves no gap', () => {
     const reader = subscribeToFeed();
     connect();
     reader.update({ interval_ms: 5000 });

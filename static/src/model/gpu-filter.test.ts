@@ -69,7 +69,7 @@ describe('GPU filter', () => {
     expect(filterGpus('idle', lost, [], facts).gpus).toEqual([]);
   });
 
-  it('alert level is toggled in the filter', () => {
+  it('alert level word is toggled in the filter', () => {
     const typed = toggleLevel('ana', 'critical');
     expect([typed, selectsLevel(typed, 'critical'), keepLevelWords(typed)]).toEqual([
       'ana critical',

@@ -46,7 +46,7 @@ it('GPUs without the value are last', () => {
   expect(sort(gpus, 'temp', 'ascending')).toEqual([2, 1, 0]);
 });
 
-it('order by values is kept for five seconds', () => {
+it('GPUs are re-sorted by value every five seconds', () => {
   const sorter = new GpuSorter();
   const order = { by: 'temp', direction: 'descending' } as const;
   const start_ms = Math.ceil(NOW / 5000) * 5000;

@@ -93,7 +93,7 @@ function makeCompleteHistory({ query }: RecordedRequest): HistorySpan {
 const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(500);
 
 describe('server history', () => {
-  it('span is requested once, with a margin', async () => {
+  it('history is requested once, with a margin', async () => {
     const { past, asked, onChange } = createHistory();
     expect(past.findOrRequestHistory(createNeed(NOW - 2 * HOUR, NOW - HOUR))).toBeNull();
     await settled();

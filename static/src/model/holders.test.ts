@@ -178,7 +178,7 @@ describe('memory bar', () => {
     ]);
   });
 
-  it('parts never exceed the memory in use', () => {
+  it('process memory shown never exceeds memory in use', () => {
     const now = makeGpu(0, { processes: [makeProcess(1), makeProcess(2)] });
     const segments = memorySegments(now, selectHolders(rowsOf(now)));
     expect(segments.map(({ bytes }) => bytes / GIB)).toEqual([61, 17]);

@@ -32,7 +32,7 @@ function joinPoints(past: PastSpan, timeline: Timeline, to_ms: number): [number,
 }
 
 describe('past span', () => {
-  it('means are centered in their interval, with extremes', () => {
+  it('means and extremes are at centers of intervals', () => {
     const past = new PastSpan(REQUESTED_SPAN, makeHistorySpan({}, [100, null, 300]), 2500);
     expect([...past.times_ms]).toEqual([5000, 15_000, 25_000]);
     const extremes = joinWithoutLiveSamples(past).readExtremes(KEY);
@@ -61,7 +61,7 @@ describe('past span', () => {
     expect(slow.times_ms, 'samples that come slowly').toHaveLength(3);
   });
 
-  it('first and last mean are centered in data', () => {
+  it('first and last mean are centered between data', () => {
     const past = new PastSpan(
       REQUESTED_SPAN,
       makeHistorySpan({ oldest_ms: 8000, to_ms: 22_000 }, [1, 2, 3]),

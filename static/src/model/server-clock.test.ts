@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { ServerClock } from './store';
 
-it('clock follows the least delayed frame', () => {
+it('clock ignores frames that are more delayed', () => {
   let local_ms = 1_000_000;
   const clock = new ServerClock(() => local_ms);
   clock.observeFrameTime(5_000_000);
@@ -16,7 +16,7 @@ it('clock follows the least delayed frame', () => {
   expect(clock.now()).toBe(5_002_100);
 });
 
-it('clock follows server clock that is set back', () => {
+it('clock is set back with the server clock', () => {
   let local_ms = 1_000_000;
   const clock = new ServerClock(() => local_ms);
   clock.observeFrameTime(1_000_000);

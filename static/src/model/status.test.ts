@@ -24,7 +24,7 @@ describe('connection status', () => {
     expect(connectionState()).toBe('live');
   });
 
-  it('status has frame interval, not sample interval', () => {
+  it('status shows interval of drawn frames, not samples', () => {
     store.phase = { phase: 'open' };
     store.apply(makeHello({ sample: makeSample(NOW, [makeGpu(0)], 100) }));
     const shown = (drawn_ms: number): string[] => {
@@ -38,7 +38,7 @@ describe('connection status', () => {
     ]);
   });
 
-  it('recording is never live', () => {
+  it('replayed recording never has status "Live"', () => {
     store.phase = { phase: 'open' };
     const playback = { from_ms: NOW, to_ms: NOW + 60_000, speed: 10, paused: false, ended: false };
     store.apply(makeHello({ inventory: { ...makeInventory(1), playback } }));

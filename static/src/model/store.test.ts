@@ -109,7 +109,7 @@ describe('samples in the store', () => {
     expect(keptValues(KEY_0)).toEqual([96, 96, null, 96]);
   });
 
-  it('slow collector leaves no gap', () => {
+  it('long sample interval leaves no gap', () => {
     store.apply(makeHello({ sample: makeSample(NOW, [makeGpu(0)], 10_000) }));
     store.apply({ type: 'sample', ...makeSample(NOW + 10_000, [makeGpu(0)], 10_000) });
     expect(keptValues(KEY_0)).toEqual([96, 96]);
@@ -152,7 +152,7 @@ describe('GPUs in the store', () => {
     expect(gpus.map(({ now }) => now?.health.state)).toEqual(['ok', 'lost', 'ok']);
   });
 
-  it('GPUs are matched by index', () => {
+  it('readings are matched to GPUs by index', () => {
     const gpus = gpusOf(
       makeInventory(2),
       makeSample(NOW, [makeGpu(1, { performance_state: 8 }), makeGpu(0)]),
@@ -178,7 +178,7 @@ describe('frames in the store', () => {
     expect(warn).toHaveBeenCalledOnce();
   });
 
-  it('event frame adds the newest event', () => {
+  it('event frame adds an event and drops oldest', () => {
     for (let i = 0; i < 150; i += 1) {
       store.apply({ type: 'event', at_ms: NOW + i, gpu: null, what: 'gpu_back' });
     }

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => vi.unstubAllGlobals());
 
-it('URL follows charts until the user leaves them', async () => {
+it('URL changes with charts until user leaves them', async () => {
   const press = (key: string): unknown =>
     host.querySelector('[tabindex]')?.dispatchEvent(new KeyboardEvent('keydown', { key }));
   press('y');
@@ -43,7 +43,7 @@ it('URL follows charts until the user leaves them', async () => {
   expect(host.querySelector('[data-testid]')?.getAttribute('data-testid')).toBe('gpumon');
 });
 
-it('page header has no English word', async () => {
+it('page header is completely translated', async () => {
   const data = JSON.stringify(makeHello({ fleet: true }));
   FakeSocket.newest?.onmessage?.(new MessageEvent('message', { data }));
   const expectActions = async (address: string, first: string): Promise<void> => {

@@ -142,7 +142,7 @@ it('form cannot be closed and returns after sign-out', async () => {
   expect(signIn.headActions()).toEqual([]);
 });
 
-it('form has no English word in another language', async () => {
+it('sign-in form is completely translated', async () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
   const data = ['gpumon', 'localhost'];

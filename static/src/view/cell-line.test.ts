@@ -49,7 +49,7 @@ it('different cost of an earlier run is shown', () => {
   expect(visibleText()).not.toContain('was');
 });
 
-it('usual difference between runs is not shown', () => {
+it('small difference from earlier run is not shown', () => {
   line.update(COST, false, {
     ...stored,
     duration_s: 5.05,
@@ -72,7 +72,7 @@ it('markup in names is shown as text', () => {
   );
 });
 
-it('line has no English word in another language', () => {
+it('cell cost line is completely translated', () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
   const texts: string[] = [];

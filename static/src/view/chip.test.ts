@@ -13,7 +13,7 @@ const own = makeProcess(10, {
   sm_percent: 93,
 });
 
-it('chip has memory and utilization of its notebook', () => {
+it('GPU indicator shows memory and utilization of notebook', () => {
   const chip = new Chip(() => undefined);
   const both = [makeGpu(0, { processes: [own] }), makeGpu(1, { processes: [own, makeProcess(4)] })];
   chip.update(makeSample(NOW, both), 'k');
@@ -21,7 +21,7 @@ it('chip has memory and utilization of its notebook', () => {
   expect(chip.element.title.replaceAll('\u00a0', ' ')).toContain('holds 122 GiB of GPU 0, 1');
 });
 
-it('chip is hidden without GPU or sample', () => {
+it('GPU indicator is hidden without GPU or sample', () => {
   const chip = new Chip(() => undefined);
   expect(chip.element.hidden).toBe(true);
   chip.update(makeSample(NOW, [makeGpu(0, { processes: [own] })]), 'k');
@@ -36,13 +36,13 @@ it('chip is hidden without GPU or sample', () => {
   }
 });
 
-it('click on chip calls the listener', () => {
+it('click on GPU indicator calls the listener', () => {
   const click = vi.fn();
   new Chip(click).element.click();
   expect(click).toHaveBeenCalledOnce();
 });
 
-it('chip has no English word in another language', () => {
+it('notebook GPU indicator is completely translated', () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
   const chip = new Chip(() => undefined);

@@ -183,7 +183,7 @@ describe('GPU list', () => {
     expect(find('.gpumon-row-heads').children).toHaveLength(3);
   });
 
-  it('condition does not move rows', () => {
+  it('condition does not change layout of GPU rows', () => {
     showMany(8);
     const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
       (one) => !one.closest('[hidden]'),
@@ -239,7 +239,7 @@ describe('GPU list', () => {
     expect(shownIndexes()).toHaveLength(8);
   });
 
-  it('alert count also filters a few GPUs', () => {
+  it('click on alert count filters even few GPUs', () => {
     showMany(3, (index) => (index === 1 ? { conditions: [makeThrottled('critical')] } : {}));
     click(find('[data-testid="gpumon-head-critical"]'));
     expect(shownIndexes()).toEqual([1]);

@@ -50,7 +50,7 @@ it('Escape closes the menu and returns the focus', async () => {
   expect(document.activeElement?.textContent).toBe('Charts');
 });
 
-it('press elsewhere closes the menu', async () => {
+it('press outside the menu closes it', async () => {
   const { menu, inside } = showMenu();
   await toggle(menu, true);
   inside.dispatchEvent(new Event('pointerdown', { bubbles: true }));

@@ -143,7 +143,7 @@ it('disposal removes everything', () => {
   expect(opened).toBe(1);
 });
 
-it('shared connection survives end of one view', () => {
+it('shared connection stays open when one view closes', () => {
   const other = mountMonitor(host, { feed, title: 'GPUs' });
   connect();
   expect(opened).toBe(1);

@@ -51,7 +51,7 @@ it('only notebooks of this JupyterLab have menus', () => {
   expect(element.querySelectorAll('li span')).toHaveLength(1);
 });
 
-it('note has no English word in another language', () => {
+it('out-of-memory note is completely translated', () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
   const texts = textsOf(makeNote(() => 'train.ipynb').element);

@@ -197,7 +197,7 @@ describe('overview GPU', () => {
     expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: Clocks reduced');
   });
 
-  it('notice does not mark the card', () => {
+  it('notice does not change color of GPU card', () => {
     show(makeGpu(0, { conditions: [makeThrottled('notice')] }));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
     expect(find('[role="status"]').textContent).not.toContain('clocks');
@@ -208,7 +208,7 @@ describe('overview GPU', () => {
     expect(overview.element.querySelector('.gpumon-alerts')).toBeNull();
   });
 
-  it('clock reason is shown once', () => {
+  it('reason for reduced clocks is shown once', () => {
     show(makeGpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [makeThrottled('notice')] }));
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('power-capped');
     expect(overview.element.querySelector('.gpumon-alerts')).toBeNull();
@@ -265,7 +265,7 @@ describe('overview GPU', () => {
     expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(0);
   });
 
-  it('pointer on past time shows past values', () => {
+  it('pointing at a past time shows past values', () => {
     show(makeGpu(0));
     vi.setSystemTime(NOW + 1000);
     store.apply({
@@ -305,7 +305,7 @@ describe('overview processes', () => {
     expect(isolated.map(({ textContent }) => textContent)).toEqual(['\u05d0', '\u05e9.py']);
   });
 
-  it('pointed process highlights its memory', () => {
+  it('pointing at a process highlights its memory', () => {
     show(makeGpu(0, { processes: [makeProcess(7), makeProcess(8, { memory_bytes: 5 * GIB })] }));
     find('[data-pid="8"]').dispatchEvent(new Event('pointerenter'));
     expect(find('.gpumon-bar').dataset.highlighting).toBe('');
@@ -319,7 +319,7 @@ describe('overview processes', () => {
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
   });
 
-  it('host memory has its age', () => {
+  it('host memory shows when it was read', () => {
     const elsewhere = makeProcess(8, { host_memory_bytes: { absent: 'not_in_proc' } });
     show(makeGpu(0, { processes: [makeProcess(7), elsewhere] }));
     const cells = [7, 8].map((pid) =>
@@ -553,7 +553,7 @@ describe('overview events', () => {
     expect(findButton(/^Processes/).getAttribute('aria-pressed')).toBe('true');
   });
 
-  it('list is short until expanded', () => {
+  it('event list is short until expanded', () => {
     const events = Array.from({ length: 9 }, (_, i): Event => ({
       at_ms: NOW + i,
       gpu: null,
@@ -580,7 +580,7 @@ describe('overview as a whole', () => {
     expect(text('[data-testid="gpumon-simulated"]')).toBe('simulated');
   });
 
-  it('header has charts and menu', () => {
+  it('overview header has charts button and menu', () => {
     const onOpenCharts = vi.fn();
     const shown: Overview = new Overview(store, {
       title: '',

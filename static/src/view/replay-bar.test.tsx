@@ -52,7 +52,7 @@ function sentBody(request: ReturnType<typeof showBar>['request']): unknown {
 }
 
 describe('recording controls', () => {
-  it('controls show speed, time and action', () => {
+  it('replay controls show speed, time and next action', () => {
     expect(showBar().button.textContent).toBe('Pause');
     expect(showBar({ paused: true }).button.textContent).toBe('Resume');
     expect(showBar({ ended: true }).button.textContent).toBe('Restart');
@@ -66,7 +66,7 @@ describe('recording controls', () => {
     );
   });
 
-  it('change is sent, and refusal is explained', async () => {
+  it('replay change is sent, and refusal is explained', async () => {
     const { request, button, speed, slider } = showBar({ ended: true });
     button.click();
     expect(sentBody(request)).toEqual({ paused: false });

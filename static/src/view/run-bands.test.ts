@@ -36,7 +36,7 @@ it('each step has its own band', () => {
   ]);
 });
 
-it('unfinished band ends now, unknown start is open', () => {
+it('band of unfinished run ends at current time', () => {
   expect(spans([makeEvent('run_began', 0)])).toEqual([['fill', 0, 60_000]]);
   expect(spans([makeEvent('run_ended', 500)])).toEqual([['fill', -Infinity, 500]]);
 });

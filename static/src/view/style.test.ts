@@ -65,7 +65,7 @@ function selectorsIn(sheet: string): string[] {
     .map((selector) => selector.trim().replaceAll(/\s+/g, ' '));
 }
 
-it('every rule for JupyterLab is scoped', () => {
+it('every JupyterLab CSS rule is scoped to gpumon', () => {
   for (const [name, sheet] of SHEETS) {
     const selectors = selectorsIn(sheet);
     expect(selectors.length, name).toBeGreaterThan(3);
@@ -105,7 +105,7 @@ it('every class in style sheets is used', () => {
   expect(classes.filter((name) => findFilesWithClass(name).length === 0)).toEqual([]);
 });
 
-it('lazy styles are only used by their part', () => {
+it('lazily loaded styles are used by one part', () => {
   for (const [part, files] of Object.entries(PARTS)) {
     const others = new Set(
       [...SHEETS].flatMap(([name, sheet]) => (name === part ? [] : classesIn(sheet))),
@@ -118,7 +118,7 @@ it('lazy styles are only used by their part', () => {
   }
 });
 
-it('status button does not change line height', () => {
+it('status button fits into the line height', () => {
   const px = (sheet: string, selector: string, property: string): number =>
     Number(
       new RegExp(`(?:^|\\n)${selector} \\{[^}]*\\s${property}: (-?\\d+)px`).exec(

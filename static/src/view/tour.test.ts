@@ -71,7 +71,7 @@ it('arrow keys and buttons step through visible targets', async () => {
   expect(root.querySelector('dialog')).toBeNull();
 });
 
-it('press outside closes tour, unless it started inside', () => {
+it('press that starts outside the tour closes it', () => {
   openTour(root, makeTargets(), vi.fn());
   const dialog = root.querySelector('dialog');
   const press = (begin?: Element | null): void => {
@@ -105,7 +105,7 @@ it('automated browser shows the tour only on request', async () => {
   expect(await showsTour(entry)).toBe(true);
 });
 
-it('tour has no English word in another language', async () => {
+it('tour is completely translated', async () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
   openTour(root, { ...makeTargets(), charts: document.createElement('button') }, vi.fn());

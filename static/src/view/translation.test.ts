@@ -81,11 +81,11 @@ describe('overview in another language', () => {
     return overview;
   }
 
-  it('overview has no English word', () => {
+  it('overview is completely translated', () => {
     expect(untranslatedIn(newOverview().element)).toEqual([]);
   });
 
-  it('opened parts have no English word', async () => {
+  it('opened parts of the overview are completely translated', async () => {
     const overview = newOverview();
     overview.element
       .querySelectorAll<HTMLElement>('.gpumon-toggle')
@@ -103,7 +103,7 @@ describe('overview in another language', () => {
     expect(untranslatedIn(overview.element)).toEqual([]);
   });
 
-  it('notices have no English word', () => {
+  it('notices are completely translated', () => {
     const store = fullStore();
     const overview = new Overview(store, { ...options, invalidate: vi.fn() });
     for (const state of ['starting', 'restarting', 'unavailable', 'paused', 'running'] as const) {
@@ -125,7 +125,7 @@ describe('overview in another language', () => {
     }
   });
 
-  it('charts and cells have no untranslated text', async () => {
+  it('charts and cell table are completely translated', async () => {
     for (const address of ['view=apart', 'from=1000&to=9000']) {
       const dashboard = new Dashboard(
         fullStore(),
@@ -155,7 +155,7 @@ describe('overview in another language', () => {
     }
   });
 
-  it('cell lines and chips have no English word', () => {
+  it('cell lines and GPU indicators are completely translated', () => {
     const line = new CellLine();
     const earlier = { ...STORED_COST, duration_s: 1 };
     line.update(COST, false, earlier);

@@ -28,7 +28,7 @@ USED = ["gpumon_owner_gpu_seconds", "gpumon_owner_active_gpu_seconds", "gpumon_o
 
 
 def sample_lines(nodes: int, at: int, used: dict, step: int):
-    """Yields all samples of one moment."""
+    """Yields all samples of the fleet at the time `at`."""
     ahead = at + world.AHEAD
     sums = Counter()
     owners: dict[str, Counter] = {name: Counter() for name in USED}

@@ -1,13 +1,13 @@
-"""A proxy for a real Prometheus that can simulate many faults, and nodes with hostile names and
-labels.
+"""A proxy that simulates many faults in front of a real Prometheus. That Prometheus scrapes nodes
+with hostile names and labels.
 
     python3 tests/bench/fleet/faults.py --folder /tmp/faults [--prometheus http://127.0.0.1:9790]
 
-Starts a Prometheus of its own that scrapes the hostile nodes, unless the option names another one.
-The proxy answers at http://127.0.0.1:29791/FAULT, where FAULT is a name in FAULTS. Faults are
-active from `curl 127.0.0.1:29791/begin` to `/end`. Check the page, `gpumon fleet --table` and
-`gpumon top --fleet` with each fault: they must show the error and its remedy, and the last known
-values in gray. Hidden pages send no requests.
+Starts a Prometheus of its own that scrapes the hostile nodes, unless --prometheus gives the address
+of another one. The proxy answers at http://127.0.0.1:29791/FAULT, where FAULT is a name in FAULTS.
+Request http://127.0.0.1:29791/begin to activate the faults, and /end to deactivate them. Check the
+page, `gpumon fleet --table` and `gpumon top --fleet` with each fault: they must show the error and
+its remedy, and the last known values in gray. Hidden pages send no requests.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def make_target(number: int, instance: str) -> dict:
 
 
 def start_prometheus(folder: Path) -> subprocess.Popen:
-    """Starts a Prometheus for the hostile nodes. Two jobs scrape two of the nodes."""
+    """Starts a Prometheus for the hostile nodes. Two of the nodes are scraped by a second job, too."""
     targets = [make_target(number, instance) for number, instance in enumerate(INSTANCES)]
     twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
     jobs = {"gpumon": targets, 'gpumon-again"}) or vector(1) #<script>': twice}

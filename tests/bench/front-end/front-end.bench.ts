@@ -1,6 +1,6 @@
 /**
- * The cost of gpumon to a browser and to Jupyter, compared with NVDashboard, over the fake library
- * with an H200's latencies.
+ * The cost of gpumon to a browser and to Jupyter, compared with NVDashboard. The GPUs are those of
+ * the fake NVML library, with an H200's latencies.
  *
  *     npm run bench --workspace tests/browser [-- -t NAME]
  *
@@ -49,7 +49,7 @@ describe('front end', () => {
       peer: await startPeer(gpus),
       seconds: Number(process.env.GPUMON_BENCH_SECONDS ?? 20),
     };
-    // The first request starts gpumon, which then keeps a history.
+    // The first request starts gpumon, which then records history for the measurements.
     await fetch(bench.gpumon.pageUrl('gpumon/healthz'));
   });
   afterAll(async () => {

@@ -14,8 +14,8 @@ const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
 export const FAST_DRIVER = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
 const PROCESSES_PER_GPU = 2;
 /**
- * The period of changes in power and utilization, in seconds. Each sample changes values, and each
- * chart has a shape.
+ * The period of changes in power and utilization, in seconds. With these changes, values differ
+ * from sample to sample, and charts are not straight lines.
  */
 const SWING_PERIOD_S = 10;
 const SWING_COUNT = 360;
@@ -49,7 +49,7 @@ export class Gpus {
         `[[process]]\ngpu = ${String(at % count)}\npid = ${pid}\nmemory = "4 GiB"\nsm_percent = 20\n`,
     );
     writeFileSync(this.scenarioPath, [driver, ...gpus, ...processes].join('\n'));
-    // Other monitors look for the library by its name.
+    // The library gets its usual file name, because other monitors look for this name.
     copyFileSync(FAKE_NVML, path.join(this.folder, 'libnvidia-ml.so.1'));
   }
 

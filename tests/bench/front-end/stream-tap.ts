@@ -22,7 +22,7 @@ export function tapStream(ask_ms: number | null): void {
   const parse = JSON.parse;
   JSON.parse = (text: string, ...rest) => {
     const value = parse(text, ...rest) as unknown;
-    // The text may be `null`, because storage returns `null` for a missing key.
+    // The page also parses values from its storage, which returns `null` for a missing key.
     if (typeof text === 'string' && text.startsWith('{"type":"sample"')) {
       const { at_ms, gpus } = value as { at_ms: number; gpus: { at_ms: number }[] };
       tapped.samples += 1;

@@ -91,12 +91,12 @@ it('cards show values with units', async () => {
   }
 });
 
-it('lines on cards move', async () => {
+it('line charts on GPU cards are updated', async () => {
   await open('');
   await expectMovement('[data-gpu-index="0"] [data-metric] canvas');
 });
 
-it('charts move, and stop while paused', async () => {
+it('charts scroll, and stop while paused', async () => {
   await open('#charts');
   const chart = '[data-plot="all power.draw_watts"] canvas';
   await expectMovement(chart);
@@ -108,7 +108,7 @@ it('charts move, and stop while paused', async () => {
   await expectMovement(chart);
 });
 
-it('menu opens by keys, and closes by Escape', async () => {
+it('menu opens with Enter and closes with Escape', async () => {
   await open('#charts');
   const menu = '.gpumon-controls .gpumon-menu';
   await page.focus(`${menu} > summary`);
@@ -124,7 +124,7 @@ it('menu opens by keys, and closes by Escape', async () => {
   expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('SUMMARY');
 });
 
-it('URL leads from overview to charts and back', async () => {
+it('charts have own URL, back returns to overview', async () => {
   await open('');
   await page.click('[data-testid=gpumon-charts]');
   await page.waitForSelector('.gpumon-dashboard[data-gpumon-state=live]');

@@ -145,13 +145,7 @@ describe('JupyterHub', () => {
     await page.keyboard.press('Escape');
   });
 
-  it('only its user sees kernel name until culling', async ({
-    hub,
-    scenario,
-    stranger,
-    ana,
-    ben,
-  }) => {
+  it('only user of a notebook sees its name', async ({ hub, scenario, stranger, ana, ben }) => {
     const { page } = ana;
     hub.write('ana', 'train.ipynb', notebookOf([WAITING_CODE]));
     await page.goto(`${hub.userUrl('ana')}lab/tree/train.ipynb`);
@@ -188,7 +182,7 @@ describe('JupyterHub', () => {
     expect(await cells.count()).toBe(0);
   });
 
-  it('idle servers are culled with their gpumon', async ({ hub, ana, ben, onTestFinished }) => {
+  it('culling idle Jupyter servers also ends gpumon', async ({ hub, ana, ben, onTestFinished }) => {
     // JupyterLab's regular requests to its server would count as activity, so they are blocked.
     await ben.page.route(/\/user\/ben\/(lab\/)?api\//, () => undefined);
     await ana.page.goto(`${hub.userUrl('ana')}gpumon/`);

@@ -62,7 +62,10 @@ describe('accelerators of a notebook', () => {
     simulated.write('none/a.ipynb', notebookOf([PRINT_LOADED_CODE]));
   });
 
-  it('loading accelerators does not leave names or prompt', async ({ simulated, conduct }) => {
+  it('loading accelerators leaves variables and prompt number unchanged', async ({
+    simulated,
+    conduct,
+  }) => {
     await open(simulated.pageUrl('lab/tree/both/a.ipynb'));
     await button().waitFor();
     await run(0);

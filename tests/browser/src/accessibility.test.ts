@@ -30,7 +30,7 @@ it.for([1, 2, 8])('page of %i GPUs passes axe', async (gpus, { page, view, onTes
   }
 });
 
-it('panel passes axe', async ({ simulated, page, lab, view }) => {
+it('panel passes the axe accessibility check', async ({ simulated, page, lab, view }) => {
   await lab.open(`${simulated.pageUrl('lab')}&reset`);
   await lab.showPanel();
   await view.waitUntilLive();

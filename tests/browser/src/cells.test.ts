@@ -69,7 +69,7 @@ describe('line below a cell', () => {
     await waitForIdleKernel(page);
   });
 
-  it('scripted peak is shown during and after run', async ({ scripted, kernel, conduct }) => {
+  it('memory peak is shown during and after run', async ({ scripted, kernel, conduct }) => {
     await expect.poll(readChips).toContainEqual(expect.stringContaining('8.00 GiB'));
     // The scenario's time starts here, regardless of how long the previous steps took.
     const start_ms = Date.now();

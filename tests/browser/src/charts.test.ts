@@ -178,7 +178,7 @@ describe('charts page', () => {
     await expect.poll(() => charts.chartNames()).toEqual(wanted);
   });
 
-  it('charts pass axe with open menus', async ({ page, charts, server }) => {
+  it('charts with open menus pass axe accessibility check', async ({ page, charts, server }) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.goto(`${server.url}#charts?hide=1`);
@@ -251,7 +251,7 @@ describe('charts page', () => {
     ).toEqual([]);
   });
 
-  it('charts share time, pause and overlay', async ({ page, charts, server }) => {
+  it('charts have common pointer time and pause together', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?view=apart&charts=temperature,power&span=5`);
     await charts.waitUntilLive();
     const box = await charts.findPlot('gpu 0 power').locator('canvas').boundingBox();

@@ -89,7 +89,7 @@ describe('fleet of 8,000 GPUs', () => {
     expect(conduct.errors.filter((error) => !/WebSocket|404/.test(error))).toEqual([]);
   });
 
-  it('all views pass axe', async () => {
+  it('all views pass the axe accessibility check', async () => {
     await open('node=node-0412&gpu=3');
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
@@ -102,7 +102,7 @@ describe('fleet of 8,000 GPUs', () => {
     }
   });
 
-  it('keyboard reaches node and returns', async () => {
+  it('node is opened and closed with the keyboard', async () => {
     await open();
     await page.keyboard.press('/');
     await page.keyboard.type('h100 busy');

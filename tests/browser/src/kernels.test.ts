@@ -121,7 +121,7 @@ describe('notebooks that use a GPU', () => {
     }
   });
 
-  it('consoles are listed separately and open', async ({
+  it('consoles are listed separately and can be opened', async ({
     page,
     sharedScripted,
     kernels: { console },

@@ -11,7 +11,13 @@ import { listGpumonPids, isRunning } from './processes';
 import { Program } from './program';
 import { View } from './view';
 
-it('make opens panel and ends at Ctrl-C', async ({ browser, lab, view, task, onTestFinished }) => {
+it('make command opens panel and ends at Ctrl-C', async ({
+  browser,
+  lab,
+  view,
+  task,
+  onTestFinished,
+}) => {
   // The library that is set here does not exist, so the machine appears to have no GPUs.
   const program = new Program(
     PYTHON,

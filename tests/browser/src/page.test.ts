@@ -28,7 +28,7 @@ describe('standalone page', () => {
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
-  it('lines on cards move', async ({ view }) => {
+  it('line charts on GPU cards are updated', async ({ view }) => {
     const canvas = view.findCard(0).locator('[data-metric] canvas').first();
     await canvas.waitFor();
     const picture = (): Promise<string> =>
@@ -49,7 +49,7 @@ describe('standalone page', () => {
     expect(schemes[0]).not.toBe(schemes[1]);
   });
 
-  it('mark is visible to all clients', async ({ page, charts }) => {
+  it('mark appears in all open pages', async ({ page, charts }) => {
     await page.goto(`${server.url}#charts`);
     await charts.waitUntilLive();
     const other = await page.context().newPage();
@@ -89,7 +89,7 @@ describe('standalone page', () => {
     await other.close();
   });
 
-  it('forced colors keep the meaning of colors', async ({ page, charts }) => {
+  it('chart colors stay distinct in forced-colors mode', async ({ page, charts }) => {
     await page.emulateMedia({ forcedColors: 'active' });
     await page.goto(`${server.url}#charts`);
     await charts.waitUntilLive();
@@ -104,7 +104,7 @@ describe('standalone page', () => {
     expect(pressed).not.toBe(other);
   });
 
-  it('replaced collector is reported, then live again', async ({ view }) => {
+  it('collector restart is reported until samples arrive', async ({ view }) => {
     const record = await view.recordStates();
     const killed = server.collector;
     expect(killed).not.toBeNull();
@@ -115,7 +115,7 @@ describe('standalone page', () => {
     expect(server.collector).not.toBe(killed);
   });
 
-  it('stopped server is reported, then live again', async ({ view }) => {
+  it('stopped server is reported until it runs again', async ({ view }) => {
     const record = await view.recordStates();
     const { port } = server;
     await server.stop();

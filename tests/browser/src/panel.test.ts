@@ -113,7 +113,7 @@ describe('panel in JupyterLab', () => {
     await view.waitUntilLive();
   });
 
-  it('replaced collector is reported, then live again', async ({ simulated, lab, view }) => {
+  it('collector restart is reported until samples arrive', async ({ simulated, lab, view }) => {
     await lab.showPanel();
     await view.waitUntilLive();
     const record = await view.recordStates();

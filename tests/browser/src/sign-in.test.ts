@@ -79,7 +79,7 @@ it('token is requested once until sign-out', async ({ page, view, server }) => {
   await form.waitFor();
 });
 
-it('wait after many wrong attempts is shown', async ({ page, passwords }) => {
+it('waiting time after many wrong attempts is shown', async ({ page, passwords }) => {
   await page.goto(passwords.url);
   await page.getByTestId('gpumon-sign-in').waitFor();
   const alertMessage = page.getByRole('alert');

@@ -130,7 +130,7 @@ describe('stored cell costs', () => {
     lab = new Lab(page);
   });
 
-  it('command enables storing, with minimal changes', async ({ scripted, conduct }) => {
+  it('command enables storing costs in the notebook', async ({ scripted, conduct }) => {
     await open(scripted);
     await lab.runCommand(STORE_COMMAND);
     const first = await runAndSave(scripted, (duration_s) => duration_s > 0);

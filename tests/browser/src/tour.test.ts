@@ -53,7 +53,7 @@ describe('tour', () => {
   });
 });
 
-it('tour and dialog pass axe', async ({ simulated, page, lab, view }) => {
+it('tour and dialog pass the axe accessibility check', async ({ simulated, page, lab, view }) => {
   await lab.open(`${simulated.pageUrl('lab')}&reset`);
   await lab.showPanel();
   await view.waitUntilLive();

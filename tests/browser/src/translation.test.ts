@@ -11,7 +11,13 @@ import { usePseudoLocale } from './language';
 import { notebookOf } from './notebook-file';
 
 describe('panel in another language', () => {
-  it('panel and charts have no English word', async ({ scripted, page, lab, view, charts }) => {
+  it('panel and charts are completely translated', async ({
+    scripted,
+    page,
+    lab,
+    view,
+    charts,
+  }) => {
     scripted.write('train.ipynb', notebookOf([]));
     const kernel = await scripted.startKernel('train.ipynb');
     await scripted.restartWithScenario(

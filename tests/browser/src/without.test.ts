@@ -117,7 +117,7 @@ describe('panel with a missing prerequisite', () => {
     await says('gpumon failed to start', 'gpumon serve');
   });
 
-  it('message for missing part suggests reloading the page', async ({
+  it('missing script file is reported with reload advice', async ({
     simulated,
     page,
     view,
@@ -174,7 +174,7 @@ describe('panel next to another package gpumon', () => {
     await view.waitUntilLive();
   });
 
-  it('other package that replaced gpumon is reported', async ({ openOwn, says }) => {
+  it('other package that overwrote gpumon is reported', async ({ openOwn, says }) => {
     const packages = createPackagesWithOther();
     const program = path.join(packages, 'bin', 'gpumon');
     mkdirSync(path.dirname(program));

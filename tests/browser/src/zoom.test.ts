@@ -85,7 +85,7 @@ function collectResolutions(page: Page): number[] {
 describe('charts with history on disk', () => {
   it.afterEach(({ conduct }) => expect(conduct).toEqual({ errors: [], foreignRequests: [] }));
 
-  it('charts show a month and any second', async ({ page, charts, server }) => {
+  it('charts zoom from a month to one second', async ({ page, charts, server }) => {
     const seen = collectResolutions(page);
     await page.goto(`${server.url}#charts?charts=power&view=apart&gpu=0&fit=1`);
     await charts.waitUntilLive();
@@ -183,7 +183,7 @@ describe('charts with history on disk', () => {
     );
   });
 
-  it('history start is shown with advice', async ({ page, charts, young }) => {
+  it('start of recorded history is shown with advice', async ({ page, charts, young }) => {
     await page.goto(`${young.url}#charts?charts=power,cpu&span=10080`);
     await charts.waitUntilLive();
     const note = charts.root.locator('.gpumon-past-note');

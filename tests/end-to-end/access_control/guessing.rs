@@ -50,7 +50,8 @@ fn wrong_tokens_do_not_block_valid_ones() {
                 "{proxy:?}"
             );
         }
-        // Clients at other addresses have their own limits.
+        // The attempts above do not count for clients at other addresses, which have their own
+        // limits.
         let other = send_get(
             server.port,
             "/metrics",
@@ -151,7 +152,7 @@ fn parallel_password_guesses_are_limited() {
         let statuses = statuses.into_inner().unwrap();
         move |status: u16| statuses.iter().filter(|found| **found == status).count()
     };
-    // Correct passwords are not limited, even in large numbers.
+    // Sign-ins with the correct password are not limited, even if there are many at the same time.
     let right = at_once(vec!["correct horse".to_owned(); 40]);
     assert_eq!(right(200), 40);
     let wrong = at_once((0..40).map(|number| number.to_string()).collect());

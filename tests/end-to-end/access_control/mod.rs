@@ -40,7 +40,7 @@ const LOCAL_CHANGING_REQUESTS: [&str; 4] = [
     "POST /api/v1/runs/announced",
 ];
 
-/// A folder with the files of a server over simulated GPUs.
+/// A folder with the files of a server. The server's GPUs are simulated.
 struct ServerFiles {
     folder: TempDir,
     authority: Authority,
@@ -81,8 +81,8 @@ impl ServerFiles {
         write_secret(&self.path("tokens"), &lines.collect::<String>());
     }
 
-    /// Writes a configuration with TLS. The given lines continue `tls_server_config`, and may be
-    /// followed by others.
+    /// Writes a configuration with TLS. The lines in `more` continue the section
+    /// `tls_server_config`, and may add other sections after it.
     fn write_web_config(&self, more: &str) {
         let text =
             format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{more}");
@@ -154,7 +154,8 @@ fn session_cookie(answer: &HttpResponse) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
         .expect("the response must set a cookie");
-    // The head of the answer is in lower case, including the cookie's value.
+    // The head of the answer was converted to lower case, including the cookie's value. The prefix
+    // of the cookie's name is restored.
     format!(
         "Cookie: {}",
         set.split(';').next().unwrap().replace("__host-", "__Host-")

@@ -5,7 +5,8 @@ use crate::support::{send_get, send_request, wait_for_condition};
 
 /// The hash of `correct horse`.
 const PASSWORD_HASH: &str = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
-/// The users and passwords `ana:correct horse`, `ana:wrong` and `eve:correct horse`.
+/// The headers for the users and passwords `ana:correct horse`, `ana:wrong` and `eve:correct
+/// horse`, in this order.
 const ANA_HEADER: &str = "Authorization: Basic YW5hOmNvcnJlY3QgaG9yc2U=";
 const WRONG_HEADER: &str = "Authorization: Basic YW5hOndyb25n";
 const EVE_HEADER: &str = "Authorization: Basic ZXZlOmNvcnJlY3QgaG9yc2U=";
@@ -15,7 +16,7 @@ fn make_web_config(users: &str) -> String {
 }
 
 #[test]
-fn password_allows_reading_and_runs_if_enabled() {
+fn password_grants_read_access_and_optionally_run_access() {
     let house = ServerFiles::new();
     house.write_web_config(&make_web_config(&format!("  ana: {PASSWORD_HASH}\n")));
     let server = house.start_with_tls(&[]);
@@ -114,7 +115,7 @@ fn removed_user_loses_all_sessions() {
 }
 
 #[test]
-fn basic_credentials_of_proxy_are_ignored() {
+fn basic_credentials_meant_for_proxy_are_ignored() {
     let house = ServerFiles::new();
     let server = house.start_with_tokens(&["--public-origin", "https://gpus.example.org"]);
     let cookie = session_cookie(&send_request(
@@ -167,7 +168,7 @@ async fn adding_users_ends_unauthenticated_streams() {
 }
 
 #[test]
-fn repeated_wrong_password_is_not_checked() {
+fn repeated_same_wrong_password_is_not_checked_again() {
     let house = ServerFiles::new();
     crate::support::write_secret(
         &house.path("users.yml"),

@@ -296,7 +296,8 @@ fn other_local_user_does_not_see_private_data() {
         for secret in ["secret.ipynb", "secret-kernel", "4242424"] {
             assert!(!answer.contains(secret), "{path}: {answer}");
         }
-        // Processes of other users are shown as far as `/proc` shows them.
+        // `/api/v1/snapshot` also lists processes of other users, with as much information as
+        // `/proc` provides.
         if path.starts_with("/api/v1/snapshot") {
             assert!(
                 working.is_mentioned_in(&answer) && answer.contains("kernel-ab12.json"),

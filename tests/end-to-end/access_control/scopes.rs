@@ -143,7 +143,7 @@ fn token_in_address_is_ignored() {
 }
 
 #[test]
-fn path_tricks_do_not_bypass_scopes() {
+fn unusual_path_spellings_do_not_bypass_token_scopes() {
     let house = ServerFiles::new();
     let server = house.start_with_tokens(&[]);
     for path in [

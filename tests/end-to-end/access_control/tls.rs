@@ -103,7 +103,7 @@ fn old_tls_versions_are_refused() {
 }
 
 #[test]
-fn unencrypted_request_gets_only_hint() {
+fn unencrypted_request_to_tls_port_gets_only_hint() {
     let house = ServerFiles::new();
     let server = house.start_with_tls_and_tokens();
     let request = format!(

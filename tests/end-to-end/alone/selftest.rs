@@ -60,7 +60,8 @@ fn every_reading_is_compared_with_generated_load() {
     for check in &checks {
         let [expected, reported] = ["expected", "reported"].map(|figure| check[figure].as_f64());
         match reading_name(check) {
-            // The driver takes longer to count these.
+            // These readings are not reported, because the driver needs more time to count them
+            // than the load lasts.
             "power.energy_joules_total" | "processes[].sm_percent" => {
                 assert_eq!(check["verdict"], "not_reported", "{check}");
             }

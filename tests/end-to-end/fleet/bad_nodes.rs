@@ -268,7 +268,7 @@ fn endless_response_of_node_is_cut_off() {
 async fn buffered_data_of_slow_viewer_is_limited() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
-    // The node sends as much as possible.
+    // The number of MiB that the node has sent. It sends as much as possible.
     let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&sent);
     tokio::spawn(async move {
@@ -291,7 +291,7 @@ async fn buffered_data_of_slow_viewer_is_limited() {
     let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
     let (viewer, _) = connect_async(url).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    // Only the buffers of two connections are filled.
+    // If a viewer does not read, the node can only fill the buffers of two connections.
     let megabytes = sent.load(std::sync::atomic::Ordering::Relaxed);
     assert!(
         (1..40).contains(&megabytes),

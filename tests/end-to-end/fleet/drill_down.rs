@@ -155,7 +155,7 @@ fn only_data_of_node_is_forwarded() {
             );
         }
     }
-    // The fleet's server sends its own page, whose addresses are relative.
+    // The addresses in the page are relative, so the URL of a node's page must end with a slash.
     let slash = server.get(&format!("/nodes/{}", site.name));
     assert!(
         slash.status == 308 && slash.head.contains(&format!("location: {}/", site.name)),
@@ -211,7 +211,7 @@ fn unreachable_node_is_explained_with_remedy() {
 }
 
 #[test]
-fn unencrypted_requests_only_go_to_this_machine() {
+fn fleet_sends_unencrypted_requests_only_to_this_machine() {
     // This address is reserved for documentation, so no request reaches a host.
     let prometheus = FakePrometheus::with_instances(&["192.0.2.1:9123"]);
     let server = start_fleet(&prometheus, &["--node-url", PLAIN_NODE_URL]);
@@ -272,7 +272,7 @@ async fn node_stream_works_both_ways_until_node_ends() {
 }
 
 #[test]
-fn node_on_same_machine_treats_viewer_as_stranger() {
+fn node_on_same_machine_treats_viewer_as_unknown() {
     let node = Server::start(gpumon_command(&[
         "--source",
         "sim:2",

@@ -119,7 +119,7 @@ fn query_result(query: &str, instances: &[String]) -> Value {
         })
         .collect()
     };
-    // GPU 0 is busy, GPU 1 is free.
+    // In the answers, GPU 0 is busy and GPU 1 is free.
     let result = match query {
         _ if query.starts_with("count by (__name__)") => {
             vec![make_series(

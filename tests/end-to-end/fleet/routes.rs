@@ -6,7 +6,7 @@ use super::{FakePrometheus, start_fleet};
 use crate::support::{assert_refused, gpumon_command, send_get, send_request, write_secret};
 
 #[test]
-fn fleet_matches_prometheus_and_is_queried_once() {
+fn fleet_matches_prometheus_data_queried_only_once() {
     let prometheus = FakePrometheus::with_instances(&["node1:9400", "node2:9400"]);
     let server = start_fleet(&prometheus, &[]);
     let reported = server.get("/api/v1/fleet").json();
@@ -38,7 +38,7 @@ fn fleet_matches_prometheus_and_is_queried_once() {
         compressed.head.contains("content-encoding: gzip")
             && compressed.head.contains("vary: accept-encoding")
     );
-    // JupyterLab appends the current time to the URL.
+    // JupyterLab appends the current time to the URL, and the server must ignore it.
     assert_eq!(
         server
             .get("/api/v1/fleet/node?node=node1&1795493859530")

@@ -15,7 +15,7 @@ fn sign_in(server: &Server, site: &SecuredNode, token: &str) -> HttpResponse {
     )
 }
 
-/// Returns the cookie in the same form as a browser.
+/// Returns the cookie in the form in which a browser would send it.
 fn node_session_cookie(answer: &HttpResponse) -> String {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let set = answer
@@ -23,7 +23,8 @@ fn node_session_cookie(answer: &HttpResponse) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
         .expect("the response must set a cookie");
-    // The head of the answer is in lower case.
+    // The head of the answer was converted to lower case, so the prefix of the cookie's name is
+    // restored.
     format!(
         "Cookie: {}",
         set.split(';').next().unwrap().replace("__host-", "__Host-")
@@ -67,7 +68,7 @@ fn fleet_does_not_store_session_at_node() {
         401,
         "other users are not signed in"
     );
-    // A restarted server accepts the same cookie.
+    // Another server stands for a restarted one: it accepts the same cookie.
     let other = site.start_fleet(&[]);
     let moved = cookie.replace(&server.port.to_string(), &other.port.to_string());
     assert_eq!(

@@ -80,7 +80,7 @@ fn fleet_command_uses_proxy_variables_and_exceptions() {
 }
 
 #[test]
-fn fleet_exit_code_shows_if_enough_gpus_free() {
+fn exit_code_shows_whether_enough_gpus_are_free() {
     let prometheus = FakePrometheus::with_instances(&["node1:9400", "node2:9400"]);
     let (code, found) = print_table(&prometheus, &["--free", "1", "--memory", "80GiB"]);
     assert!(

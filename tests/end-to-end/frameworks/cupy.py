@@ -5,7 +5,7 @@ import os
 from numpy import *  # noqa: F403
 from numpy import __version__  # noqa: F401
 
-# The variable selects the visible GPU.
+# gpumon must set this variable to the UUID of the GPU.
 if not os.environ["CUDA_VISIBLE_DEVICES"].startswith("GPU-"):
     raise RuntimeError("cudaErrorNoDevice")
 

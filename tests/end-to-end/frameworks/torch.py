@@ -31,7 +31,7 @@ class Tensor(numpy.ndarray):
 
 
 def frombuffer(data, dtype):
-    # PyTorch warns if the memory is not writable.
+    # Real PyTorch warns if the memory is not writable, so the stub requires a `bytearray`.
     assert isinstance(data, bytearray)
     array = numpy.frombuffer(data, dtype)
     return Tensor(array.values, dtype, array.shape)

@@ -47,7 +47,7 @@ fn join_path(programs: &[&Path]) -> OsString {
     std::env::join_paths(programs.iter().map(|program| program.parent().unwrap())).unwrap()
 }
 
-/// Returns this program over the fake library, with these folders in `PATH`.
+/// Returns this program with the fake NVML library, and with these folders in `PATH`.
 fn make_command(
     fake: &FakeNvml,
     program: &Path,
@@ -134,7 +134,7 @@ const FORWARDED_COMMANDS: [&str; 56] = [
     "-q --tomorrow=1",
     "topo --bogus",
     "dmon --bogus",
-    // These options exist in drivers 590 to 610.
+    // Only drivers 590 to 610 have these options.
     "-svfd -30",
     "-gvfd",
     "-lmci -i 0",
@@ -150,7 +150,7 @@ const FORWARDED_COMMANDS: [&str; 56] = [
 ];
 
 #[test]
-fn unsupported_commands_reach_real_tool_unchanged() {
+fn unsupported_commands_reach_real_nvidia_smi_unchanged() {
     let fake = FakeNvml::new("gpus = 2");
     let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for line in FORWARDED_COMMANDS {
@@ -223,7 +223,7 @@ fn supported_and_invalid_commands_stay_with_gpumon() {
 }
 
 #[test]
-fn missing_real_tool_is_refused() {
+fn command_is_refused_without_real_nvidia_smi() {
     let fake = FakeNvml::new("gpus = 1");
     let linked = link_gpumon(&fake);
     let again = create_tool_folder(&fake, "again");
@@ -302,7 +302,7 @@ fn missing_real_tool_is_refused() {
 }
 
 #[test]
-fn gpumon_copies_and_wrapper_scripts_do_not_loop() {
+fn gpumon_copies_and_wrapper_scripts_cause_no_loop() {
     let fake = FakeNvml::new("gpus = 1");
     let copies = ["one", "two"].map(|name| create_tool_folder(&fake, name));
     for copy in &copies {
@@ -335,7 +335,7 @@ fn gpumon_copies_and_wrapper_scripts_do_not_loop() {
 }
 
 #[test]
-fn unusable_tool_is_skipped_with_message() {
+fn unusable_nvidia_smi_is_skipped_with_message() {
     let fake = FakeNvml::new("gpus = 1");
     let (linked, broken) = (link_gpumon(&fake), create_tool_folder(&fake, "broken"));
     fs::write(&broken, "#!/nowhere/sh\n").unwrap();
@@ -369,7 +369,7 @@ fn unusable_tool_is_skipped_with_message() {
 }
 
 #[test]
-fn real_tool_replaces_process_with_signals_and_input() {
+fn real_nvidia_smi_receives_signals_and_input_directly() {
     let fake = FakeNvml::new("gpus = 1");
     let (linked, real) = (link_gpumon(&fake), create_tool_folder(&fake, "real"));
     let pid = fake.path("pid");
@@ -403,7 +403,7 @@ fn real_tool_replaces_process_with_signals_and_input() {
 }
 
 #[test]
-fn simulated_gpus_and_other_commands_never_reach_tool() {
+fn simulated_gpus_and_other_commands_avoid_nvidia_smi() {
     let fake = FakeNvml::new("gpus = 1");
     let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     let refused = |command: &mut Command| {
@@ -431,7 +431,7 @@ fn simulated_gpus_and_other_commands_never_reach_tool() {
 
 /// The real tool is called without waiting for a driver that is missing or hangs.
 #[test]
-fn gpu_changing_command_reaches_tool_without_driver() {
+fn gpu_changing_command_reaches_nvidia_smi_without_driver() {
     let fake = FakeNvml::new("gpus = 1\ninit_error = { code = 9 }");
     let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for line in ["mig -cgi 9", "drain -p 0000:01:00.0 -m 1", "topo --bogus"] {

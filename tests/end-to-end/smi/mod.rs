@@ -124,7 +124,7 @@ fn one_gpu_scenario() -> String {
     machine_scenario(&["name = \"NVIDIA H200\""], &process_scenario(0, ""))
 }
 
-/// One of the second GPU's links is down.
+/// Returns a scenario with two GPUs. One of the second GPU's links is down.
 fn two_gpu_scenario() -> String {
     machine_scenario(
         &["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"],
@@ -142,7 +142,7 @@ fn lost_gpu_scenario() -> String {
     machine_scenario(&["", ""], "[[fault]]\ngpu = 1\nkind = \"lost\"\n")
 }
 
-/// A board without ECC and NVLink, but with fans.
+/// Returns a scenario with a board that has fans, but no ECC and no NVLink.
 fn geforce_scenario() -> String {
     let geforce = "name = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\nfans = 2\nmemory = \
                    \"24564 MiB\"\nmemory_used = \"3 GiB\"\npower_limit_watts = 450\npower_watts = \
@@ -281,11 +281,12 @@ fn smi_output_through_server_matches_driver_output() {
     // names.
     let really = |gpu, pid: u32| process_scenario(gpu, "").replace("4194303", &pid.to_string());
     let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
-    // The driver lists the processes in a different order than by PID.
+    // The driver lists this process last, although its PID is the lowest.
     let last = really(0, own.min(parent)) + "from_s = 0\n";
     let processes = [last, really(0, own.max(parent)), really(1, own)].concat();
     let scenario = machine_scenario(&["nvlinks = 18", "fans = 1\naccounting = true"], &processes);
-    // Without a reason for reduced clocks, the throttling times do not change.
+    // Throttling times only change while there is a reason for reduced clocks, so this reason is
+    // removed.
     let scenario = scenario.replace("[\"sw_power_cap\"]", "[]");
     let fake = FakeNvml::new(&scenario);
     let forms = [

@@ -8,8 +8,8 @@ use std::{
 
 use crate::support::{FakeNvml, stderr_text, stdout_text};
 
-/// Compares the output of all command lines in `forms`, over `scenario`, with the file `name`.
-/// Counts that grow with the time since the start are removed, even if they are still zero.
+/// Runs all command lines in `forms` with `scenario`, and compares their output with the file
+/// `name`. Counts that grow with the time since the start are removed, even if they are still zero.
 #[track_caller]
 pub(super) fn check_snapshot(name: &str, scenario: &str, forms: &[&str]) {
     compare_with_file(name, scenario, forms, |fake, forms| {

@@ -1,4 +1,5 @@
-//! The two sides of a terminal.
+//! A pseudoterminal: the program's side, and the viewer's side, through which a test reads the
+//! screen and types.
 
 use std::os::fd::{AsFd, OwnedFd};
 

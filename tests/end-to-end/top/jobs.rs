@@ -139,7 +139,7 @@ fn stopped_job_can_be_ended_or_continued() {
     terminal.press("\u{1a}");
     terminal.wait_for_text("Stopped");
     end_job(&mut terminal);
-    // In the background, the program leaves the terminal alone. In the foreground, it continues.
+    // In the background, the program does not change the terminal. In the foreground, it continues.
     terminal.press("top\r");
     terminal.wait_for_text("WHAT");
     terminal.press("\u{1a}");

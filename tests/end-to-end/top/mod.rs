@@ -14,7 +14,7 @@ use crate::support::{
 const ENTER_ALTERNATE_SCREEN: &str = "\u{1b}[?1049h";
 const LEAVE_ALTERNATE_SCREEN: &str = "\u{1b}[?1049l";
 
-/// Returns `top` over fake GPUs, without the settings of this machine.
+/// Returns the command `gpumon top` for fake GPUs, without the settings of this machine.
 fn top_command(fake: &FakeNvml, arguments: &[&str]) -> Command {
     let mut command = fake.gpumon_command(&[&["top"], arguments].concat());
     command
@@ -373,7 +373,7 @@ fn any_terminal_size_is_supported() {
 #[test]
 fn unreadable_settings_are_fatal_only_if_named() {
     let fake = FakeNvml::new("gpus = 1");
-    // A directory is not a valid settings file.
+    // There is a directory at the path of the settings file, so no settings can be read.
     std::fs::create_dir_all(fake.path("config/gpumon/config.toml")).unwrap();
     let mut terminal = Tty::start(&top_command(&fake, &[]), 160, 30);
     terminal.wait_for_text("is not a regular file");

@@ -12,8 +12,8 @@ const DARK_RESPONSE: &str = "\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{1b}\\";
 const LIGHT_THEME_COLOR: &str = "38;5;25;";
 const DARK_THEME_COLOR: &str = "38;5;12;";
 
-/// Starts the program and waits until it queries the terminal's background color, together with the
-/// first frame.
+/// Starts the program and waits until it has queried the terminal's background color, which it does
+/// together with drawing the first frame.
 fn start_with_query(fake: &FakeNvml, arguments: &[&str]) -> Tty {
     let terminal = Tty::start(&top_command(fake, arguments), 100, 30);
     terminal.wait_for_sequence(BACKGROUND_QUERY);

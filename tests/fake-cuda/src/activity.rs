@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_fill_multiprocessors_evenly() {
+    fn thread_blocks_are_spread_evenly_over_multiprocessors() {
         assert_load(66, 1024, 0.5, 0.25);
         assert_load(132, 1024, 1.0, 0.5);
         assert_load(100_000, 1024, 1.0, 1.0);

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_budget_is_never_exceeded() {
+    fn processes_sharing_gpu_never_exceed_its_memory() {
         let folder = tempfile::tempdir().unwrap();
         let open = || Account::open(Some(folder.path().to_owned()));
         let (mut one, mut other) = (open(), open());

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_counter_survives_conversion_to_words() {
+    fn activity_counters_survive_conversion_to_words() {
         let words = array::from_fn(|at| at as u64 + 1);
         let activity = Activity::from_words(words);
         assert_eq!(

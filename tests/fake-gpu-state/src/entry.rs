@@ -121,7 +121,7 @@ mod tests {
         while read_start_time(child.id()).is_some() {}
         assert_eq!(list_holders(folder.path(), "GPU-a"), []);
         child.wait().unwrap();
-        // The start time shows that the PID has been reused by another process.
+        // This entry has another start time, as if another process had reused the PID.
         AccountEntry {
             started: 1,
             ..AccountEntry::new_for_this_process()

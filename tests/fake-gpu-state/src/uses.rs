@@ -166,7 +166,7 @@ mod tests {
             .unwrap()
             .path();
         let name = page.file_name().unwrap().to_str().unwrap();
-        // The start time shows that the PID has been reused by another process.
+        // The file gets another start time, as if another process had reused the PID.
         let since = name.split('-').nth(1).unwrap();
         fs::copy(&page, folder.path().join(name.replace(since, "1"))).unwrap();
         fs::remove_file(&page).unwrap();

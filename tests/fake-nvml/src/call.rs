@@ -300,8 +300,8 @@ fn check_faults(session: &Session, function: &'static str, gpu: Option<u32>) -> 
         .map_or(Ok(()), |code| Err(Code(code)))
 }
 
-/// Spends the latency as the driver does: long calls sleep, because they wait for the board, and
-/// short calls are busy.
+/// Waits for the latency in the same way as the driver: long calls sleep, because they wait for the
+/// board, and short calls keep the processor busy.
 fn spend_time(latency: Duration) {
     if latency >= Duration::from_millis(1) {
         thread::sleep(latency);

@@ -1,6 +1,7 @@
 //! A libnvidia-ml.so.1 with simulated GPUs. It tests the real program through the real `dlopen`.
 //!
-//! The shared library exports NVML's C interface over `gpumon_probe`'s simulation:
+//! The shared library exports NVML's C interface. Its answers come from `gpumon_probe`'s
+//! simulation:
 //!
 //! - `GPUMON_FAKE_NVML_SCENARIO` names a TOML file with the GPUs and the events;
 //!   `scenarios/example.toml` describes every key. By default, there is one busy GPU. The file is

@@ -29,7 +29,7 @@ pub(crate) struct Session {
     pub(crate) state_folder: Option<PathBuf>,
     /// The recorded activity of real processes; `None` if all processes are simulated.
     pub(crate) notes: Option<Arc<ActivityHistory>>,
-    /// The number of initializations that no shutdown has ended.
+    /// The number of calls that initialized the library and that are not yet matched by a shutdown.
     users: AtomicU32,
 }
 

@@ -10,7 +10,8 @@ use libfuzzer_sys::fuzz_target;
 
 const PID: u32 = 42;
 
-/// The `/proc` of a process, its parent without a command line, and a machine with a boot time.
+/// A `/proc` folder with a process, the parent of the process, which has no command line, and the
+/// boot time of the machine.
 static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = gpumon_fuzz::scratch("procfs");
     fs::create_dir_all(root.join("42")).expect("a process");

@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_omits_unknown_quantities() {
+    fn throughput_omits_rates_of_unknown_quantities() {
         let cost = Cost {
             moved_bytes: 3000,
             ..Cost::default()

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn displayed_digits_show_why_verdicts_differ() {
+    fn readings_have_enough_digits_to_explain_verdict() {
         let words = |unit: Unit, value| unit.format_with_unit(&Reading::Now(value));
         assert_eq!(words(Unit::Megahertz, 1755.2), "1755 MHz");
         assert_eq!(words(Unit::Joules, 3421.6), "3422 J");

@@ -236,7 +236,8 @@ fn prepare_burn<'a>(
     })
 }
 
-/// Returns the sides that need no more than `bytes` of memory. `sides` begins with the largest.
+/// Returns the matrix sides, in rows, that need no more than `bytes` of memory. `sides` begins with
+/// the largest.
 fn fitting_sides(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
     let too_large = sides
         .iter()
@@ -352,12 +353,13 @@ struct LastReport {
 // The choice of a matrix size for the stress test. Matrices are as large as memory allows, but
 // small enough that an interruption takes effect quickly.
 
-/// The sides to choose from, which are multiples of every tile size. The larger a product, the
-/// smaller the share of time spent on comparing it: 2 % with 16384 rows on an H200. Comparison and
-/// multiplication cannot run concurrently, because Hopper's kernels occupy all registers.
+/// The numbers of rows of a matrix to choose from, which are multiples of every tile size. The
+/// larger a product, the smaller the share of time spent on comparing it: 2 % with 16384 rows on an
+/// H200. Comparison and multiplication cannot run concurrently, because Hopper's kernels occupy all
+/// registers.
 const MATRIX_SIDES: [u64; 7] = [16384, 8192, 4096, 2048, 1024, 512, 256];
-/// The largest side on a CPU. It is limited because each element of the first product is computed
-/// again in higher precision.
+/// The largest number of rows of a matrix on a CPU. It is limited because each element of the first
+/// product is computed again in higher precision.
 const MAX_SIDE_ON_CPU: u64 = 1024;
 /// The maximum time that one product may take.
 const MAX_PRODUCT_TIME: Duration = Duration::from_millis(50);
@@ -378,10 +380,10 @@ impl<W> TimedWork<W> {
     }
 }
 
-/// Creates work with the largest side whose product is fast enough. `sides` begins with the
-/// largest. Starting with small products, each measured time decides which larger side is tried
-/// next, so that no slow product is ever started. Small products use only a part of a large GPU, so
-/// times predicted from them are never too short.
+/// Creates work with the largest matrices whose product is fast enough. `sides` contains the
+/// numbers of rows to choose from, beginning with the largest. Starting with small products, each
+/// measured time decides which larger size is tried next, so that no slow product is ever started.
+/// Small products use only a part of a large GPU, so times predicted from them are never too short.
 fn choose_largest_side<W>(
     sides: &[u64],
     mut make: impl FnMut(u64) -> Result<TimedWork<W>, RunError>,
@@ -410,8 +412,8 @@ mod tests;
 mod matrix_size_tests {
     use super::*;
 
-    /// Returns the side that is chosen for a device that computes `per_second` operations per
-    /// second after a start time of `begin_us`, and all sides that were tried.
+    /// Returns the number of rows that is chosen for a device that computes `per_second` operations
+    /// per second after a start time of `begin_us`, and all numbers of rows that were tried.
     fn choose_side_on_device(per_second: f64, begin_us: f64, sides: &[u64]) -> (u64, Vec<u64>) {
         let mut tried = Vec::new();
         let timed = choose_largest_side(sides, |side| {
@@ -441,7 +443,7 @@ mod matrix_size_tests {
     }
 
     #[test]
-    fn work_is_not_created_without_fitting_side() {
+    fn burn_work_requires_fitting_matrix_side() {
         assert!(
             choose_largest_side::<()>(&[], |_| panic!("nothing fits"))
                 .unwrap()
@@ -450,7 +452,7 @@ mod matrix_size_tests {
     }
 
     #[test]
-    fn batch_size_limits_waiting_time() {
+    fn burn_batch_size_decreases_with_product_time() {
         let at_once = |us| {
             TimedWork {
                 work: (),

@@ -88,7 +88,7 @@ fn burn_on_cpu_uses_fp64_on_request() {
 }
 
 #[test]
-fn burn_that_compared_no_product_fails() {
+fn burn_without_compared_product_fails() {
     let (outcome, _) = run_on_cpu(make_small_request(100), true).unwrap();
     assert!(
         outcome.partial && !outcome.verify.ok && outcome.verify.checked == 0,

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn block_computes_whole_product_if_it_fits() {
+    fn thread_block_computes_whole_product_if_it_fits() {
         let tile = |n, capability| {
             KernelChoice::new(
                 Size {

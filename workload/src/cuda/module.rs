@@ -91,7 +91,7 @@ impl Module {
         let image = code.decompress();
         let mut log = vec![0_u8; LOG_BYTES];
         let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
-        // The second option takes a number, which is passed as a pointer.
+        // The value of the second option is a number. The driver takes it in place of a pointer.
         let mut values = [
             log.as_mut_ptr().cast::<c_void>(),
             ptr::without_provenance_mut(LOG_BYTES),

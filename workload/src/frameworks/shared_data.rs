@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_round_trip_and_missing_ones_are_poison() {
+    fn shared_numbers_round_trip_and_missing_become_nan() {
         let bytes = to_bytes(&[1.5_f32, -2.0]);
         assert_eq!(
             bytes,

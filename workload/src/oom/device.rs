@@ -37,8 +37,8 @@ pub(crate) trait DemoDevice {
     /// Returns the granularity in bytes. The sizes of a mapping's pieces must be multiples of it.
     fn granularity_bytes(&self) -> Result<u64, CudaError>;
 
-    /// Reserves an address range with this number of places. A piece of memory of `piece_bytes` can
-    /// be mapped to each place.
+    /// Reserves an address range that is divided into this number of places. A piece of memory of
+    /// `piece_bytes` can be mapped to each place.
     fn create_mapping(
         &self,
         places: u64,

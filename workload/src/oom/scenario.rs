@@ -56,7 +56,7 @@ const MAX_STEP_DURATION: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which an unchanged memory level is reported again.
 const UNCHANGED_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest delay that is reported.
+/// A delay is only reported if it is at least this long.
 const MIN_SHOWN_DELAY: Duration = Duration::from_millis(100);
 /// The time within which the driver is expected to report released memory as free.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -81,7 +81,7 @@ fn scenarios_are_explained_and_release_memory() {
 }
 
 #[test]
-fn scenarios_show_their_effect() {
+fn each_oom_demonstration_shows_its_effect() {
     for (id, words, most_gib) in [
         (
             "huge",

@@ -321,7 +321,7 @@ mod tests {
     use crate::{fuzzing::make_outcome, terminal::line::strip_styles};
 
     #[test]
-    fn threshold_ignores_unknown_share_unless_all_are_unknown() {
+    fn unknown_share_fails_threshold_only_without_known_shares() {
         let below = |outcomes: &[RunOutcome], share| {
             let layout = Layout {
                 subject: TableKind::Workloads,

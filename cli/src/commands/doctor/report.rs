@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_are_present_or_missing_with_reason() {
+    fn readings_are_grouped_by_presence_and_absence_reason() {
         let value = json!({
             "index": 0, "uuid": null, "health": {"state": "ok"},
             "power": {"draw_watts": 5.0, "limit_watts": {"value": 7, "at_ms": 1}},

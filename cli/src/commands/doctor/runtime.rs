@@ -548,7 +548,7 @@ mod surroundings_tests {
     use super::*;
 
     #[test]
-    fn container_in_wsl_is_noted_as_both() {
+    fn container_in_wsl_has_notes_about_both() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::with_root(root.path());
         assert_eq!(check_surroundings(&machine, &DriverState::Silent).len(), 0);

@@ -138,7 +138,7 @@ fn mig_devices_and_host_have_separate_rows() {
 }
 
 #[test]
-fn each_requested_time_has_one_row() {
+fn export_has_one_row_per_requested_time() {
     let folder = env::temp_dir().join(format!("gpumon-export-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
     fill_database(&folder);
@@ -172,7 +172,7 @@ fn each_requested_time_has_one_row() {
 }
 
 #[test]
-fn part_length_is_multiple_of_all_resolutions() {
+fn export_part_length_is_multiple_of_resolutions() {
     for (resolution_ms, expected) in [
         (10_000, 49_500_000),
         (60_000, 299_700_000),

@@ -704,7 +704,7 @@ mod file_tests {
     }
 
     #[test]
-    fn absurd_numbers_are_not_accepted_as_cost() {
+    fn stored_cost_with_absurd_numbers_is_rejected() {
         for (known, absurd) in [
             ("12.3", "1e300"),
             ("12.3", "-1"),

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_reloadable_at_runtime_are_server_keys() {
+    fn every_reloadable_key_belongs_to_serve_settings() {
         let keys = Keys::new();
         for name in LIVE_KEYS {
             assert!(keys.get(Some("serve"), name).is_some(), "{name}");

@@ -78,7 +78,7 @@ fn eight_gpus_fit_80_by_24() {
 }
 
 #[test]
-fn everything_fits_300_by_60() {
+fn all_columns_and_charts_fit_300_by_60() {
     let (mut app, _waiting) = build_app(8);
     let drawn = draw_lines(&mut app, 300, 60);
     let heading = find_line(&drawn, "GPU      PID  USER");
@@ -365,7 +365,7 @@ fn wide_terminal_shows_further_readings_or_dash() {
 }
 
 #[test]
-fn processes_use_empty_lines_of_view() {
+fn process_list_uses_lines_left_by_view() {
     let (mut app, _waiting) = build_app(8);
     let rows = |app: &mut crate::top::app::App, view| {
         app.state.view = view;

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn host_usage_is_read_for_limited_processes() {
+    fn number_of_processes_with_host_usage_is_limited() {
         let root = std::env::temp_dir().join(format!("gpumon-usage-many-{}", std::process::id()));
         // No files are written for the first two PIDs, so these processes do not exist.
         let pids: Vec<u32> = (1..=MAX_PROCESSES_READ as u32 + 1).collect();

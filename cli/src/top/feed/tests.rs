@@ -92,7 +92,7 @@ fn seeking_restores_earlier_history() {
 }
 
 #[test]
-fn step_moves_one_sample_and_pauses() {
+fn replay_step_moves_one_sample_and_pauses() {
     let mut player = Player::open(&write_recording("step", 5)).unwrap();
     let mut model = build_model_after(player.step(true).unwrap());
     for expected in [1, 2, 1, 0, 0] {

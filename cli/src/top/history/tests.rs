@@ -62,7 +62,7 @@ fn columns_between_samples_are_interpolated() {
 }
 
 #[test]
-fn chart_line_moves_by_whole_columns() {
+fn chart_line_scrolls_by_whole_columns() {
     let mut history = History::default();
     for second in 0..200_u64 {
         history.push(&make_sample(
@@ -309,7 +309,7 @@ fn make_server_history(hours: u64, end_ms: u64) -> HistorySpan {
 }
 
 #[test]
-fn server_history_joins_samples_without_seam() {
+fn server_history_and_samples_join_without_gap() {
     const NOW_MS: u64 = 1_700_000_000_000;
     let mut history = History::default();
     for second in 0..300 {

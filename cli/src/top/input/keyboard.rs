@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn closed_terminal_ends_reading() {
+    fn keyboard_reader_ends_when_terminal_closes() {
         let outside =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&outside).unwrap();

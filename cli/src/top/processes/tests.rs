@@ -168,7 +168,7 @@ fn selection_follows_process_and_stays_visible() {
 }
 
 #[test]
-fn tree_joins_chain_of_ancestors_in_one_row() {
+fn tree_shows_chain_of_ancestors_in_one_row() {
     let mut model = build_model();
     let ancestors = |pids: &[u32]| {
         let parents = pids
@@ -350,7 +350,7 @@ fn gpu_filter_includes_processes_of_mig_devices() {
 }
 
 #[test]
-fn cut_command_keeps_job_and_is_fully_searched() {
+fn truncated_command_keeps_job_and_is_searched_completely() {
     let mut model = build_model();
     if let Some(Reading::Now(processes)) = model
         .sample

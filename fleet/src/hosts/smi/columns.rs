@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nvidia_smi_cell_without_value_has_reason() {
+    fn missing_nvidia_smi_value_has_absence_reason() {
         for (text, reason) in [
             ("[N/A]", Absence::NotSupported),
             ("N/A", Absence::NotSupported),

@@ -303,7 +303,7 @@ fn lost_gpu_keeps_index_while_others_continue() {
 }
 
 #[test]
-fn initially_lost_gpu_is_placed_by_bus_id() {
+fn initially_lost_gpu_gets_index_by_bus_id() {
     let mut converter = new_converter();
     let unknown = "Unable to determine the device handle for GPU0: 0000:00:00.0: Unknown Error";
     let lines = [
@@ -333,7 +333,7 @@ fn initially_lost_gpu_is_placed_by_bus_id() {
 }
 
 #[test]
-fn silence_means_hung_driver() {
+fn silent_nvidia_smi_is_treated_as_hung_driver() {
     let mut converter = new_converter();
     feed_both_gpus(&mut converter, 20_000);
     assert_eq!(converter.tick(25_000), []);
@@ -477,7 +477,7 @@ fn garbage_in_host_output_is_ignored() {
 }
 
 #[test]
-fn conditions_match_those_of_gpumon() {
+fn nvidia_smi_samples_start_conditions() {
     let mut converter = new_converter();
     let full = "0, 1, GPU-0, 00000000:00:00.0, 81559, 81500, 7, 59";
     let mut records = feed_lines(&mut converter, &[&format!("{FIELDS},memory.free")], 0);

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_distinguish_hosts_of_same_name() {
+    fn duplicate_host_names_get_cluster_suffix() {
         let [a, b] = ["a", "b"].map(|cluster| {
             build_fact(
                 &build_target(cluster, "n", Some(1)),

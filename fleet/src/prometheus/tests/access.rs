@@ -237,7 +237,7 @@ fn write_private_file(folder: &Path, name: &str, text: &str) -> std::path::PathB
 }
 
 #[tokio::test]
-async fn certificates_authenticate_both_sides() {
+async fn client_and_prometheus_authenticate_with_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());

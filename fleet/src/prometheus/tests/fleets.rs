@@ -353,7 +353,7 @@ DCGM_FI_DEV_FB_USED{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="
 }
 
 #[tokio::test]
-async fn gpu_of_several_jobs_and_replicas_counts_once() {
+async fn gpu_scraped_by_several_jobs_counts_once() {
     let series = r#"
 gpumon_gpu_up{job="a",instance="n1:1",gpu="0",uuid="A",replica="x"} 1
 gpumon_gpu_info{job="a",instance="n1:1",gpu="0",uuid="A",replica="x",source="nvml"} 1
@@ -428,7 +428,7 @@ gpumon_gpu_utilization_ratio{job="g",instance="10.0.0.1:1",gpu="0",uuid="A",mach
 }
 
 #[tokio::test]
-async fn large_fleet_lists_gpus_only_of_opened_node() {
+async fn large_fleet_lists_gpus_only_for_opened_node() {
     let series = r#"
 gpumon_gpu_up{job="g",instance="n1:1",gpu="0",uuid="A"} 1
 gpumon_gpu_up{job="g",instance="n1:1",gpu="1",uuid="B"} 1

@@ -168,7 +168,7 @@ async fn usage_is_partial_if_nodes_have_gaps() {
 }
 
 #[tokio::test]
-async fn usage_without_rules_comes_from_counters_with_note() {
+async fn usage_without_recording_rules_is_computed_from_counters() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     fake.add_answer(
         "count(gpumon_unheld_gpu_seconds_total < gpumon_unheld",
@@ -209,7 +209,7 @@ async fn usage_without_rules_comes_from_counters_with_note() {
 }
 
 #[tokio::test]
-async fn advice_omits_loading_of_recently_loaded_rules() {
+async fn recently_loaded_rules_are_not_recommended_again() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     fake.add_answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
     fake.add_answer("count(instance:gpumon_gpus:count)", "x 10");

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn unlearned_load_uses_usual_clock_of_similar_load() {
+    fn usual_clock_of_similar_load_replaces_missing_one() {
         let mut baseline = learn_baseline(301);
         let (near, far) = (
             Load {

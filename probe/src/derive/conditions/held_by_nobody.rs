@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn unlisted_memory_is_reported_until_free() {
+    fn memory_without_listed_process_is_reported_until_freed() {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(60, set_used_memory(12 << 10, &[]));
         assert_eq!(
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn new_process_does_not_explain_earlier_unlisted_memory() {
+    fn later_process_does_not_account_for_earlier_memory() {
         let mut timeline = TestTimeline::new();
         let process = [examples::make_process(7, 2 * GIB)];
         timeline
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_process_in_list_does_not_explain_memory() {
+    fn ended_process_does_not_account_for_used_memory() {
         let ended = |pid| Process {
             host_memory_bytes: Reading::Absent(Absence::Ended),
             ..examples::make_process(pid, 6 * GIB)

@@ -262,7 +262,7 @@ mod pcie_degraded_tests {
     }
 
     #[test]
-    fn idle_gpu_may_use_fewer_lanes() {
+    fn idle_gpu_with_few_lanes_is_not_degraded() {
         let mut timeline = TestTimeline::new();
         timeline
             .advance_with_sample(600, set_pcie_link(4, 0.0))

@@ -429,7 +429,7 @@ mod hysteresis_tests {
     }
 
     #[test]
-    fn delays_depend_on_time_not_samples() {
+    fn condition_delays_do_not_depend_on_sampling_interval() {
         for (step_ms, begins, ends) in [(1_000, 3, 110), (100, 30, 200), (10_000, 1, 101)] {
             let observations: Vec<_> = (0..300)
                 .map(|at| if at < 100 { Active(0) } else { Inactive })
@@ -506,7 +506,7 @@ mod hysteresis_tests {
     }
 
     #[test]
-    fn update_returns_start_and_latest_value() {
+    fn ending_condition_returns_start_time_and_latest_value() {
         let mut clock = Clock::default();
         let mut hysteresis = Hysteresis::new(1_000, 10_000);
         let first = clock.advance(5_000, true);

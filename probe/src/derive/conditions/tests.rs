@@ -79,7 +79,7 @@ fn conditions_are_sorted_by_severity_and_age() {
 }
 
 #[test]
-fn hung_gpu_keeps_its_conditions() {
+fn hung_gpu_keeps_conditions_until_it_responds() {
     let mut timeline = TestTimeline::new();
     timeline.advance_with_sample(10, set_power_capped);
     timeline.report_xid(13, None);
@@ -267,7 +267,7 @@ fn clock_jump_does_not_change_conditions() {
 }
 
 #[test]
-fn every_condition_has_detection_time() {
+fn every_condition_kind_has_detection_time() {
     let settings = ConditionSettings {
         held_idle_after_ms: 7_000_000,
     };

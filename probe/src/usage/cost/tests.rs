@@ -274,7 +274,7 @@ fn missing_data_is_reported() {
 }
 
 #[test]
-fn repeated_mark_is_added_once() {
+fn mark_received_twice_is_added_once() {
     let mut meter = CostMeter::new(None, 100.5);
     let mark = Mark {
         text: "epoch 1".to_owned(),

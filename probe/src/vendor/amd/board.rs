@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn highest_clock_is_not_always_last() {
+    fn highest_clock_is_found_in_unsorted_list() {
         let folder = tempfile::tempdir().unwrap();
         let device = Attributes::new(folder.path());
         for (content, highest) in [

@@ -281,7 +281,7 @@ mod recording_tests {
     }
 
     #[test]
-    fn card_ids_in_all_formats_become_same_part() {
+    fn card_id_is_recognized_in_every_number_format() {
         let id = FilePart::Id("a1b2c3d4e5f60718".to_owned());
         let whole = split_value(b"A1B2C3D4E5F60718\n", &make_id_part);
         assert_eq!(whole, [id.clone(), make_plain_part("\n")]);

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn hang_gets_process_from_next_line() {
+    fn hang_error_takes_process_from_next_log_line() {
         let lines = [
             "amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=12, emitted seq=14",
             "amdgpu 0000:03:00.0: amdgpu: Process information: process a pid 7 pid 4711 thread a",

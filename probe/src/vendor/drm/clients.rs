@@ -619,7 +619,7 @@ mod scanner_tests {
     }
 
     #[test]
-    fn descriptors_are_reread_later_if_count_is_unchanged() {
+    fn unchanged_descriptor_count_delays_rereading() {
         let root = tempfile::tempdir().unwrap();
         add_process(root.path(), 11, &[]);
         let folder = root.path().join("11");

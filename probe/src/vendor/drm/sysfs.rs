@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_reads_have_distinct_reasons() {
+    fn each_sysfs_read_error_has_its_absence_reason() {
         let reason =
             |errno: Errno| absence_from_error(&io::Error::from_raw_os_error(errno.raw_os_error()));
         assert_eq!(reason(Errno::ACCESS), Absence::NoPermission);
@@ -434,7 +434,7 @@ mod pcie_tests {
     use super::*;
 
     #[test]
-    fn slot_link_is_preferred_to_internal_link() {
+    fn pcie_slot_link_is_preferred_to_internal_link() {
         let root = tempfile::tempdir().unwrap();
         let port = root.path().join("pci0000:00/0000:00:01.0");
         let upstream = port.join("0000:01:00.0");

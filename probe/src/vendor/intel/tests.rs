@@ -76,7 +76,7 @@ fn xe_card_has_readings() {
 }
 
 #[test]
-fn idle_residency_gives_awake_time() {
+fn gpu_utilization_is_derived_from_idle_residency() {
     let machine = TestMachine::new(&products::make_arc_b580(ADDRESS));
     let mut device = machine.open();
     let first = read_sample(&mut *device).unwrap();

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn absence_without_driver_code_has_no_explanation() {
+    fn only_absence_with_driver_code_is_explained() {
         assert_eq!(
             explain_absence(&Absence::NoAnswer, Surroundings::Machine),
             None

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_share_is_unknown_once_previous_one_expires() {
+    fn impossible_process_share_is_unknown_after_previous_expires() {
         let mut shares = ProcessShares::default();
         shares.add_samples(&[make_sample(1, NOW_MS, 40)], NOW_MS);
         shares.add_samples(&[make_sample(1, NOW_MS + 1000, 4_000_000)], NOW_MS + 1000);

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn single_lost_code_does_not_mean_lost_gpu() {
+    fn gpu_is_lost_only_if_no_call_succeeds() {
         let verdict = |answered, failed: &[(u32, u32)]| {
             make_counts(answered, failed).check_gpu_and_driver_exist()
         };

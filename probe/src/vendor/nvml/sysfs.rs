@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn sysfs_fills_only_missing_nvml_readings_on_thor() {
+    fn thor_readings_missing_in_nvml_come_from_sysfs() {
         let root = tempfile::tempdir().unwrap();
         write_file(
             root.path(),

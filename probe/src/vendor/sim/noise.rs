@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_depend_on_seed_gpu_and_purpose_alone() {
+    fn noise_depends_only_on_seed_gpu_and_purpose() {
         let noise = Noise::new(7, 3).derive_stream("power");
         assert_eq!(
             noise.random_bits(5),

@@ -207,7 +207,7 @@ mod host_pattern_tests {
     }
 
     #[test]
-    fn wildcard_does_not_match_dot() {
+    fn wildcard_in_host_pattern_does_not_match_dot() {
         for (pattern, host) in [
             ("node1", "node1"),
             ("*.gpus.example.org", "node1.gpus.example.org"),

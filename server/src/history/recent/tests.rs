@@ -288,7 +288,7 @@ fn repeated_readings_of_hung_gpu_leave_gap() {
 }
 
 #[test]
-fn averaged_rate_fills_its_period_except_gaps() {
+fn averaged_rate_fills_its_measured_period_except_gaps() {
     let store = |gap: Option<u64>| {
         let mut store = RecentSamples::default();
         for second in 1..=10_u64 {

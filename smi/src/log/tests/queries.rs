@@ -133,7 +133,7 @@ impl QueryBackend for SlowBackend {
 }
 
 #[test]
-fn slow_queries_run_in_advance_one_by_one() {
+fn slow_queries_run_early_but_one_by_one() {
     let slow = SlowBackend {
         script: add_hopper(driver_580(), 0),
         rest_is_asked: Mutex::new(false),

@@ -322,7 +322,7 @@ fn virtual_gpu_host_shows_capabilities() {
 }
 
 #[test]
-fn older_driver_is_queried_by_old_numbers() {
+fn older_driver_is_queried_by_older_field_numbers() {
     let script = add_hopper(driver_580(), 0)
         .with_system_answer(
             SystemQuery::DriverVersion,
@@ -413,7 +413,7 @@ fn samples_are_summarized_in_whole_percents() {
 }
 
 #[test]
-fn sections_show_lists_missing_in_full_log() {
+fn section_options_show_lists_missing_in_full_log() {
     assert_eq!(
         render_sections(&add_hopper(driver_580(), 0), "SUPPORTED_CLOCKS"),
         "    Supported Clocks

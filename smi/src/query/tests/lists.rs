@@ -73,7 +73,7 @@ fn missing_processes_leave_only_the_header() {
 }
 
 #[test]
-fn lost_gpu_has_one_row_of_words() {
+fn lost_gpu_row_shows_error_text() {
     let lost = Err(Code::GPU_IS_LOST);
     let driver = two_gpus()
         .with_answer(Subject::from_gpu(0), Q::Uuid, lost.clone())
@@ -215,7 +215,7 @@ fn older_library_lacks_only_inactive_remapped_row_fields() {
 }
 
 #[test]
-fn each_clock_pair_has_a_row() {
+fn supported_clocks_query_prints_row_per_pair() {
     let driver = two_gpus()
         .with_numbers(0, Q::SupportedMemoryClocks, &[3201, 2201])
         .with_numbers(0, Q::SupportedGraphicsClocks(3201), &[1980, 1965])

@@ -82,7 +82,7 @@ fn help_names_match_nvidia_smi() {
 }
 
 #[test]
-fn release_accepts_exactly_its_names_and_aliases() {
+fn each_driver_release_accepts_only_its_field_names() {
     let mut known = [0; NAMES.len()];
     for (release, query, lines) in list_recorded_helps() {
         let place = NAMES.iter().position(|(own, _)| *own == release).unwrap();

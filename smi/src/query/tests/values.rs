@@ -47,7 +47,7 @@ fn unsupported_reason_is_not_shown_as_inactive() {
 }
 
 #[test]
-fn each_reason_uses_its_own_bit() {
+fn each_throttle_reason_field_uses_its_own_bit() {
     let supported = backend_with(Q::SupportedThrottleReasons, &[0x1FF]);
     for (bit, reason) in [
         (0x1, "gpu_idle"),
@@ -723,7 +723,7 @@ fn fabric_conditions_are_distinct() {
 }
 
 #[test]
-fn rack_position_is_shown() {
+fn rack_serial_and_position_fields_are_shown() {
     let serial = *b"1821124220001\0\0\0";
     let half = |bytes: &[u8]| i128::from(u64::from_be_bytes(bytes.try_into().unwrap()));
     let driver = backend_with(

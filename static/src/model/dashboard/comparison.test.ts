@@ -62,7 +62,7 @@ describe('figures of a span', () => {
   });
 });
 
-it('changes are in points or percent', () => {
+it('comparison shows changes in points or percent', () => {
   const [utilization, memory] = FIGURES;
   if (utilization === undefined || memory === undefined) {
     throw new Error('there are no figures');
@@ -73,7 +73,7 @@ it('changes are in points or percent', () => {
   expect([changeText(memory, 1, 0), changeText(memory, null, 1)]).toEqual(['', '']);
 });
 
-it('earlier span is shifted to later times', () => {
+it('times of compared earlier span are shifted', () => {
   const timeline = recordSamples([[10, 0, 0, 0], []], [[20, 0, 0, 0], []]);
   const moved = shiftSeries(timeline, 60_000);
   expect([...moved.times_ms]).toEqual([60_000, 61_000]);

@@ -55,13 +55,13 @@ describe('crowd of lines', () => {
     expect(median?.own?.values[0]).toBeNaN();
   });
 
-  it('outliers and selected lines join the median', () => {
+  it('outliers and selected lines are shown besides median', () => {
     expect(ids(selectCrowdLines([...ELEVEN, 90]))).toEqual([MEDIAN_ID, '11']);
     expect(ids(selectCrowdLines([...ELEVEN, 90], [], ['3', null]))).toEqual([MEDIAN_ID, '3', '11']);
     expect(ids(selectCrowdLines(ELEVEN))).toEqual([MEDIAN_ID]);
   });
 
-  it('few visible lines are all shown', () => {
+  it('all lines are shown if few are visible', () => {
     const others = ELEVEN.map((_, id) => String(id)).filter((id) => id !== '4');
     expect(ids(selectCrowdLines(ELEVEN, others))).toEqual([MEDIAN_ID, '4']);
   });

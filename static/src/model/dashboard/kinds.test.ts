@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { findNearestWord } from './kinds';
 
-it('word with fewest changes is the nearest', () => {
+it('nearest word has the fewest character changes', () => {
   const words = ['power', 'pcie', 'temperature', 'sm active'];
   for (const [word, meant] of [
     ['powr', 'power'],

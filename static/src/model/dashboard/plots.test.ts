@@ -140,7 +140,7 @@ describe('charts of a dashboard', () => {
     expect(unheld?.lines[0]?.color).toBe(memory?.lines[0]?.color);
   });
 
-  it('overlaid charts have one metric each', () => {
+  it('each overlaid chart shows one metric per GPU', () => {
     const all = makeSections([makeGpu(0), makeGpu(1), makeGpu(2)], {
       layout: 'together',
       gpus: [0, 2],
@@ -163,7 +163,7 @@ describe('charts of a dashboard', () => {
 });
 
 describe('past holders of a GPU', () => {
-  it('past holders are named but use no memory', () => {
+  it('ended memory holders are listed with 0 bytes', () => {
     const past = new PastHolders();
     const views = gpusOf(
       makeInventory(1),

@@ -99,7 +99,7 @@ it('range label shows a common unit once', () => {
   expect(formatRange(UNITS.watts, null)).toBe('');
 });
 
-it('range keeps numbers whose thousands have spaces', () => {
+it('range label keeps spaces between thousands', () => {
   setLocale('ru');
   const text = formatRange(UNITS.megahertz, [1980, 2980]);
   setLocale('en');

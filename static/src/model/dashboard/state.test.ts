@@ -98,7 +98,7 @@ describe('dashboard URL', () => {
 describe('zooming by a factor', () => {
   const live = { ...DEFAULT_STATE, span_ms: 120_000 };
 
-  it('zoom keeps the pointed time in place', () => {
+  it('zoom keeps the time under the pointer', () => {
     const zoomedIn = zoomBy(live, 0.5, NOW - 30_000, NOW);
     expect(zoomedIn.range).toEqual([NOW - 75_000, NOW - 15_000]);
     expect(rangeOf(zoomedIn, NOW + 9000)).toEqual(zoomedIn.range);
@@ -126,7 +126,7 @@ describe('zooming by a factor', () => {
     expect(last - first).toBe(30 * 86_400_000);
   });
 
-  it('zoom key changes the live time range', () => {
+  it('zoom step changes the live time range', () => {
     expect(zoomByStep(live, 0.5, NOW).span_ms).toBe(60_000);
     expect(zoomByStep(live, 2, NOW).span_ms).toBe(300_000);
     expect(zoomByStep({ ...live, span_ms: 60_000 }, 0.5, NOW)).toMatchObject({
@@ -161,7 +161,7 @@ it('chart height is limited and in the URL', () => {
   expect(withHeight(state, null)).toEqual(DEFAULT_STATE);
 });
 
-it('first GPU is selected alone, others are added', () => {
+it('first selected GPU replaces all, others are added', () => {
   expect(toggleGpu(null, 1, [0, 1, 2])).toEqual([1]);
   expect(toggleGpu([1], 0, [0, 1, 2])).toEqual([0, 1]);
   expect(toggleGpu([0, 1], 2, [0, 1, 2])).toBeNull();

@@ -91,7 +91,7 @@ describe('GPU details', () => {
     ).toEqual(hidden);
   });
 
-  it('partly missing detail shows the rest, never 0', () => {
+  it('partly missing detail shows only available values', () => {
     const pcie = { ...makeGpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
     expect(readRowText('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s TX');
     const none = { ...pcie, tx_bytes_per_second: { absent: 'no_permission' } as const };
@@ -108,7 +108,7 @@ describe('GPU details', () => {
     expect(readRowText('clocks.sm_mhz', { details: null })).not.toBeNull();
   });
 
-  it('all fans or the fastest fan are shown', () => {
+  it('all known fans or the fastest are shown', () => {
     const fans = [
       { speed_percent: 45, rpm: 2100 },
       { speed_percent: 47, rpm: { absent: 'not_supported' } as const },
@@ -156,7 +156,7 @@ describe('details of another vendor', () => {
     expect(readRowText('topology', { machine })).toBe('1: 7 XGMI links');
   });
 
-  it('GPU of another vendor lists no NVIDIA features', () => {
+  it('NVIDIA features are not listed for other vendors', () => {
     const given = { details: { c2c_enabled: absent, fabric: absent, nvlinks: [] } };
     const missing = (known?: Inventory): string[] =>
       detailGroups(makeGpuState(known === undefined ? given : { ...given, machine: known }))

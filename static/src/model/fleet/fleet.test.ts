@@ -109,7 +109,7 @@ describe('fleet order', () => {
     }
   });
 
-  it('order by name follows the server', () => {
+  it('sorting by name keeps order from the server', () => {
     const few = columnsOf(generateFleet({ nodes: 12, gpus: 2, at_ms: NOW }));
     for (const reversed of [false, true]) {
       const nodes = few.nodeNames.map((_, node) => node);
@@ -149,7 +149,7 @@ describe('fleet filter', () => {
     expect(rowsOf('nobody-is-called-so')).toEqual([]);
   });
 
-  it('filter has states, conditions and exclusions', () => {
+  it('filter supports states, conditions and exclusions', () => {
     const is = (...states: GpuState[]): number[] =>
       rowsOf('').filter((row) => states.includes(columns.state[row] ?? 'unknown'));
     expect(rowsOf('busy')).toEqual(is('busy'));
@@ -186,7 +186,7 @@ describe('fleet filter', () => {
     expect(rowsOf('temperature>140f')).toEqual(rowsOf('temperature>60c'));
   });
 
-  it('inherited property names are ordinary filter words', () => {
+  it('JavaScript property names are ordinary filter words', () => {
     const [one] = fleet.conditions;
     const strange = columnsOf({
       ...fleet,
@@ -228,7 +228,7 @@ describe('fleet sums', () => {
     expect(totalsOf(byNode, new Uint8Array(100).fill(1)).gpus).toEqual([800]);
   });
 
-  it('sums of critical GPUs match the filter', () => {
+  it('number of critical GPUs matches the filter', () => {
     expect(countCriticalGpus(columns)).toBe(rowsOf('critical').length);
     expect(rowsOf('critical').length).toBeGreaterThan(rowsOf('lost').length);
   });
@@ -253,7 +253,7 @@ describe('fleet sums', () => {
   });
 });
 
-it('tightest node with free GPUs is first', () => {
+it('node with tightest fit is listed first', () => {
   const found = findFreeNodes(columns, { gpus: 4, memory_bytes: 80 * GIB, model: null }, null);
   expect(found.length).toBeGreaterThan(5);
   for (const { rows, node } of found) {
@@ -294,7 +294,7 @@ describe('nearest node', () => {
     return nearest && describeNearestNode(all, nearest);
   };
 
-  it('nearest node names the idle job', () => {
+  it('advice names idle job that blocks a node', () => {
     expect(answer(nodeWith([job('4711')], [0, 0, 0, 0]), 8)).toBe(
       '4 of 8 free on node0004; 8 if the idle Slurm job 4711 (ana) ends',
     );
@@ -308,7 +308,7 @@ describe('nearest node', () => {
     );
   });
 
-  it('jobs with another busy GPU are ignored', () => {
+  it('advice ignores jobs that also have busy GPUs', () => {
     const busy = nodeWith([job('1')], [0, 0, 0, 0]);
     const state = busy.fleet.gpus.state.map((one, row) => (row === 7 ? 'busy' : one));
     const all = columnsOf({ ...busy.fleet, gpus: { ...busy.fleet.gpus, state } });
@@ -456,7 +456,7 @@ it('other owners of matching GPU are not listed', () => {
   expect(found('users', 'busy')).toEqual([['bob', 'ana'], 300]);
 });
 
-it('valid filter excludes unknown users from total', () => {
+it('filtered total excludes unknown users', () => {
   const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
   const usage = usageWith({ users: [group('ana', 100), group(null, 50)] });
   const rows = ownerRows(usage, nobody, 'users', '');
@@ -480,7 +480,7 @@ it('valid filter excludes unknown users from total', () => {
   expect(names('namespaces')).toEqual(['Unknown namespace', 'Total']);
 });
 
-it('user is found by exact name', () => {
+it('user filter matches only the exact name', () => {
   const usage = usageWith({ users: ['ana', 'anna', 'diana'].map((name) => group(name, 60)) });
   const rows = ownerRows(usage, columnsOf({ ...fleet, owners: [], holds: [] }), 'users', '');
   const found = (filter: string): string[] => filterOwners(rows, filter).map(({ name }) => name);

@@ -78,7 +78,7 @@ describe('chart annotations', () => {
     expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);
   });
 
-  it('annotation lane lists most severe condition first', () => {
+  it('first annotation row has the most severe condition', () => {
     const { flags, cells, conditions } = ANNOTATIONS.lane;
     expect(labelsOf(flags)).toEqual(['epoch 3', 'GPU 1: Xid 79']);
     expect(labelsOf(cells)).toEqual(['[1]', '[2]']);
@@ -89,7 +89,7 @@ describe('chart annotations', () => {
     ]);
   });
 
-  it('annotation lane merges conditions of several GPUs', () => {
+  it('equal conditions of several GPUs are merged', () => {
     const spans = (gpu: number): ConditionSpan[] => [
       makeSpan(1000 + gpu, 2000, 'notice', 'capped'),
       ...(gpu === 2 ? [makeSpan(1500, 2000, 'critical', 'lost')] : []),

@@ -528,7 +528,7 @@ describe('toolbar', () => {
 });
 
 describe('lane', () => {
-  it('annotation lane shows conditions by GPU', () => {
+  it('annotation rows show conditions by GPU', () => {
     const { element, store, render } = showDashboard(4);
     const texts = (selector: string): string[] =>
       [...element.querySelectorAll(`.gpumon-lane ${selector}`)].map((one) => one.textContent);
@@ -554,7 +554,7 @@ describe('lane', () => {
     expect(texts('.gpumon-lane-label > span')).toEqual(['Marks', 'GPU 1', 'GPU 2', 'GPU 3']);
   });
 
-  it('annotation lane shows draft mark as flag', () => {
+  it('unsaved mark is shown as a flag', () => {
     const { element } = showDashboard(1, '', vi.fn<Request>());
     element.dispatchEvent(new KeyboardEvent('keydown', { key: 'm' }));
     expect(element.querySelector('.gpumon-lane-flag')?.textContent).toBe('…');
@@ -627,7 +627,7 @@ describe('marks', () => {
     element.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
   };
 
-  it('key sets mark, and server error is shown', async () => {
+  it('key adds mark, and server error is shown', async () => {
     const request = vi.fn<Request>();
     const { element } = showDashboard(1, '', request);
     type(element, 'm');
@@ -672,7 +672,7 @@ describe('marks', () => {
   });
 });
 
-it('alert chip shows only GPUs with alerts', () => {
+it('alert count filters to GPUs with alerts', () => {
   const { element, store, render, address } = showDashboard(3);
   const lost = { state: 'lost' as const, since_ms: NOW };
   const gpus = [makeGpu(0), makeGpu(1, { health: lost }), makeGpu(2)];

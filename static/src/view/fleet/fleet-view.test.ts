@@ -154,7 +154,7 @@ describe('fleet filter field', () => {
     expect(isDisplayed('[data-testid=gpumon-fleet-map]')).toBe(true);
   });
 
-  it('shortcut key focuses filter, then map', async () => {
+  it('slash key focuses filter, Enter focuses map', async () => {
     await mount();
     press('[data-testid=gpumon-fleet]', '/');
     expect(document.activeElement).toBe(find('.gpumon-fleet-filter'));
@@ -367,7 +367,7 @@ it('tables have sums of matching rows', async () => {
   expect(readText('[data-testid=gpumon-fleet-nodes] tfoot td')).toBe('Total: 40');
 });
 
-it('number at end of name is rendered separately', async () => {
+it('number at end of node name is isolated', async () => {
   await mount('view=gpus&filter=node-0007');
   const [name] = findCells('gpumon-fleet-gpus', 'GPU');
   expect([...(name?.querySelectorAll('bdi') ?? [])].map(({ textContent }) => textContent)).toEqual([
@@ -381,7 +381,7 @@ it('empty event list mentions the filter', async () => {
   expect(readText('.gpumon-fleet-events .gpumon-fleet-empty')).toBe('Nothing matches this filter.');
 });
 
-it('node path has encoded name or is null', () => {
+it('unusable node name gives null instead of path', () => {
   expect(nodePath('a b/../ü?#')).toBe('nodes/a%20b%2F..%2F%C3%BC%3F%23/');
   expect(nodePath('..')).toBeNull();
   expect(nodePath('.')).toBeNull();
@@ -558,7 +558,7 @@ it('URL starts a search for free GPUs', async () => {
   expect(addresses.at(-1)).toBe('view=free&gpus=9&memory=80');
 });
 
-it('node-only fleet lists GPUs of selected node', async () => {
+it('fleet without GPU list requests GPUs on demand', async () => {
   fleet = generateFleet({ nodes: 50, gpus: 8, at_ms: NOW, byNode: true });
   await mount('view=gpus&node=node-0007');
   expect(isDisplayed('[data-view=gpus][role=tab]')).toBe(false);

@@ -204,7 +204,7 @@ it('refusal is shown before anything starts', async () => {
   expect(request).toHaveBeenCalledTimes(1);
 });
 
-it('error or silence of the server is shown', async () => {
+it('server error or missing response is shown', async () => {
   await open();
   submit();
   await flushAndRender();

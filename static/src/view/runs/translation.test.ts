@@ -29,7 +29,7 @@ const DATA = [
   'memory',
 ];
 
-it('dialog has no English word in another language', async () => {
+it('benchmark dialog is completely translated', async () => {
   setTranslator(pseudoTranslator(trans));
   const store = new Store();
   store.apply(makeHello());

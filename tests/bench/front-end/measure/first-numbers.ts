@@ -1,5 +1,5 @@
 /**
- * The time from a click until the panel shows numbers, and until its first frame with a line of
+ * The time from a click until the panel shows numbers, and until it first shows a line chart of the
  * history.
  */
 
@@ -19,7 +19,7 @@ const REPETITIONS = 7;
 
 interface PaintTimes {
   numbers_ms: number;
-  /** `null` with many GPUs, because their rows have no lines. */
+  /** `null` with many GPUs, because their rows have no line charts. */
   line_ms: number | null;
 }
 
@@ -49,7 +49,7 @@ async function measurePaintTimes(browser: Browser, count: number): Promise<Paint
   const jupyter = await startGpumon(gpus);
   const seen: PaintTimes[] = [];
   try {
-    // The first request starts gpumon, which then keeps a history.
+    // The first request starts gpumon, which then records history for the measurements.
     await fetch(jupyter.pageUrl('gpumon/healthz'));
     for (let time = 0; time < REPETITIONS; time += 1) {
       const lab = await OpenLab.open(browser, jupyter);

@@ -14,7 +14,10 @@ const TARGET_MS = 100;
 const VALUES = 300;
 const PATIENCE_MS = 240_000;
 
-/** The age of one value since its GPU was read, and since the sample of all GPUs was complete. */
+/**
+ * The age of one value, counted from the reading of its GPU, and counted from the completion of the
+ * sample of all GPUs.
+ */
 type Ages = [read_ms: number, complete_ms: number];
 
 export async function measurePixelAge({ browser, gpumon }: Bench): Promise<void> {

@@ -136,7 +136,7 @@ export async function measureTasks({ browser, peer }: Bench): Promise<void> {
     const holder = await jupyter.startKernel(HOLDER);
     const other = await jupyter.startKernel('eval.ipynb');
     writeFileSync(scenario, busyGpus(holder.pid, other.pid));
-    // The first request starts gpumon, which then keeps a history.
+    // The first request starts gpumon, which then records history for the measurements.
     await fetch(jupyter.pageUrl('gpumon/healthz'));
     const before = await OpenLab.open(browser, jupyter);
     await runWorkload(before, worker);

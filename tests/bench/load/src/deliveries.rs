@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_that_clients_did_not_receive_are_lost() {
+    fn samples_not_received_by_clients_count_as_lost() {
         let mut deliveries = Deliveries::new(Duration::from_mins(1));
         let begin = deliveries.window_ms.start;
         // Both of two clients receive the first sample, one receives the next, and none receives
@@ -130,7 +130,7 @@ mod tests {
                 Arrival { kernel: None, read },
             );
         }
-        // This sample was completed before the measurement started.
+        // This sample was completed before the measurement started, so it must not be counted.
         let early = FrameKind::Sample {
             seq: 9,
             at_ms: begin - 1,

@@ -95,7 +95,7 @@ pub(crate) fn run_half_open(args: &HalfOpenArgs) -> Result<()> {
         }
         if connections.len() == args.connections && !said {
             said = true;
-            // The measuring script waits for this line.
+            // The measuring script waits for this line before it continues.
             eprintln!("opened {}", connections.len() - refused);
         }
         let mut events = [EpollEvent::empty(); MAX_SOCKETS];

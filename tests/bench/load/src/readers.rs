@@ -27,7 +27,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The pause of a reader after a refused request.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(100);
 
-/// The additional time in which samples of the measured range may arrive.
+/// After the measured range, the program waits this long for delayed samples of the range.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]

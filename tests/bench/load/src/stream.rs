@@ -17,7 +17,7 @@ use crate::{
     usage::{cpu_seconds, round_hundredths},
 };
 
-/// The additional time in which samples of the measured range may arrive.
+/// After the measured range, the program waits this long for delayed samples of the range.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(crate) fn run_stream(args: &StreamArgs) -> Result<()> {
         Duration::from_secs_f64(args.patience),
     )?;
     let connecting = begun.elapsed();
-    // The measuring script waits for this line.
+    // The measuring script waits for this line before it continues.
     eprintln!("measuring {} clients", crowd.counts.welcomed);
 
     let window = Duration::from_secs_f64(args.seconds);

@@ -77,8 +77,8 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
                     pcie_rx_bytes: bytes as u64,
                     ..Activity::NONE
                 };
-                // SAFETY: the state has checked the device's side, and the caller guarantees the
-                // host's side.
+                // SAFETY: the state has checked the range of device memory, and the caller
+                // guarantees that the range of host memory is valid.
                 state.record_copy(did, || unsafe {
                     ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes);
                 });
@@ -102,8 +102,8 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
                     pcie_tx_bytes: bytes as u64,
                     ..Activity::NONE
                 };
-                // SAFETY: the state has checked the device's side, and the caller guarantees the
-                // host's side.
+                // SAFETY: the state has checked the range of device memory, and the caller
+                // guarantees that the range of host memory is valid.
                 state.record_copy(did, || unsafe {
                     ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes);
                 });

@@ -326,7 +326,7 @@ pub(super) fn launch_kernel(
     }
     if fate.is_flipped {
         let place = (address as usize + bytes / 2) as *mut u8;
-        // SAFETY: the kernel has just written to this place.
+        // SAFETY: the kernel has just written to this address.
         unsafe { place.write(place.read() ^ 1) };
     }
     Ok(())

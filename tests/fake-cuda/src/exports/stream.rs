@@ -31,7 +31,7 @@ unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> c_int {
     if stream.is_null() {
         return Code::INVALID_HANDLE.0;
     }
-    // The work in the stream is completed first.
+    // The stream is only destroyed after its work is complete.
     let code = wait_for_stream(stream);
     // SAFETY: the stream came from `cuStreamCreate`, and the caller destroys it once.
     drop(unsafe { Box::from_raw(stream.cast::<Stream>()) });

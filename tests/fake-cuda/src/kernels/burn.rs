@@ -13,7 +13,7 @@ pub(super) const KERNELS: &[Known] = &[
     ("burn_compare", |given, _| compare_products(given)),
 ];
 
-/// Arguments: the products, and the number of packs in all of them.
+/// Arguments: the products, and the number of packs (four words each) in all of them.
 fn poison_products(given: Arguments) -> (u64, usize) {
     let products = given.array_at::<Pack>(0, given.read_argument(1));
     products.fill([POISON; 4]);

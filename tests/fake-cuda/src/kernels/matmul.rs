@@ -450,7 +450,8 @@ fn check_product<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
             first = first.min((row * columns + column) as u64);
         }
     }
-    // The first block's place contains all findings.
+    // The words of the first block contain the findings for all blocks. Those of the other blocks
+    // contain no errors.
     found.as_chunks_mut::<3>().0.fill([0, u64::MAX, 0]);
     found[..3].copy_from_slice(&[wrong, first, largest.to_bits()]);
     record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(got));

@@ -92,7 +92,8 @@ impl Arguments {
     }
 }
 
-/// Computes each element of the first array from the same elements of up to two others.
+/// Computes each element of the first array from the elements with the same index in up to two
+/// others.
 fn map_arrays<T: Copy + Default>(
     given: Arguments,
     count: usize,
@@ -117,7 +118,8 @@ fn map_arrays<T: Copy + Default>(
     (given.read_argument(0), size_of_val(out))
 }
 
-/// Writes the sum of all words into the first block's place.
+/// Writes the sum of all words into the first block's element of the output. The other elements are
+/// 0.
 fn sum_words<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64, usize) {
     let out = given.array_at::<u64>(0, blocks);
     let words = given.array_at::<T>(1, given.read_argument(2));

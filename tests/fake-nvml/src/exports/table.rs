@@ -33,7 +33,7 @@ macro_rules! exports_of_query {
     };
 }
 
-/// Exports a function by its signature. The functions in the first lines export nothing here,
+/// Exports a function by its signature. Nothing is exported for the functions in the first lines,
 /// because they are implemented by hand and do more.
 macro_rules! export {
     (nvmlDeviceGetGpuFabricInfoV $($rest:tt)*) => {};

@@ -52,7 +52,7 @@ fn text_answer(text: &str) -> Answer {
 }
 
 #[test]
-fn lost_gpu_reports_it_without_affecting_others() {
+fn lost_gpu_is_reported_without_affecting_others() {
     let scenario = r#"
         gpus = 2
         [[fault]]
@@ -186,7 +186,7 @@ fn constant_values_are_queried_once() {
 }
 
 #[test]
-fn gpm_covers_time_since_last_query_without_races() {
+fn concurrent_gpm_queries_cover_time_since_last_query() {
     let test = "asking::gpm_covers_time_since_last_query_without_races";
     run_with_library(test, SCENARIO, &[], |library| {
         let answers = open_library(library);

@@ -98,7 +98,8 @@ fn scenario_answers_require_functions_that_look_them_up() {
 #[test]
 fn any_function_can_be_hidden() {
     let directory = tempfile::tempdir().unwrap();
-    // The bindings require the initialization functions.
+    // The library cannot be opened without the initialization functions, because the bindings
+    // require them.
     let (needed, hidden): (Vec<&str>, Vec<&str>) = FUNCTIONS
         .iter()
         .partition(|name| name.starts_with("nvmlInit"));

@@ -56,7 +56,7 @@ const FAULTY_GPU: &str = "[[gpu]]\nindex = 0\necc_corrected = 11\necc_uncorrecte
                           70\nfans = 2\n";
 
 #[test]
-fn errors_and_repairs_are_reported() {
+fn ecc_errors_and_memory_repairs_are_reported() {
     run_with_library(
         "details::errors_and_repairs_are_reported",
         FAULTY_GPU,
@@ -122,7 +122,7 @@ fn errors_and_repairs_are_reported() {
 }
 
 #[test]
-fn engines_margins_and_fans_are_reported() {
+fn engine_use_temperature_margin_and_fans_are_reported() {
     run_with_library(
         "details::engines_margins_and_fans_are_reported",
         FAULTY_GPU,
@@ -505,7 +505,8 @@ fn process_accounting_counts_scenario_processes() {
                     7
                 );
                 assert_eq!(room, 3);
-                // In the bindings, these two functions need a separate feature.
+                // These two functions are looked up by name, because the bindings only have them
+                // with a separate feature.
                 let second =
                     |name: &str| lib.__library.get::<ListProcesses>(name.as_bytes()).unwrap();
                 let compute = second("nvmlDeviceGetComputeRunningProcesses_v2");

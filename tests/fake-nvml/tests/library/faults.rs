@@ -200,7 +200,7 @@ fn replaced_driver_fails_calls_until_recovery() {
 }
 
 #[test]
-fn error_code_is_limited_to_gpu_and_time() {
+fn error_code_fault_affects_only_given_gpu() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetName\"\ncode = \
                     4\ngpu = 1\nto_s = 1\n[[fault]]\nkind = \"returns\"\ncall = \
                     \"nvmlDeviceGetCount_v2\"\ncode = 999\n";
@@ -335,7 +335,7 @@ fn garbage_values_are_out_of_range() {
 }
 
 #[test]
-fn counters_run_backwards_while_their_fault_lasts() {
+fn counters_decrease_while_backwards_fault_lasts() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 2\nto_s = 4\n";
     run_with_library(
         "faults::counters_run_backwards_while_their_fault_lasts",

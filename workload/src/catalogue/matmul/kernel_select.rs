@@ -611,7 +611,7 @@ mod tests {
     /// With 132 whole tiles and a total of 264 blocks, some multiprocessors would have two whole
     /// tiles, and others only parts.
     #[test]
-    fn whole_tiles_do_not_share_multiprocessors() {
+    fn each_undivided_tile_has_its_own_multiprocessor() {
         for chip in [H100, H200] {
             let shape = Shape::from_side(1500);
             let choice = choose_kernel(Dtype::Fp32, chip, shape);
@@ -628,7 +628,7 @@ mod tests {
 
     /// If memory limits the speed, smaller tiles or parts do not help.
     #[test]
-    fn few_rows_stay_undivided_if_memory_limits_speed() {
+    fn few_rows_are_not_divided_if_memory_bound() {
         for chip in [H100, H200] {
             let chip = Chip {
                 operations_per_second: Some(989.4e12),
@@ -664,7 +664,7 @@ mod tests {
 
     /// Small tiles load more bytes per operation, so they are slower if the memory is slow.
     #[test]
-    fn slower_memory_uses_larger_tiles() {
+    fn larger_tiles_are_chosen_for_slower_memory() {
         let kernel = |chip, dtype, n| choose_kernel(dtype, chip, Shape::from_side(n)).kernel;
         let on = |chip| {
             [(Dtype::Bf16, 2048), (Dtype::Int8, 4096)].map(|(dtype, n)| kernel(chip, dtype, n))
@@ -806,7 +806,7 @@ mod division_tests {
     }
 
     #[test]
-    fn every_part_has_flag_and_slab() {
+    fn every_part_of_tile_has_flag_and_slab() {
         for dtype in [Dtype::Bf16, Dtype::Fp8, Dtype::Fp32, Dtype::Fp64] {
             for choice in list_candidates(dtype, HOPPER) {
                 for (rows, depth, multiprocessors) in [

@@ -40,7 +40,7 @@ pub(crate) use self::{
 
 /// The side of matrices on a GPU with enough memory. GPU vendors' benchmarks use the same size.
 const GPU_SIDE: u64 = 8192;
-/// The side for fp64. It is smaller, because some GPUs take sixty times as long for fp64.
+/// The side of fp64 matrices. It is smaller, because some GPUs take sixty times as long for fp64.
 const GPU_SIDE_FP64: u64 = 4096;
 const CPU_SIDE: u64 = 1024;
 /// The share of the usable memory that the matrices may use is one divided by this number.

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_read_in_memory_order() {
+    fn matrix_result_is_read_from_little_endian_bytes() {
         let is = |dtype, bytes, expected: f64| {
             assert_eq!(
                 result_to_f64(dtype, bytes).to_bits(),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn tiny_sum_may_be_rounded_once() {
+    fn tolerance_of_tiny_sum_allows_one_rounding() {
         let bound = Tolerance::new(Dtype::Fp16, 2);
         // This sum lies between two neighboring numbers of the type, which are 2^-24 apart.
         let sum = 3.5 * 0.5_f64.powi(24);

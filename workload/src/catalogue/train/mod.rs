@@ -288,7 +288,7 @@ mod tests {
 
     /// The gradients must agree with the change of the loss when a single parameter is changed.
     #[test]
-    fn gradients_match_change_of_loss() {
+    fn gradients_match_numerical_derivative_of_loss() {
         let start = TrainingStart::generate();
         let of = |numbers: &[f32]| {
             numbers

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_cannot_break_out_of_their_row() {
+    fn separators_in_csv_fields_are_quoted_or_replaced() {
         let fields = ["a,b", "say \"x\"", "one\ntwo\u{1b}", ""].map(str::to_owned);
         assert_eq!(
             format_row(fields.into_iter()),

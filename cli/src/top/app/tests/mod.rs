@@ -200,7 +200,7 @@ fn processes_are_sorted_filtered_and_found() {
 }
 
 #[test]
-fn first_key_determines_where_selection_starts() {
+fn first_navigation_key_selects_first_or_last_process() {
     let (mut app, _waiting) = build_app(4);
     let selected = |app: &App| {
         let rows = app.state.processes.list_rows(&app.model, None);
@@ -336,7 +336,7 @@ fn server_history_extends_charts_beyond_one_hour() {
 }
 
 #[test]
-fn keys_seek_in_replay() {
+fn replay_keys_change_playback_position() {
     let path: PathBuf =
         std::env::temp_dir().join(format!("gpumon-app-{}.ndjson", std::process::id()));
     let moment = testing::sample_simulated_gpus(1);
@@ -508,7 +508,7 @@ fn wheel_scrolls_without_selecting() {
 }
 
 #[test]
-fn setup_applies_at_once_and_saves_on_request() {
+fn setup_dialog_applies_immediately_and_saves_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
     std::fs::write(

@@ -311,7 +311,7 @@ fn ended_and_running_processes_are_reported_together() {
 }
 
 #[test]
-fn tag_follows_its_process_until_process_ends() {
+fn process_stays_tagged_until_it_ends() {
     let (mut app, _waiting) = build_app(1);
     press_key(&mut app, KeyCode::Home);
     press_keys(&mut app, "  ");

@@ -347,7 +347,7 @@ mod tests {
     use crate::top::testing;
 
     #[test]
-    fn unknown_power_share_has_specific_reason() {
+    fn unknown_power_share_of_process_has_specific_reason() {
         let gpu = testing::simulated_model(1).gpus()[0].clone();
         let process = gpu.processes.value().unwrap()[1].clone();
         assert!(calculate_power_share(&gpu, &process).is_ok());

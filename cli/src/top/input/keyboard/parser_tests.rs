@@ -58,7 +58,7 @@ fn letters_and_special_keys_are_parsed() {
 }
 
 #[test]
-fn split_sequences_are_joined() {
+fn escape_sequence_split_across_reads_is_joined() {
     for whole in [
         "\u{1b}[1;5A".as_bytes(),
         "\u{1b}[<0;12;7M".as_bytes(),
@@ -108,7 +108,7 @@ fn three_mouse_click_formats_are_parsed() {
 }
 
 #[test]
-fn background_response_can_be_split_anywhere() {
+fn background_color_response_can_arrive_in_two_reads() {
     for answer in [
         &b"\x1b]11;rgb:ffff/ffff/ffff\x07"[..],
         b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
@@ -134,7 +134,7 @@ fn background_response_can_be_split_anywhere() {
 }
 
 #[test]
-fn interrupted_response_does_not_swallow_next_key() {
+fn key_after_interrupted_terminal_response_is_parsed() {
     assert_eq!(parse_keys(b"\x1b]q"), ["!]", "q"]);
     assert_eq!(parse_keys(b"\x1b]1q"), ["!]", "1", "q"]);
     assert_eq!(parse_keys(b"\x1b]11;?\x07q"), ["q"]);

@@ -103,7 +103,7 @@ fn sibling_gpus_shorten_delay_or_prevent_slow_condition() {
 }
 
 #[test]
-fn power_is_compared_with_siblings_only() {
+fn low_power_is_reported_only_compared_with_siblings() {
     let low = |others| {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(400, set_clock_and_power(1980, 500.0));

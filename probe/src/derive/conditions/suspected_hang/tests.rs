@@ -151,7 +151,7 @@ fn suspected_hang_replaces_hardly_used() {
 }
 
 #[test]
-fn spinning_kernel_of_any_size_is_suspected() {
+fn spinning_kernel_is_suspected_at_any_power_draw() {
     for watts in [125.0, 137.0, 152.0] {
         let mut timeline = TestTimeline::new();
         timeline.advance_with_sample(180, set_waiting_at(watts));
@@ -196,7 +196,7 @@ fn learned_idle_power_replaces_power_limit() {
 }
 
 #[test]
-fn suspected_hang_names_differing_gpu_of_job() {
+fn suspected_hang_names_gpu_that_is_not_waiting() {
     let mut timeline = TestTimeline::new();
     let stranger = make_gpu(3, make_process_of_job(9, "78"), set_idle);
     timeline.others = vec![
@@ -393,7 +393,7 @@ fn computing_kernel_is_not_suspected_hang() {
 }
 
 #[test]
-fn attached_debugger_prevents_only_new_suspicions() {
+fn attached_debugger_prevents_new_but_keeps_existing_suspicion() {
     let traced = |sample: &mut GpuSample| {
         set_hang_without_gpm(sample);
         sample.processes = Reading::Now(vec![Process {
@@ -466,7 +466,7 @@ fn gpu_without_required_readings_is_not_suspected() {
 /// Simulates an hour of every profile, with readings as the sampler would take them, and checks
 /// that only the profile `hang` is reported.
 #[test]
-fn only_hang_among_simulated_profiles_is_suspected() {
+fn only_simulated_hang_profile_triggers_suspected_hang() {
     let text = ["training", "inference", "leak", "held", "idle", "hang"]
         .iter()
         .enumerate()

@@ -163,7 +163,7 @@ fn make_list(count: u32, attributes: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn attributes_have_the_width_of_their_type() {
+fn metric_attributes_are_decoded_with_their_type() {
     let attributes = [
         make_attribute(3, 2, &[250], 2),
         make_attribute(77, 4, &[1, 2], 4),

@@ -241,7 +241,7 @@ mod tests {
     use crate::vendor::nvml::query::Value;
 
     #[test]
-    fn failures_and_mig_answers_are_not_cached() {
+    fn only_successful_gpu_answers_are_cached() {
         let gpu = OpenedGpu::new(0);
         let ask = |mig, answer: Answer| gpu.get_or_query((mig, Query::Name), || answer);
         let named = |name: &str| Ok(Value::Text(name.to_owned()));

@@ -25,7 +25,7 @@ fn simulate_hour(profile: &str) -> Vec<GpuState> {
 }
 
 #[test]
-fn seed_determines_the_world() {
+fn same_seed_gives_same_simulated_gpus() {
     let (one, two, other) = (
         make_simple_world(8),
         make_simple_world(8),
@@ -40,7 +40,7 @@ fn seed_determines_the_world() {
 }
 
 #[test]
-fn gpu_count_does_not_change_gpu_values() {
+fn simulated_values_do_not_depend_on_gpu_count() {
     assert_eq!(
         make_simple_world(2).gpu_identity(0),
         make_simple_world(64).gpu_identity(0)
@@ -201,7 +201,7 @@ fn inference_has_bursts_and_constant_memory() {
 }
 
 #[test]
-fn only_held_profile_has_used_memory_and_process() {
+fn held_profile_uses_memory_unlike_idle_profile() {
     for (held, idle) in simulate_hour("held").iter().zip(simulate_hour("idle")) {
         assert_eq!((held.gpu_percent, idle.gpu_percent), (0, 0));
         assert_eq!((held.processes.len(), idle.processes.len()), (1, 0));
@@ -283,7 +283,7 @@ fn simulated_state_is_computed_in_microseconds() {
 }
 
 #[test]
-fn activity_and_limits_follow_the_scenario() {
+fn simulated_activity_and_throttling_follow_scenario() {
     let world = parse_world(
         "[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = [[0, 90], [10, \
          10]]\ntensor_percent = 2\nthrottle_reasons = [[0, [\"sync_boost\"]], [5, \
@@ -320,7 +320,7 @@ fn process_is_replaced_after_its_lifetime() {
 }
 
 #[test]
-fn process_table_with_count_describes_many_processes() {
+fn count_in_process_table_creates_many_processes() {
     let world = parse_world(
         "[[process]]\ngpu = 0\npid = 100000\ncount = 2000\nmemory = \"1 MiB\"\nsm_percent = 0.04",
     );

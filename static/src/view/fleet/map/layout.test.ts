@@ -36,7 +36,7 @@ describe('heat map layout', () => {
     }
   });
 
-  it('keys move between nodes, skipping missing cells', () => {
+  it('arrow keys move between nodes, skipping missing cells', () => {
     const layout = layoutOf(nodesOf(8, 2, 8), 4000, 500);
     expect(layout.columns).toBeGreaterThan(2);
     const at = { tile: 0, slot: 3 };

@@ -168,7 +168,7 @@ fn names_in_driver_messages_are_replaced() {
 }
 
 #[test]
-fn keys_and_ordinary_words_equal_to_names_remain() {
+fn json_keys_and_ordinary_words_are_not_replaced() {
     let mut scrubber = Scrubber::default();
     let process = json!({
         "pid": 7, "user": "memory", "name": { "value": "state", "at_ms": 1 }, "command": { "absent": "hidden" },
@@ -205,7 +205,7 @@ fn keys_and_ordinary_words_equal_to_names_remain() {
 }
 
 #[test]
-fn partitions_keep_the_id_of_their_gpu() {
+fn partition_has_same_replaced_id_as_its_gpu() {
     let mut scrubber = Scrubber::default();
     let id = "a1b2c3d4e5f60718";
     let mut object = json!([

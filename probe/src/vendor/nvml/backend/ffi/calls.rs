@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trailing_zero_words_are_removed() {
+    fn trailing_zero_words_of_mask_are_removed() {
         assert_eq!(trim_words(&[0, 0, 0]), [0]);
         assert_eq!(trim_words(&[1, 0, 8, 0]), [1, 0, 8]);
     }

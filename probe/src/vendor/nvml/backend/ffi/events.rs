@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn event_kind_determines_notice() {
+    fn nvml_event_types_are_converted_to_notices() {
         assert_eq!(to_notice(8, 79), Some(Notice::Error { code: 79 }));
         assert_eq!(to_notice(256, 1), Some(Notice::Partitions));
         assert_eq!(to_notice(16, 0), None, "a change of clocks");

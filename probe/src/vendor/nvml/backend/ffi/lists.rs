@@ -250,7 +250,7 @@ mod processes_tests {
     }
 
     #[test]
-    fn upper_half_of_pid_word_is_ignored() {
+    fn padding_after_pid_is_ignored() {
         let words = write_words(&[&[0xDEAD_BEEF_0000_0007, 1, u64::MAX]]);
         assert_eq!(parse_entries(&words, 1, EntryLayout::Known)[0].pid, 7);
     }

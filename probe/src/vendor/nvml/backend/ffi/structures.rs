@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_keep_byte_order() {
+    fn uuid_halves_keep_byte_order() {
         let bytes: [u8; 16] = std::array::from_fn(|at| at as u8 + 1);
         assert_eq!(
             format!("{:016x}{:016x}", take_half(&bytes, 0), take_half(&bytes, 1)),
