@@ -106,7 +106,7 @@ class Panel:
                 "lineWidth": 1,
                 "fillOpacity": 40 if self.is_stacked else 8,
                 "showPoints": "never",
-                # Where data is missing, the line is interrupted.
+                # The line is interrupted while data is missing.
                 "spanNulls": False,
                 "stacking": {"mode": "normal" if self.is_stacked else "none", "group": "A"},
                 "thresholdsStyle": {"mode": "dashed" if has_limit else "off"},

@@ -1,4 +1,4 @@
-"""``python -m gpumon``: runs the ``gpumon`` program that was installed together with this package."""
+"""``python -m gpumon``: runs the ``gpumon`` program that is installed with this package."""
 
 import os
 import sys

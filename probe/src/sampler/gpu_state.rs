@@ -362,11 +362,11 @@ impl GpuState {
     }
 
     /// Returns the sample for this tick without conditions, and the events since the previous tick.
-    /// `is_starved` returns whether the GPU's thread waits for a CPU.
+    /// `is_runnable` returns whether the GPU's thread runs or waits for a CPU.
     pub(super) fn compose_sample(
         &mut self,
         interval: Duration,
-        is_starved: impl FnOnce() -> bool,
+        is_runnable: impl FnOnce() -> bool,
     ) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
         // A GPU counts as hung after slightly less than one interval, because waking the threads
@@ -379,7 +379,7 @@ impl GpuState {
         let is_hung = |pending: &&PendingQuery| {
             let waited = pending.since.elapsed();
             pending.is_given_up
-                || waited >= patience && (waited >= MAX_STARVED_TIME || !is_starved())
+                || waited >= patience && (waited >= MAX_STARVED_TIME || !is_runnable())
         };
         if let Some(pending) = self.pending.as_ref().filter(is_hung) {
             sample.health = Health::Hung {

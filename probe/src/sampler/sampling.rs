@@ -183,12 +183,11 @@ impl Sampling {
         for (gpu, error) in self.errors.take_due_errors(now) {
             self.on_error(gpu as usize, error, now);
         }
-        let workers = &mut self.workers;
-        let composed = self
-            .states
-            .iter_mut()
-            .enumerate()
-            .map(|(index, state)| state.compose_sample(interval, || workers.is_starved(index)));
+        let workers = &self.workers;
+        let composed =
+            self.states.iter_mut().enumerate().map(|(index, state)| {
+                state.compose_sample(interval, || workers.is_runnable(index))
+            });
         let (mut gpus, mut events): (Vec<_>, Vec<_>) = composed.unzip();
         let below = self
             .below_baselines

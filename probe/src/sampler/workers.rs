@@ -2,7 +2,7 @@
 //! threads.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{
         Arc,
@@ -26,8 +26,12 @@ use crate::{
     host::HostReader,
     model::HostSample,
     owner::Finder,
+    process_stat::ProcessStat,
     vendor::{Source, SourceError},
 };
+
+/// The folder with a subfolder for each thread of this process.
+const THREADS_FOLDER: &str = "/proc/self/task";
 
 /// A thread counts as starved if it has waited for a CPU for at least this long between two checks.
 const STARVED_STEP: Duration = Duration::from_millis(20);
@@ -37,8 +41,6 @@ pub(super) struct Workers {
     gpus: Vec<SyncSender<Query>>,
     /// The thread ID of each GPU's thread in the kernel, or 0 until the thread runs.
     threads: Vec<Arc<AtomicU32>>,
-    /// The total time for which each GPU's thread had waited for a CPU at its latest check.
-    run_delays: Vec<Duration>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
     /// The GPUs that were queried at this tick and have not responded yet.
@@ -88,7 +90,6 @@ impl Workers {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             gpus,
-            run_delays: vec![Duration::ZERO; threads.len()],
             threads,
             sender,
             messages,
@@ -125,6 +126,7 @@ impl Workers {
         let mut deadline = Deadline::with_patience(patience);
         // The GPUs that have been read, and whose responses will arrive soon.
         let mut read = BTreeSet::new();
+        let mut waited = BTreeMap::new();
         let mut messages = Vec::new();
         while !self.pending.is_empty() {
             let until = if read.is_empty() {
@@ -149,7 +151,7 @@ impl Workers {
                 }
                 // A thread that waits for a CPU on a busy machine does not count as hung.
                 Err(RecvTimeoutError::Timeout)
-                    if self.is_any_starved() && deadline.extend(Instant::now()) => {}
+                    if self.is_any_starved(&mut waited) && deadline.extend(Instant::now()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -158,25 +160,27 @@ impl Workers {
         messages
     }
 
-    /// Returns `true` if the thread of a queried GPU is starved.
-    fn is_any_starved(&mut self) -> bool {
-        let mut is_any = false;
-        for index in self.pending.clone() {
-            is_any |= self.is_starved(index as usize);
-        }
-        is_any
+    /// Returns `true` if the thread of a queried GPU has waited for a CPU for at least
+    /// `STARVED_STEP` since the previous call, or has not run yet. `waited` contains each thread's
+    /// total waiting time at that call.
+    fn is_any_starved(&self, waited: &mut BTreeMap<u32, Duration>) -> bool {
+        let starved = self.pending.iter().filter(|index| {
+            let thread = self.threads[**index as usize].load(Relaxed);
+            let file = Path::new(THREADS_FOLDER).join(thread.to_string());
+            let text =
+                bounded::read_text(file.join("schedstat"), bounded::STAT_LIMIT).unwrap_or_default();
+            let waits = parse_run_delay(&text).unwrap_or_default();
+            let before = waited.insert(**index, waits).unwrap_or_default();
+            thread == 0 || waits.saturating_sub(before) >= STARVED_STEP
+        });
+        starved.count() > 0
     }
 
-    /// Returns `true` if a GPU's thread has waited for a CPU for at least `STARVED_STEP` since the
-    /// previous call, or has not run yet.
-    pub(super) fn is_starved(&mut self, index: usize) -> bool {
+    /// Returns `true` if a GPU's thread is not blocked in the driver, but runs or waits for a CPU.
+    pub(super) fn is_runnable(&self, index: usize) -> bool {
         let thread = self.threads[index].load(Relaxed);
-        let file = Path::new("/proc/self/task").join(thread.to_string());
-        let text =
-            bounded::read_text(file.join("schedstat"), bounded::STAT_LIMIT).unwrap_or_default();
-        let delay = parse_run_delay(&text).unwrap_or_default();
-        let before = std::mem::replace(&mut self.run_delays[index], delay);
-        thread == 0 || delay.saturating_sub(before) >= STARVED_STEP
+        let stat = ProcessStat::read_with_boot_time(Path::new(THREADS_FOLDER), thread, None);
+        stat.is_ok_and(|stat| stat.state == 'R')
     }
 
     /// Returns the latest reading of the host.

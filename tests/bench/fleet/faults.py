@@ -264,7 +264,7 @@ def make_target(number: int, instance: str) -> dict:
 
 
 def start_prometheus(folder: Path) -> subprocess.Popen:
-    """Starts a Prometheus for the hostile nodes. Two of the nodes are scraped by a second job, too."""
+    """Starts a Prometheus for the hostile nodes. A second job also scrapes two of the nodes."""
     targets = [make_target(number, instance) for number, instance in enumerate(INSTANCES)]
     twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
     jobs = {"gpumon": targets, 'gpumon-again"}) or vector(1) #<script>': twice}

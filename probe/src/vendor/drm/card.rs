@@ -498,7 +498,7 @@ mod binding_tests {
                 Some("xe"),
                 "0000:03:00.0",
                 Severity::Warning,
-                "driver xe has not started the GPU",
+                "driver xe has not started the Intel GPU",
             ),
             (
                 Some("gma500"),

@@ -52,7 +52,7 @@ fn consecutive_buffer_reads_have_no_gaps_or_duplicates() {
     let scenario = "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\npower_watts = \
                     321.5\nutilization_percent = 40";
     run_with_library(
-        "buffers::buffer_parts_join_without_gap_or_duplicate",
+        "buffers::consecutive_buffer_reads_have_no_gaps_or_duplicates",
         scenario,
         &[],
         |library| {
