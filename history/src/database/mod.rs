@@ -1,7 +1,7 @@
 //! Years of history in one SQLite file, which any SQLite tool can read.
 //!
 //! - [`schema`] defines the tables, generated from the field catalog, and their migrations.
-//! - [`write`] adds rows, [`maintenance`] makes the coarser tiers and deletes old rows.
+//! - [`write`](mod@write) adds rows, [`maintenance`] makes the coarser tiers and deletes old rows.
 //! - [`usage`] stores the usage of each owner over time.
 //! - [`read`] reads a time span into a grid, [`salvage`] copies the readable rows of a damaged
 //!   file.

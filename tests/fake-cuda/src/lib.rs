@@ -5,7 +5,7 @@
 //! describes every key. By default, there is one device without faults.
 //!
 //! By hand: `GPUMON_LIBCUDA=target/debug/libfake_cuda.so gpumon bench copy --size 16MiB`. In tests:
-//! [`install`].
+//! [`install()`].
 //!
 //! `GPUMON_FAKE_GPU_STATE` names a folder. Processes with the same folder share the memory of the
 //! devices. Their activity is stored there, and the fake NVML reports it.

@@ -15,7 +15,7 @@
 //!   processes, but power still comes from the scenario.
 //!
 //! By hand: `GPUMON_FAKE_NVML_SCENARIO=FILE gpumon --nvml-lib target/debug/libfake_nvml.so`. In
-//! tests: [`install`] makes a copy, which may lack functions.
+//! tests: [`install()`] makes a copy, which may lack functions.
 //!
 //! `exports` are the functions of NVML. All of them use `call`, which counts, delays, hangs and
 //! refuses calls as the scenario requires. `session` is the state of one process.
