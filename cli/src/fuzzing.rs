@@ -1,5 +1,5 @@
-//! Entry points for fuzz targets. Each function takes a file with arbitrary content, which may be
-//! untrusted.
+//! Entry points for fuzz targets, and the outcome of a workload for them and for unit tests. An
+//! entry point takes a file with arbitrary content, which may be untrusted.
 
 use std::path::Path;
 

@@ -42,7 +42,7 @@ COPIED_ROWS = 64
 #: The size of the flags, one for each part, which `parts.cuh` places before the parts.
 FLAGS_BYTES = 16 << 10
 #: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both,
-#: cublasComputeType_t, and the bits of a result and of a sum, as in `tolerance.rs`.
+#: cublasComputeType_t, and the bits of a result and of a sum, as in `values.rs`.
 TYPES = {
     "bf16": (2, 2, 9, 14, 14, 68, 8, 24),
     "fp16": (2, 2, 6, 2, 2, 68, 11, 24),

@@ -1,8 +1,8 @@
 //! A timeline of GPU samples that a test defines tick by tick.
 
-use gpumon_probe::derive::ConditionSettings;
-use gpumon_probe::model::{
-    Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample,
+use gpumon_probe::{
+    derive::ConditionSettings,
+    model::{Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample},
 };
 use jiff::tz::TimeZone;
 use serde_json::json;

@@ -183,8 +183,8 @@ fn format_table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -
         widths[memory] = widths[memory].max("00.0 GiB".len());
     }
     widths[SM] = widths[SM].max("100 %".len());
-    // A column that contains only the usual type `C`, or only dashes, is not informative, so it is
-    // omitted.
+    // The column of types is omitted if all are the usual `C`, and the column of host memory if it
+    // contains only dashes.
     if rows.iter().all(|row| row.cells[TYPE] == "C") {
         widths[TYPE] = 0;
     }

@@ -12,8 +12,7 @@ use super::{
     text::{cut, fit_pieces},
     theme::Theme,
 };
-use crate::terminal::screen::Glyphs;
-use crate::terminal::text::to_ascii;
+use crate::terminal::{screen::Glyphs, text::to_ascii};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {

@@ -9,9 +9,11 @@ use super::{
     text::make_printable,
     theme::{Background, Theme, ThemeName},
 };
-use crate::describe::{Level, Thresholds};
-use crate::gpu_lines::CellWidths;
-use crate::terminal::screen::Glyphs;
+use crate::{
+    describe::{Level, Thresholds},
+    gpu_lines::CellWidths,
+    terminal::screen::Glyphs,
+};
 
 const NOTICE_DURATION: Duration = Duration::from_secs(6);
 

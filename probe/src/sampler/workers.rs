@@ -162,7 +162,8 @@ impl Workers {
 
     /// Returns `true` if the thread of a queried GPU has waited for a CPU for at least
     /// `STARVED_STEP` since the previous call, or has not run yet. `waited` contains each thread's
-    /// total waiting time at that call.
+    /// total waiting time at that call. At the first call, it is empty, so all waiting since the
+    /// thread's start counts.
     fn is_any_starved(&self, waited: &mut BTreeMap<u32, Duration>) -> bool {
         let starved = self.pending.iter().filter(|index| {
             let thread = self.threads[**index as usize].load(Relaxed);

@@ -73,8 +73,9 @@ pub(crate) fn build_router() -> Router<AppState> {
         .route_layer(middleware::from_fn(require_gpumon_header))
 }
 
-pub(crate) const MISSING_HEADER_MESSAGE: &str = "send the header `X-Gpumon: run`, which shows that the request is not from a page of \
-     another origin\n";
+pub(crate) const SESSION_HEADER_MESSAGE: &str = "send the header `X-Gpumon: run`, which shows that \
+                                                 the request is not from a page of another \
+                                                 origin\n";
 
 /// Refuses requests without this server's header. Pages of another origin cannot send the header,
 /// so they cannot change sessions.
@@ -82,7 +83,7 @@ async fn require_gpumon_header(request: Request, next: Next) -> Response {
     if request.method().is_safe() || runs::has_gpumon_header(request.headers()) {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, MISSING_HEADER_MESSAGE).into_response()
+    (StatusCode::FORBIDDEN, SESSION_HEADER_MESSAGE).into_response()
 }
 
 async fn get_session(State(app): State<AppState>, request: Request) -> Response {

@@ -163,9 +163,9 @@ async fn get_catalogue(
 /// A header that pages of other origins cannot send without permission. This server never gives
 /// that permission.
 pub(crate) const GPUMON_HEADER: &str = "x-gpumon";
-const MISSING_HEADER_MESSAGE: &str = "send the header `X-Gpumon: run` to start or stop a run, \
- set a mark or control a replay; the header shows that the request is not from a page of \
- another origin\n";
+const MISSING_HEADER_MESSAGE: &str = "send the header `X-Gpumon: run` to start or stop a run, set a \
+                                      mark or control a replay; the header shows that the request \
+                                      is not from a page of another origin\n";
 
 const MISSING_SCOPE_MESSAGE: &str = "starting and stopping runs, setting marks and controlling a \
                                      replay require a token with the scope run\n";

@@ -39,7 +39,7 @@ it('MIG device combines inventory and readings', () => {
   expect(rows[0]).toMatchObject({ name: 'MIG 8/0', instance: '' });
 });
 
-it('partition has vendor terms', () => {
+it('partition is described in terms of its vendor', () => {
   const rows = rowsOf(makeGpu(0, { mig_devices: [makeMigDevice(0)] }), [DEVICE], 'amd');
   expect(rows[0]?.instance).toBe('partition 7 · 16 CUs');
 });

@@ -5,10 +5,12 @@ use std::process::{Child, Command};
 use serde_json::Value;
 
 use super::{ServerFiles, add_time_limit};
-use crate::connections::{get_as_nobody, is_root};
-use crate::support::{
-    FakeNvml, Server, Stream, TEST_TIMEOUT, assert_refused, gpumon_command, send_get,
-    wait_for_condition, write_secret,
+use crate::{
+    connections::{get_as_nobody, is_root},
+    support::{
+        FakeNvml, Server, Stream, TEST_TIMEOUT, assert_refused, gpumon_command, send_get,
+        wait_for_condition, write_secret,
+    },
 };
 
 const SECRET_ARGUMENT: &str = "--token=hunter2";

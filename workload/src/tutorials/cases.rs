@@ -31,8 +31,8 @@ pub const CASES: &[Case] = &[
     Case {
         id: "b",
         title: "Training Dense(10, 10, sigmoid) -> Dense(10, 1), 1000 steps of Adam",
-        teaches: "A kernel takes microseconds to launch and to wait for, however few elements \
-         it processes.",
+        teaches: "The time to launch kernels limits the training of a small network: with fewer \
+                  kernels per step, it is faster.",
         variants: &[
             Variant::new_on_cuda(
                 "a kernel for each operation",
@@ -81,7 +81,7 @@ pub const CASES: &[Case] = &[
         id: "d",
         title: "First kernel: sum of two vectors",
         teaches: "A kernel takes microseconds to launch and to wait for, however few elements it \
-                  has.",
+                  processes.",
         variants: &[
             Variant::new_on_cuda(
                 "1000 elements, blocks of 256",

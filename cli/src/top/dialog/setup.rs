@@ -8,9 +8,9 @@ use ratatui::{
 };
 
 use super::{KeyEffect, List, StyledLine, draw_box};
-use crate::terminal::screen::Glyphs;
 use crate::{
     describe::Thresholds,
+    terminal::screen::Glyphs,
     top::{
         keys::Action,
         metrics::METRICS,

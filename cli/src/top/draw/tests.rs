@@ -5,9 +5,9 @@ use gpumon_probe::model::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::screen::Glyphs;
 use crate::{
     describe,
+    terminal::screen::Glyphs,
     top::{
         app::tests::{build_app, draw_lines},
         layout::{ScreenSplit, View},

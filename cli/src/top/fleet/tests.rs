@@ -19,9 +19,9 @@ use ratatui::{
 };
 
 use super::{app::FleetApp, live_node::Opener};
-use crate::terminal::screen::Glyphs;
 use crate::{
     fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu},
+    terminal::screen::Glyphs,
     top::{
         input::Input,
         main_loop::{LiveScreen, NextStep},

@@ -4,13 +4,15 @@ use gpumon_probe::untrusted::escape_untrusted;
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
-use crate::describe;
-use crate::top::{
-    model::Model,
-    painter::{Hit, Painter, row_area},
-    processes::{Column, ColumnLayout, Filter, Row, Subject},
-    state::State,
-    text::{align_left, align_right, cut, make_printable},
+use crate::{
+    describe,
+    top::{
+        model::Model,
+        painter::{Hit, Painter, row_area},
+        processes::{Column, ColumnLayout, Filter, Row, Subject},
+        state::State,
+        text::{align_left, align_right, cut, make_printable},
+    },
 };
 
 /// Draws the list, scrolled so that the selected process is visible.

@@ -6,8 +6,7 @@ use std::{
 };
 
 use super::super::facts::{Fact, FactDetail};
-use crate::hosts::list::compare_names;
-use crate::prometheus::labels::Target;
+use crate::{hosts::list::compare_names, prometheus::labels::Target};
 
 /// The nodes of a fleet, sorted by name.
 #[derive(Debug, Default)]

@@ -29,7 +29,7 @@ const MAX_SCAN_AGE: Duration = Duration::from_secs(10);
 /// A process counts as hanging if reading its usage takes longer than this time.
 const HANGING_AFTER: Duration = Duration::from_secs(2);
 
-/// If this number of processes hang, no more scan threads are started.
+/// If this number of processes hang, no further scan thread replaces a hanging one.
 const MAX_HANGING_THREADS: usize = 8;
 
 /// A function that returns `true` if the clients of the device node with the given minor number may

@@ -110,7 +110,7 @@ async fn change_session(
     body: Bytes,
 ) -> Response {
     if !runs::has_gpumon_header(&headers) {
-        return (StatusCode::FORBIDDEN, auth::routes::MISSING_HEADER_MESSAGE).into_response();
+        return (StatusCode::FORBIDDEN, auth::routes::SESSION_HEADER_MESSAGE).into_response();
     }
     let asked = ViewerRequest {
         app: &app,

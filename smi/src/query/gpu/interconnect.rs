@@ -157,9 +157,7 @@ pub(super) const PCI_SECTIONS: &[Section] = &[
     ]),
 ];
 
-// The GPU's state and health in an NVLink fabric.
-
-// The `nvmlGpuFabricState_t` values.
+// The GPU's state in an NVLink fabric (`nvmlGpuFabricState_t`).
 const FABRIC_NOT_STARTED: i128 = 1;
 const FABRIC_IN_PROGRESS: i128 = 2;
 const FABRIC_COMPLETED: i128 = 3;

@@ -185,9 +185,7 @@ fn format_microseconds(answer: &Answer) -> Cell {
     Ok((read_number(answer, 0)? / 1000).to_string())
 }
 
-// The current, requested, and maximum clocks.
-
-// The `nvmlClockType_t` values.
+// The clocks that can be queried (`nvmlClockType_t`).
 const GRAPHICS_CLOCK: u32 = 0;
 const SM_CLOCK: u32 = 1;
 const MEMORY_CLOCK: u32 = 2;

@@ -10,8 +10,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, Syst
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{QueryKind, parse_request};
-use crate::Context;
-use crate::tests::scripted::ScriptedBackend;
+use crate::{Context, tests::scripted::ScriptedBackend};
 
 /// Returns the header and the rows, exactly as they are printed.
 fn render_query(

@@ -9,13 +9,13 @@ use super::{
     super::{LoadContext, LoadResult},
     repeat_for_load_duration, wait_unless_interrupted,
 };
-use crate::selftest::{AcceptedDeviation, Expectation, SampleWindow};
 use crate::{
     cuda::{Argument, Attribute, Code, DeviceMemory, Grid, Kernel},
     error::{RunError, format_gib},
     gpu::Gpu,
     kernels::ptx,
     protocol::Unit,
+    selftest::{AcceptedDeviation, Expectation, SampleWindow},
 };
 
 const KERNELS: Code = ptx!("spin");

@@ -7,7 +7,6 @@ use super::{
     super::{LoadContext, LoadResult},
     RepeatedRuns, repeat_for_load_duration,
 };
-use crate::selftest::{AcceptedDeviation, Expectation, SampleWindow};
 use crate::{
     catalogue,
     cuda::Device,
@@ -15,6 +14,7 @@ use crate::{
     info::{compute_peak, memory_bandwidth},
     memory_budget::MemoryBudget,
     protocol::{Backend, Cost, Dtype, Extent, Unit},
+    selftest::{AcceptedDeviation, Expectation, SampleWindow},
     workload::{Prepared, Size, Workload},
 };
 

@@ -13,14 +13,16 @@ use ratatui::{
 };
 
 use super::*;
-use crate::terminal::screen::Glyphs;
-use crate::top::{
-    draw::draw_screen,
-    layout::{ScreenSplit, View},
-    model::{Origin, ProcessUsage, Usage},
-    processes::Column,
-    testing,
-    theme::ThemeName,
+use crate::{
+    terminal::screen::Glyphs,
+    top::{
+        draw::draw_screen,
+        layout::{ScreenSplit, View},
+        model::{Origin, ProcessUsage, Usage},
+        processes::Column,
+        testing,
+        theme::ThemeName,
+    },
 };
 
 /// Returns a live screen and the receiver of its inputs. Its GPUs are simulated, but the screen

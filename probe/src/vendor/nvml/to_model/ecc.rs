@@ -1,10 +1,12 @@
 //! Conversion of the driver's answers about memory errors and memory repairs.
 
 use super::{super::error::to_absence, TimedAnswers, and_then, convert_integer};
-use crate::vendor::nvml::schedule::MEMORY_LOCATIONS;
 use crate::{
     model::{Absence, Ecc, EccCounts, EccLocation, Reading, RemappedRows, RetiredPages, SpareRows},
-    vendor::nvml::query::{Code, Query as Q},
+    vendor::nvml::{
+        query::{Code, Query as Q},
+        schedule::MEMORY_LOCATIONS,
+    },
 };
 
 /// The `nvmlMemoryErrorType_t` for corrected errors. `UNCORRECTED` is for uncorrected errors.

@@ -7,10 +7,12 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{TimedAnswers, and_then, convert_count};
-use crate::vendor::nvml::schedule;
 use crate::{
     model::{Absence, NvLink, NvLinkRemote, Reading},
-    vendor::nvml::query::{Code, Query as Q},
+    vendor::nvml::{
+        query::{Code, Query as Q},
+        schedule,
+    },
 };
 
 /// The unit in which the driver counts data, 1 KiB.

@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::TimedAnswers;
-use crate::vendor::nvml::processes::{ProcessShare, ProcessShares, SharePercents};
 use crate::{
     model::{Absence, MigInstance, Process, ProcessKind, Reading},
-    vendor::nvml::query::Query as Q,
+    vendor::nvml::{
+        processes::{ProcessShare, ProcessShares, SharePercents},
+        query::Query as Q,
+    },
 };
 
 /// A process's PID and MIG instance, if any. A process on two instances is listed twice.
