@@ -274,7 +274,7 @@ impl Player {
         let first = from.map_or(0, |(block, _)| block);
         let mut left_bytes = MAX_PAST_BYTES;
         for number in first..=block {
-            // A block before `block` is skipped if its text does not fit into what is left of
+            // A block before `block` is skipped if its text does not fit into the remaining part of
             // `MAX_PAST_BYTES`. The blocks between `from` and `block` contain no samples.
             let bytes = u64::from(self.recording.head(number).text_bytes);
             match left_bytes.checked_sub(bytes) {

@@ -1,6 +1,7 @@
 //! The validated content of an alert file.
 //!
-//! [`file`](mod@file) defines the TOML structure and parses single values, and [`check`] validates them.
+//! [`file`](mod@file) defines the TOML structure and parses single values, and [`check`] validates
+//! them.
 
 mod check;
 pub(crate) mod file;
