@@ -14,7 +14,7 @@ const settings = Object.entries(schema.properties).map(([name, setting]) => [
 export default defineConfig({
   // The extension needs only the defaults of the schema, which is too large to bundle.
   define: { SETTINGS_DEFAULTS: JSON.stringify(Object.fromEntries(settings)) },
-  // The time limits are long, so that they end a test that hangs, but not a slow test on a busy
+  // The limits are long, so that only a test that hangs reaches them, and not a slow test on a busy
   // machine.
   test: {
     include: ['src/**/*.test.ts'],

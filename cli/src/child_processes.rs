@@ -1,5 +1,5 @@
-//! Child processes of gpumon: the process tree, which consists of a process and its descendants;
-//! programs that gpumon starts; orphans that it adopts; and the collector.
+//! Child processes: the process tree (a process and its descendants), the programs that gpumon
+//! starts, the orphans that it adopts, and the collector.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,19 +27,18 @@ use signal_hook::{consts::SIGCHLD, iterator::Signals};
 
 use crate::{background::spawn, options::SourceArgs};
 
-/// Examine at most this many ancestors of a process. No real process has this many.
+/// The maximum number of ancestors of a process that are examined. No real process has this many.
 const MAX_DEPTH: usize = 64;
 
 /// Programs other than PID 1 that adopt orphans among their descendants.
 const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 
-/// The maximum number of members that a process tree records. Unrecorded processes of a larger tree
-/// are recognized only while their ancestors are running.
+/// The maximum number of members that a process tree records. In a larger tree, further members are
+/// recognized only while their ancestors are running.
 const MAX_MEMBERS: usize = 4096;
 
-/// After a search for members, wait at least this multiple of the search's duration before the next
-/// search. The pause limits the load, because a search in a large tree reads the files of many
-/// threads.
+/// After a search for members, pause for at least this multiple of the search's duration. In a
+/// large tree, a search reads the files of many threads, so the pause limits the load.
 const SEARCH_PAUSE_FACTOR: u32 = 20;
 
 /// The maximum number of processes with unclear membership that are reported individually.
@@ -57,10 +56,11 @@ pub(crate) struct ProcessTree {
     uid: Option<u32>,
     /// The ancestors of the root. Orphans of the tree are adopted by one of the ancestors.
     ancestors: BTreeSet<u32>,
-    /// The running members, and ended members that led a process group or session.
+    /// The running members. Ended members are kept if they led a process group or session, because
+    /// other processes may still belong to the group or session.
     members: HashMap<u32, ProcessStat>,
-    /// Memberships that no longer change. The key consists of the PID and the start time, because
-    /// PIDs are reused.
+    /// Memberships that no longer change. The key contains the start time in addition to the PID,
+    /// because PIDs are reused.
     known: HashMap<(u32, Option<u64>), Membership>,
     /// The end and the duration of the last search for members.
     searched: Option<(Instant, Duration)>,
@@ -73,7 +73,7 @@ pub(crate) struct ProcessTree {
 enum Membership {
     Inside,
     Outside,
-    /// A process with an unknown starter: it was started after the tree was first watched, and its
+    /// A process whose starter is unknown: it was started after the tree was first watched, and its
     /// parent has ended or is a service.
     Unclear,
 }
@@ -113,7 +113,7 @@ impl ProcessTree {
     }
 
     /// Searches for new members, so that a member's later children are recognized even after the
-    /// member has ended. In a large tree, in which a search takes long, some calls return without a
+    /// member has ended. A search of a large tree takes long, so some calls then return without a
     /// search.
     pub(crate) fn find_new_members(&mut self) {
         if self
@@ -209,8 +209,8 @@ impl ProcessTree {
     fn find_membership(&self, process: &Process) -> (Membership, bool) {
         let owner = process.owner.value().filter(|owner| !owner.partial);
         let by_ancestors = self.find_by_ancestors(process.pid);
-        // A process that is not visible in this procfs is recognized by its ancestors in the
-        // sample, which contains them for every process.
+        // Some processes are not visible in this procfs. They are recognized by their ancestors,
+        // which the sample contains for every process.
         let is_below = || {
             process.pid == self.root
                 || owner
@@ -232,8 +232,8 @@ impl ProcessTree {
             // The membership may become clear once the owner of the process has been read.
             Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
             Some(membership) => (membership, owner.is_some()),
-            // The process is not visible, or one of its ancestors has ended during the search. The
-            // result is final only in the first case.
+            // Either the process is not visible, or one of its ancestors has ended during the
+            // search. The result is final only if the process is not visible.
             None => (
                 Membership::Outside,
                 owner.is_some() && self.read_stat(process.pid).is_none(),
@@ -266,8 +266,8 @@ impl ProcessTree {
                 break;
             }
         }
-        // The search ended without finding a member, because the parent of the process or of an
-        // ancestor has ended.
+        // No member was found among the running ancestors, because the parent of the process or of
+        // an ancestor has ended.
         if belongs_to_leader {
             return Some(Membership::Inside);
         }
@@ -288,8 +288,8 @@ impl ProcessTree {
     }
 
     /// Returns `true` if the leader of the process group or session `id` is or was a member of the
-    /// tree. The PID of the leader is `id`. While the group or session exists, no other process can
-    /// get this PID.
+    /// tree. The leader's PID equals `id`, and no other process can get this PID while the group or
+    /// session exists.
     fn is_led_by_member(&self, id: u32) -> bool {
         let is_other = |member: &ProcessStat| {
             self.read_stat(id)
@@ -337,11 +337,12 @@ pub(crate) fn start_program(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Makes this process the parent of all descendants that become orphans from now on. Otherwise, PID
-/// 1 of the PID namespace would adopt them. A background thread reaps orphans after they exit;
-/// gpumon does not wait for them before it exits itself.
+/// 1 of the PID namespace would adopt them. A background thread reaps orphans after they exit, but
+/// gpumon may itself exit earlier.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
-    // While `SIGCHLD` is ignored, the kernel sends no notification when a child ends. This process
-    // may have inherited this setting from its parent, so a handler is installed.
+    // While `SIGCHLD` is ignored, the kernel sends no notification when a child ends. A handler is
+    // installed, because this process may have inherited from its parent that the signal is
+    // ignored.
     let mut ended = Signals::new([SIGCHLD])?;
     // Any nonzero PID enables the setting. If a sandbox refuses the call, PID 1 adopts the orphans.
     let _ = set_child_subreaper(Pid::from_raw(id().cast_signed()));
@@ -364,8 +365,7 @@ fn reap_orphans() {
 // The collector: `gpumon collect` as a child process, for use without a server on this machine.
 //
 // The driver is read in a separate process, so that a hung driver cannot keep this process from
-// exiting. Closing the driver takes several milliseconds, and this process does not have to wait
-// for that either.
+// exiting. This process also need not wait several milliseconds for the driver to close.
 
 /// Returns the command that starts a collector. The collector ends when its standard input is
 /// closed, and Ctrl-C in the terminal does not reach it.

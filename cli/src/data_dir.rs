@@ -29,8 +29,8 @@ impl DataDirArgs {
             .filter(|folder| folder != Path::new("none"))
     }
 
-    /// Returns these arguments, completed with the directory from a settings file if neither an
-    /// option nor a variable sets one.
+    /// Returns these arguments with a data directory. If neither an option nor a variable sets one,
+    /// `in_settings` is used, the directory from a settings file.
     pub(crate) fn with_settings_folder(&self, in_settings: Option<PathBuf>) -> Self {
         Self {
             data_dir: self.data_dir.clone().or(in_settings),

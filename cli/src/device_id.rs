@@ -44,8 +44,8 @@ impl From<GpuLookupError> for Failure {
     }
 }
 
-/// Finds the GPU, MIG device or partition called `name`. Returns `None` if nothing matches yet, but
-/// `name` may be the UUID of a GPU whose UUID has not been read yet.
+/// Finds the GPU, MIG device or partition called `name`. Returns `None` if nothing matches, but
+/// some UUIDs have not been read yet and `name` may be one of them.
 ///
 /// # Errors
 /// Returns an error if no GPU matches.

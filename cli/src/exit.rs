@@ -12,9 +12,9 @@ use crate::{command_definition, config::Refusal};
 
 /// The reason why a command failed, and the exit code for scripts.
 ///
-/// Codes that nvidia-smi also has: 2 invalid argument, 4 no permission, 6 no device, 9 driver not
-/// loaded, 12 no library, 18 versions of library and driver do not match. All other failures have
-/// the code 1, unless the command defines another code.
+/// Some codes have the same meaning as in nvidia-smi: 2 invalid argument, 4 no permission, 6 no
+/// device, 9 driver not loaded, 12 no library, 18 versions of library and driver do not match. All
+/// other failures have the code 1, unless the command defines another code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The error, or `None` if the command has already printed it.
@@ -60,7 +60,8 @@ pub(crate) fn exit_with_refusal(refusal: Refusal) -> ExitCode {
 }
 
 /// Returns the help generated from the documented definitions. The definitions prepared by
-/// [`crate::config`] are not used for help, because switches look like options with values in them.
+/// [`crate::config`] are unsuitable for help, because they make switches look like options with
+/// values.
 fn use_documented_help(error: clap::Error) -> clap::Error {
     let documented = command_definition::build_command()
         .try_get_matches()
@@ -162,8 +163,8 @@ impl From<ListenError> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Converts an error from printing the output. For other I/O errors, add a context that names
-    /// the operation instead.
+    /// Converts an error that occurred while the output was printed. Other I/O errors must not be
+    /// converted directly: add a context that names the operation.
     fn from(error: io::Error) -> Self {
         Self {
             error: Some(anyhow::Error::from(error).context("cannot write the output")),

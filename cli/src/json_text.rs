@@ -74,8 +74,8 @@ impl TextRole {
             "notebook" => NameKind::Notebook,
             "text" if is_naming() => NameKind::Text,
             _ if WORD_KEYS.split(' ').any(|word| word == key) => return Self::Word,
-            // If an object has the role of a fixed word, its values are fixed words, under keys
-            // such as the names of packages.
+            // If an object has the role of a fixed word, all its values are fixed words, whatever
+            // their keys are. The keys can be names of packages, for example.
             _ if outer == Self::Word => return Self::Word,
             _ => return Self::Text,
         })

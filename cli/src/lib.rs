@@ -46,16 +46,16 @@ use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, commands::smi, options::SourceArgs};
 
-/// Disables colors on dumb terminals. If `CI` is set, `anstream` assumes that every terminal
-/// supports colors.
+/// Disables colors on dumb terminals. Otherwise, `anstream` would print colors on them if `CI` is
+/// set, because it then assumes that every terminal supports colors.
 fn disable_colors_on_dumb_terminals() {
     if env::var_os("TERM").is_some_and(|terminal| terminal == "dumb") {
         anstream::ColorChoice::Never.write_global();
     }
 }
 
-/// Makes a panic on any thread end the process. Otherwise, a collector that has lost the thread of
-/// one GPU would seem healthy. Only `serve` restores the default.
+/// Makes a panic on any thread end the process. Otherwise, a collector would seem healthy although
+/// the thread that reads one of its GPUs has ended. Only `serve` restores the default behavior.
 fn abort_on_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -84,8 +84,8 @@ pub fn main() -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if gpumon_smi::is_passthrough(&texts, is_command) {
-        // nvidia-smi commands are also accepted without the word `smi`. In this case, an option may
-        // be a mistyped option of gpumon, so no command may change the state of a GPU.
+        // nvidia-smi commands are also accepted without the word `smi`. Their options may then be
+        // mistyped options of gpumon, so such a command must not change the state of a GPU.
         let is_named = rest.first().is_some_and(|word| word == "smi");
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..], is_named);
     }

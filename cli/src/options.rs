@@ -72,7 +72,8 @@ const NVML_LIB_VARIABLE: &str = "GPUMON_NVML_LIB";
 const CONFIG_VARIABLE: &str = "GPUMON_CONFIG";
 const PROCFS_VARIABLE: &str = "GPUMON_PROCFS";
 const SYSFS_VARIABLE: &str = "GPUMON_SYSFS";
-/// The options of [`SourceArgs`], divided into options with a value and options without a value.
+/// The options of [`SourceArgs`] that have a value. The constant below contains the options that
+/// have no value.
 const OPTIONS_WITH_VALUE: [&str; 3] = ["--source", "--nvml-lib", "--config"];
 const OPTIONS_WITHOUT_VALUE: [&str; 1] = ["--no-daemon"];
 

@@ -169,8 +169,8 @@ fn fetch_body(server: &ServerArgs, target: &str, what: &str) -> Result<String> {
     Ok(reply.body)
 }
 
-/// Calls `take` with each sample of a span, and with each inventory before its samples. Damaged
-/// parts of the recording are reported and skipped.
+/// Calls `take` with each sample of a span. Each inventory is passed before the samples that belong
+/// to it. Damaged parts of the recording are reported and skipped.
 ///
 /// # Errors
 /// Returns an error if the span has no sample, or if `take` returns an error.

@@ -33,8 +33,8 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum age of a sample that counts as current, in milliseconds.
 const MAX_AGE_MS: u64 = 2_500;
 
-/// A sample up to this age, in milliseconds, always counts as current. Otherwise, a slightly late
-/// sample would be rejected if the server's sampling interval is short.
+/// A sample up to this age, in milliseconds, always counts as current. Without this limit, a
+/// slightly late sample would be rejected if the server's sampling interval is short.
 const MIN_AGE_LIMIT_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {
@@ -301,7 +301,7 @@ fn list_processes_with_hidden_command(sample: &mut Sample) -> impl Iterator<Item
         .filter(|process| process.command == Reading::Absent(Absence::Hidden))
 }
 
-/// The maximum time for all GPUs to report everything after the driver has started.
+/// After the driver has started, wait at most this long for all GPUs to report everything.
 const DRIVER_READ_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The result of reading the driver once.

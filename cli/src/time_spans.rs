@@ -153,8 +153,8 @@ impl FromStr for TypedTimeSpan {
 }
 
 impl TypedTime {
-    /// Returns the time in milliseconds since 1970. If this is the end of a span, `from_ms` is the
-    /// start of the span.
+    /// Returns the time in milliseconds since 1970. If this typed time is the end of a span,
+    /// `from_ms` is the start of the span.
     fn resolve_after(self, beside: &TimeReference, from_ms: Option<u64>) -> Option<u64> {
         let TimeReference {
             begin_ms,
@@ -227,8 +227,8 @@ impl TypedTimeSpan {
             None => beside.begin_ms.unwrap_or(0),
         };
         let to_ms = match self.to {
-            // An end that is given as a time of day means the first occurrence of that time after
-            // the span's start, possibly on the next day.
+            // If the end is given as a time of day, it means the first occurrence of that time
+            // after the span's start. This may be on the next day.
             Some(to) => to
                 .resolve_after(beside, self.from.map(|_| from_ms))
                 .ok_or_else(nowhere)?,

@@ -4,8 +4,8 @@ import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 /**
- * The time after which a notification of severity `notice` closes automatically. Warnings and
- * critical alerts stay open while they fire.
+ * A notification of severity `notice` closes automatically after this duration. Warnings and
+ * critical alerts stay open while the alert fires.
  */
 const NOTICE_MS = 10_000;
 const TYPES = { critical: 'error', warning: 'warning', notice: 'info' } as const;
@@ -17,8 +17,8 @@ const TYPES = { critical: 'error', warning: 'warning', notice: 'info' } as const
  */
 export function notifyOfAlerts(feed: Feed, trans: TranslationBundle): () => void {
   /**
-   * The notification IDs by alert. The ID of a closed notification is kept, so that the
-   * notification does not reappear.
+   * The ID of the notification for each alert. The ID is kept after the user closes the
+   * notification, so that the notification does not reappear.
    */
   const shown = new Map<string, string>();
   const update = (): void => {

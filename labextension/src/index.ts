@@ -109,8 +109,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
 };
 
 /**
- * Adds a section with the kernels that use GPU memory to JupyterLab's list of running items, as
- * soon as any kernel runs.
+ * Once a kernel runs, adds a section to JupyterLab's list of running items. The section
+ * lists the kernels that use GPU memory.
  */
 function listGpuMemory(
   parts: Pick<NotebookFeaturesOptions, 'app' | 'connection' | 'notebooks' | 'trans'>,

@@ -14,8 +14,9 @@ export class PageSubscription {
   }
 
   /**
-   * Starts a measurement, which continues while the page is hidden. It requests samples at most
-   * `interval_ms` apart, and the driver's traces between samples. `null` stops the measurement.
+   * Starts a measurement, which continues while the page is hidden. It requests samples at
+   * intervals of at most `interval_ms`, and the driver's traces between these samples. `null` stops
+   * the measurement.
    */
   setMeasurementInterval(interval_ms: number | null): void {
     this.measuring = interval_ms !== null;

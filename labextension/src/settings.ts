@@ -20,7 +20,10 @@ export interface Settings {
   charts: readonly string[];
   memoryUnit: 'GiB' | 'GB';
   temperatureUnit: '°C' | '°F';
-  /** A warning is shown if a GPU's memory is forecast to be full within this many minutes. */
+  /**
+   * A warning is shown if a GPU's memory is expected to be full within this many
+   * minutes.
+   */
   warnMinutes: number;
 }
 

@@ -1,6 +1,6 @@
-//! Measures each NVML call that has a cost in the table of queries (`query/table.rs`), on the first
-//! GPU of this machine. Prints one line per call: the cost in the table, the median and the maximum
-//! of 20 calls, all in microseconds, and the return code.
+//! Measures how long NVML calls take on the first GPU of this machine, for each call whose cost is
+//! in the table of queries (`query/table.rs`). Prints one line per call: the cost in the table, the
+//! median and the maximum of 20 calls, all in microseconds, and the return code.
 //!
 //! ```console
 //! $ cargo run --release --package gpumon-probe --example call_costs
@@ -32,8 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .err()
                 .map_or(0, |code| code.0);
             costs.push(begun.elapsed());
-            // NVML caches most answers and refreshes them after some time, so the calls are spread
-            // over a longer time.
+            // NVML caches most answers for a while. The pause between calls lets NVML refresh them.
             std::thread::sleep(Duration::from_millis(2));
         }
         costs.sort_unstable();

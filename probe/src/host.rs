@@ -58,9 +58,9 @@ impl HostReader {
     /// Reads the host. Rates are not included; `derive` computes them.
     pub fn read(&mut self) -> HostSample {
         let at_ms = now_ms();
-        // CPU usage is available only after two readings, because sysinfo's first CPU reading is
-        // the average since boot, and sysinfo does not read the CPU again before its minimum
-        // interval has passed.
+        // CPU usage is available only after two readings, because sysinfo's first reading is the
+        // average since boot. sysinfo ignores a second reading until its minimum interval has
+        // passed.
         let compared = self
             .cpu_since
             .is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);

@@ -20,18 +20,18 @@ use crate::{
     sampler::process_list,
 };
 
-/// The maximum difference between the collector's and this process's reading of the same start
-/// time, which changes when the clock is set. Such a large tolerance is safe: if the collector runs
-/// in another PID namespace, a PID that it reports belongs to a different process here, but that
-/// process is unlikely to have the same user and to have been started in the same minute.
+/// The maximum difference between the start times that the collector and this process read for the
+/// same process. They differ if the clock was set. Such a large tolerance is safe: if the collector
+/// runs in another PID namespace, its PID belongs to a different process here, but that process is
+/// unlikely to have the same user and to have been started in the same minute.
 const START_TOLERANCE_MS: u64 = 60_000;
 
 /// A reader that adds details to the current user's processes.
 pub struct OwnProcessReader {
     resolver: Resolver,
     uid: u32,
-    /// The current user's names in samples: the login name, and the numeric ID, which collectors
-    /// use if they find no login name.
+    /// The two names that the current user can have in samples: the login name, or the numeric ID
+    /// if the collector finds no login name.
     user: [String; 2],
     /// The PIDs of the processes in the last sample, and of those that have started since then.
     listed: BTreeSet<u32>,
@@ -79,8 +79,8 @@ impl OwnProcessReader {
         !own.is_empty()
     }
 
-    /// Fills in the details of the GPU's processes. The details make the list longer, so fewer
-    /// processes may fit into the sample.
+    /// Fills in the details of the GPU's processes. The details make the JSON of each process
+    /// longer, so fewer processes may fit into the sample.
     fn fill_gpu(&mut self, gpu: &mut GpuSample, own: &BTreeSet<u32>, budget: usize) {
         let (Reading::Now(processes)
         | Reading::Earlier {
@@ -106,8 +106,7 @@ impl OwnProcessReader {
         if times.is_some_and(|(theirs, ours)| theirs.abs_diff(*ours) > START_TOLERANCE_MS) {
             return;
         }
-        // The collector's values are kept, because the collector's events identify processes by
-        // these values.
+        // The collector's values are kept, because its events identify processes by these values.
         copy_if_present(&process.started_ms, &mut described.started_ms);
         copy_if_present(&process.user, &mut described.user);
         let name = ProcessName {

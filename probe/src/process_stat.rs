@@ -55,7 +55,8 @@ impl ProcessStat {
     }
 
     fn parse(text: &str, booted_ms: Option<u64>) -> Option<Self> {
-        // The second field is the name in parentheses, and can contain parentheses.
+        // The second field is the name in parentheses. The name can also contain parentheses, so
+        // the last one ends the field.
         let (_, after_name) = text.rsplit_once(')')?;
         // The first element is field 3 of `proc_pid_stat(5)`.
         let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();

@@ -1,11 +1,11 @@
 //! Safe writing of files in directories that another user may have prepared.
 //!
 //! Another user can place links, pipes and files under the names that gpumon writes to, so that
-//! gpumon would overwrite a file of the user that it runs as. One of gpumon's own directories is
-//! therefore used only if it belongs to this user or root, and is not writable by everybody. Files
-//! in it are opened relative to the directory ([`Folder`]). In every directory, a file is opened
-//! only if it is a regular file without other hard links, is never opened through a symbolic link,
-//! and is replaced by renaming a new file.
+//! gpumon overwrites one of its own user's files. gpumon therefore uses its own directories only if
+//! they belong to this user or root, and are not writable by everybody. Files in them are opened
+//! relative to the directory ([`Folder`]). In every directory, a file is opened only if it is a
+//! regular file without other hard links. It is never opened through a symbolic link, and is
+//! replaced by renaming a new file.
 //!
 //! A path on the command line is chosen by the user, so links that belong to that user or root are
 //! followed ([`create`]). Temporary files and locks next to the path are never opened through
@@ -32,16 +32,17 @@ use thiserror::Error;
 
 use crate::bounded;
 
-/// The permission bit that lets every user write. Group permissions are accepted: a group's members
-/// are trusted with the directory, for example where Kubernetes mounts a volume with `fsGroup`, and
-/// links that they create are not followed.
+/// The permission bit that lets every user write. The bit for the group is accepted: a group's
+/// members are trusted with the directory, for example where Kubernetes mounts a volume with
+/// `fsGroup`. Links that they create are still not followed.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// The maximum number of attempts to open a file that other processes create or remove at the same
 /// time.
 const MAX_TRIES: u32 = 5;
 
-/// Flags that prevent a prepared file from blocking this process or becoming its terminal.
+/// Flags for opening files that another user may have prepared. With these flags, opening a file
+/// neither blocks this process nor gives it a controlling terminal.
 const CAREFUL_FLAGS: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -59,8 +60,8 @@ pub struct Folder {
 pub enum AcceptedOwner {
     /// Only this program's user and root.
     Own,
-    /// This program's user, root, or any user if this program runs as root, because root writes for
-    /// services that run as another user.
+    /// This program's user and root. If this program runs as root, any user is accepted, because
+    /// root writes for services that run as another user.
     AnyForRoot,
 }
 

@@ -40,7 +40,8 @@ impl Window {
         self.merge(Stat::from_value(value), weight);
     }
 
-    /// Adds the statistics of another window, which must be later than all readings added so far.
+    /// Adds the statistics of another window. All of its readings must be later than those added so
+    /// far.
     pub fn merge(&mut self, stat: Stat, weight: f64) {
         if self.weight == 0.0 {
             (self.min, self.max) = (stat.min, stat.max);

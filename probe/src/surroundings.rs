@@ -26,8 +26,8 @@ pub enum Surroundings {
     Wsl,
 }
 
-/// Files that identify a kind of container. The first match decides, because an image can contain
-/// the files of the program that built it.
+/// Files that identify a kind of container. The first file that exists decides, because an image
+/// can also contain the marker file of the program that built it.
 const MARKER_FILES: [(&str, Surroundings); 6] = [
     ("/.singularity.d", Surroundings::Apptainer),
     ("/.enroot", Surroundings::Enroot),
@@ -157,9 +157,9 @@ pub fn is_wsl(root: &Path) -> bool {
     release.to_ascii_lowercase().contains("microsoft")
 }
 
-/// Returns `true` if `/proc` is mounted with `hidepid`, or does not appear in `mountinfo`, the
-/// content of `/proc/self/mountinfo`. The fifth field of each line is the mount point. If several
-/// lines have the same mount point, the last one is in effect.
+/// Returns `true` if `/proc` is mounted with `hidepid`, or does not appear in `mountinfo`.
+/// `mountinfo` is the content of `/proc/self/mountinfo`: the fifth field of each line is the mount
+/// point, and if several lines have the same mount point, the last one is in effect.
 pub fn hides_processes(mountinfo: &str) -> bool {
     let of_proc = mountinfo
         .lines()
@@ -238,8 +238,8 @@ mod tests {
                 expected.container_name().is_none(),
                 expected == Surroundings::Machine
             );
-            // In containers of Docker or Podman, the variable identifies a pod. Apptainer and
-            // Enroot take precedence, because their containers can run within a pod.
+            // The variable identifies a pod in containers of Docker or Podman. In containers of
+            // Apptainer and Enroot, it does not, because these containers can run within a pod.
             write(
                 "proc/self/environ",
                 "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0",

@@ -8,8 +8,8 @@ use std::{
 
 /// Starts a thread, which is abandoned if it hangs.
 ///
-/// A panic in the thread terminates the process, because a process that ends is restarted.
-/// Otherwise, a reading would stop silently.
+/// A panic in the thread terminates the process, which is then restarted. Otherwise, the thread's
+/// readings would stop without notice.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = || {
         // The panic message has already been printed.

@@ -40,8 +40,9 @@ pub fn format_byte_size(bytes: f64) -> String {
     }
 }
 
-/// Formats a number in the first unit in which it is below 1000, or else in the last unit. Each
-/// unit is a thousand times the previous one: `850 Wh`, `12.3 kWh`.
+/// Formats a number in the first unit in which it is below 1000, such as `850 Wh` or `12.3 kWh`.
+/// Each unit is a thousand times the previous one. Even larger numbers are formatted in the last
+/// unit.
 pub fn format_scaled(mut value: f64, units: &[&str]) -> String {
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();

@@ -226,7 +226,7 @@ fn silence_rule(server: &ServerArgs, rule: &str, SilenceTime(time): SilenceTime)
         "does not support alerts",
     )?;
     let status: AlertStatus = reply.parse()?;
-    // The server still reports the rule as silenced if the alert file also silences the rule.
+    // The alert file can silence the rule too. The server then still reports the rule as silenced.
     if time.is_none()
         && status
             .rules

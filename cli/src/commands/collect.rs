@@ -195,7 +195,8 @@ fn print_gpus(source: &SourceArgs, args: &CollectArgs) -> Result {
     std::process::exit(0);
 }
 
-/// Returns the GPUs listed in the first line, or an empty list if that line is another request.
+/// Returns the GPUs listed in the first line. If the first line is another request, returns an
+/// empty list.
 fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     let mut line = Vec::new();
     let _ = requests.read_until(b'\n', &mut line);
@@ -229,8 +230,8 @@ fn persist_learned_baselines(file: PathBuf) -> Arc<LearnedBaselines> {
     learned
 }
 
-/// Starts a thread that reads the file of benchmarks regularly. The first read may block on the
-/// disk, so this function waits for it only briefly.
+/// Starts a thread that reads the file of benchmarks regularly. This function waits only briefly
+/// for the first read, because reading may block on the disk.
 fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
     let below = Arc::<BelowBaselines>::default();
     let watched = Arc::clone(&below);

@@ -280,8 +280,8 @@ fn measure_recording(file: &str) -> Result<Side> {
 impl RecordingMeter {
     fn add(&mut self, sample: &Sample) {
         let interval_ms = u64::from(sample.interval_ms);
-        // After a gap, a sample counts only for the length of one interval, because the time of the
-        // gap was not measured.
+        // After a gap, a sample counts for only one interval, because nothing was measured during
+        // the gap.
         let time_ms = self.last.map_or(interval_ms, |(before_ms, _)| {
             let apart_ms = sample.at_ms.saturating_sub(before_ms);
             if apart_ms > (interval_ms * 5 / 2).max(1500) {
@@ -365,8 +365,8 @@ fn measure_history(text: &str, span: TypedTimeSpan, past: &PastArgs) -> Result<S
         )
         .into());
     }
-    // If history starts later than the span, a message warns that the two sides of the comparison
-    // are less comparable.
+    // If history starts later than the requested span, this side covers less time than the user
+    // expects, so a message reports the start.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
         let from = crate::time_spans::format_time(span.from_ms, &TimeReference::from_now(0).zone);
         print_message(&format!("{text}: no history is recorded before {from}"));

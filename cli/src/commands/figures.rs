@@ -262,7 +262,7 @@ pub(super) const METRICS: [&str; 6] = [
 /// The readings of a device over a short time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Point {
-    /// The length of time that the point covers, in milliseconds.
+    /// The duration that the point covers, in milliseconds.
     pub(super) time_ms: u64,
     /// The values of the metrics, in the order of [`METRICS`].
     pub(super) stats: [Option<Stat>; METRICS.len()],
@@ -283,7 +283,8 @@ pub(super) struct Meter {
 }
 
 impl Point {
-    /// Returns the point with the index `place` in a span, which contains the readings of a device.
+    /// Returns the point for a device, made from the device's readings at the index `place` of a
+    /// span.
     pub(super) fn new(span: &HistorySpan, device: &DeviceSpan, place: usize) -> Self {
         let stats = METRICS.map(|metric| find_series(device, metric)?.stat_at(place));
         let [utilization, _, _, memory, watts, _] = stats;
@@ -300,7 +301,7 @@ impl Point {
         }
     }
 
-    /// Returns the maximum memory in use during the time that the point covers, in bytes.
+    /// Returns the maximum memory in use within the period that the point covers, in bytes.
     pub(super) fn memory_bytes(&self) -> Option<f64> {
         let [_, _, _, memory, ..] = self.stats;
         memory.map(|stat| stat.max)
@@ -348,7 +349,7 @@ impl Meter {
     }
 
     /// Returns the figures. `throttled` is the percentage of time with reduced clocks. It is used
-    /// only if the points themselves have no information about reduced clocks.
+    /// only if the points do not record whether clocks were reduced.
     pub(super) fn to_figures(&self, throttled: Option<f64>) -> Figures {
         let [utilization, sm_active, tensor_active, memory, watts, _] = &self.windows;
         Figures([

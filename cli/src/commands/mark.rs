@@ -54,8 +54,8 @@ pub(crate) fn run(args: &MarkArgs) -> Result {
 /// Forwards marks to a running server, if there is one, without blocking the caller.
 pub(crate) struct MarkForwarder {
     server: ServerArgs,
-    /// The queue of marks, and a channel that is closed after the last mark has been sent; `None`
-    /// before the first mark.
+    /// The queue of marks, and a channel that is closed when the last mark has been sent; `None`
+    /// until a mark is queued.
     way: Option<(SyncSender<CostMark>, Receiver<Infallible>)>,
 }
 

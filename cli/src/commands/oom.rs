@@ -111,7 +111,7 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result {
     Failure::check_exit_code(code)
 }
 
-/// Runs this process as the second process of a demo. The kernel kills this process when its parent
+/// Runs the second process of a demo in this process. The kernel kills this process when its parent
 /// ends, even if the driver hangs.
 fn run_as_second_process(uuid: &str) -> Result {
     set_parent_process_death_signal(Some(Signal::KILL))
@@ -133,8 +133,8 @@ impl RunView for OutputFormat {
     }
 }
 
-/// The accepted times for holding memory. The maximum is ten minutes, because others may be waiting
-/// for the GPU.
+/// The accepted durations for which memory is held. The maximum is ten minutes, because others may
+/// be waiting for the GPU.
 const ACCEPTED_HOLD_TIMES: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_millis(10),
     Duration::from_mins(10),

@@ -36,8 +36,8 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
     print_raw(&format!("{:#}\n", build_schema(args.what)))
 }
 
-/// Returns the schema of gpumon's JSON output, which may be stricter than the JSON that gpumon
-/// accepts.
+/// Returns the schema of gpumon's JSON output. As input, gpumon may also accept JSON that does not
+/// match this schema.
 pub(crate) fn build_schema(what: SchemaKind) -> Value {
     let mut types = load_types();
     let name = match what {

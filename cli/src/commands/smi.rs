@@ -66,7 +66,7 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
     }
     let library = source.find_library();
     // If the arguments select a source, no server is used. If they name only an NVML library, a
-    // server is used only if a variable or a settings file names one.
+    // server is used only if the user has named one in a variable or a settings file.
     let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
     let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named_in_settings());
     let answers = AnswerSource {
@@ -88,8 +88,8 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
 /// The maximum time to wait for the server's response. A slower server is not used.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A running server, which provides the driver's recorded answers over its local socket: the server
-/// named in the environment, or any server of this machine.
+/// A running server, which returns the driver's recorded answers over its local socket. This is the
+/// server named in the environment, or any server of this machine if none is named.
 struct LocalServer;
 
 impl Server for LocalServer {

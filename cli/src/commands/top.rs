@@ -82,8 +82,9 @@ pub(crate) struct ScreenArgs {
 }
 
 impl ScreenArgs {
-    /// Returns the request for the screen. With a `player`, the screen shows its recording,
-    /// otherwise readings of a server or the driver. `resolved` is the command line.
+    /// Returns the request for the screen. If a `player` is given, the screen shows the player's
+    /// recording; otherwise, it shows readings of a server or the driver. `resolved` is the command
+    /// line.
     pub(crate) fn into_request(
         self,
         source: SourceArgs,

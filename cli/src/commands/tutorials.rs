@@ -238,12 +238,12 @@ impl ReportFormatter for TutorialsFormatter {
     }
 }
 
-/// Compares the variant with a framework. Returns whether the variant is slower, and the comparison
-/// as text. If the framework ran on a different device, the text contains only the framework's
-/// time.
+/// Compares the variant with a framework. Returns whether the variant is slower than the framework,
+/// and the comparison as text. If the framework's time is from a different device, the text
+/// contains only this time.
 fn format_comparison(report: &TutorialReport) -> Option<(bool, String)> {
-    // If a framework was run on this machine, the comparison with that run is shown instead of this
-    // one.
+    // A framework was also run on this machine. The comparison with that run is shown instead of
+    // the comparison with a time that was measured in advance.
     if report.beside.iter().any(|run| run.ratio.is_some()) {
         return None;
     }

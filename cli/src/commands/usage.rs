@@ -68,7 +68,7 @@ Environment:
 
 Exit codes: 0 success, 1 no server, request refused, or no usage recorded for the requested time, 2 invalid argument";
 
-/// The maximum relative difference between the bounds of a range that is shown as an exact number.
+/// If the bounds of a range differ by at most this fraction, the range is shown as an exact number.
 const EXACT_TOLERANCE: f64 = 1e-3;
 
 const COLUMNS: [Column; 6] = [

@@ -271,8 +271,8 @@ fn build_file_arguments(
                 .iter()
                 .any(|other| is_typed(other) && are_in_conflict(leaf, arg, other))
         };
-        // A switch that is off by default and is set to `false` needs no argument. The argument
-        // might conflict with another option.
+        // If a file sets a switch to `false` and the switch is off by default, no argument is
+        // added. An argument might conflict with another option.
         let is_off = entry.is_switched_off()
             && arg
                 .get_default_values()

@@ -1,5 +1,5 @@
-//! The list of all settings keys, derived from the definitions of the command line, with the origin
-//! and the conversion of their values.
+//! The list of all settings keys, derived from the definitions of the command line. It also
+//! determines where each value comes from, and converts values.
 
 use std::{
     any::TypeId,
@@ -47,9 +47,8 @@ impl Keys {
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();
             let own = command.flat_map(|command| list_keys(command, Some(table)));
-            // An option of `gpumon` itself is a key only outside of tables, not in the table of a
-            // command. An option that several commands share is a key only in the first of their
-            // tables.
+            // An option of `gpumon` itself is a key only outside of tables. If several commands
+            // share an option, it is a key only in the first of their tables.
             let own: Vec<Key> = own
                 .filter(|key| !keys.iter().any(|known| known.matches_argument(&key.arg)))
                 .collect();
@@ -188,8 +187,8 @@ pub(crate) fn resolve_settings(words: &[OsString]) -> Result<Vec<EffectiveSettin
                 _ if is_variable_set(key) && !is_overruled(key, typed) => Origin::Variable {
                     name: key.variable(),
                 },
-                // A file is reported as the origin only if its value is in effect. This is not the
-                // case if the value conflicts with a flag or a variable.
+                // A file is reported as the origin only if its value is in effect. A value that
+                // conflicts with a flag or a variable is not in effect.
                 _ if set
                     .is_some_and(|entry| value.as_deref() == Some(&key.to_toml(&entry.texts))) =>
                 {
@@ -264,8 +263,8 @@ impl ValueType {
             .is_some_and(|names| names[0].contains(','))
         {
             Self::Numbers
-        // The option's default must also be a number. The value of an option for a size has a
-        // numeric type too, but its default is text such as `1GB`.
+        // Options for a size have a numeric type as well, but their values are text such as `1GB`.
+        // An option therefore counts as a number only if its default is a number too.
         } else if is_numeric
             && is(&[
                 TypeId::of::<u16>(),

@@ -33,7 +33,8 @@ pub(crate) use self::{
     keys::{EffectiveSetting, Key, Keys, Origin, TABLES, ValueType, resolve_settings},
 };
 
-/// The settings from files that apply to all commands: pairs of an option's name and its value.
+/// Those values from the settings files that apply to all commands: pairs of an option's name and
+/// its value.
 static GENERAL_SETTINGS: OnceLock<Vec<(String, OsString)>> = OnceLock::new();
 
 /// Returns a setting that applies to all commands, from a variable or a file. Flags of the current
@@ -50,12 +51,14 @@ pub(crate) fn find_general_setting(variable: &str, name: &str) -> Option<OsStrin
     set.or_else(in_file)
 }
 
-/// Stores the settings of files that apply to all commands. Only the first call has an effect.
+/// Stores those values from the settings files that apply to all commands. Only the first call has
+/// an effect.
 fn store_general_settings(values: Vec<(String, OsString)>) {
     let _ = GENERAL_SETTINGS.set(values);
 }
 
-/// Reads the files that [`find_files`] returns, with all errors in them.
+/// Reads and parses the files that [`find_files`] returns. Each parsed file includes all its
+/// mistakes.
 pub(crate) fn read_and_parse_files(
     named: Option<&Path>,
 ) -> (Vec<(PathBuf, ParsedFile)>, Vec<UnreadableFile>) {
@@ -84,8 +87,8 @@ pub(crate) fn find_writable_path(named: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Merges the entries of several files. An entry of a later file replaces earlier entries with the
-/// same key and removes earlier entries that conflict with it.
+/// Merges the entries of several files. An entry of a later file replaces an earlier entry with the
+/// same key, and removes earlier entries with which it conflicts.
 fn merge_entries(files: impl IntoIterator<Item = Vec<Entry>>) -> Vec<Entry> {
     let mut held: Vec<Entry> = Vec::new();
     for entries in files {
@@ -130,9 +133,9 @@ pub(crate) fn find_user_path() -> Option<PathBuf> {
     Some(find_folder("XDG_CONFIG_HOME", ".config")?.join("gpumon/config.toml"))
 }
 
-/// Returns the settings files in the order in which they apply: the named file, or the existing
-/// files of the system and the user if no file is named. If the system's or the user's file cannot
-/// be read, the other file is still used.
+/// Returns the settings files in the order in which they apply. If a file is named, only this file
+/// is returned, otherwise the existing files of the system and the user. If one of these two files
+/// cannot be read, the other file is still used.
 pub(crate) fn find_files(named: Option<&Path>) -> (Vec<SettingsFile>, Vec<UnreadableFile>) {
     match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) if path == Path::new(NO_FILE) => Default::default(),
@@ -165,17 +168,17 @@ fn read_all(
     (files, unreadable)
 }
 
-/// Returns `true` if the file counts as missing for this user: it does not exist, or the user may
-/// not access its directory. With `sudo -u`, the environment may name another user's home
-/// directory, which must not stop the command.
+/// Returns `true` if the file counts as missing for this user, because it does not exist or the
+/// user may not access its directory. With `sudo -u`, the environment may name another user's home
+/// directory; this must not stop the command.
 fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(cause, NotFound | NotADirectory)
         || cause == PermissionDenied && path.metadata().is_err()
 }
 
-/// Returns the text of a settings file. A file that other users may write to is refused, because
-/// settings control what gpumon does.
+/// Returns the text of a settings file. Settings control what gpumon does, so a file that other
+/// users may write to is refused.
 fn read_text(path: &Path) -> Result<String, PrivateFileError> {
     Ok(PrivateFile::read(path, Secrecy::Public)?.text().to_owned())
 }

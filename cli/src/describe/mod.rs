@@ -200,8 +200,8 @@ fn find_health_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
     })
 }
 
-/// Returns when a GPU's state without readings started, and the phrase for the state. Returns
-/// `None` if the GPU has readings.
+/// For a GPU without readings, returns the start of this state and the phrase for the state.
+/// Returns `None` if the GPU has readings.
 pub(crate) fn find_unreadable_state(gpu: &GpuSample) -> Option<(u64, Phrase)> {
     let (Health::Asleep { since_ms }
     | Health::Hung { since_ms }
@@ -285,8 +285,8 @@ fn make_xid_phrase(level: Level, code: u32, count: u32) -> Phrase {
     )
 }
 
-/// Returns the labels of allocated GPUs and MIG devices that have no processes, each with the names
-/// of its jobs or pods.
+/// Returns the labels of GPUs and MIG devices that are allocated but have no processes. Each label
+/// is followed by the names of the jobs or pods.
 pub(crate) fn list_unused_allocations(
     gpu: &GpuSample,
     known: Option<&Gpu>,
@@ -340,8 +340,8 @@ pub(crate) fn format_omitted_processes(count: u32) -> String {
     format!("{count} more process{}", if count == 1 { "" } else { "es" })
 }
 
-/// Returns a note about processes of other PID namespaces, which are not visible, or `None` if
-/// there are none.
+/// Returns a note about processes of other PID namespaces, because these processes are not visible.
+/// Returns `None` if there are none.
 pub(crate) fn format_unlisted_processes(gpu: &GpuSample) -> Option<String> {
     let bytes = gpu.unlisted_memory_bytes?;
     Some(format!(

@@ -78,7 +78,7 @@ impl Filter {
             .map(Self)
     }
 
-    /// Returns whether each row matches, or `None` if all rows match.
+    /// Returns for each row whether it matches, or `None` if all rows match.
     pub(crate) fn select_rows(&self, rows: &Rows<'_>) -> Option<Vec<bool>> {
         if self.0.is_empty() {
             return None;
@@ -157,8 +157,8 @@ impl FilterWord {
                 with(Criterion::In(*place, text.to_owned()))
             };
         }
-        // A word such as `node01:9400` is also accepted: the text after the colon is then a port,
-        // and the whole word is searched for.
+        // In a word such as `node01:9400`, the text after the colon is a port. Such a word is
+        // accepted, and the whole word is searched for.
         let is_name = text.starts_with(|first: char| first.is_ascii_digit());
         if is_name || name.is_empty() || !name.bytes().all(|letter| letter.is_ascii_alphabetic()) {
             return with(Criterion::Anywhere(word.to_owned()));
@@ -407,8 +407,8 @@ impl Comparison {
                 "{word}: unknown quantity {name}. Valid quantities: {names}."
             ));
         };
-        // Exponents are not accepted, because the web page does not accept them either: both parse
-        // the same grammar.
+        // Exponents are not accepted. The web page parses the same grammar and does not accept them
+        // either.
         let unit_at = right.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let (digits, unit) = right.split_at(unit_at.unwrap_or(right.len()));
         let number = digits.parse().map_err(|_| {
@@ -519,8 +519,8 @@ mod tests {
         selections: Vec<Selection>,
     }
 
-    /// The mean utilization of each node and of the fleet, in percent; `None` if no GPU of the node
-    /// reports it.
+    /// The mean utilization of each node and of the fleet, in percent; `None` if no GPU reports its
+    /// utilization.
     #[derive(Deserialize)]
     struct Means {
         nodes: BTreeMap<String, Option<f64>>,

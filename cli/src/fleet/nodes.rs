@@ -290,7 +290,7 @@ const SUFFICIENT_FRACTION: f64 = 0.97;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// A request for a number of free GPUs.
+/// A request for free GPUs, with their count and the memory that each GPU must have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WantedGpus {
     pub(crate) gpus: u32,

@@ -263,7 +263,7 @@ pub(crate) fn make_missing_fleet_error() -> Failure {
     )
 }
 
-/// Returns the path, or `None` if it is empty because its variable is set but empty.
+/// Returns the path, or `None` if the path is empty, for example from an empty variable.
 fn filter_empty_path(file: Option<&PathBuf>) -> Option<PathBuf> {
     file.cloned().filter(|path| !path.as_os_str().is_empty())
 }

@@ -19,18 +19,18 @@ const MIN_NAME_WIDTH: usize = 8;
 /// The minimum width at which a sparkline is legible.
 const MIN_SPARKLINE_WIDTH: usize = 8;
 const MIN_BAR_WIDTH: usize = 5;
-/// Show further readings in a line only if the sparkline and the bar still have at least this
-/// width.
+/// Further readings are shown in a line only if they leave at least this width for the sparkline
+/// and for the bar.
 const GOOD_GRAPH_WIDTH: usize = 20;
 /// The maximum width of a sparkline or bar.
 const MAX_GRAPH_WIDTH: usize = 40;
-/// The maximum width of phrases to the right of the numbers. In a wide line, phrases may use up to
-/// a third of the line instead. Phrases that are longer get a separate line.
+/// The maximum width of phrases to the right of the numbers. In a wide line, the maximum is a third
+/// of the line instead. Longer phrases get a separate line.
 const MAX_WORDS_WIDTH: usize = 34;
 /// The minimum width of a line with room for the long forms of phrases.
 const WIDE_LINE_WIDTH: usize = 120;
-/// The maximum width that is reserved for phrases that may appear later, if the line can be divided
-/// into two lines.
+/// Room is reserved for phrases that may appear later. If the line can be divided into two lines,
+/// at most this width is reserved.
 const COMMON_WORDS_WIDTH: usize = "thermal slowdown".len();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +61,8 @@ pub(crate) struct CellWidths {
 }
 
 impl CellWidths {
-    /// Returns the widths of the widest cells in `rows`, excluding totals. Numbers get room to
-    /// grow, so that other cells do not move when the numbers change.
+    /// Returns the widths of the widest cells in `rows`, without the rows of totals. Columns of
+    /// numbers are wider than necessary, so that other cells do not move when the numbers change.
     pub(crate) fn new(rows: &[GpuCells]) -> Self {
         let rows = || rows.iter().filter(|row| row.kind != CellsKind::Total);
         let widest =
@@ -158,7 +158,7 @@ pub(crate) struct Arrangement {
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     slot: Slot,
-    /// The minimum width of the cell. For a cell of fixed width, also its maximum width.
+    /// The minimum width of the cell. A cell of fixed width always has this width.
     width: usize,
     most: usize,
     rank: u8,
@@ -183,7 +183,8 @@ impl Candidate {
         Self { most, ..self }
     }
 
-    /// Omits the cell unless at least `rest` columns remain, by which the other cells can grow.
+    /// Omits the cell if it would leave fewer than `rest` columns by which the other cells can
+    /// grow.
     fn omit_below(self, rest: usize) -> Self {
         Self { rest, ..self }
     }
@@ -195,8 +196,8 @@ impl Arrangement {
         if !arranged.is_cramped(options) {
             return arranged;
         }
-        // Names count with at most a maximum width. Otherwise, one long name could make all GPUs
-        // need two lines, or take space from their sparklines and bars.
+        // A long name counts only up to a maximum width. Otherwise, one long name could make all
+        // GPUs need two lines, or take space from their sparklines and bars.
         let short = |row: &GpuCells| match row.kind {
             CellsKind::Part => row.name.width(),
             _ => describe::fit_name(

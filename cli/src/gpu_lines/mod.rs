@@ -64,8 +64,8 @@ impl GpuLines<'_> {
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
                     let cell = self.draw_cell(*slot, *width, past);
-                    // The numbers of a total may be wider than their columns. The excess is taken
-                    // from the gaps that follow.
+                    // The numbers of a total may be wider than their columns. The gaps that follow
+                    // are then made smaller by the excess.
                     excess += cell.width().saturating_sub(*width);
                     let gap = if place == 0 { 0 } else { GAP };
                     let taken = excess.min(gap.saturating_sub(1));
@@ -80,8 +80,8 @@ impl GpuLines<'_> {
         lines
     }
 
-    /// Draws the start of a line: a GPU's index, or a total's name, which may extend from the index
-    /// column into the name column.
+    /// Draws the start of a line: the index of a GPU, or the name of a total. The name of a total
+    /// may extend from the index column into the name column.
     fn draw_start(&self, number: usize) -> Line {
         let index = match (number, self.cells.kind) {
             (0, CellsKind::Total) => {
@@ -301,7 +301,7 @@ fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
     })
 }
 
-/// Returns as many phrases as fit, followed by the number of omitted phrases.
+/// Returns as many phrases as fit. A final piece states how many phrases are omitted.
 fn fit_first_phrases(phrases: &[Phrase], columns: usize) -> Vec<Piece> {
     let first = |count: usize| {
         let first = phrases[..count].iter();

@@ -248,8 +248,8 @@ fn format_models(inventory: &Inventory) -> String {
         .join(" + ")
 }
 
-/// The largest column widths of all updates so far, so that no value moves from one update to the
-/// next.
+/// The largest column widths of all updates so far. They are kept so that no value moves from one
+/// update to the next.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ColumnWidths {
     gpus: CellWidths,

@@ -35,7 +35,7 @@ const MAX_USER_WIDTH: usize = 16;
 const MIN_USER_WIDTH: usize = 8;
 /// The minimum width of a process label. Other columns are omitted to make room for it.
 pub(crate) const MIN_LABEL_WIDTH: usize = 16;
-/// The width that is sufficient for most commands and their job.
+/// The width of a label that is sufficient for most commands together with their jobs.
 pub(crate) const GOOD_LABEL_WIDTH: usize = 40;
 
 /// The widths of the columns. Columns of width 0 are omitted.
@@ -373,7 +373,7 @@ fn last_component(path: &str) -> &str {
 }
 
 /// Returns a command line without the folders of its program. Folder names may contain blanks, so
-/// the program's name `name` marks their end.
+/// the folders end where the program's name `name` begins.
 fn strip_folders(command: &str, name: Option<&str>) -> String {
     let program = command.split(' ').next().unwrap_or_default();
     let named = name

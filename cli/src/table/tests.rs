@@ -1,5 +1,5 @@
-//! Tests of whole tables: snapshots at several widths, which `INSTA_UPDATE=always` rewrites, and
-//! rules that apply at any width.
+//! Tests of whole tables: comparisons with snapshots at several widths, and rules that apply at any
+//! width. `INSTA_UPDATE=always` rewrites the snapshots.
 
 use clap::ValueEnum;
 use gpumon_probe::model::{
@@ -781,8 +781,8 @@ fn values_keep_their_columns_when_phrase_changes() {
             assert_eq!(find_mark_positions(&drawn, " 0 "), before, "{drawn}");
             assert!(drawn.contains("power-capped"), "{drawn}");
         }
-        // The columns must not move when the second GPU is lost: its cells become narrow, although
-        // they may have been the widest ones before.
+        // The columns must not move when the second GPU is lost. The cells of a lost GPU are
+        // narrow, although they may have been the widest cells before.
         scene.sample.gpus[1] =
             make_unreadable_gpu(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
         let drawn = draw(&scene);

@@ -113,8 +113,8 @@ pub(crate) fn cut(text: &str, columns: usize, layout: Layout) -> String {
     }
 }
 
-/// Cuts text that is followed by another piece. The text is cut even if it exactly fills the
-/// columns.
+/// Cuts text that is followed by another piece. Text that exactly fills the columns is cut too,
+/// because the ellipsis needs a column.
 fn cut_with_continuation(text: &str, columns: usize, layout: Layout) -> String {
     if text.width() < columns {
         return text.to_owned();

@@ -9,8 +9,8 @@ pub(super) const MIN_SIZE: (u16, u16) = (40, 10);
 
 /// The minimum width in columns of a GPU's line.
 const MIN_GPU_WIDTH: u16 = 80;
-/// The minimum height, in lines, of the area below the host's line for which a line of totals is
-/// shown.
+/// A line of totals is shown only if the area below the host's line has at least this height, in
+/// lines.
 const MIN_HEIGHT_WITH_TOTALS: u16 = 16;
 /// The minimum height of a view, in lines. The constant below is that of the list of processes.
 const MIN_VIEW_HEIGHT: u16 = 4;
@@ -101,8 +101,9 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
 }
 
 impl Areas {
-    /// Returns the area of the list of processes. If the list does not fit, it is extended over the
-    /// `empty` lines at the end of the view, except for one that separates the view from the list.
+    /// Returns the area of the list of processes. If the list does not fit, the area is extended
+    /// over the `empty` lines at the end of the view. One of these lines stays empty to separate
+    /// the view from the list.
     pub(super) fn extended_processes_area(&self, empty: u16) -> Rect {
         let more = if self.processes.height > 0 {
             empty.saturating_sub(1).min(self.lacking)

@@ -72,7 +72,8 @@ pub(super) fn run_screen(
     inputs: SyncSender<Input>,
     waiting: &Receiver<Input>,
 ) -> Result<(), Failure> {
-    // A warning about the time zone must be printed before the live screen covers the terminal.
+    // This call may print a warning about the time zone. The warning must be printed before the
+    // live screen covers the terminal.
     time_zone();
     input::watch_signals(inputs.clone())?;
     let shown = run_in_terminal(&mut app, mouse, inputs, waiting);
@@ -177,8 +178,8 @@ fn forward_input(
 }
 
 /// Handles input while another job uses the terminal. Returns `None` when this program is in the
-/// foreground, or the way in which the program should end. Ending by a signal must work without the
-/// terminal, because bash continues a stopped job in the background to end it.
+/// foreground, or the way in which the program should end. To end a stopped job, bash continues it
+/// in the background, so ending by a signal must work without the terminal.
 fn wait_for_foreground(
     app: &mut impl LiveScreen,
     waiting: &Receiver<Input>,

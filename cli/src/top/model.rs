@@ -1,5 +1,5 @@
-//! The state of the live view: the newest readings of the selected GPUs and their history. It
-//! changes only by updates, from which the data of other GPUs is removed first.
+//! The state of the live view: the newest readings of the selected GPUs and their history. It is
+//! changed only by updates. Data of GPUs that are not selected is first removed from each update.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},

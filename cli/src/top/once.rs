@@ -37,7 +37,7 @@ const SAMPLE_TIMEOUT: Duration = Duration::from_secs(10);
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads until the model has a sample with rates and owners. From a server, this is the first
-/// sample, and the server's history is read as well. From this program's own sampler, it is the
+/// sample; the server's history is then read as well. From this program's own sampler, it is the
 /// second sample.
 pub(super) fn read_complete_sample(
     model: &mut Model,

@@ -13,8 +13,8 @@ use super::{
 
 /// The minimum width of a chart with axis labels.
 const MIN_WIDTH_WITH_AXIS: u16 = 36;
-/// The minimum width of a chart with axis labels if the values are percentages, which have shorter
-/// labels.
+/// The minimum width of a chart of percentages with axis labels. It is smaller than for other
+/// values, because percentages have shorter labels.
 const MIN_WIDTH_WITH_PERCENTAGES: u16 = 24;
 /// The minimum height of a chart with a time axis.
 const MIN_HEIGHT_WITH_TIMES: u16 = 6;
@@ -24,7 +24,7 @@ const MIN_HEIGHT_WITH_GUIDES: u16 = 2;
 /// would hide the filled area.
 const MIN_HEIGHT_WITH_OVERLAY: u16 = 4;
 const AXIS_WIDTH: u16 = 10;
-/// The time span from which the time axis of a chart shows dates.
+/// The time axis of a chart shows dates if the chart covers at least this time.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const PERCENTAGE_AXIS_WIDTH: u16 = 6;
 

@@ -45,8 +45,8 @@ const KEPT_BUFFER_BYTES: usize = 64 * 1024;
 /// which memory would be insufficient.
 const MAX_SIZE: (u16, u16) = (1000, 500);
 
-/// The maximum time to wait for the terminal's response before restoring the terminal. After that,
-/// the shell would receive the response and interpret it as keys.
+/// Before the terminal is restored, wait at most this long for the terminal's response. If the
+/// response arrived later, the shell would receive it and interpret it as keys.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Advice on commands to use instead of `gpumon top`.
@@ -125,8 +125,8 @@ impl Screen {
 
     /// Sets up the terminal again, regardless of the state in which another process left it.
     pub(super) fn take_over_again(&mut self) -> io::Result<()> {
-        // Raw mode is disabled first, because crossterm does not enable it again while it is
-        // recorded as enabled.
+        // Raw mode is disabled first. Otherwise, crossterm would still record it as enabled, and
+        // would not enable it again.
         disable_raw_mode()?;
         self.background_requested = None;
         self.set_up_terminal()
@@ -172,7 +172,7 @@ pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure
 }
 
 /// Restores the terminal and stops this program, as Ctrl-Z does. Another process may later continue
-/// the program in the foreground or in the background, or continue it to end it.
+/// the program in the foreground or in the background, possibly only to end it.
 pub(super) fn suspend_program() -> io::Result<()> {
     restore_terminal();
     // `SIGSTOP` always stops the program. `SIGTSTP` is not used, because this program handles it by
@@ -180,8 +180,8 @@ pub(super) fn suspend_program() -> io::Result<()> {
     Ok(kill_process(getpid(), Signal::STOP)?)
 }
 
-/// Restores only the terminal's mode, because writing to a terminal that accepts no output would
-/// block.
+/// Restores only the terminal's mode and writes nothing. Writing would block if the terminal
+/// accepts no output.
 pub(super) fn restore_mode() {
     if TerminalJob::detect().has_terminal() {
         let _ = disable_raw_mode();
@@ -322,8 +322,8 @@ impl TerminalJob {
     }
 }
 
-/// Returns `true` if this program's process group is orphaned according to the kernel's rule: no
-/// process in the group has a parent in another group of the same session.
+/// Returns `true` if this program's process group is orphaned. According to the kernel's rule, a
+/// group is orphaned if none of its processes has a parent in another group of the same session.
 fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) -> bool {
     let mut parent = own.parent;
     loop {

@@ -19,8 +19,8 @@ pub(super) fn sample_simulated_gpus(gpus: u32) -> OneShotReadings {
         details: true,
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     };
-    // If other tests keep the machine busy, the first sample may not include every GPU. Further
-    // samples are then taken until one is complete.
+    // If other tests keep the machine busy, the first sample may not include every GPU. Samples are
+    // therefore taken until one includes every GPU.
     let mut moments = (0..20).map(|_| sampler::sample_once(&source, &options).unwrap());
     moments
         .find(|moment| {

@@ -49,7 +49,8 @@ impl ThemeName {
         }
     }
 
-    /// Returns the theme to use for a terminal's background, which replaces `Auto`.
+    /// Returns the theme to use on the given background: `Auto` becomes `Light` or `Dark`, and all
+    /// other themes stay unchanged.
     pub(super) fn resolve(self, background: Background) -> Self {
         match (self, background) {
             (Self::Auto, Background::Light) => Self::Light,
@@ -58,7 +59,7 @@ impl ThemeName {
         }
     }
 
-    /// Returns the next theme that differs from this theme on the given background.
+    /// Returns the next theme that looks different from this theme on the given background.
     pub(super) fn next(self, background: Background) -> Self {
         let from_here = Self::ALL.iter().cycle().skip_while(|theme| **theme != self);
         from_here

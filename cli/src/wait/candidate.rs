@@ -249,8 +249,8 @@ fn count_users(
             .filter(|process| instance.is_none() || process.mig == instance)
     };
     let draws = |process: &&Process| process.kind == ProcessKind::Graphics;
-    // If the memory of a process that only draws is unknown, the process may use all of the memory
-    // in use.
+    // The memory of a process that only draws may be unknown. Such a process may use all of the
+    // memory in use.
     let memory_drawing: u64 = here().filter(draws).fold(0, |sum, process| {
         sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX))
     });

@@ -1,8 +1,8 @@
 //! Locks on GPUs, which are files shared by all users of the machine, and the handover of locked
 //! GPUs.
 //!
-//! A process that finds a GPU and then ends writes a reservation with an end time to the file,
-//! because the program that will use the GPU has not started yet.
+//! A process may find a GPU and end before the program that will use the GPU has started. For this
+//! case, the process writes a reservation with an end time to the file.
 
 use std::{
     env,
@@ -157,8 +157,8 @@ impl Lock {
     }
 }
 
-/// Returns `true` if waiting cannot resolve the error. A full disk and too many open files are
-/// temporary problems; a file of another user is not.
+/// Returns `true` if waiting cannot resolve the error. A full disk or too many open files are
+/// problems that may go away; a file that belongs to another user is not.
 fn is_permanent(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
     let passes = matches!(
@@ -186,7 +186,8 @@ fn remaining_reservation(note: &str, now_ms: u64) -> Option<Duration> {
     (!left.is_zero() && left <= MAX_RESERVATION).then_some(left)
 }
 
-// Handover of the devices, either to a command that replaces this process or by printing them.
+// Handover of the devices: either a command replaces this process and receives them, or they are
+// printed.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeviceFormat {

@@ -26,7 +26,8 @@ use crate::{
 
 /// The sampling interval while a locked GPU must be checked again.
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
-/// Report a problem if the driver has sent no sample for this time beyond the sampling interval.
+/// A sample is expected after each sampling interval. Report a problem if the driver is late by
+/// this time.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum time to wait for a server's response. A server normally responds within a
 /// millisecond. A slower server is not used, and the driver is read directly.

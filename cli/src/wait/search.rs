@@ -90,8 +90,8 @@ pub(crate) fn find_devices(
             .inspect_err(|_| progress.clear())?;
         let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
         match look {
-            // If the last attempt failed, the state from earlier attempts is reported, because the
-            // last attempt had less time than they had.
+            // The last attempt had less time than earlier attempts. If it failed, the state from
+            // earlier attempts is therefore reported.
             ReadResult::Unavailable(_) if is_over && !parts.is_empty() => {}
             ReadResult::Unavailable(why) => {
                 held.clear();
@@ -128,7 +128,8 @@ pub(crate) fn find_devices(
                 ),
                 TIMED_OUT,
             )),
-            // If devices have been locked, they are checked once more before giving up.
+            // If devices have already been locked, they are checked once more before the search
+            // gives up.
             Patience::Now if held.is_empty() => Some((
                 format!(
                     "did not find {goal}: {}; omit --now to wait",
@@ -250,7 +251,8 @@ impl Search {
                 .find(|judged| judged.candidate.uuid.as_ref() == Some(&held.uuid));
             found.filter(|judged| is_met(judged)).is_some_and(|judged| {
                 held.candidate = judged.candidate.clone();
-                // If the clock was set back, all readings would seem older than the lock.
+                // If the clock was set back, all readings would seem older than the lock. The time
+                // of the lock is therefore set back as well.
                 held.lock.since_ms = held.lock.since_ms.min(now_ms());
                 true
             })
@@ -300,8 +302,8 @@ impl Search {
     }
 }
 
-// Progress messages on standard error. A terminal shows the goal, followed by a status line that
-// is updated in place. Other outputs get a line with both at long intervals.
+// Progress messages on standard error. A terminal shows the goal, followed by a status line that is
+// updated in place. Other outputs get a line with the goal and the status at long intervals.
 
 /// The interval between lines if the output is not a terminal.
 const PROGRESS_LINE_INTERVAL: Duration = Duration::from_mins(10);

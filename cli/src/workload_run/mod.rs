@@ -282,8 +282,8 @@ fn find_python(environments: [Option<OsString>; 2]) -> PathBuf {
     )
 }
 
-/// The maximum number of lines that wait for a slow server. Once the queue is full, nothing more is
-/// sent to the server.
+/// The maximum number of lines that may be queued because the server is slow. Once the queue is
+/// full, nothing more is sent to the server.
 const MAX_QUEUED_LINES: usize = 1000;
 /// The maximum time to send one line.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -122,7 +122,8 @@ impl<T: ReportFormatter> RunView for Printer<'_, T> {
 
 const BAR_WIDTH: usize = 16;
 
-/// The progress line on standard error, if that is a terminal that can rewrite a line.
+/// The progress line on standard error. It is shown only if standard error is a terminal that can
+/// rewrite a line.
 pub(crate) struct ProgressLine {
     is_shown: bool,
     begun: Instant,

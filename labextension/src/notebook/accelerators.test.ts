@@ -6,7 +6,8 @@ import { findAccelerators, loadAccelerators } from './accelerators';
 type KernelReply = Record<string, unknown>;
 
 /**
- * Returns a kernel that sends these replies in order, and a list of the expressions it received.
+ * Returns a kernel that answers requests with these replies, in this order. Also returns a list to
+ * which the kernel adds the expressions that it receives.
  */
 function makeKernel(
   language: string,

@@ -66,8 +66,7 @@ export async function loadAccelerators(
   const load = (name: string): string =>
     `__import__('IPython').get_ipython().extension_manager.load_extension(${JSON.stringify(name)})`;
   const loading = Object.fromEntries(names.map((name) => [name, load(name)]));
-  // The state of the accelerators is evaluated last, so that it includes the effects of the other
-  // expressions.
+  // The state of the accelerators is evaluated last, so that it shows what the loading has changed.
   const answers = await evaluate(kernel, { ...loading, state: EXPRESSION });
   const after = parseAccelerators(answers.state);
   const failures = names
@@ -97,7 +96,7 @@ async function evaluate(
     silent: true,
     store_history: false,
     allow_stdin: false,
-    // Cells that wait for the kernel must still run after a failure.
+    // If an expression fails, cells that are queued in the kernel must still run.
     stop_on_error: false,
     user_expressions,
   }).done;

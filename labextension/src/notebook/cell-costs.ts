@@ -33,8 +33,8 @@ const REQUEST_INTERVAL_MS = 1000;
  */
 const MAX_CODE_LENGTH = 2000;
 /**
- * The delay before changes of a notebook are handled together, because a notebook changes with
- * every key press and every line of output.
+ * Changes of a notebook are collected for this long and then handled together, because a notebook
+ * changes with every key press and every line of output.
  */
 const REFRESH_MS = 300;
 
@@ -48,7 +48,7 @@ interface Execution extends StartedExecution {
   cost: CellCost | null;
 }
 
-/** The cost of a run, so far or in total. */
+/** The cost of a run: so far while it runs, and in total afterwards. */
 export interface MeasuredRun {
   cost: CellCost;
   running: boolean;
@@ -185,7 +185,7 @@ export class CellCosts implements IDisposable {
     const known = answer === null ? null : costOfCell(answer);
     const cost = this.reportCost(execution, known ?? execution.cost, false);
     const { cellId, key, code, count } = execution;
-    // If only part of the run was measured, the previously stored cost is kept.
+    // If part of the run was not measured, the cost that was stored before is kept.
     const isKnown = isSeen && answer?.cost.lost.length === 0;
     if (isKnown && this.newest.get(cellId) === key) {
       const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
@@ -228,8 +228,8 @@ export class CellCosts implements IDisposable {
 
 export interface CellLinesOptions {
   /**
-   * Returns the feed, which may not be connected to a server yet. Creating the feed also sets the
-   * language and the units.
+   * Returns the feed, which may not be connected to a server yet. When the feed is created, the
+   * language and the units are also set.
    */
   feed: () => Promise<Feed>;
   /** Returns the current settings. */
@@ -243,9 +243,9 @@ export interface CellLinesOptions {
 export class CellLines implements IDisposable, CellCostListener {
   isDisposed = false;
   private readonly lines: CellAttachments<CellLine>;
-  /** The newest run of each cell whose line shows a measured run. */
+  /** The newest run of each cell, for cells whose line shows a measured run. */
   private readonly measuredRuns = new Map<string, MeasuredRun>();
-  /** The stored cost of each cell before its newest run. */
+  /** For each cell, the cost that was stored before the cell's newest run. */
   private readonly earlier = new Map<string, StoredCost | null>();
   private costs: CellCosts | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -302,8 +302,8 @@ export class CellLines implements IDisposable, CellCostListener {
 
   private async followNotebook(): Promise<void> {
     const { panel, options } = this;
-    // Without stored costs, nothing is shown until a cell runs, so the feed is requested only when
-    // the kernel is ready.
+    // Without stored costs, nothing is shown until a cell runs. Therefore the feed is requested
+    // only when the kernel is ready.
     await (hasStoredCosts(panel) ? null : panel.sessionContext.ready);
     const feed = await options.feed();
     this.followStoredCosts();

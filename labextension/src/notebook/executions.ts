@@ -20,8 +20,8 @@ export interface ExecutionListener {
   started: (execution: string, what: StartedExecution) => void;
   ended: (execution: string, at_ms: number) => void;
   /**
-   * Called when the kernel has ended or was replaced. The ends of running executions will not be
-   * reported.
+   * Called when the kernel has ended or was replaced. For executions that were still running, no
+   * end will be reported.
    */
   abandoned: () => void;
   /**
@@ -36,8 +36,8 @@ interface Request extends Pick<StartedExecution, 'cellId' | 'code'> {
 }
 
 /**
- * Uses the messages of a notebook's kernel to detect when cells run. This works for kernels of any
- * language. A request does not mark the start of an execution, because cells wait for each other:
+ * Uses the messages of a notebook's kernel to detect when cells run, whatever the kernel's language
+ * is. Cells wait for each other, so an execution does not start when it is requested. The message
  * `execute_input` marks the start and `execute_reply` the end. Both messages refer to the request.
  */
 export class ExecutionTracker {
@@ -102,8 +102,8 @@ export class ExecutionTracker {
     }
     const at_ms = Date.parse(msg.header.date);
     const content = msg.content as { status?: string; execution_count?: number | null };
-    // The reply arrives on a separate channel, so for a short execution it may arrive before all
-    // other messages.
+    // The reply arrives on another channel than the other messages. After a short execution it may
+    // arrive before all of them.
     const isReply = type === 'execute_reply';
     const isAnswered = isReply && (content.status === 'ok' || content.status === 'error');
     if ((type === 'execute_input' || isAnswered) && !request.isStarted) {
@@ -129,7 +129,10 @@ export class ExecutionTracker {
   };
 }
 
-/** Returns the start of the execution that a reply reports; `otherwise_ms` if it reports none. */
+/**
+ * Returns the start time of the execution from its reply, or `otherwise_ms` if the reply contains
+ * no start time.
+ */
 function readStartTime({ metadata }: KernelMessage.IMessage, otherwise_ms: number): number {
   const { started } = metadata as { started?: unknown };
   const at_ms = typeof started === 'string' ? Date.parse(started) : NaN;

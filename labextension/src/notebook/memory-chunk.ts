@@ -1,7 +1,7 @@
 /**
- * The memory warnings, loaded when they are enabled: notifications that warn before the memory of a
- * GPU is full, with actions on the notebooks that use it, and explanations below cells that ran out
- * of memory.
+ * The memory warnings, whose code is loaded when they are enabled. Notifications warn before the
+ * memory of a GPU is full, and offer actions on the notebooks that use the memory. Explanations
+ * appear below cells that ran out of memory.
  */
 
 import type { Feed } from '@gpumon/page/feed';
@@ -21,16 +21,15 @@ import type { LabNotebooks } from './notebooks';
 const UPDATE_MS = 900;
 /**
  * The interval at which an open notification is updated. The forecast changes with every sample,
- * but a screen reader announces each change of the text, so updates are limited.
+ * but a screen reader announces each change of the text. Therefore the text is updated less often.
  */
 const RENEW_MS = 10_000;
 /**
- * After a notification was closed, no other notification about the same GPU is shown for this time.
+ * After the user closes a notification, no new notification about the same GPU is shown for this
+ * long.
  */
 const QUIET_MS = 5 * 60_000;
-/**
- * If the newest sample is older than this, it is not used to describe the state before the failure.
- */
+/** A sample that is older than this is not used to describe the GPU before the failure. */
 const FRESH_MS = 5000;
 
 interface OpenNotification {
@@ -154,7 +153,7 @@ export class CellFailures {
   private isDisposed = false;
   private readonly executions = new Map<string, StartedExecution>();
   private readonly notes: CellAttachments<OomNote>;
-  /** By cell ID, the functions that update the notes below cells with the next sample. */
+  /** For each cell ID, a function that updates the note below the cell with the next sample. */
   private readonly updates = new Map<string, (sample: Sample) => void>();
   private readonly subscription: PageSubscription;
   private readonly tracker: ExecutionTracker;
@@ -183,7 +182,7 @@ export class CellFailures {
       abandoned: () => executions.clear(),
       failed: (id, error) => {
         const failed = executions.get(id);
-        // A later error of the same run is ignored.
+        // If the same run reports another error later, that error is ignored.
         executions.delete(id);
         if (failed !== undefined) {
           void this.explain(failed, error);

@@ -25,8 +25,9 @@ export class NotebookFeature {
   private readonly notebooks = new Map<NotebookPanel, Disposable | null>();
 
   /**
-   * `make` loads the feature and adds it to a notebook. It is called once the object that `awaited`
-   * returns for the notebook is ready. By default, this object is the kernel session.
+   * `make` loads the feature and adds it to a notebook. Before `make` is called, the object that
+   * `awaited` returns for the notebook must be ready. By default, this object is the kernel
+   * session.
    */
   constructor(
     private readonly make: (panel: NotebookPanel) => Promise<Disposable>,
@@ -61,8 +62,8 @@ export class NotebookFeature {
       if (isMissing()) {
         this.notebooks.set(panel, made);
       } else {
-        // The loaded feature is discarded, because the notebook was closed, or the feature was
-        // disabled or created otherwise, while it was loading.
+        // While the feature was loading, the notebook was closed, or the feature was disabled or
+        // created again. Therefore the loaded feature is discarded.
         made.dispose();
       }
     }
@@ -91,7 +92,10 @@ type FeatureName = (typeof FEATURE_NAMES)[number];
  */
 export class NotebookFeatures {
   private readonly open = new Set<NotebookPanel>();
-  /** The features by setting. `cellLine` also measures the costs that `storeCosts` stores. */
+  /**
+   * The features, by the name of their setting. `cellLine` also measures the costs that are stored
+   * if `storeCosts` is enabled.
+   */
   private readonly parts: Record<FeatureName, NotebookFeature>;
   /** The objects that all notebooks share, by feature. */
   private readonly shared = new Map<FeatureName, Disposable>();
@@ -108,8 +112,8 @@ export class NotebookFeatures {
           const feed = (): ReturnType<Connection['feed']> => connection.feed();
           return new CellLines(notebook, { feed, settings: () => this.settings });
         },
-        // Stored costs are shown whether or not there is a kernel, so this feature only waits for
-        // the notebook file.
+        // Stored costs are shown even without a kernel, so this feature only waits until the
+        // notebook file is loaded.
         ({ context }) => context,
       ),
       notebookUse: new NotebookFeature(async (notebook) => {
@@ -161,8 +165,8 @@ export class NotebookFeatures {
 
   apply(settings: Settings): void {
     if (this.settings?.cellLine !== settings.cellLine) {
-      // Lines read `cellLine` only when they are created, so the feature is disabled here and
-      // created again below.
+      // Lines read the setting `cellLine` only when they are created. Therefore the feature is
+      // disabled here and created again below.
       this.parts.cellLine.setEnabled(false);
     }
     this.settings = settings;

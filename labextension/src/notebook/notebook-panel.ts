@@ -1,6 +1,7 @@
 /**
  * The parts of JupyterLab's notebook panels that are used here, and functions that add elements to
- * them. Importing their package for a few types would bundle the whole notebook.
+ * the panels. JupyterLab's own package is not imported, because the build would bundle the whole
+ * notebook for a few types.
  */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
@@ -51,8 +52,8 @@ export class CellAttachments<View extends { element: HTMLElement }> {
   private readonly views = new Map<string, View>();
 
   /**
-   * New elements are inserted before the element that matches the selector `before`, if the cell
-   * has one.
+   * If the cell has an element that matches the selector `before`, new elements are inserted before
+   * that element.
    */
   constructor(
     private readonly panel: NotebookPanel,

@@ -1,6 +1,6 @@
 /**
- * Information that the Python package provides to the panel through jupyter-server-proxy, without a
- * running gpumon server.
+ * Information that the panel reads from the Python package through jupyter-server-proxy. No gpumon
+ * server has to run for this.
  */
 
 import { URLExt } from '@jupyterlab/coreutils';
@@ -16,14 +16,14 @@ interface ServersInfo {
 /** The flags in the query of gpumon's launcher entry. */
 export interface LauncherMarks {
   /**
-   * Whether the server will notify about alerts, from its own rules or those of the server that it
-   * joins.
+   * Whether the server will report alerts, either from its own rules or from the rules of another
+   * server that it joins.
    */
   readonly alerts: boolean;
   /** Whether the server will show a fleet. */
   readonly fleet: boolean;
   /**
-   * The version of an unrelated program's package that is also named `gpumon`, if that package is
+   * The version of an unrelated package that is also named `gpumon`; `null` if that package is not
    * installed in Jupyter's environment.
    */
   readonly otherPackage: string | null;

@@ -22,8 +22,8 @@ type Request = NonNullable<FeedOptions['request']>;
 
 const ROUTE = 'gpumon';
 /**
- * The maximum time to wait for an answer. After a server exits, the proxy tries to restart it for
- * about half a minute and does not answer meanwhile.
+ * The maximum time to wait for an answer. After gpumon's server exits, the proxy tries to restart
+ * it for about half a minute and does not answer during this time.
  */
 const TIMEOUT_MS = 5000;
 /** JupyterHub's status code for a user's server that is not running. */
@@ -38,8 +38,8 @@ export function newFeed(
   language: string,
 ): Feed {
   setTranslator(trans);
-  // English is JupyterLab's default, so it does not show which language the user prefers. In this
-  // case, numbers and dates are in the browser's language.
+  // English is JupyterLab's default, so it may not be the user's choice. In this case, numbers and
+  // dates are shown in the browser's language.
   setLocale(language === 'en' ? undefined : language);
   return new Feed({
     openSocket: () => openStream(settings),
@@ -134,8 +134,8 @@ async function requestHealth(settings: ServerConnection.ISettings): Promise<numb
   try {
     const url = URLExt.join(settings.baseUrl, ROUTE, 'healthz');
     const response = await ServerConnection.makeRequest(url, { signal }, settings);
-    // If the user is not logged in, Jupyter redirects the request to the login page, which answers
-    // with status 200.
+    // If the user is not logged in, Jupyter redirects the request to the login page, which also has
+    // status 200. Therefore the content is checked as well.
     const isAnother = response.ok && (await response.text()).trim() !== 'ok';
     return isAnother ? 401 : response.status;
   } catch {
@@ -224,9 +224,9 @@ export function explainStatus(status: number | null, trans: TranslationBundle): 
 }
 
 /**
- * Explains a version mismatch of server and panel, or returns `null` if the versions are
- * compatible. After an update of gpumon, Jupyter may still run the old server, and a browser may
- * still show the old panel.
+ * Explains that the versions of server and panel do not match, or returns `null` if they do. After
+ * an update of gpumon, Jupyter may still run the old server, and a browser may still show the old
+ * panel.
  */
 export function checkVersion(
   server: string,

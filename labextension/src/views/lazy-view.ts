@@ -95,8 +95,8 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
         this.resolve(this.view);
       }
     } catch (error) {
-      // This happens after an update, because the server no longer has the files that this page
-      // refers to.
+      // Loading fails after an update of gpumon, because this page still refers to files that the
+      // server no longer has.
       console.error('gpumon: a part of it cannot be loaded', error);
       const message = document.createElement('p');
       const { trans } = this.options;
@@ -135,7 +135,7 @@ export abstract class FeedView<View extends MountHandle = MountHandle> extends L
   protected override async load(): Promise<View | null> {
     const { notebooks, trans } = this.options;
     const feeding = this.openFeed();
-    // This subscription connects to the server while the view is still loading.
+    // This subscription makes the feed connect to the server while the view is still loading.
     const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
     try {
       const loading = Promise.all([feeding, notebooks(), import('./view'), connecting]);
@@ -154,7 +154,7 @@ export abstract class FeedView<View extends MountHandle = MountHandle> extends L
           ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
         });
       this.remount = () => {
-        // This subscription keeps the connection and the store while the view is replaced.
+        // This subscription keeps the connection and the stored data while the view is replaced.
         const { unsubscribe } = feed.subscribe(() => undefined);
         this.view?.dispose();
         this.view = make();

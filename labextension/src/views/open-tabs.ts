@@ -14,7 +14,7 @@ import type { Tabs, TabView } from './tabs';
 
 /** The prefix of the IDs of tabs with charts. */
 const PREFIX = 'gpumon-dashboard-';
-/** The prefix of the address in a node's tab if the tab shows the node's charts. */
+/** If a node's tab shows charts, its address starts with this prefix. */
 const CHARTS = 'charts';
 
 type ViewModule = typeof import('./view');
@@ -177,7 +177,7 @@ class FleetPanel extends LazyView<MountedFleet> implements TabView {
   protected override async load(): Promise<MountedFleet | null> {
     const { app, connection } = this.options;
     const { baseUrl } = app.serviceManager.serverSettings;
-    // The feed is also awaited, because opening it sets the language and the units.
+    // The feed is awaited only because opening it sets the language and the units.
     const [{ mountFleet, nodePath }] = await Promise.all([import('./fleet'), connection.feed()]);
     return this.isDisposed
       ? null
@@ -235,7 +235,7 @@ class NodePanel extends FeedView implements TabView {
 
   protected override async openFeed(): Promise<Feed> {
     const { app, connection, trans } = this.options;
-    // The feed is also awaited, because opening it sets the language and the units.
+    // The feed is awaited only because opening it sets the language and the units.
     const [{ nodePath }] = await Promise.all([import('./fleet'), connection.feed()]);
     this.path = nodePath(this.machine) ?? '';
     return nodeFeed(app.serviceManager.serverSettings, trans, this.path);

@@ -1,8 +1,8 @@
 //! Allocations of GPUs by schedulers. For Slurm, the prolog's files are read; for Kubernetes, a
 //! server passes on the kubelet's reports.
 //!
-//! An allocation is known even before anything runs on the GPU. It also identifies the job or pod
-//! of processes whose cgroups and environment contain no job, or only a pod's UID.
+//! An allocation is known even before anything runs on the GPU. It also provides the job or pod of
+//! a process if the cgroups and environment of the process name no job, or only a pod's UID.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -245,7 +245,8 @@ fn read_slurm_jobs(folder: &Path, own_uid: u32) -> Vec<DeviceJob> {
 }
 
 fn read_trusted_file(path: &Path, own_uid: u32) -> io::Result<String> {
-    // These flags prevent waiting for the writer of a pipe, and following a symbolic link.
+    // With these flags, opening a pipe does not wait for its writer, and symbolic links are not
+    // followed.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, path, flags, Mode::empty())?);
@@ -315,7 +316,8 @@ impl ProcessNaming {
         }
     }
 
-    /// Fills in the job or pod of a process if only its device's allocation has this information.
+    /// Fills in the job or pod of a process from the allocation of its device, if the process's own
+    /// data does not name them.
     pub(crate) fn name_process(&self, process: &mut Process) {
         let Some(device) = self.0.get(&process.mig) else {
             return;
@@ -360,9 +362,9 @@ impl DeviceHolders {
         }
     }
 
-    /// Fills in the job that the device is allocated to if the process has no batch job, or if only
-    /// the SLUID of its Slurm job is known. Processes of other users, such as monitors and
-    /// displays, are skipped.
+    /// Fills in the job to which the device is allocated. This is done if the process has no batch
+    /// job, or if only the SLUID of its Slurm job is known. Processes of other users, such as
+    /// monitors and displays, are skipped.
     fn name_job(&self, owner: &mut Owner, user: Option<&str>) {
         let jobs = self.holders.iter().filter_map(|holder| match holder {
             Allocation::Slurm { job_id, user } => Some((job_id, user.as_deref())),
@@ -374,7 +376,7 @@ impl DeviceHolders {
         let step = match &owner.slurm {
             Some(job) if !is_sluid(&job.job_id) => return,
             Some(job) => job.step.clone(),
-            // The process may have a job that has not been read yet.
+            // If the owner is incomplete, the process may have a job that has not been read yet.
             None if owner.partial || owner.batch_job().is_some() => return,
             None if its_user.is_none() || user != its_user => return,
             None => None,

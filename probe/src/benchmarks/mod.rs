@@ -149,8 +149,8 @@ impl Benchmarks {
         Some(Siblings { median_us, count })
     }
 
-    /// Returns the GPU's latest result that is furthest below its baseline, or `None` if no result
-    /// is.
+    /// Returns the latest result of the GPU that is furthest below its baseline, or `None` if all
+    /// results reach their baselines.
     pub fn find_below_baseline(&self, uuid: &str) -> Option<BelowBaseline> {
         let gpu = self.gpus.get(uuid)?;
         let below = gpu.latest.iter().filter_map(|latest| {
@@ -169,8 +169,8 @@ impl Benchmarks {
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// Returns the GPU's baseline result that is furthest below its siblings' baselines, or `None`
-    /// if no result is.
+    /// Returns the baseline of the GPU that is furthest below the siblings' baselines, or `None` if
+    /// none is below them.
     pub fn find_below_siblings(&self, uuid: &str) -> Option<BelowSiblings> {
         let below = self.find_baseline(uuid).iter().filter_map(|baseline| {
             let siblings = self.find_siblings(uuid, baseline)?;
@@ -230,7 +230,7 @@ pub struct Measurement {
     pub time: Interval,
     /// The version of gpumon.
     pub gpumon: String,
-    /// The newest CUDA version that the driver supported.
+    /// The newest CUDA version that the driver supported when the result was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,7 +269,6 @@ impl Measurement {
         (&self.workload, &self.dtype, self.n) == (&other.workload, &other.dtype, other.n)
     }
 
-    /// Returns `true` if the values are plausible.
     fn is_plausible(&self) -> bool {
         let is_name = |name: &str| {
             name.len() <= MAX_NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic())
@@ -402,8 +401,8 @@ impl BelowBaselines {
     /// may wait for the disk.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be used, once for each version of the file. While the
-    /// file cannot be used, no GPU counts as below its baseline.
+    /// Returns an error if the file cannot be used. The error is returned only once for each
+    /// version of the file. While the file cannot be used, no GPU counts as below its baseline.
     pub fn update(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
         let now = FileStamp::read(path);
         if std::mem::replace(seen, now) == now {

@@ -84,8 +84,8 @@ impl Object {
 }
 
 /// Implements `Deserialize` for an enum whose variant is given by a tag. With `strict`, unknown
-/// fields are an error. A field can be marked as optional (`default`), or as taking all remaining
-/// fields (`rest`).
+/// fields are an error. A field marked with `default` is optional. A field marked with `rest` takes
+/// all remaining fields.
 #[macro_export]
 macro_rules! tagged {
     ($type:ident by $key:literal $($strict:ident)? {

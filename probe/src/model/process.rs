@@ -220,7 +220,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns `true` if the job has more data than its kind and ID.
+    /// Returns `true` if more is known about the job than its kind and ID.
     pub fn has_details(&self) -> bool {
         self.path.is_some() || self.name.is_some() || self.private
     }

@@ -168,8 +168,8 @@ impl<T> Absent for Reading<T> {
 }
 
 /// Implements [`Absent`] for structures of readings, or creates a value in which the given fields
-/// are absent and the other fields are known. Fields after a semicolon are always "not supported",
-/// because most hardware lacks them.
+/// are absent and the others are known. Most hardware lacks the fields after a semicolon, so their
+/// reason is always "not supported".
 macro_rules! absent {
     ($($type:ident { $($field:ident),+ $(; $($lacking:ident),+)? })+) => {$(
         impl $crate::model::Absent for $type {
@@ -309,8 +309,8 @@ fn read_dated_value<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     })
 }
 
-/// A key that distinguishes the JSON formats of a reading. No value type is serialized as an object
-/// that starts with one of the named keys.
+/// A key that distinguishes the JSON formats of a reading. If a plain value is itself an object, it
+/// never starts with one of the named keys.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum ReadingKey {

@@ -40,7 +40,7 @@ pub struct Wording {
 /// The text for each process in a condition's list of processes.
 pub const GPU_PROCESS: &str = "GPU {gpu} (PID {pid})";
 
-/// For each condition whose text names processes, a sentence for users who may not see those
+/// Sentences for users who may not see the processes: one for each condition whose text names
 /// processes.
 const ANONYMOUS_TEXTS: [(&str, &str); 3] = [
     (

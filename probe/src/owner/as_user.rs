@@ -26,7 +26,8 @@ use crate::bounded;
 /// The maximum number of bytes to read. Jupyter writes a few hundred bytes.
 const MAX_FILE_BYTES: usize = 64 << 10;
 
-/// The flags for finding a file. With `O_PATH`, no device is opened, and pipes do not block.
+/// The flags for finding a file. `O_PATH` only locates the file, so finding a device does not open
+/// it, and finding a pipe does not block.
 const FIND_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +59,8 @@ pub(super) fn read_untrusted_file(
         bounded::read_from(File::from(file), MAX_FILE_BYTES)
     };
     match user {
-        // A separate thread is used, because while a thread acts as the user, the user can
-        // permanently change the thread's priority.
+        // A separate thread acts as the user. While it does, the user can change the thread's
+        // priority, and the change would be permanent.
         Some(user) => thread::scope(|scope| {
             let reading = scope.spawn(|| run_as_user(user, read));
             reading
@@ -124,8 +125,8 @@ impl Drop for RestoreRights<'_> {
     }
 }
 
-/// Returns `true` if the tests run as root and may act as another user. Some containers forbid
-/// this.
+/// Returns `true` if the tests run as root and may act as another user, which some containers
+/// forbid.
 #[cfg(test)]
 fn can_act_as_user() -> bool {
     let is_possible = rustix::process::geteuid().is_root()

@@ -3,8 +3,7 @@
 
 use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
 
-/// Services that start containers for other users or services, and therefore do not own the
-/// containers.
+/// Services that start containers on behalf of others. They do not own these containers.
 const RUNTIME_SERVICES: [&str; 9] = [
     "containerd.service",
     "crio.service",
@@ -20,8 +19,8 @@ const RUNTIME_SERVICES: [&str; 9] = [
 /// Fills in the owners found in `/proc/PID/cgroup` (cgroups(7)), which has one line per hierarchy:
 /// `id:controllers:path`.
 ///
-/// If pods or containers are nested, as with kind or Docker in Docker, the innermost is used. The
-/// outer container serves as a machine and contains the programs of all its users.
+/// Pods or containers can be nested, as with kind or Docker in Docker. The innermost is used,
+/// because the outer container is like a machine: it contains the programs of all its users.
 pub(super) fn fill_owner(text: &str, owner: &mut Owner) {
     let paths: Vec<Vec<&str>> = text
         .lines()
@@ -205,9 +204,9 @@ fn is_in_container(path: &[&str]) -> bool {
     find_container(path).is_some() || path.iter().any(|component| parse_pod(component).is_some())
 }
 
-/// Returns the unit inside the container, or otherwise the unit that started the container, unless
-/// that is a container runtime's service. Pods are always started by Kubernetes, so their outer
-/// units are ignored.
+/// Returns the unit inside the container. If there is none, returns the unit that started the
+/// container, unless that unit is a container runtime's service. Pods are always started by
+/// Kubernetes, so the units outside a pod are ignored.
 fn find_contained_unit(path: &[&str], is_pod: bool) -> Option<String> {
     let (outside, inside) = path.split_at(find_container(path).map_or(path.len(), |(at, _)| at));
     let started_by =

@@ -108,7 +108,8 @@ impl Resolver {
         }
     }
 
-    /// Returns `true` if processes of other PID namespaces are not visible.
+    /// Returns `true` if gpumon runs in a child PID namespace, where processes of other namespaces
+    /// are not visible.
     pub(crate) fn is_in_child_pid_namespace(&self) -> bool {
         self.shared.is_in_child_pid_namespace()
     }
@@ -142,13 +143,13 @@ impl Drop for Resolver {
     }
 }
 
-// The threads that read processes: one for the first stage, which cannot block, and several for
-// the second stage, which can.
+// The threads that read processes: one for the first stage, which cannot block, and several for the
+// second stage, which can.
 //
-// A second stage that takes longer than `HUNG_AFTER` counts as hung. Its thread cannot be
-// stopped, so it is abandoned and replaced. Other processes of the same user are not read until
-// the hung stage returns, because they would probably hang too, and one user can have any number
-// of them. Processes of other users are read as usual.
+// A second stage that takes longer than `HUNG_AFTER` counts as hung. Its thread cannot be stopped,
+// so it is abandoned and replaced. Until the hung stage returns, no other processes of the same
+// user are read: they would probably hang too, and one user can have any number of processes.
+// Processes of other users are read as usual.
 
 /// The time after which a second stage counts as hung. A stage normally takes 0.2 ms, or longer on
 /// a busy machine or a network file system.
@@ -202,8 +203,8 @@ impl RunningTask {
 }
 
 impl ReaderState {
-    /// Returns `true` if no more details of the process are expected soon: both stages are
-    /// complete, or a second stage of the same user hangs.
+    /// Returns `true` if no more details of the process are expected soon: either both stages are
+    /// complete, or the second stage of one of the user's processes hangs.
     fn is_settled(&self, pid: u32) -> bool {
         let uid = self.table.process_uid(pid);
         let is_held_up = || {
@@ -288,7 +289,7 @@ impl SharedState {
                 thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
         }
         let has_task = state.table.has_task(|uid| state.is_busy(uid));
-        // Threads must not be woken without work. Each woken thread wakes the waiting callers,
+        // A thread is woken only if there is work: each woken thread wakes the waiting callers,
         // which call this function again.
         if !has_task && !state.table.has_basics_due() {
             return;

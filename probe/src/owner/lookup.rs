@@ -30,7 +30,7 @@ pub(super) struct OwnerQuery<'a> {
     pub(super) arguments: Option<&'a [String]>,
     /// The PID of the Jupyter kernel that an earlier lookup found for the process.
     pub(super) kernel: Option<u32>,
-    /// Whether the command line and the notebook's path are hidden.
+    /// Whether the command line and the notebook's path must be hidden from other users.
     pub(super) hidden: bool,
     /// Whether gpumon runs as root, so that files with untrusted paths must be read with the rights
     /// of the process's user.
@@ -79,8 +79,8 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         let Some(above) = proc_fs.read_stat(parent) else {
             break;
         };
-        // The command lines of other users' processes are not read. Reading them could block, which
-        // would count as a hang of this process's user.
+        // If the parent belongs to another user, its command line is not read. Reading it could
+        // block, which would count as a hang of this process's user.
         let its_user = proc_fs.read_user(parent);
         let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
         let arguments = if is_alike {
@@ -103,9 +103,9 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             pid: parent,
             name: super::clean_name(&name),
         });
-        // A worker belongs to the notebook of the kernel that started it. A forked process has the
-        // same command line as the kernel that it was forked from, so a notebook found through this
-        // copy is replaced by that kernel's notebook.
+        // A worker belongs to the notebook of the kernel that started it. A fork of a kernel has a
+        // copy of the kernel's command line. A notebook that was found through this copy is
+        // replaced by the notebook of the kernel itself.
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
             let of_parent =
                 arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
@@ -151,9 +151,9 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
 }
 
 /// Returns the PID of the Jupyter kernel that a process belongs to, if an ancestor between the two
-/// has ended. The kernel is the session leader, because Jupyter starts each kernel in its own
-/// session; or the kernel found by an earlier lookup; or the only kernel that has the same Jupyter
-/// server and notebook in its environment.
+/// has ended. The kernel is the first of these: the session leader, because Jupyter starts each
+/// kernel in its own session; the kernel found by an earlier lookup; the only kernel that has the
+/// same Jupyter server and notebook in its environment.
 fn find_orphan_kernel(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
     let OwnerQuery {
@@ -192,7 +192,7 @@ fn find_orphan_kernel(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
 }
 
 /// Fills in the job found in the process's environment. Only one job is filled in, because a batch
-/// system can set another system's variables for scripts that expect them.
+/// system may also set the variables of another system, for scripts that expect them.
 fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     let names = [
         "SLURM_JOB_ID",
@@ -235,7 +235,7 @@ fn read_step_daemon_job(proc_fs: &ProcFs, pid: u32) -> Option<String> {
     is_number.then(|| job_id.to_owned())
 }
 
-/// Reads a file that a process names, with no more rights than the process has.
+/// Reads a file whose path comes from a process, with no more rights than the process has.
 fn read_file_of_process(
     proc_fs: &ProcFs,
     pid: u32,

@@ -106,8 +106,8 @@ impl ProcFs {
     /// Opens the root directory of a process. For a process in a container, this is the container's
     /// root directory.
     ///
-    /// The PID may since have been reused by another process, whose files the original process may
-    /// not be allowed to read. The start time and the user are therefore compared after opening.
+    /// Meanwhile, the PID may have been reused by a process with files that the original process
+    /// may not read. The start time and the user are therefore compared after opening.
     pub(super) fn open_root(
         &self,
         pid: u32,
@@ -129,9 +129,9 @@ impl ProcFs {
         }
     }
 
-    /// Returns `true` if the real, effective and saved IDs of a process are all those of `user`. A
-    /// setuid or setgid program has the rights of its file's owner, but arguments from the user who
-    /// started it. Returns `false` if the IDs are unknown.
+    /// Returns `true` if the real, effective and saved IDs of a process are all those of `user`,
+    /// and `false` if they differ or are unknown. They differ in a setuid or setgid program: it has
+    /// the rights of its file's owner, but its arguments come from the user who started it.
     pub(super) fn has_only_user(&self, pid: u32, user: User) -> bool {
         let status = self
             .read_text(pid, "status", bounded::STAT_LIMIT)
@@ -185,8 +185,8 @@ impl ProcFs {
         self.read_status(pid).user
     }
 
-    /// Returns `comm`. If `comm` was truncated, returns the file name of the first argument
-    /// instead, if it starts with `comm`.
+    /// Returns `comm`. If `comm` was truncated, and the file name in the first argument starts with
+    /// it, returns this file name instead.
     pub(super) fn read_name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
         let comm = self.read_text(pid, "comm", bounded::VALUE_LIMIT)?;
         let comm = comm.trim_end_matches('\n');
@@ -227,8 +227,8 @@ pub fn read_children(root: &Path, pid: u32) -> Vec<u32> {
     threads.flatten().map(list).flat_map(pids).collect()
 }
 
-/// Returns the command line to display. In a process of the workload runner, the first argument is
-/// the command that the user typed, and only that is displayed.
+/// Returns the command line to display. In a process of the workload runner, only the first
+/// argument is displayed, which is the command that the user typed.
 pub(super) fn command_line(arguments: &[String]) -> String {
     match arguments {
         [typed, own @ ..]

@@ -79,8 +79,8 @@ impl ProcessReader {
         Self { own_uid, ..self }
     }
 
-    /// Returns `true` if this is not the machine's initial PID namespace, so that processes in
-    /// other namespaces are not visible.
+    /// Returns `true` if this process is not in the machine's initial PID namespace, so that
+    /// processes in other namespaces are not visible.
     pub(super) fn is_in_child_pid_namespace(&self) -> bool {
         self.proc_fs.is_in_namespace
     }

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::model::{Absence, Owner, Process, Reading};
 
-/// The interval between two readings of a process. A process can start another program (exec) or
-/// rename itself, as the workers of Ray and vLLM do.
+/// The interval between two readings of a process. It is read again because a process can start
+/// another program (exec) or rename itself, as the workers of Ray and vLLM do.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
 
 /// The maximum number of cached login names, so that a user with many IDs cannot fill the memory.
@@ -46,8 +46,8 @@ struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessFields {
     All,
-    /// Only name, user and start time. This exists because copying all details of thousands of
-    /// processes would take longer than all other work.
+    /// Only name, user and start time are filled in. Copying all details of thousands of processes
+    /// would take longer than all other work.
     Brief,
 }
 
@@ -248,7 +248,7 @@ impl Table {
             .get(&process.pid)
             .filter(|entry| entry.basics_read.is_some());
         let Some(basics) = entry.and_then(|entry| entry.basics.as_ref()) else {
-            // A process that was read before but is missing now has ended since the driver listed
+            // If a process was read before and is missing now, it has ended since the driver listed
             // it.
             let reason = || {
                 if entry.is_some() {

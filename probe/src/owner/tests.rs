@@ -210,8 +210,8 @@ fn hung_process_blocks_only_its_user() {
         has_first_stage_only(&now[0]) && has_first_stage_only(&now[1]) && is_identified(&now[2])
     });
 
-    // The wait is longer than the time after which a stage counts as hung, so new processes of that
-    // user count as blocked and are not waited for.
+    // After this wait, the blocked stage counts as hung. New processes of the same user then count
+    // as blocked, and are not waited for.
     sleep(Duration::from_millis(600));
     proc.add(22, 71_000, true);
     let begun = Instant::now();

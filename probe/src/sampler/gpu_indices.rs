@@ -1,7 +1,7 @@
-//! Assignment of GPUs to the indices that an earlier collector gave them, independently of the
-//! driver's order.
+//! Keeps the indices that an earlier collector gave to the GPUs, even if the driver's order has
+//! changed.
 //!
-//! A driver numbers its GPUs in the order of the PCI bus when it is loaded. Adding or removing a
+//! When the driver is loaded, it numbers its GPUs in the order of the PCI bus. Adding or removing a
 //! GPU therefore renumbers all GPUs after it.
 
 use std::{
@@ -88,10 +88,10 @@ pub fn identify_gpus(
 }
 
 impl DriverIndices {
-    /// Assigns each GPU its earlier index. A GPU whose UUID could not be read gets the first free
-    /// index, assuming that the driver's order has not changed; the index of a lost GPU is used
-    /// only if no other index is free. A GPU with a new UUID gets the index of a GPU that was never
-    /// identified, or otherwise a new index.
+    /// Assigns each GPU its earlier index. If a GPU's UUID could not be read, it gets the first
+    /// free index, assuming that the driver's order has not changed; the index of a lost GPU is
+    /// used only if no other index is free. If a GPU's UUID is new, it gets the index of a GPU that
+    /// was never identified, or otherwise a new index.
     fn assign_indices(known: &[KnownGpu], found: &[Option<String>]) -> Self {
         let mut driver_indices = vec![None; known.len()];
         let position_of = |uuid: &String| {

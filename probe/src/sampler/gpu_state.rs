@@ -16,8 +16,7 @@ use crate::{
     vendor::{DeviceError, DriverError, ErrorInfo},
 };
 
-/// A driver call counts as hung after this time at the earliest, because calls to a busy driver can
-/// take this long.
+/// The minimum wait before a driver call counts as hung. Calls to a busy driver can take this long.
 const MIN_PATIENCE: Duration = Duration::from_millis(150);
 
 /// The time after which a GPU that has never responded counts as hung. A driver without persistence
@@ -296,8 +295,8 @@ impl GpuState {
         let known = std::mem::replace(&mut self.last, absent);
         // The allocation is kept, because it is important to know who uses a failed GPU.
         self.last.allocated_to = known.allocated_to;
-        // Memory size and power limit are kept, because they do not change, and earlier readings
-        // are displayed relative to them.
+        // Memory size and power limit are kept: they do not change, and earlier readings are
+        // displayed as shares of them.
         if known.memory.total_bytes.value().is_some() {
             self.last.memory.total_bytes = known.memory.total_bytes.with_time(known.at_ms);
         }
@@ -369,8 +368,8 @@ impl GpuState {
         is_runnable: impl FnOnce() -> bool,
     ) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
-        // A GPU counts as hung after slightly less than one interval, because waking the threads
-        // takes some time.
+        // A GPU counts as hung after slightly less than one interval, which leaves time to wake the
+        // threads.
         let patience = if self.opened {
             interval.mul_f64(0.9).max(MIN_PATIENCE)
         } else {

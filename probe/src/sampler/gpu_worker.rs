@@ -306,7 +306,7 @@ impl GpuWorker {
 }
 
 /// Returns the time at which the details are read next. All GPUs read their first details
-/// immediately, and are then distributed over the interval.
+/// immediately. Later readings are distributed over the interval.
 fn next_details_time(index: u32, are_first: bool) -> Instant {
     let turn = f64::from(index % DETAIL_SLOTS) / f64::from(DETAIL_SLOTS);
     Instant::now() + DETAILS_INTERVAL.mul_f64(if are_first { 0.5 + turn / 2.0 } else { 1.0 })

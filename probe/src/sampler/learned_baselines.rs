@@ -194,7 +194,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
     if gpus.len() > MAX_GPUS {
         return Err(format!("the file has more than {MAX_GPUS} GPUs"));
     }
-    // Only the implausible baselines are removed; the others in the file are used.
+    // Only implausible baselines are removed. The other baselines in the file are used.
     gpus.retain(|_, gpu| gpu.baseline.is_plausible());
     Ok(gpus)
 }

@@ -139,8 +139,8 @@ pub fn run_sampler(
         let mut wait = ticker.time_until_next_tick(Instant::now());
         while !options.interval.sleep_unless_changed(interval, wait) {
             interval = options.interval.get();
-            // The new interval starts at the last sample, so that clients that change it often do
-            // not get more samples than others.
+            // The new interval starts at the last sample. Otherwise, clients that change it often
+            // would get more samples than others.
             let now = Instant::now();
             ticker = Ticker::new_after(sampled_at, interval, now);
             wait = ticker.time_until_next_tick(now);

@@ -24,8 +24,8 @@ pub(crate) fn budget_per_gpu(gpus: u32) -> usize {
 
 /// Selects the processes that fit into `budget`, preferring those with the most memory. Returns the
 /// selected processes in the order of their PIDs, and the omitted processes. `describe` fills in
-/// the texts of one process at a time, so that the texts of omitted processes do not fill the
-/// memory.
+/// the texts of a process. It is called for one process at a time, so that the texts of omitted
+/// processes do not fill the memory.
 pub(crate) fn fit_into_budget(
     mut processes: Vec<Process>,
     budget: usize,

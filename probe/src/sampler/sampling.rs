@@ -120,7 +120,6 @@ impl Sampling {
         Ok(sampling)
     }
 
-    /// Returns the inventory.
     pub(super) fn inventory(&self) -> Inventory {
         Inventory {
             at_ms: now_ms(),
@@ -226,7 +225,8 @@ impl Sampling {
     /// Queries all workers that have no pending query, and waits for their responses, but no longer
     /// than `patience`.
     fn query_and_collect(&mut self, patience: Duration) {
-        // Late responses are handled first, so that the GPUs can be queried at this tick.
+        // Late responses are handled first, so that the GPUs that sent them can be queried at this
+        // tick.
         for message in self.workers.take_messages() {
             self.ingest(message);
         }
@@ -381,8 +381,9 @@ impl Sampling {
     }
 }
 
-/// Returns the error of a driver that was replaced, if none of its GPUs responds. Each item
-/// describes a GPU: its driver, whether it responds, and the error that reports a replacement.
+/// Returns the error of a driver that was replaced, if none of its GPUs responds. Each item is
+/// about one GPU: its driver, whether it responds, and its error if that error means that the
+/// driver was replaced.
 fn find_replaced_driver<D: PartialEq>(
     gpus: &(impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone),
 ) -> Option<SourceError> {

@@ -16,8 +16,8 @@ use crate::{model::now_ms, vendor::ReadDepth};
 /// The minimum time between two samples after the interval was changed.
 const MIN_CHANGED_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A clock whose ticks are at fixed times, so that the time for taking a sample does not delay the
-/// next sample.
+/// A clock whose ticks are at fixed times, so that a sample that takes long does not delay the next
+/// one.
 #[derive(Debug)]
 pub(super) struct Ticker {
     interval: Duration,
@@ -124,11 +124,11 @@ impl ClockWatch {
 /// All GPUs that the driver keeps open can be read within this time.
 const KEPT_OPEN_TIME: Duration = Duration::from_millis(300);
 
-/// After a GPU's first reading, a tick waits for the other GPUs for at least this time, because
-/// GPUs that are read at the same time wait for the same driver locks.
+/// After a GPU's first reading, a tick waits for the other GPUs for at least this long. GPUs that
+/// are read at the same time wait for the same driver locks.
 const MIN_QUIET_TIME: Duration = Duration::from_millis(150);
 
-/// The maximum total time to wait for threads that are ready to run but get no CPU.
+/// The maximum total wait for threads that are ready to run but get no CPU.
 pub(super) const MAX_STARVED_TIME: Duration = Duration::from_secs(2);
 const STARVED_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -136,8 +136,8 @@ const STARVED_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// first use.
 pub const OPENING_TIME: Duration = Duration::from_secs(2);
 
-/// The maximum time that a one-shot command waits if no GPU responds, because it has nothing else
-/// to show.
+/// The maximum wait of a one-shot command if no GPU responds. It is long because the command has
+/// nothing else to show.
 pub const ONE_SHOT_OPENING_TIME: Duration = Duration::from_secs(10);
 
 /// The time at which a tick stops waiting for the GPUs, adjusted according to the responses so far.
@@ -202,12 +202,12 @@ const HISTORY_STEP_MS: u64 = 10_000;
 /// it is read twice per history step.
 pub(super) const HOST_STEP_MS: u64 = 5_000;
 
-/// Whether somebody watches. The flag is shared with the sampler by the code that sets it.
+/// Whether somebody watches. The code that sets the flag shares it with the sampler.
 #[derive(Debug)]
 pub struct WatchFlag(AtomicBool);
 
 impl WatchFlag {
-    /// Sets whether somebody watches, starting with the next sample.
+    /// Sets whether somebody watches, with effect from the next sample.
     pub fn set(&self, is_watched: bool) {
         self.0.store(is_watched, Ordering::Relaxed);
     }
@@ -229,7 +229,7 @@ impl Default for WatchFlag {
 #[derive(Debug)]
 pub(super) struct TimeSteps {
     length_ms: u64,
-    /// The number of the step after the last closed step.
+    /// The number of the step that follows the last closed step.
     next: u64,
 }
 
@@ -243,9 +243,9 @@ impl TimeSteps {
         Self { length_ms, next: 0 }
     }
 
-    /// Returns `true` if the current sample closes a step: if it is the first sample, or probably
-    /// the last of its step. Which sample is the last is only an estimate, because ticks can be
-    /// slightly late.
+    /// Returns `true` if the current sample closes a step: if it is the very first sample, or
+    /// probably the last sample of its step. The last one can only be estimated, because ticks can
+    /// be slightly late.
     pub(super) fn closes_step(&mut self, interval: Duration) -> bool {
         self.closes_step_at(now_ms(), interval)
     }

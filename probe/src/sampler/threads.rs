@@ -127,7 +127,7 @@ pub(super) struct Readings {
     pub(super) sample: GpuSample,
     /// The processes that do not fit into the sample.
     pub(super) omitted: Vec<ProcessRef>,
-    /// The details, if they were due.
+    /// The details, if they were read at this tick.
     pub(super) details: Option<GpuDetails>,
     /// Values that the driver recorded since the previous tick.
     pub(super) traces: Vec<Trace>,

@@ -149,7 +149,7 @@ impl Workers {
                     }
                     messages.push(message);
                 }
-                // A thread that waits for a CPU on a busy machine does not count as hung.
+                // On a busy machine, a thread may be waiting for a CPU. It does not count as hung.
                 Err(RecvTimeoutError::Timeout)
                     if self.is_any_starved(&mut waited) && deadline.extend(Instant::now()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
@@ -197,8 +197,8 @@ fn parse_run_delay(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds))
 }
 
-/// The minimum age of the host's latest reading before the host is read again. This is slightly
-/// less than a second to tolerate early ticks.
+/// The host is read again only if its latest reading is at least this old. The limit is slightly
+/// less than a second, so that an early tick does not skip a reading.
 const MIN_HOST_AGE: Duration = Duration::from_millis(900);
 
 /// A worker that reads the host on its own thread, because readings of the host can hang, for
@@ -284,7 +284,6 @@ impl HostWorker {
         }
     }
 
-    /// Returns the newest reading.
     fn latest(&self) -> HostSample {
         self.latest.clone()
     }

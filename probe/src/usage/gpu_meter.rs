@@ -38,10 +38,9 @@ pub(super) struct GpuMeter {
     /// The latest reading of the energy counter in joules, and its time.
     counter: Option<(f64, u64)>,
     /// The time of the first sample since the start or the last gap. Earlier readings of the energy
-    /// counter are ignored, because their energy was already assigned to owners, or belongs to no
-    /// owner.
+    /// counter are ignored: their energy was already assigned to owners, or belongs to no owner.
     counts_since_ms: u64,
-    /// The latest power draw while a program used the GPU and no kernel ran.
+    /// The latest power draw that was measured while a program was on the GPU but no kernel ran.
     idle_watts: Option<f64>,
     /// The owners of the processes in the steps by PID, as far as they are known.
     owners: BTreeMap<u32, ProcessOwner>,
@@ -60,8 +59,8 @@ impl GpuMeter {
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
         let Some(now) = LastSample::from_sample(gpu, interval_ms) else {
             // The GPU does not respond, or its processes are unknown. The use so far is assigned to
-            // its owners. The use until the next sample that lists its processes is not assigned to
-            // any owner.
+            // its owners. From now until the next sample with a list of processes, the use is
+            // assigned to nobody.
             self.assign_steps_to_owners(1.0, accounts);
             (self.last, self.counter) = (None, None);
             return;
@@ -109,8 +108,9 @@ impl GpuMeter {
             .map(|joules| (*joules, at_ms))
     }
 
-    /// Assigns the use in all steps to owners, if the owners are known and the energy counter has
-    /// been read again. If the board has no counter, a short delay replaces the second condition.
+    /// Assigns the use in all steps to owners, as soon as the owners are known and the energy
+    /// counter has been read again. If the board has no counter, a short delay replaces the new
+    /// reading.
     fn assign_steps_if_complete(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.span.seconds()).sum();
         let is_known =
@@ -225,7 +225,7 @@ impl EnergyMeter {
         }
     }
 
-    /// Excludes the time until the next reading, and its energy, from the totals.
+    /// Excludes the time until the next reading from the totals, and the energy in that time.
     pub fn interrupt(&mut self) {
         self.newest = None;
     }
@@ -235,9 +235,9 @@ impl EnergyMeter {
         (self.joules, self.time_ms)
     }
 
-    /// Returns the energy in `time_ms`, in joules. If the readings cover only a part of this time,
-    /// the energy in the rest is estimated from the mean power. Returns `None` if there is neither
-    /// a reading nor a mean power.
+    /// Returns the energy in a period of `time_ms`, in joules. If the readings cover only a part of
+    /// the period, the energy in the rest is estimated from the mean power. Returns `None` if there
+    /// is neither a reading nor a mean power.
     pub fn extrapolate_energy(&self, time_ms: u64, mean_watts: Option<f64>) -> Option<f64> {
         let uncounted_s = time_ms.saturating_sub(self.time_ms) as f64 / 1000.0;
         let estimated = mean_watts.map(|watts| watts * uncounted_s);

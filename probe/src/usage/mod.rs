@@ -147,8 +147,8 @@ pub struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// Adds the next sample. The time of a gap between two samples, for example after a pause of
-    /// the collector, is not assigned to any owner.
+    /// Adds the next sample. If there is a gap between two samples, for example after a pause of
+    /// the collector, its time is not assigned to any owner.
     pub fn push(&mut self, sample: &Sample) {
         self.push_gpus(sample.at_ms, sample.interval_ms, &sample.gpus);
     }
@@ -175,8 +175,8 @@ impl UsageMeter {
         }
     }
 
-    /// Ends the measurement. For steps that still wait for the next reading of the energy counter,
-    /// the energy is calculated from the power readings instead, and assigned to the owners.
+    /// Ends the measurement. Steps that still wait for the next reading of the energy counter are
+    /// assigned to the owners, with the energy calculated from the power readings.
     pub fn end(&mut self) {
         self.gpus
             .values_mut()
@@ -232,14 +232,13 @@ impl Period {
     }
 }
 
-/// The maximum number of owners kept in memory, more than a machine has jobs in months. Beyond this
-/// limit, jobs with the least usage are merged into their user, and then users into the unknown
-/// owner. The limit also applies to all periods together.
+/// The maximum number of owners kept in memory, also for all periods together. It is more than a
+/// machine has jobs in months. Beyond the limit, the usage of the smallest jobs is added to that of
+/// their users, and then the usage of the smallest users to that of an unknown owner.
 const MAX_OWNERS: usize = 4096;
 
-/// If there are too many owners, this number of additional owners is merged, so that merging is
-/// rarely needed. Merging many at once is cheaper, because finding the smallest requires reading
-/// all of them.
+/// If there are too many owners, this many more than necessary are merged. Finding the smallest
+/// owners requires reading all of them, so merging many at once is cheaper than merging often.
 const SPARE_OWNERS: usize = 256;
 
 /// The identity of an owner.
@@ -371,8 +370,8 @@ impl Ledger {
         }
     }
 
-    /// Merges the owners with the least GPU time into the owners returned by `into`. Returns
-    /// `false` if there is nothing left to merge.
+    /// Merges the owners with the least GPU time into other owners: `into` returns the owner that
+    /// receives an owner's usage. Returns `false` if there is nothing left to merge.
     fn merge_smallest_owners(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
         let others = self.owners.iter().filter(|(key, _)| into(key) != **key);
         let mut others: Vec<_> = others

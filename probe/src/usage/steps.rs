@@ -10,8 +10,8 @@ use crate::model::{GpuSample, Health, Process, Reading};
 const MAX_GAP_INTERVALS: u64 = 3;
 const MAX_GAP_MS: u64 = 2_000;
 
-/// If a GPU has only one owner, and the processes' shares of GPU time are older than this, the
-/// GPU's utilization is used instead of these shares.
+/// The maximum age of the processes' shares of GPU time, for a GPU with only one owner. If the
+/// shares are older, the GPU's utilization is used instead.
 const MAX_SHARES_AGE_MS: u64 = 3_000;
 
 /// A time span in milliseconds since 1970. The end is infinite while a measurement continues.
@@ -133,14 +133,14 @@ impl LastSample {
 }
 
 impl Step {
-    /// Returns the step between two samples, limited to `span`.
+    /// Returns the part of the step between two samples that is within `span`.
     pub(super) fn new(last: &LastSample, now: &LastSample, span: Span) -> Self {
         let pids = last.holders.keys().chain(now.holders.keys());
         let holders = pids.map(|pid| {
             let (before, after) = (last.holders.get(pid), now.holders.get(pid));
             let hold = ProcessUse {
-                // The share of GPU time in the later sample is preferred, because the driver
-                // reports shares for the time before the reading.
+                // The share of GPU time in the later sample is preferred, because it describes the
+                // time before that sample.
                 share: after.or(before).copied().flatten(),
                 before: before.is_some(),
                 after: after.is_some(),
@@ -233,8 +233,8 @@ pub(super) fn divide_step(
             energy_part(joules, idle_joules, key, &parts)
         });
     }
-    // If the only owner started or ended during the step, the GPU had no owner for the other half
-    // of the step.
+    // If the only owner started or ended during the step, it counts as present for half of the
+    // step. In the other half, the GPU had no owner.
     let presence = if is_shared {
         1.0
     } else {

@@ -509,8 +509,7 @@ fn usage_periods_add_up_to_total() {
             .map(|owner| owner.gpu_seconds)
             .sum::<f64>()
     };
-    // Usage that becomes known late is counted in the period in which it occurred, not in a later
-    // one.
+    // Usage that becomes known late is counted in the period in which it occurred.
     assert_near(seconds(&joined[1]) + joined[1].unheld.gpu_seconds, 900.0);
 }
 

@@ -121,8 +121,8 @@ pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
         let info = describe_error(*code);
         let severity = match info.severity {
             Severity::Notice => return None,
-            // An error that a program caused is only a notice here. If the GPU is still affected, a
-            // condition of the GPU reports that.
+            // If a program caused the error, it is only a notice here. If the GPU is still
+            // affected, a condition of the GPU reports this.
             Severity::Warning | Severity::Critical if info.by_program => Severity::Notice,
             Severity::Warning | Severity::Critical => Severity::Warning,
         };
@@ -301,8 +301,8 @@ fn make_processes_task(
         };
         let recorder = Recorder::new(&proc_root, "procfs", send);
         recorder.copy(Path::new(""), &["meminfo"]);
-        // This link reveals whether the processes run in a container, where PIDs differ from the
-        // PIDs that the drivers report.
+        // PIDs inside a container differ from those that the drivers report. This link shows
+        // whether the processes run in a container.
         let namespace = Path::new("self/ns/pid");
         if let Ok(target) = fs::read_link(proc_root.join(namespace)) {
             recorder.add_link(namespace, target);

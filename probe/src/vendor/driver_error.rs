@@ -16,7 +16,6 @@ pub struct DriverError {
     /// The PID of the process that caused the error, in the host's PID namespace, if the driver
     /// knows it.
     pub pid: Option<u32>,
-    /// The driver's message, if there is one.
     pub message: Option<String>,
 }
 
@@ -28,7 +27,7 @@ pub struct LoggedError {
     pub error: DriverError,
 }
 
-/// A reader that finds a driver's errors in the kernel log. It runs on its own thread.
+/// A reader that waits for a driver's errors in the kernel log. It runs on its own thread.
 pub trait ErrorLog: Send {
     /// Blocks until the driver logs an error. Returns `None` when the log can no longer be read.
     fn wait_for_error(&mut self) -> Option<LoggedError>;
@@ -44,7 +43,7 @@ pub struct ErrorInfo {
     /// The recommended action, in a sentence.
     pub advice: &'static str,
     pub severity: Severity,
-    /// Whether a program caused the error. In most cases, only that program is affected.
+    /// Whether a program caused the error. In most cases, the error affects only that program.
     pub by_program: bool,
     /// Whether the GPU needs a reset, or the machine a reboot, before the GPU works again.
     pub needs_reset: bool,
@@ -54,7 +53,7 @@ pub struct ErrorInfo {
 }
 
 impl ErrorInfo {
-    /// Returns the error's usual name, which is `Xid` and a number for Xids.
+    /// Returns the error's usual name. For an Xid, this is `Xid` and its number.
     pub fn title(&self, code: u32) -> String {
         if self.name.is_empty() {
             format!("Xid {code}")
@@ -86,7 +85,7 @@ impl ErrorInfo {
         }
     }
 
-    /// Builds a report of `error`, which must have the code that this information describes.
+    /// Builds a report of `error`. The error must have the code that this information explains.
     pub fn build_report(&self, error: DriverError) -> XidReport {
         let DriverError { code, pid, message } = error;
         XidReport {
@@ -100,7 +99,7 @@ impl ErrorInfo {
     }
 }
 
-/// A kind of driver error, which is recognized by its message.
+/// A kind of driver error that is recognized by the text of its message.
 #[derive(Clone, Copy)]
 pub(super) struct ErrorKind {
     /// Strings that must all occur in the message, in this order.
@@ -160,8 +159,8 @@ impl ErrorKind {
     }
 }
 
-/// A vendor's kinds of errors, and the code of the first kind. The codes do not overlap with those
-/// of other vendors or with Xids.
+/// A vendor's kinds of errors, and the code of the first kind. The following kinds have the
+/// following codes. No code is used by another vendor or as an Xid.
 pub(super) struct ErrorTable {
     pub(super) first: u32,
     pub(super) kinds: &'static [ErrorKind],

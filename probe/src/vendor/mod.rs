@@ -71,8 +71,9 @@ pub trait Source: Send + Sync {
     /// `/sys` except in tests, and never calls the driver.
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
 
-    /// Returns the identity of a GPU that is not open, as far as it can be read without calling the
-    /// driver or waking the GPU. All other fields are absent, with `reason` as the reason.
+    /// Returns the identity of a GPU that is not open, with the fields that can be read without
+    /// calling the driver or waking the GPU. All other fields are absent, with `reason` as the
+    /// reason.
     fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
         Gpu {
             vendor_index: Some(index),
@@ -131,8 +132,8 @@ pub trait Device {
         None
     }
 
-    /// Returns the contents that have been added to the driver's sample buffers since the last
-    /// call, with this GPU's `index` and `uuid`.
+    /// Returns the values that the driver has added to its sample buffers since the last call. The
+    /// traces have this GPU's `index` and `uuid`.
     fn take_traces(&mut self) -> Vec<Trace>;
 
     /// Returns the errors found since the last call. Each error is returned only once.
@@ -146,15 +147,16 @@ pub trait Device {
 pub enum ReadDepth {
     /// A complete sample, including all fields.
     Full,
-    /// A reduced sample for times when nobody is watching. Fields that are expensive to read are
-    /// read only if history or a condition needs them. Otherwise, they keep their last value and
-    /// its time.
+    /// A reduced sample, used while nobody is watching. Fields that are expensive to read are read
+    /// only if history or a condition needs them. Otherwise, they keep their last value and its
+    /// time.
     Unwatched {
         /// Whether this is the last sample of a history step.
         closes_step: bool,
     },
-    /// A sample for one-shot commands. It excludes rates, which need two readings, and energy and
-    /// thermal margin, which take the driver longer than everything else together.
+    /// A sample for one-shot commands. It excludes rates, which need two readings. It also excludes
+    /// energy and thermal margin, because the driver needs more time for them than for everything
+    /// else together.
     OneShot,
     /// A sample for one-shot commands that measure a load: the same as [`OneShot`](Self::OneShot),
     /// plus energy.
@@ -211,7 +213,7 @@ pub enum DeviceError {
     /// The driver refuses to open the GPU, or every call about the GPU fails.
     #[error("{meaning}; {advice}")]
     Failed {
-        /// The reason that is given for the GPU's absent readings.
+        /// The reason with which the GPU's readings are marked as absent.
         reason: Absence,
         /// The meaning of the driver's return code, as a clause.
         meaning: String,
@@ -277,7 +279,7 @@ impl Default for Roots {
     }
 }
 
-/// The machine's memory, which GPUs without their own memory use, in bytes.
+/// The machine's memory in bytes. GPUs without their own memory use this memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MachineMemory {
     total_bytes: u64,

@@ -113,8 +113,8 @@ describe('axis ticks', () => {
   });
 
   it('clock changes keep ticks at whole hours', () => {
-    // These are the days of clock changes in Europe. In time zones without clock changes, all days
-    // have 24 hours.
+    // In Europe, the clocks change on these days. Where clocks do not change, all days have 24
+    // hours.
     for (const [month, day] of [
       [2, 29],
       [9, 25],

@@ -38,7 +38,7 @@ export function computeWholeAxis(
   if (ends.bounded || (isMemory && limit !== null)) {
     return [floor, ends.bounded ? ends.ceiling : Math.max(ends.ceiling, limit ?? 0)];
   }
-  // The axis has some room above a limit that values may reach.
+  // If values may reach a limit, the axis extends a little above the limit.
   const ceiling = Math.max(ends.ceiling, (limit ?? 0) * 1.06);
   const [lowest, highest] = findExtent(lines, window) ?? [floor, ceiling];
   if (highest > ceiling && limit === null && floor === 0) {
@@ -118,8 +118,8 @@ export function valueTicks(min: number, max: number, most: number, base = 1): nu
 }
 
 /**
- * Returns round numbers below `low` and above `high`. They are multiples of about a quarter of the
- * range, so that an axis does not change with every sample.
+ * Returns a round number below `low` and one above `high`. Both are multiples of about a quarter of
+ * the range, so that the axis does not change with every sample.
  */
 export function roundRange(low: number, high: number, base = 1): [floor: number, ceiling: number] {
   const least = Math.max(high - low, Math.abs(high) * 1e-3, base * 1e-3);
@@ -169,8 +169,8 @@ export function isMidnight(at_ms: number): boolean {
 }
 
 function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
-  // Half hours are round in local time, even if the offset of the time zone is not a whole number
-  // of hours.
+  // Ticks at half hours must be round in local time, even where local time differs from UTC by a
+  // fraction of an hour.
   const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE_MS;
   const times_ms: number[] = [];
   for (
@@ -200,8 +200,8 @@ function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
         from.getDate() + days,
         hour,
       ).getTime();
-      // An hour that daylight saving time skips has the same time as the next hour, and must not be
-      // added twice.
+      // If daylight saving time skips an hour, that hour has the same timestamp as the next hour.
+      // The timestamp must not be added twice.
       if (at >= from_ms && at <= to_ms && at !== last) {
         times_ms.push(at);
       }

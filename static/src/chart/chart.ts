@@ -66,8 +66,8 @@ export class Chart {
   }
 
   /**
-   * Returns the value at a vertical position on the screen and the difference in value that one
-   * pixel stands for, or `null` if the chart is not drawn.
+   * Returns the value at a vertical position on the screen, and the difference between the values
+   * of two adjacent pixels. Returns `null` if the chart is not drawn.
    */
   valueAt(clientY: number): { value: number; pixel: number } | null {
     const area = this.plotArea();
@@ -132,7 +132,8 @@ export class Chart {
     const canvas = document.createElement('canvas');
     this.context = canvas.getContext('2d');
     this.host.append(canvas);
-    // The observer first reports the size in the next frame, when the page is laid out anyway.
+    // The observer first reports the size in the next frame. The page is laid out then anyway, so
+    // measuring costs no additional layout.
     this.sizes = new ResizeObserver((entries) => {
       for (const { contentRect } of entries) {
         this.resize(contentRect.width, contentRect.height);
@@ -232,13 +233,16 @@ function currentPixelRatio(): number {
 /** A chart is drawn again when its lines have moved by at least this distance, in device pixels. */
 const STEP_PX = 2;
 /**
- * If only the newest values have changed, the chart is drawn again after this time at the latest.
- * The delay is acceptable, because the newest value is also shown as text next to the chart.
+ * If only the newest values have changed, the chart is drawn again after at most this delay. The
+ * delay is acceptable, because the newest value is also shown as text next to the chart.
  */
 const MAX_DELAY_MS = 1000;
 
 interface FrameSignature {
-  /** A string that changes whenever any other visible content of the frame changes. */
+  /**
+   * A string that describes the visible content that no other field describes. It changes whenever
+   * this content changes.
+   */
   shape: string;
   to_ms: number;
   pixel_ms: number;
@@ -259,8 +263,8 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   } = content;
   const all = [...lines, ...stack];
   const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
-  // The end of an ongoing band moves with the right edge of the chart, so its movement does not
-  // count as a change.
+  // A band that has not ended yet reaches to the right edge of the chart. Its end moves with the
+  // edge, which does not count as a change.
   const upToNow_ms = area.to_ms - STEP_PX * pixel_ms;
   const bandEdges = bands.map(({ from_ms, to_ms, color }) => [
     from_ms,

@@ -20,7 +20,8 @@ export interface ChartLine {
   /** The values at the times of the window. NaN leaves a gap in the line. */
   values: Float64Array;
   /**
-   * The minimum and maximum in the time range of each mean value, drawn as a band behind the line.
+   * If the values are means, the minimum and maximum of the time range of each mean. They are drawn
+   * as a band behind the line.
    */
   extremes?: Extremes | null;
   /** The times of the values, if they differ from the window's. */

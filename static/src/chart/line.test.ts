@@ -49,8 +49,8 @@ describe('chart line', () => {
         corners[next] ?? [],
       ];
       const drawn = x1 === x0 ? y1 : y0 + ((y1 - y0) * (at / 10 - x0)) / (x1 - x0);
-      // The lowest and highest value of a pixel column may be drawn half a column to the left or
-      // right, so errors below a pixel are allowed.
+      // The lowest and the highest value of a pixel column may be drawn half a column to the left
+      // or right. This may move the line by up to a pixel.
       expect(next < 0 ? 0 : Math.abs(drawn - y(values[i] ?? NaN))).toBeLessThan(1);
     });
   });

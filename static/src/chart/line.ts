@@ -10,16 +10,16 @@ export interface Scales {
 }
 
 /**
- * The maximum distance between the line and a sample that is omitted from it. The distance is too
- * small to see, and fewer corners make drawing faster.
+ * A sample is omitted if it is at most this far from the line. Such a distance is too small to see,
+ * and a line with fewer corners is faster to draw.
  */
 const MAX_INVISIBLE_PX = 0.3;
 
 /**
- * Adds the line through `values` from index `begin` up to `end`. Samples in the same pixel column
- * become one stroke from the lowest to the highest value, so that no spike is lost. NaN is a gap
- * and ends the stroke. With `baseline`, each stroke is closed down to the baseline, so that it can
- * be filled.
+ * Adds the line through `values` from index `begin` up to `end`. The samples of a pixel column
+ * become one vertical stroke from the lowest to the highest value, so that no spike is lost. NaN is
+ * a gap and ends the line. With `baseline`, each piece of the line is closed down to the baseline,
+ * so that it can be filled.
  */
 export function addLine(
   path: Path,
@@ -66,8 +66,8 @@ export function addLine(
 }
 
 /**
- * A line without gaps. A point is omitted if a straight line from the last corner passes close to
- * the point (swinging door algorithm).
+ * A line without gaps. A point is left out if a straight line that starts at the last corner passes
+ * close to the point (swinging door algorithm).
  */
 class Stroke {
   private begun = NaN;
@@ -78,8 +78,8 @@ class Stroke {
   private x = NaN;
   private y = 0;
   /**
-   * The range of slopes with which a straight line from the last corner passes close to all points
-   * since that corner.
+   * The lowest and the highest slope of straight lines that start at the last corner and pass close
+   * to all points after it.
    */
   private least = -Infinity;
   private most = Infinity;
@@ -122,7 +122,10 @@ class Stroke {
     this.begun = NaN;
   }
 
-  /** Draws both extremes of a column, starting with the one farther from its last sample. */
+  /**
+   * Draws the lowest and the highest value of a column. The one that is farther from the last
+   * sample is drawn first.
+   */
   private drawExtremes(x: number, low: number, high: number, last: number): void {
     for (const y of last - low > high - last ? [low, high, last] : [high, low, last]) {
       if (Math.abs(y - this.y) > MAX_INVISIBLE_PX) {

@@ -36,15 +36,15 @@ export type Surface = Pick<
 
 /** The margin for the dot at the newest value. */
 export const EDGE_PX = 4;
-/** The distance that a clipped line may extend beyond its area, which is half of its width. */
+/** A clipped line may extend this far beyond its area. The distance is half of the line's width. */
 export const CLIP_PX = 1.5;
 /** The height of the time labels below the area. */
 export const BOTTOM_PX = 18;
 /** The distance between an axis and its labels. */
 const LABEL_PX = 7;
 /**
- * The minimum distance between time labels with seconds. `MINUTE_LABEL_DISTANCE_PX` is the distance
- * between labels without seconds.
+ * The minimum distance between two time labels if they show seconds. `MINUTE_LABEL_DISTANCE_PX` is
+ * the minimum distance if they do not.
  */
 const SECOND_LABEL_DISTANCE_PX = 62;
 const MINUTE_LABEL_DISTANCE_PX = 54;
@@ -210,7 +210,8 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
       fill(color, BAND_ALPHA, extremes.high, extremes.low);
     }
   }
-  // A layer that shares its color with another one has a dashed edge to distinguish it.
+  // If two layers have the same color, one of them has a dashed edge, so that they can be
+  // distinguished.
   for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
     if (lines.length === 1 && layers.length === 0 && line.unfilled !== true) {
       fill(line.color, FILL_ALPHA, line.values);
@@ -237,8 +238,8 @@ function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, e
 }
 
 /**
- * Returns cumulative sums: each line is added to the lines before it. A missing value counts as
- * zero; if all values are missing, there is a gap.
+ * Returns cumulative sums: the values of each line are added to the sum of the lines before it. A
+ * missing value counts as zero. Where all values are missing, there is a gap.
  */
 function stackLines(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
@@ -284,8 +285,8 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
   ctx.textAlign = 'left';
   ctx.textBaseline = 'top';
   /**
-   * The right ends of the last labels in each row. Labels of overlapping bands use different rows,
-   * or are omitted if there is no room.
+   * The right end of the last label in each row. If the bands of two labels overlap, the labels are
+   * drawn in different rows. A label is omitted if no row has room.
    */
   const ends = Array<number>(LABEL_ROWS).fill(-Infinity);
   for (const { from_ms, to_ms, color, label } of bands) {

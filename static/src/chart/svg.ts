@@ -27,7 +27,7 @@ export class SvgSurface implements Surface {
   private clips = 0;
   /** The open groups. New elements are added to the innermost group. */
   private groups: SVGElement[];
-  /** The number of open groups at the time of each `save` call. */
+  /** One number for each `save` call: how many groups were open at that moment. */
   private readonly saved: number[] = [];
 
   /** `measure` returns the width of a text in a font, which only a canvas can measure. */
@@ -138,7 +138,10 @@ export class SvgSurface implements Surface {
     this.saved.push(this.groups.length);
   }
 
-  /** Ends clips and translations since the last `save`. Other state is not restored. */
+  /**
+   * Ends the clips and translations that were started after the last `save` call. Other state is
+   * not restored.
+   */
   restore(): void {
     this.groups = this.groups.slice(0, this.saved.pop() ?? 1);
   }

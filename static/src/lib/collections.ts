@@ -16,9 +16,8 @@ export function groupBy<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<K
 }
 
 /**
- * Returns the property `name` of `table` if the table itself has it, and otherwise `undefined`. The
- * name comes from other users, so it may be the name of an inherited property such as
- * `constructor`.
+ * Returns the property `name` of `table`, or `undefined` if only a prototype of `table` has it. The
+ * name comes from other users, so it could be that of an inherited property such as `constructor`.
  */
 export function findOwnProperty<T>(
   table: Readonly<Partial<Record<string, T>>>,

@@ -10,8 +10,8 @@ export function formatCsv(
 }
 
 /**
- * Quotes a name that another user chose, so that spreadsheets do not read the name as a formula and
- * the name cannot end its cell.
+ * Quotes a name that another user chose. As a result, spreadsheets do not read the name as a
+ * formula, and no character in the name ends the cell.
  */
 export function quoteCell(name: string): string {
   return `"${name.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`;

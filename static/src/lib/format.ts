@@ -51,7 +51,10 @@ const DAY = { ...DIGITS, month: 'short', day: 'numeric' } as const;
 const RIGHT_TO_LEFT = /^(ar|fa|he|iw|ps|ur|yi)\b/;
 
 interface Formats {
-  /** Whether values must be isolated from the surrounding text. */
+  /**
+   * Whether values must be isolated, so that right-to-left text around them does not change their
+   * order.
+   */
   isRightToLeft: boolean;
   /** The number formats by number of decimals. */
   decimals: Intl.NumberFormat[];
@@ -128,8 +131,8 @@ export function formatSignificant(value: number): string {
 }
 
 /**
- * Returns the labels of an axis, all with the same unit and with as many decimals as their distance
- * requires: `0.0 GB/s`, `0.5 GB/s`.
+ * Returns the labels of an axis. All have the same unit, and as many decimals as are needed to
+ * distinguish adjacent labels: `0.0 GB/s`, `0.5 GB/s`.
  */
 export function formatAxisTicks(values: readonly number[], scale: number, unit: string): string[] {
   const [first = 0, second = first] = values;

@@ -4,7 +4,7 @@ import { FrameLoop } from './frame-loop';
 
 const draw = vi.fn();
 let loop: FrameLoop;
-/** The total time that drawing has taken so far. */
+/** The sum of the durations of all drawings so far. */
 let taken_ms = 0;
 
 beforeEach(() => {
@@ -164,14 +164,14 @@ describe('frame loop', () => {
 });
 
 /**
- * Makes each drawing take this long. The clock of fake timers does not advance by itself while code
- * runs.
+ * Makes each drawing take this long. Fake timers do not advance the clock while code runs, so
+ * `taken_ms` is added to the time.
  */
 function setDrawingTime(ms: number): void {
   draw.mockImplementation(() => {
     taken_ms += ms;
   });
-  // The page needs several drawings to learn how long a drawing takes.
+  // Only after several drawings does the page know how long a drawing takes.
   countDrawingsInTenSeconds();
 }
 

@@ -16,13 +16,13 @@ const MAX_LOAD = 1 / 50;
 /** The maximum time between live updates, so that one per second is always drawn. */
 const MAX_INTERVAL_MS = 900;
 /**
- * If updates arrive at most this far apart, the page waits for the next update instead of drawing a
- * pending one.
+ * If updates arrive at most this far apart, a pending update is not drawn, because the next one
+ * arrives soon.
  */
 const FAST_STREAM_MS = 150;
 /**
- * Updates that arrive within this time of each other are the same update, which each view of the
- * page receives.
+ * Each view of the page receives the same update. Calls within this duration are therefore counted
+ * as one update.
  */
 const SAME_UPDATE_MS = 20;
 /** The weight of the newest drawing in the average cost. */
@@ -34,8 +34,8 @@ class Page {
   private requested = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   /**
-   * The time of the last drawing of a live update. Drawings after user input or a clock tick do not
-   * delay the next live update.
+   * The moment at which a live update was last drawn. Drawings after user input or a clock tick are
+   * not included, so they do not delay the next live update.
    */
   private live_ms = -Infinity;
   /** The arrival time of the last update, and the time between the last two updates. */
@@ -71,8 +71,8 @@ class Page {
     if (left_ms <= 0) {
       this.requestDraw();
     } else if (this.requested === 0) {
-      // In a fast stream, the timer waits longer, because a newer update usually arrives after
-      // `left_ms` and is drawn instead of the pending one. The timer draws only if no update
+      // In a fast stream, a newer update usually arrives after `left_ms`, and is then drawn instead
+      // of the pending one. Therefore the timer waits longer. It draws only if no further update
       // arrives.
       const patience_ms = this.apart_ms <= FAST_STREAM_MS ? 2 * FAST_STREAM_MS : 0;
       this.timer ??= setTimeout(() => this.requestDraw(), left_ms + patience_ms);

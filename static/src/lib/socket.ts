@@ -32,8 +32,8 @@ export interface ReconnectingSocketOptions {
 }
 
 /**
- * The time without messages after which the connection is dead. The server sends at least every 5
- * s.
+ * If no message arrives for this long, the connection is considered dead. The server sends a
+ * message at least every 5 s.
  */
 export const SILENCE_MS = 15_000;
 /** The maximum time to connect. A proxy may have to start the server first. */
@@ -115,7 +115,7 @@ export class ReconnectingSocket {
     try {
       socket = this.options.open();
     } catch {
-      // The browser rejects this URL, but a later attempt may use another one.
+      // The browser rejects this URL, but the URL may be different in the next attempt.
       this.handleFailure();
       return;
     }

@@ -33,7 +33,10 @@ export function shortenName(name: string, limit: number): string {
   return name.length > limit ? `${name.slice(0, start)}…${name.slice(start + 1 - limit)}` : name;
 }
 
-/** Replaces unprintable characters by a visible one, and cuts the text at `limit` characters. */
+/**
+ * Replaces each unprintable character with a visible one, and cuts the text after `limit`
+ * characters.
+ */
 export function plainText(text: string, limit = 400): string {
   const visible = text.replace(UNPRINTABLE, '\ufffd');
   return visible.length > limit ? `${visible.slice(0, limit - 1)}…` : visible;

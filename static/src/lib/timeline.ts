@@ -14,7 +14,10 @@ export interface SeriesSource {
   readonly revision: number | string;
   /** Returns the values of the series `key`, one for each time. NaN stands for a missing value. */
   values: (key: string) => Float64Array;
-  /** Returns the extremes behind each mean value, or `null` if each value is a single reading. */
+  /**
+   * For a series of means, returns the lowest and the highest reading behind each mean. Returns
+   * `null` if each value is a single reading.
+   */
   readExtremes?: (key: string) => Extremes | null;
 }
 
@@ -39,8 +42,8 @@ export class Timeline implements SeriesSource {
   private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
   /**
-   * For each mean value, by its time: the maximum distance to the neighboring times that does not
-   * count as a gap.
+   * For each mean value, by its time: if a neighboring time is at most this far away, there is no
+   * gap between them.
    */
   private readonly reach_ms = new Map<number, number>();
 
@@ -77,10 +80,10 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Adds older data. Times within `same_ms` count as the same time. If a value is missing at a
-   * known time, the value of the nearest added time within `near_ms` is used. The first
-   * `means.count` added times have mean values; their neighbors may be `means.reach_ms` away
-   * without a gap.
+   * Adds older data. Two times count as the same if they differ by at most `same_ms`. If a known
+   * time has no value, it gets the value of the nearest added time within `near_ms`. The first
+   * `means.count` added times have mean values. There is no gap between such a time and a neighbor
+   * that is at most `means.reach_ms` away.
    */
   merge(
     times_ms: readonly number[],
@@ -182,9 +185,9 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Enlarges the arrays by half when they are full, up to the maximum length plus a tenth. At that
-   * size, a tenth of the values, the oldest ones, are dropped together, so that values are rarely
-   * moved.
+   * Makes the arrays longer by half when they are full, but at most to the maximum length plus a
+   * tenth. If they are full at that size, all of the oldest values beyond the maximum length are
+   * dropped together, so that values are rarely moved.
    */
   private ensureCapacity(): void {
     if (this.length < this.allocated) {
@@ -231,8 +234,8 @@ export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: n
 }
 
 /**
- * Returns whether no two adjacent times are more than `gap_ms` apart. The last time before
- * `from_ms` and the first time after `to_ms` are included.
+ * Returns whether there is no gap, which means that no two adjacent times are more than `gap_ms`
+ * apart. The last time before `from_ms` and the first time after `to_ms` are also checked.
  */
 export function isUnbroken(
   times_ms: ArrayLike<number>,

@@ -46,7 +46,10 @@ export function callInEnglish<T>(make: () => T): T {
   }
 }
 
-/** Returns a function that creates related texts when they are first needed in a language. */
+/**
+ * Returns a function that returns related texts. They are created when they are first needed in a
+ * language.
+ */
 export function lazyTexts<T>(make: () => T): () => T {
   let made: { by: Translator; texts: T } | null = null;
   return () => {

@@ -135,7 +135,10 @@ function keyOf(condition: Condition): string {
   return `${kind} ${condition.since_ms}`;
 }
 
-/** Codes from this number on stand for errors of drivers that do not number their errors. */
+/**
+ * Some drivers do not number their errors. Codes from this number on stand for errors of such
+ * drivers.
+ */
 const FIRST_UNNUMBERED_CODE = 100_000;
 
 /** Returns the name of a process by its PID. */
@@ -145,8 +148,8 @@ type NameOf = (pid: number) => string;
 const MAX_NAMED = 3;
 
 /**
- * Describes a condition in a sentence. For a kind that only a newer server knows, returns the
- * server's sentence. Processes that have exited are described by their PIDs.
+ * Describes a condition in a sentence. If this version does not know the kind of condition, returns
+ * the server's sentence. A process that has exited is described by its PID.
  */
 export function describeCondition(condition: Condition, processes: readonly ProcessRef[]): string {
   const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);
@@ -241,8 +244,8 @@ export async function loadXids(): Promise<void> {
 }
 
 /**
- * Returns the texts of an Xid, or `null` if the server's text must be shown: in English, or if this
- * version does not know the code.
+ * Returns the texts of an Xid. Returns `null` if the server's text must be shown, because the
+ * language is English or this version does not know the code.
  */
 export function xidOf(code: number): Xid | null {
   return xidTexts.find(({ codes }) => codes.includes(code)) ?? null;

@@ -58,7 +58,7 @@ it('job names the GPU by UUID', () => {
     rows: ['a'],
     where: { backend: 'cpu' },
   });
-  // The demo must hold the memory for this time, so that users can see the effect.
+  // The demo must hold the memory for this long, so that users can see the effect.
   expect(createJob(find('Out-of-memory demo'), cpu)).toMatchObject({
     scenario: 'fill',
     hold_seconds: 10,

@@ -143,7 +143,7 @@ export interface RunTarget {
   where: { backend: 'cuda'; device: string } | { backend: 'cpu' };
 }
 
-/** The time for which the out-of-memory demo holds the memory, in seconds. */
+/** How long the out-of-memory demo holds the memory, in seconds. */
 const HOLD_S = 10;
 const BURN_S = 60;
 

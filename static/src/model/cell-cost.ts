@@ -17,8 +17,8 @@ export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
 }
 
 /**
- * The limits of a run's duration, GPU time and change of memory, below which a run is not worth
- * showing.
+ * The minimum duration of a run that is worth showing. `MIN_GPU_S` and `MIN_CHANGE_BYTES` are the
+ * minimums of its GPU time and of its change of memory.
  */
 const MIN_DURATION_S = 0.5;
 const MIN_GPU_S = 0.01;
@@ -27,14 +27,14 @@ const MIN_CHANGE_BYTES = 64 * 1024 ** 2;
 /** The key under which a cell's metadata contain its stored cost. */
 export const METADATA_KEY = 'gpumon';
 /**
- * The metadata key for the times of a run. JupyterLab writes the times if this is enabled; nbclient
- * always writes them.
+ * The metadata key for the times of a run. JupyterLab writes the times only if the user has enabled
+ * this; nbclient always writes them.
  */
 export const EXECUTION_KEY = 'execution';
 
 /**
- * The maximum valid values in stored costs: a duration of about thirty years, eight pebibytes of
- * memory, and an energy of a week's output of a large power station.
+ * The limits of valid values in stored costs: a duration of about thirty years, eight pebibytes of
+ * memory, and the energy that a large power station produces in a week.
  */
 const MAX_STORED_DURATION_S = 1e9;
 const MAX_STORED_BYTES = 2 ** 53;
@@ -44,8 +44,8 @@ const MAX_STORED_NAME_LENGTH = 80;
 const MAX_U32 = 2 ** 32 - 1;
 
 /**
- * Returns whether a run used enough of a GPU to be worth showing. The change of memory is unknown
- * if the server started during the run or the kernel ended with the run; in this case the peak is
+ * Returns whether a run used enough of a GPU to be worth showing. If the server started during the
+ * run, or the kernel ended with the run, the change of memory is unknown. In this case, the peak is
  * used instead.
  */
 export function isWorthShowing(cost: CellCost): boolean {
@@ -198,8 +198,8 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
 }
 
 /**
- * Returns the run that a cost was stored for, or `null` if the format is unknown, for example from
- * an older version.
+ * Returns the run to which a stored cost belongs, or `null` if its format is unknown, for example
+ * because an older version stored it.
  */
 function readRun(value: unknown): CellRun | null {
   const { source_crc32, execution_count, started } = Object(value) as Record<

@@ -13,8 +13,8 @@ export interface CellExecution {
   cellId: string;
   notebook: string;
   /**
-   * The notebook's path when the cell ran; `null` for executions from the server's history, which
-   * only has the file name.
+   * The notebook's path when the cell ran. It is `null` for executions from the server's history,
+   * which contains only the file name.
    */
   path: string | null;
   /** The kernel's execution count; `null` if the kernel does not count. */
@@ -104,8 +104,8 @@ export class CellLog {
 }
 
 /**
- * Returns the executions in the server's history that are not in `own`: those of other users, and
- * those of this page before a reload. They have no code.
+ * Returns the executions in the server's history that are not in `own`. They are those of other
+ * users, and those of this page before a reload. Their code is not known.
  */
 export function executionsFromHistory(
   events: readonly Event[],

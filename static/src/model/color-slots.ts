@@ -49,8 +49,8 @@ export class ColorSlots {
   }
 
   /**
-   * Returns the slot of a program. It is derived from the name, so that other pages mostly choose
-   * the same color. Slots without a texture are preferred.
+   * Returns the slot of a program. It is derived from the program's name, so that other pages
+   * usually choose the same color. Slots without a texture are preferred.
    */
   assignProgramSlot(program: string): number {
     const known = this.programs.get(program);
@@ -68,8 +68,8 @@ export class ColorSlots {
 }
 
 /**
- * Returns the first free slot. Plain colors are tried first, starting at `slot` and wrapping around
- * at the end, then the colors with a texture.
+ * Returns the first free slot. The search starts at `slot` and tries all plain colors first,
+ * continuing with the first color after the last one. Then it tries the colors with a texture.
  */
 function findFreeSlot(slot: number, taken: ReadonlySet<number | undefined>): number {
   const round = Array.from({ length: COLOR_COUNT }, (_, i) => (slot + i) % COLOR_COUNT);

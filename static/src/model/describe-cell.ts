@@ -90,8 +90,8 @@ export function describeStoredCost({ gpus, ...cost }: StoredCost, isLastRun: boo
 }
 
 /**
- * Returns the corresponding part of an earlier run if its value differs noticeably, and otherwise
- * `null`.
+ * Compares a part of a run's cost with an earlier run. Returns the earlier part if its value
+ * differs noticeably, and otherwise `null`.
  */
 export function findDifferingPart(
   { id, value, own }: CellPart,

@@ -1,6 +1,6 @@
 /**
- * The explanation of an out-of-memory error: requested memory, free memory, and the holders of the
- * rest.
+ * The explanation of an out-of-memory error: how much memory was requested, how much was free, and
+ * which holders used the rest.
  */
 
 import { DASH, formatMemoryAmount, formatTimeOfDay } from '../lib/format';
@@ -39,8 +39,8 @@ export interface OomHolder {
   text: string;
   title: string;
   /**
-   * The kernel of a notebook on this Jupyter server, for which actions are available; `null` for
-   * other holders.
+   * The ID of the kernel, if the holder is a notebook on this Jupyter server. Actions are available
+   * only for such holders; for others, it is `null`.
    */
   kernelId: string | null;
 }
@@ -147,8 +147,8 @@ function describeFailure(
 }
 
 /**
- * Returns the sample in which the kernel uses more memory. This sample is nearer to the failure,
- * because a failed kernel may free its memory immediately.
+ * Returns the sample in which the kernel uses more memory. A failed kernel may free its memory
+ * immediately, so this sample is closer to the state at the failure.
  */
 export function selectFullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
   const bytes = (sample: Sample): number => computeKernelShare(sample, kernelId).bytes ?? 0;
@@ -156,9 +156,9 @@ export function selectFullerSample(before: Sample | null, after: Sample, kernelI
 }
 
 /**
- * Returns the GPU that was full, or `null` if there are several candidates or the GPU is divided
- * into MIG devices. The index in the error is not used, because a kernel numbers only the GPUs that
- * are visible to it.
+ * Returns the GPU that was full. Returns `null` if several GPUs may have been full, or if the GPU
+ * is divided into MIG devices. A kernel numbers only the GPUs that it can see, so the index in the
+ * error is not used.
  */
 function findFullGpu(
   error: OomError,

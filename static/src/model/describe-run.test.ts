@@ -38,7 +38,8 @@ describe('remaining time of a run', () => {
   const step = { id: 'triad', phase: 'measuring', since_ms: NOW - 2000 } as const;
 
   it('completed steps predict time of remaining steps', () => {
-    // One and a half of the four steps took three seconds, so the remaining steps take five.
+    // In three seconds, 1.5 of the 4 steps were completed, so the other 2.5 steps take five
+    // seconds.
     const state = makeRunState({
       steps: 4,
       share: 0.5,

@@ -44,8 +44,8 @@ const RESOLVED_EVENTS: readonly Event['what'][] = ['condition_ended', 'alert_res
 const MAX_XID_DISTANCE_MS = 5000;
 
 /**
- * Returns the newest hundred events. Frequent events (processes, cells, steps of runs and marks)
- * are dropped before Xids.
+ * Returns the newest hundred events. To keep Xids longer, frequent events are dropped first: those
+ * of processes, cells, steps of runs, and marks.
  */
 export function keepNewestEvents(events: readonly Event[]): Event[] {
   const marks = dropOldestEvents(events, events.filter(isMark).length - MAX_MARKS, isMark);
@@ -167,8 +167,8 @@ function isProcess(
 }
 
 /**
- * Returns whether a condition event repeats an Xid event, which already reports the condition and
- * has advice.
+ * Returns whether an Xid event already reports what this condition event reports. The Xid event
+ * also contains the advice.
  */
 function isReportedByXid(event: Event, events: readonly Event[]): boolean {
   return (

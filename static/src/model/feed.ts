@@ -37,8 +37,8 @@ export interface FeedOptions {
 }
 
 /**
- * A function that is called after the store has changed because of `frame`, or because of the
- * connection if `frame` is `null`.
+ * A function that is called after the store has changed. `frame` is the frame that changed it, or
+ * `null` if the state of the connection has changed.
  */
 export type FeedListener = (frame: ServerFrame | null) => void;
 
@@ -169,8 +169,8 @@ export class Feed {
 
   private ingest(frame: ServerFrame): void {
     if (frame.type === 'sample') {
-      // If the client requested fewer samples than the server takes, the longer interval between
-      // them must not count as a gap.
+      // The client may have requested fewer samples than the server takes. The longer interval that
+      // results must not count as a gap.
       frame.interval_ms = Math.max(frame.interval_ms, this.requested.interval_ms ?? 0);
     }
     try {

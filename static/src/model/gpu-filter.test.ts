@@ -32,7 +32,7 @@ const facts = {
   isBusy: ({ index }: { index: number }) => index < 2,
   levelOf: ({ index }: { index: number }): Level => (index === 1 ? 'critical' : 'warning'),
 };
-/** The same holders as seen from a Jupyter server that has none of their kernels. */
+/** The rows of the same holders on a Jupyter server to which none of the kernels belong. */
 const elsewhere = holderRows(gpus, new ColorSlots());
 const found = (typed: string): [gpus: number[], rows: string[]] => {
   const chosen = filterGpus(typed, gpus, rows, facts);

@@ -56,8 +56,8 @@ export function toggleLevel(typed: string, level: AlertLevel): string {
 }
 
 /**
- * Removes all words from a filter except those that select levels. Levels can also be selected in
- * lists that are too short for a filter field.
+ * Removes all words from a filter except those that select alert levels. In lists that are too
+ * short for a filter field, users can still select levels.
  */
 export function keepLevelWords(typed: string): string {
   return ALERT_LEVELS.filter((level) => selectsLevel(typed, level))
@@ -171,7 +171,7 @@ function isNumber(word: string): boolean {
 export const SORT_KEYS = ['index', 'use', 'mem', 'temp', 'power', 'state'] as const;
 export type SortKey = (typeof SORT_KEYS)[number];
 
-/** The time for which an order by values is kept, in milliseconds. */
+/** An order by values is kept for this many milliseconds. */
 const KEPT_MS = 5000;
 
 export interface Order {

@@ -47,8 +47,8 @@ export class PastSpan {
     this.series = seriesByKey(answer);
     this.areMeans = [...this.series.values()].some(({ min }) => min !== undefined);
     this.gap_ms = Math.max(GAP_STEPS * resolution_ms, sampleGap_ms);
-    // A mean is drawn in the middle of its time range, which is shorter for the first and the last
-    // point.
+    // A mean is drawn in the middle of its time range. The time ranges of the first and the last
+    // point may be shorter than the others.
     const middle = (from_ms: number): number =>
       (Math.max(from_ms, Math.min(oldest_ms, from_ms + resolution_ms)) +
         Math.max(from_ms, Math.min(to_ms, from_ms + resolution_ms))) /
@@ -159,35 +159,38 @@ export interface PastOptions {
 }
 
 /**
- * The margin that is requested on both sides of the displayed span, as a share of the span. With
- * the margin, little is missing when the user moves the chart.
+ * The requested span exceeds the displayed span on both sides by this share of the displayed span.
+ * As a result, little is missing when the user moves the chart.
  */
 const MARGIN = 0.5;
 /**
- * The time ranges that the tiers of the server's history cover. The first tier has samples; each
+ * How far back each tier of the server's history reaches. The first tier has samples, and each
  * following tier has means over longer times.
  */
 const TIER_LENGTHS_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
 /** The maximum number of points that the server returns. */
 const MAX_POINTS = 5000;
 /**
- * The time without further zooming after which a request is sent. Zooming with the wheel or fingers
- * passes through many spans.
+ * A request is sent when the user has not zoomed further for this long. Zooming with the wheel or
+ * fingers passes through many spans.
  */
 const SETTLE_MS = 120;
-/** The minimum times until a request is repeated after a failure and after a success. */
+/**
+ * After a failed request, the minimum delay until it is repeated. `REPEAT_MS` is the minimum delay
+ * after a successful one.
+ */
 const RETRY_MS = 10_000;
 const REPEAT_MS = 2000;
 /** The maximum number of spans to keep. */
 const MAX_SPANS = 12;
 /**
- * The known points may be up to this many times farther apart than needed before a new request is
- * sent.
+ * A new request is sent only if the known points are more than this many times farther apart than
+ * needed.
  */
 const MAX_COARSENESS = 1.6;
 /**
- * The maximum share of the displayed span that live samples may cover at its end. If it is
- * exceeded, a newer past span is requested.
+ * Live samples follow the past span at the end of the displayed span. If they cover more than this
+ * share of the displayed span, a newer past span is requested.
  */
 const MAX_TAIL_SHARE = 0.05;
 const MIN_TAIL_MS = 60_000;
@@ -239,8 +242,8 @@ export class HistoryCache {
       need.to_ms > best.answer.to_ms ? need.to_ms : 0,
     ];
     if (this.joined?.of.every((value, i) => value === of[i]) !== true) {
-      // The revision only changes with the past span or with older samples. A newer sample merely
-      // extends the series.
+      // A newer sample merely extends the series, so the revision stays the same. It changes only
+      // with another past span or with older samples.
       const isOther = this.joined?.of[0] !== best || this.joined.of[1] !== timeline.revision;
       this.revision += isOther ? 1 : 0;
       this.joined = {
@@ -295,8 +298,9 @@ export class HistoryCache {
     for (const span of this.kept) {
       const overlap_ms =
         Math.min(to_ms, span.answer.to_ms) - Math.max(from_ms, span.answer.from_ms);
-      // A span with half of the needed range at the needed resolution is as useful as a span with
-      // the whole range and points four times as far apart.
+      // A span is rated by its overlap with the needed range and by its resolution. Half of the
+      // range at the needed resolution is as good as the whole range with points four times as far
+      // apart.
       const merit =
         (overlap_ms / (to_ms - from_ms)) *
         Math.sqrt(Math.min(1, step_ms / pointInterval_ms(span.asked)));
@@ -344,8 +348,8 @@ export class HistoryCache {
     const { store, request, onChange } = this.options;
     const margin_ms = MARGIN * (need.to_ms - need.from_ms);
     const now_ms = store.clock.now();
-    // The requested margin stays within the time range of the tier that covers the displayed span,
-    // because a coarser tier would make the whole answer coarser.
+    // A tier that reaches further back is coarser, and would make the whole answer coarser.
+    // Therefore the margin ends where the tier of the displayed span ends.
     const reach_ms = TIER_LENGTHS_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
     const from_ms = Math.round(Math.max(need.from_ms - margin_ms, now_ms - reach_ms));
     const to_ms = Math.round(Math.min(now_ms, need.to_ms + margin_ms));

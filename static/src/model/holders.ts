@@ -54,7 +54,7 @@ export interface HolderRow {
    * not idle.
    */
   idle_ms: number | null;
-  /** The ways in which the first process shares the GPU, such as a MIG device or `MPS`. */
+  /** How the first process shares the GPU, for example through a MIG device or `MPS`. */
   shared: readonly string[];
 }
 
@@ -68,7 +68,7 @@ export interface UnreadableRow {
   reason: string;
 }
 
-/** A row for the processes of a GPU that did not fit into the sample. */
+/** A row for the processes of a GPU that the sample leaves out, because it has no room for them. */
 export interface OmittedRow {
   kind: 'omitted';
   key: string;
@@ -87,7 +87,9 @@ export interface UnlistedRow {
   bytes: number;
 }
 
-/** A row for an allocation of a GPU on which no process of the owner is running. */
+/**
+ * A row for a GPU that is allocated to an owner, although no process of the owner is running there.
+ */
 export interface AllocatedRow {
   kind: 'allocated';
   key: string;
@@ -255,8 +257,8 @@ export function holderId(process: Process): string {
   if (notebook !== undefined) {
     return kernelHolderId(notebook.kernel_id);
   }
-  // The ID contains the start time, because PIDs are reused, and the partition, because a process
-  // on two partitions is listed once for each.
+  // The ID contains the start time, because PIDs are reused. It also contains the partition,
+  // because a process that uses two partitions is listed once for each of them.
   const instance = process.mig === undefined ? '' : ` ${instanceKey(process.mig)}`;
   return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }

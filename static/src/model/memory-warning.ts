@@ -26,8 +26,8 @@ export interface MemoryWarning {
   text: string;
   urgent: boolean;
   /**
-   * The kernel of the notebook on this Jupyter server that the warning's actions apply to: the
-   * fastest-growing notebook, or else the largest.
+   * The kernel to which the warning's actions apply. It belongs to the fastest-growing notebook on
+   * this Jupyter server, or else to the largest one.
    */
   kernelId: string;
 }
@@ -58,8 +58,8 @@ export class MemoryWarnings {
   }
 
   /**
-   * Returns the current warning of a GPU, or `null`. Memory that is nearly full causes a warning
-   * only if a warning for it already exists (`lasts`).
+   * Returns the current warning of a GPU, or `null`. Memory that is nearly full continues an
+   * existing warning (`lasts`), but does not start a new one.
    */
   private warningOf(
     gpu: GpuState,

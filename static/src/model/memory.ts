@@ -127,12 +127,12 @@ export function unifiedAdvice(gpu: GpuSample | null): string[] {
     : [];
 }
 
-/** The minimum share of the total growth that a holder must cause to be named. */
+/** A holder is named only if it causes at least this share of the total growth. */
 const MIN_NAMED_SHARE = 0.2;
 const MAX_NAMED = 2;
 /**
- * If less time than this remains, the memory is shown as full, because it would be full before a
- * user has read the text.
+ * If the memory will be full within this time, it is already shown as full, because it would be
+ * full before a user has read the text.
  */
 const MAX_FULL_MS = 5000;
 

@@ -33,8 +33,8 @@ export interface Metric<S = GpuSample> {
   id: string;
   label: () => string;
   /**
-   * The default chart of the metric, in which its line has the label `line`; `null` if the metric
-   * is only drawn on request.
+   * The chart that shows the metric by default. The metric's line has the label `line` there.
+   * `null` if the metric is only drawn on request.
    */
   chart: string | null;
   line: () => string;
@@ -44,8 +44,8 @@ export interface Metric<S = GpuSample> {
   /** Returns the limit of the value in the same unit; `null` if the metric has no limit. */
   limit: ((sample: S) => Reading<number>) | null;
   /**
-   * The percentage of the limit at which a value starts to count as near the limit; `null` if the
-   * metric has no such percentage.
+   * From this percentage of the limit on, a value counts as near the limit. `null` if the metric
+   * has no such percentage.
    */
   near_percent: number | null;
 }
@@ -81,8 +81,9 @@ export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | nul
 }
 
 /**
- * Returns whether a value is near its limit. For memory, all memory that is unavailable in `now`
- * counts. For past values, `now` is `null`, so only the GPU's own use counts.
+ * Returns whether a value is near its limit. For the current memory, everything that is unavailable
+ * in `now` counts. For past values, `now` is `null`, and only the memory that the GPU itself uses
+ * counts.
  */
 export function isNearLimit(
   { id, near_percent }: Metric,
@@ -95,8 +96,8 @@ export function isNearLimit(
 }
 
 /**
- * Returns the limit that a chart marks by a line: the metric's own limit or, for a temperature
- * without a limit, the slowdown temperature. Only the slowdown temperature has a name.
+ * Returns the limit that a chart marks with a line. This is the metric's own limit. For a
+ * temperature without a limit, it is the slowdown temperature, which is returned with a name.
  */
 export function limitLineOf(
   metric: Metric,

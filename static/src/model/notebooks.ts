@@ -4,8 +4,8 @@ import type { GpuSample, Process, Sample } from '../wire';
 import { valueOf } from './reading';
 
 /**
- * Matches the last part of a console's session path, both as JupyterLab requests it and as Jupyter
- * renames it.
+ * Matches the last part of a console's session path in two forms: the form that JupyterLab
+ * requests, and the form to which Jupyter renames it.
  */
 const CONSOLE = /^(?:console-(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|Console (\d+))$/;
 
@@ -15,8 +15,9 @@ export function isConsolePath(path: string): boolean {
 }
 
 /**
- * Returns a distinct name of each path: the shortest end that no other path has. The terminal has
- * the same rule, and `tests/notebook-names.json` contains test cases for both implementations.
+ * Returns a distinct name for each path: its shortest end with which no other path ends. The
+ * terminal has the same rule, and `tests/notebook-names.json` contains test cases for both
+ * implementations.
  */
 export function notebookNames(paths: Iterable<string>): Map<string, string> {
   const distinct = new Map([...new Set(paths)].map((path) => [path, listPathEnds(path)]));
@@ -66,7 +67,8 @@ export function computeKernelShare(sample: Sample, kernelId: string): KernelShar
     }
     gpus.push(gpu.index);
     bytes = addUnlessNull(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
-    // Kernels of several processes may overlap, so the sum is limited to 100 percent of a GPU.
+    // Several processes may run kernels at the same time, so their sum could exceed 100 percent of
+    // a GPU. Therefore the sum is limited to 100 percent.
     const busy = sum(own.map((process) => valueOf(process.sm_percent)));
     sm_percent = addUnlessNull(sm_percent, busy === null ? null : Math.min(100, busy));
   }

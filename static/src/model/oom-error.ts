@@ -15,7 +15,8 @@ export interface OomError {
   free_bytes: number | null;
   total_bytes: number | null;
   /**
-   * The index among the GPUs that the kernel can see, which may differ from the machine's index.
+   * The index of the GPU among the GPUs that the kernel can see. It may differ from the GPU's index
+   * on the machine.
    */
   gpu: number | null;
   /** The memory that the framework has reserved but does not use, in fragments. */

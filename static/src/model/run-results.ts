@@ -12,7 +12,7 @@ export class RunHistory {
   /** A number that grows with each received item. */
   version = 0;
   private readonly items = new Map<string, RunItem[]>();
-  /** The number of known items of each run when its details were last requested. */
+  /** For each run, how many of its items were known when its details were last requested. */
   private readonly requested = new Map<string, number>();
 
   /**

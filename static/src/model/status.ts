@@ -28,13 +28,14 @@ export interface Status {
 }
 
 /**
- * The values to which the displayed interval between drawings is rounded, so that the text does not
- * change while the interval varies.
+ * The displayed interval between drawings is rounded to one of these values. Otherwise the text
+ * would change whenever the interval varies slightly.
  */
 const DRAWN_STEPS_MS = [250, 500, 1000];
 
 /**
- * Returns whether the displayed readings are current, or those of a recording at its current time.
+ * Returns whether the displayed readings are current. The readings of a recording count as current
+ * if they belong to its current time.
  */
 export function isFresh(status: Status): boolean {
   return status.state === 'live' || status.state === 'replay';

@@ -72,8 +72,8 @@ export class ServerClock {
 }
 
 /**
- * Replaces each GPU that has no UUID by the GPU that had the same index before the restart, unless
- * that GPU has another index by now.
+ * A GPU that a restarted server cannot read has no UUID. Replaces each such GPU with the GPU that
+ * had its index before the restart, unless that GPU has another index by now.
  */
 function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inventory {
   if (before?.hostname !== inventory.hostname) {
@@ -89,8 +89,9 @@ function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inve
 }
 
 /**
- * For each GPU that `restoreUnreadGpus` has restored, replaces the sample by the GPU's last
- * readings with their times. The health keeps the time since which the GPU has not responded.
+ * For each GPU that `restoreUnreadGpus` has restored, replaces the sample with the GPU's last
+ * readings and their times. Its health still states since when the GPU has not responded, even if
+ * this was before the restart.
  */
 function restoreUnreadSamples(
   sample: Sample,
@@ -133,8 +134,8 @@ export interface FormerHolder {
 }
 
 /**
- * The maximum number of samples, which exceeds the longest live span at the fastest rate. At one
- * sample per second, it is 100 min.
+ * The maximum number of samples. It is more than the longest live span contains at the fastest
+ * rate. At one sample per second, it covers 100 min.
  */
 const CAPACITY = 6000;
 /**
@@ -143,18 +144,18 @@ const CAPACITY = 6000;
 const TRACE_CAPACITY = 20_000;
 const TRACE_GAP_MS = 1000;
 /**
- * The maximum distance between two times that count as the same time: slightly less than half the
- * interval of the server's history.
+ * If two times differ by at most this much, they count as the same time. It is slightly less than
+ * half the interval of the server's history.
  */
 const MAX_EQUAL_DISTANCE_MS = 400;
 /**
- * The maximum distance between two times whose values are merged: slightly more than half the
- * interval of the server's history.
+ * If two times differ by at most this much, their values are merged. It is slightly more than half
+ * the interval of the server's history.
  */
 const MAX_MERGE_DISTANCE_MS = 600;
 /**
- * The maximum distance between neighboring means of ten seconds that is not a gap. Earlier servers
- * send such means, each in the middle of its time range.
+ * Earlier servers send means of ten seconds, each in the middle of its time range. If neighboring
+ * means are at most this far apart, there is no gap between them.
  */
 const MEANS_REACH_MS = 15_000;
 
@@ -194,8 +195,8 @@ export class Store {
   /** The number of samples that the server skipped because this client received them too slowly. */
   missed = 0;
   /**
-   * The time, by the server's clock, since which samples are expected. It is reset after a pause,
-   * so that a pause does not count as missing samples.
+   * Since when samples are expected, by the server's clock. It is reset after a pause, so that no
+   * samples count as missing for the duration of the pause.
    */
   expecting_from_ms = 0;
 

@@ -10,8 +10,8 @@ import { commonName, seriesKey, isUnified, type GpuState } from './gpu';
 import { valueOf } from './reading';
 
 /**
- * The utilization above which a GPU counts as busy. It counts as busy for another ten seconds, so
- * that a GPU that briefly waits for data is still busy.
+ * A GPU is busy while its utilization is above this percentage, and for ten seconds afterwards.
+ * Therefore a GPU that briefly waits for data still counts as busy.
  */
 const BUSY_PERCENT = 5;
 const BUSY_MS = 10_000;

@@ -235,7 +235,7 @@ const STORED_THEME = new StoredValue('gpumon-theme');
 class Theme {
   /**
    * The system's theme at the last `change` event. The media query must not be read at other times,
-   * because Chromium does not report a change that was already read.
+   * because Chromium does not report a change if a script has already read the new value.
    */
   private isSystemDark: boolean;
 
@@ -340,8 +340,9 @@ class FleetPosition {
     if (left !== null) {
       return `${this.base.href}${left.address}`;
     }
-    // If there is no stored position, either the node's URL was opened directly, or a proxy uses
-    // such a path and there is no fleet at all. The request finds out which.
+    // Without a stored position, there are two possibilities: the node's URL was opened directly,
+    // or there is no fleet and a proxy happens to use a path like that of a node. The request finds
+    // out which.
     try {
       const answer = await fetch(new URL('api/v1/fleet', this.base), { method: 'HEAD' });
       return answer.ok || answer.status === 401 ? `${this.base.href}#fleet` : null;

@@ -32,7 +32,8 @@ export function eventMarkers(events: readonly Event[], palette: Palette): Marker
 
 /**
  * If a step starts within this time after the start of the previous band, it gets no band of its
- * own. Therefore the band of a run whose first step starts immediately keeps the title of the run.
+ * own. When the first step of a run starts immediately, the run's band thus keeps the title of the
+ * run.
  */
 const MAX_FIRST_STEP_DELAY_MS = 1000;
 

@@ -38,8 +38,8 @@ class Cursor {
     };
     host.addEventListener('pointerleave', leave);
     return () => {
-      // If the chart is removed while the pointer is over it, the element receives no
-      // `pointerleave` event.
+      // If the chart is removed while the pointer is over it, the browser sends no `pointerleave`
+      // event. Therefore `leave` is called here.
       if (this.place?.chart === chart) {
         leave();
       }
@@ -94,8 +94,8 @@ export abstract class ComponentView implements View {
   protected width_px = 0;
   protected readonly cursor: Cursor;
   /**
-   * The parts that components use. The object is only replaced when `isWhole` changes, because a
-   * new object renders all components that use it.
+   * The parts that components use. A new object makes all components that use it render again, so
+   * the object is only replaced when `isWhole` changes.
    */
   private parts: ViewParts;
   private palette: Palette | null = null;
@@ -170,8 +170,8 @@ export abstract class ComponentView implements View {
 const OFFSCREEN_INTERVAL_MS = 5000;
 
 /**
- * The offset between the rendering times of consecutive parts that are off the screen, so that not
- * all parts are rendered in the same frame.
+ * Consecutive parts that are off the screen are rendered at times that differ by this much, so that
+ * not all parts are rendered in the same frame.
  */
 const TURN_MS = 617;
 
@@ -195,9 +195,9 @@ export function useOnScreen(element: RefObject<Element | null>): boolean {
 
 /**
  * Returns the result of `render`. While the part is off the screen, `render` is called only once
- * per `OFFSCREEN_INTERVAL_MS`. In between, the last result is returned, so that Preact skips the
- * part. Parts with different values of `place` are rendered at different times, so that not all are
- * rendered in the same frame.
+ * per `OFFSCREEN_INTERVAL_MS`. Between these calls, the last result is returned, so that Preact
+ * skips the part. Parts with different values of `place` are rendered at different times, so that
+ * they do not share a frame.
  */
 export function useThrottledRender(
   onScreen: boolean,

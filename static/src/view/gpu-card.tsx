@@ -37,8 +37,8 @@ import { Part } from './part';
 import { PastValue, ReadingValue, type Freshness } from './value';
 
 /**
- * The minimum share of the memory bar that a holder must have to show its name. `SHORT_LABEL_SHARE`
- * is the minimum share in short bars.
+ * A holder's name is shown in the memory bar if the holder has at least this share of the bar.
+ * `SHORT_LABEL_SHARE` is the minimum share in short bars.
  */
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
@@ -393,8 +393,8 @@ type ColumnName = keyof typeof WIDTHS;
 /** The minimum width of a column of rows in a list with several columns. */
 const COLUMN_PX = 440;
 /**
- * The minimum widths at which the temperature is shown: in narrow rows, and in rows that are
- * arranged in several columns. `LINE_PX` is the minimum width of a row that shows a line.
+ * The minimum width of a narrow row that shows the temperature. `COLUMN_TEMP_PX` is this width if
+ * rows are arranged in several columns. `LINE_PX` is the minimum width of a row that shows a line.
  */
 const NARROW_TEMP_PX = 286;
 const COLUMN_TEMP_PX = 500;

@@ -18,7 +18,8 @@ export interface Palette extends ChartStyle {
 }
 
 /**
- * The dashes of lines and the angles of stripes. They distinguish color numbers that share a color.
+ * The dashes of lines. Like the angles in `STRIPES_DEG`, they distinguish color numbers that share
+ * a color.
  */
 const DASHES: readonly (readonly number[] | undefined)[] = [
   undefined,

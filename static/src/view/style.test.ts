@@ -37,7 +37,10 @@ function classesIn(sheet: string): string[] {
   return [...new Set(sheet.match(/(?<=\.)gpumon-[a-z-]+/g))];
 }
 
-/** Returns the classes for which a style sheet sets `display` without a condition on parents. */
+/**
+ * Returns the classes for which a style sheet sets `display`, whatever the parents of the element
+ * are.
+ */
 function classesWithDisplay(sheet: string): string[] {
   const rules = sheet.matchAll(/^(?:\.gpumon )?\.(gpumon-[a-z-]+) \{([^}]*)\}/gm);
   return [...rules].flatMap(([, name = '', body = '']) =>
@@ -47,7 +50,7 @@ function classesWithDisplay(sheet: string): string[] {
 
 /** Returns the source files in which an element has this class. */
 function findFilesWithClass(name: string): string[] {
-  // The `id` of an action may look like a class name, but is not one.
+  // The `id` of an action may look like a class name. It is ignored, because it is not a class.
   const whole = new RegExp(`(?<!\\bid: ')\\b${name}(?![a-z-])`);
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }

@@ -16,8 +16,8 @@ const SLOW_READING_MS = 60_000;
 export interface Freshness {
   now_ms: number;
   /**
-   * Whether no reading of the sample is current, because the GPU does not respond or the sample is
-   * old.
+   * Whether all readings of the sample are outdated, because the GPU does not respond or the sample
+   * is old.
    */
   stale: boolean;
 }

@@ -128,8 +128,8 @@ describe('JupyterHub', () => {
     expect(
       JSON.parse((await requestFromPage(ben.page, 'GET', `${hub.userUrl('ben')}${runs}`)).text),
     ).toMatchObject({ runs: [] });
-    // This request lacks the header `X-Gpumon`, which proves that it does not come from another
-    // origin.
+    // This request lacks the header `X-Gpumon`. A page of another origin cannot send this header,
+    // so the server requires it.
     const unproven = await requestFromPage(page, 'POST', `${hub.userUrl('ana')}${runs}`);
     expect(unproven).toMatchObject({
       status: 403,

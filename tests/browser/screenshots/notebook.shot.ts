@@ -62,8 +62,8 @@ it('images of a notebook next to the panel', async () => {
   await charts.waitUntilLive();
   await charts.chooseTimeRange(/^1\smin$/);
   await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
-  // The memory of holders is drawn only from the time at which the charts were opened, so the
-  // charts need some time.
+  // The charts draw the memory of holders only from the time at which the charts were opened.
+  // Therefore the program waits until there is enough to show.
   await page.waitForTimeout(15_000);
   await saveImage(page, 'charts.png');
   await lab.selectTheme('JupyterLab Dark');

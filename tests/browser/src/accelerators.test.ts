@@ -55,8 +55,8 @@ describe('accelerators of a notebook', () => {
     );
     simulated.write('late/a.ipynb', notebookOf(['import pandas', PRINT_LOADED_CODE]));
     simulated.write('broken/a.ipynb', notebookOf([PRINT_LOADED_CODE]));
-    // In this folder, `cudf` is a plain module without the submodule `pandas`, although a module
-    // named `pandas` exists. No accelerator may be offered.
+    // In this folder, `cudf` is a plain module. Therefore `cudf.pandas` does not exist, although a
+    // module named `pandas` does. No accelerator may be offered.
     simulated.write('none/cudf.py', '');
     simulated.write('none/pandas.py', '');
     simulated.write('none/a.ipynb', notebookOf([PRINT_LOADED_CODE]));
@@ -103,8 +103,8 @@ describe('accelerators of a notebook', () => {
   });
 
   it('missing or disabled accelerators are not offered', async ({ simulated }) => {
-    // The test expects that no button appears, so it cannot wait for the button to know when the
-    // kernel is ready. Therefore the kernel is started before the page is opened.
+    // The test expects that no button appears, so the button cannot indicate that the kernel is
+    // ready. Therefore the kernel is started before the page is opened.
     await simulated.startKernel('none/a.ipynb');
     await open(simulated.pageUrl('lab/tree/none/a.ipynb'));
     expect(await run(0)).toContain('loaded None []');

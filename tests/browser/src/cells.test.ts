@@ -12,8 +12,8 @@ import { waitForIdleKernel, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 /**
- * The start of the time range in which the kernel uses more memory, in seconds after the start of
- * the scenario. The cell must be running by then.
+ * From this time on, the kernel uses more memory. It is in seconds after the start of the scenario.
+ * The cell must be running by then.
  */
 const PEAK_FROM_S = 15;
 const PEAK_TO_S = 18;
@@ -71,7 +71,7 @@ describe('line below a cell', () => {
 
   it('memory peak is shown during and after run', async ({ scripted, kernel, conduct }) => {
     await expect.poll(readChips).toContainEqual(expect.stringContaining('8.00 GiB'));
-    // The scenario's time starts here, regardless of how long the previous steps took.
+    // The time of the scenario starts here, no matter how long the previous steps took.
     const start_ms = Date.now();
     scripted.write('ends', String(start_ms / 1000 + CELL_ENDS_S));
     const memory = [

@@ -6,9 +6,9 @@ import type { Page } from 'playwright-core';
 type Fault = string;
 
 /**
- * Returns the faults of the controls on the page at each width. If adjacent widths have the same
- * fault, the fault is listed once, for example `250-310 px: button.gpumon-chip "Charts" passes the
- * edge of .gpumon-head`.
+ * Returns the faults of the controls on the page at these widths. A fault that occurs at adjacent
+ * widths is listed once, for example `250-310 px: button.gpumon-chip "Charts" passes the edge of
+ * .gpumon-head`.
  */
 export async function faultsOfControls(
   page: Page,
@@ -99,8 +99,8 @@ async function findFaults(width: number): Promise<Fault[]> {
         continue;
       }
       const edge = boxOf(around);
-      // Controls in a scrollable element can be scrolled into view. This does not count for a whole
-      // view, which must not scroll horizontally.
+      // If a scrollable element cuts off a control, the user can scroll to the control. This is no
+      // excuse in a whole view, which must not scroll horizontally.
       const isScrolledHere =
         /auto|scroll/.test(overflowX) &&
         around.scrollWidth > around.clientWidth &&

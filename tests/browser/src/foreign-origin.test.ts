@@ -43,8 +43,8 @@ const requestFromPage = (
       const own = new URL(url).origin === location.origin;
       const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
       // From another origin, the request is sent like that of a form, so that the browser sends no
-      // preflight request. The page knows the token that Jupyter requires, because cookies do not
-      // depend on the port.
+      // preflight request. Cookies do not depend on the port, so the page can read the token that
+      // Jupyter requires.
       const where = own ? url : `${url}?_xsrf=${encodeURIComponent(xsrf)}`;
       const mode = own || method !== 'POST' ? 'cors' : 'no-cors';
       const headers: Record<string, string> = own ? { 'X-XSRFToken': xsrf } : {};

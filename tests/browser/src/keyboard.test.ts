@@ -30,8 +30,8 @@ async function findUnreachable(page: Page): Promise<string[]> {
     document.addEventListener('focusin', ({ target }) => reached.add(target));
     Object.assign(window, { gpumonWalk: { reached } });
   });
-  // Opening the details may have moved the focus, so the loop continues for a whole round after the
-  // end of the page was first reached.
+  // Opening the details may have moved the focus to the middle of the page. Therefore the loop ends
+  // only when the end of the page is reached for the second time.
   for (let presses = 0, ends = 0; presses < MAX_PRESSES && ends < 2; presses += 1) {
     await page.keyboard.press('Tab');
     ends += Number(await page.evaluate(() => document.activeElement === document.body));
@@ -41,8 +41,8 @@ async function findUnreachable(page: Page): Promise<string[]> {
     const all = [
       ...document.querySelectorAll<HTMLElement>('button, summary, input, select, a[href]'),
     ];
-    // The button of a row is not focused itself. It counts as reached if its row is, because Enter
-    // on the row has the same effect.
+    // The Tab key skips the button of a row. The button counts as reached if the row gets the
+    // focus, because Enter on the row has the same effect.
     const isReached = (element: HTMLElement): boolean =>
       reached.has(element) ||
       (element.tabIndex < 0 && reached.has(element.closest('[tabindex="0"]')));

@@ -28,8 +28,9 @@ export async function runCell(page: Page, index = 0): Promise<void> {
   const begin = async (): Promise<boolean> => {
     await cell.locator('.cm-content').click();
     await page.keyboard.press('Control+Enter');
-    // A page that is still starting ignores keys, so the key press is repeated. A busy page handles
-    // keys late and must not receive them twice, so the next attempt waits.
+    // The key press is repeated, because a page that is still starting ignores keys. A busy page
+    // handles keys late and must not receive them twice. Therefore each attempt waits before the
+    // next one.
     const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: MAX_HANDLING_MS });
     return begun.then(
       () => true,
@@ -39,7 +40,7 @@ export async function runCell(page: Page, index = 0): Promise<void> {
   await expect.poll(begin, { message: `cell ${index} does not run` }).toBe(true);
 }
 
-/** The time after which a key press or click without an effect is repeated. */
+/** If a key press or click has had no effect for this long, it is repeated. */
 const MAX_HANDLING_MS = 5000;
 
 export class Lab {

@@ -139,7 +139,7 @@ describe('page layout', () => {
             names: all('td.gpumon-col-process')
               .filter(shown)
               .map((cell) => cell.clientWidth),
-            // For each row, the right edge of its state and its own right edge.
+            // For each row, the right edge of its state and the right edge of the row.
             states: all('.gpumon-gpu[data-row]').map((row) => [
               row.querySelector('.gpumon-gpu-state')?.getBoundingClientRect().right ?? 0,
               row.getBoundingClientRect().right,
@@ -204,7 +204,8 @@ describe('page layout', () => {
           };
         });
       const url = two.url + address;
-      // If a unit is not isolated from Arabic text around it, the unit moves.
+      // If a unit is not isolated from the Arabic text around it, the browser draws the unit in the
+      // wrong position.
       const { count, wrong } = await measureAt(browser, url, 1000, measure, { locale: 'ar' });
       expect(count).toBeGreaterThan(10);
       expect(wrong).toEqual([]);

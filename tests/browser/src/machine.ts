@@ -83,7 +83,7 @@ export function newScenario(text: string): string {
   return file;
 }
 
-/** Returns the environment variables with which gpumon reads the fake library with a scenario. */
+/** Returns the environment variables that make gpumon read a scenario through the fake library. */
 export function makeFakeEnvironment(scenario: string): Record<string, string> {
   return { GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: FAKE_NVML, GPUMON_FAKE_NVML_SCENARIO: scenario };
 }

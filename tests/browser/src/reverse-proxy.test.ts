@@ -14,8 +14,8 @@ interface Proxy {
   /** The port of the server behind the proxy. */
   port: number;
   /**
-   * Whether the proxy keeps the browser's `Host` header. `upgrades` states whether it forwards
-   * WebSockets.
+   * Whether the proxy forwards the browser's `Host` header unchanged. `upgrades` states whether it
+   * forwards WebSockets.
    */
   keepsHost: boolean;
   upgrades: boolean;

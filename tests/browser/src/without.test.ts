@@ -182,7 +182,7 @@ describe('panel next to another package gpumon', () => {
     // This makes the folder of `program` count as the folder in which installers put programs.
     appendFileSync(
       path.join(packages, 'gpumon', '_find.py'),
-      `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,
+      `\n_script_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,
     );
     await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packages });
     await says(

@@ -18,7 +18,7 @@ const SOURCE = { GPUMON_SOURCE: 'sim:2' };
  * The time to wait for the first rows in the database. The server writes them after ten seconds.
  */
 const FIRST_ROWS_MS = 25_000;
-/** The time after which a server has enough samples for lines. */
+/** A server that has been running for this long has enough samples for lines. */
 const FIRST_SECONDS_MS = 5000;
 
 /**
@@ -97,8 +97,8 @@ describe('charts with history on disk', () => {
       y = 0,
       width = 0,
     } = (await charts.findPlot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
-    // The day without readings is at this position of the canvas. Lines are drawn between the value
-    // axis at the left and the margin at the right.
+    // Lines are drawn between the value axis at the left and the margin at the right. The day
+    // without readings is at this position, as a share of the canvas width.
     const off = (60 + (18.5 / 30) * (width - 64)) / width;
     await expect
       .poll(() => charts.drawnShare('gpu 0 power', [off - 0.005, off + 0.005]), {
@@ -196,8 +196,8 @@ describe('charts with history on disk', () => {
       await page.locator(`[data-gpumon-scheme=${colorScheme}]`).waitFor();
       expect(await findViolations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
     }
-    // The shortest displayed span is one second. Directly after the server's start, most of it
-    // would have no line, so the test waits.
+    // The shortest displayed span is one second. Directly after the server's start, there are no
+    // samples for most of this span, so the test waits.
     await page.waitForTimeout(FIRST_SECONDS_MS);
     await note.getByRole('button', { name: 'Show the whole history' }).click();
     // The newest sample may be older than a second, so only part of the chart is checked.

@@ -1,5 +1,5 @@
-//! Benchmark results that new results are compared with: the stored baseline and latest results of
-//! each GPU, and files of earlier results.
+//! Earlier benchmark results, with which new results are compared: the stored baseline and latest
+//! results of each GPU, and files of earlier results.
 
 use std::{
     collections::BTreeMap,
@@ -58,8 +58,8 @@ pub(super) struct BaselineArgs {
 
 impl BaselineArgs {
     /// Opens the store for the results of a job, and returns it. With `--baseline`, also returns
-    /// the baselines to compare with, and changes the job to run exactly the workloads of the
-    /// baselines. Returns `None` if neither `--save-baseline` nor `--baseline` is given.
+    /// the baselines, and changes the job so that it runs exactly their workloads. Returns `None`
+    /// if neither `--save-baseline` nor `--baseline` is given.
     ///
     /// # Errors
     /// Returns an error if the store cannot be written, or if no matching baseline exists.
@@ -80,8 +80,8 @@ impl BaselineArgs {
                 ..job.place.clone()
             };
         }
-        // This empty change is made before the measurements start, so that a file that cannot be
-        // written is reported immediately.
+        // Before the measurements start, the file is written without a change. If the file cannot
+        // be written, the error is thus reported immediately.
         store.update_benchmarks(|_| {}).map_err(Failure::usage)?;
         Ok(Some((self.baseline.then_some(known), store)))
     }
@@ -93,7 +93,7 @@ pub(super) struct Store {
     path: PathBuf,
     /// Whether the results are stored as the baseline, rather than only as the latest results.
     is_baseline: bool,
-    /// The name of each GPU, as CUDA reports it, and the GPU's results, by UUID.
+    /// The results of each GPU, by UUID, with the name that CUDA reports for the GPU.
     gpus: BTreeMap<String, (DeviceName, Vec<Measurement>)>,
     /// The names of results that are not stored, grouped by reason.
     left_out: BTreeMap<&'static str, Vec<String>>,
@@ -150,8 +150,8 @@ impl Store {
         }
     }
 
-    /// Writes the results of a run on `devices`. Prints which results are not stored, and which
-    /// devices have no baseline among `works`.
+    /// Writes the results of a run on `devices`. Also prints which results are not stored, and
+    /// which devices have no baseline among `works`.
     ///
     /// # Errors
     /// Returns an error if no result can be stored, or if writing fails.
@@ -236,9 +236,8 @@ fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'
     }
 }
 
-/// Returns the part of a result that is compared with a baseline. If both times exist, uses the
-/// time measured by the GPU rather than the time measured by the host. Returns `None` if nothing
-/// was timed.
+/// Returns the part of a result that is compared with a baseline. The time measured by the GPU is
+/// preferred to the time measured by the host. Returns `None` if neither time exists.
 fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measurement> {
     let times = outcome.device_time.as_ref();
     let times = times.or(outcome.host_time.as_ref())?;
@@ -255,9 +254,9 @@ fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measure
     })
 }
 
-/// Returns the work to run for the stored baselines, limited to the workloads `ids` and the data
-/// type `dtype` if these are given. Workloads and types that this version does not know are left
-/// out.
+/// Returns the work to run, which is the work of the stored baselines. If `ids` or `dtype` is
+/// given, only these workloads or this data type are included. Workloads and types that this
+/// version does not know are left out.
 ///
 /// # Errors
 /// Returns an error if no baseline matches.
@@ -367,8 +366,8 @@ pub(crate) enum EarlierResults {
     Baselines(Benchmarks),
 }
 
-/// An earlier result. It has only the fields that identify its work and time, because every version
-/// has written these fields.
+/// An earlier result. Only those fields are read that identify the work or contain its time,
+/// because every version has written these fields.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct OldResult {
     id: String,
@@ -399,8 +398,8 @@ pub(crate) struct Comparison {
     /// Whether the new median is slower by more than the combined uncertainty of the old and the
     /// new median.
     pub(super) is_slower: bool,
-    /// The ratio of the median baseline of other GPUs of the same model to the new median. `None`
-    /// if there are no such GPUs.
+    /// The speed compared with other GPUs of the same model: the median of their baselines, divided
+    /// by the new median. `None` if there are no such GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) siblings: Option<f64>,
     /// The old median in microseconds.
@@ -435,8 +434,8 @@ impl EarlierResults {
         matches!(self, Self::Baselines(_))
     }
 
-    /// Compares an outcome with the baseline of the same GPU, or with the last result of the same
-    /// work, preferably on the same device. Returns `None` if no result matches.
+    /// Compares an outcome with the baseline of its GPU, or with the last earlier result of the
+    /// same work. A result from the same device is preferred. Returns `None` if no result matches.
     pub(crate) fn compare_with(&self, outcome: &RunOutcome) -> Option<Comparison> {
         match self {
             Self::Results(results) => compare_with_results(results, outcome),
@@ -493,8 +492,8 @@ fn compare_with_results(results: &[OldResult], outcome: &RunOutcome) -> Option<C
     let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
     let is_there =
         |old: &&OldResult| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
-    // If the work was measured between another pair of GPUs, which may have a faster or slower
-    // link, the earlier result is used only if it is the only one for this work.
+    // The link between another pair of GPUs may be faster or slower. A result of another pair is
+    // therefore used only if it is the only earlier result for this work.
     let may_stand_for_it = |_: &&OldResult| to.is_none() || all().count() == 1;
     let old = all()
         .find(is_there)

@@ -61,7 +61,7 @@ impl Results {
         }
     }
 
-    /// Returns these results with a store, to which each further result is added.
+    /// Adds a store to these results. The store receives each further result.
     pub(super) fn with_store(self, store: Option<Store>) -> Self {
         Self { store, ..self }
     }
@@ -184,8 +184,8 @@ impl ReportFormatter for Results {
                     },
                 ))
             }
-            // Before the run has started, a failure belongs to no result. Only later failures are
-            // therefore printed as JSON objects.
+            // A failure before the start of the run does not belong to a result. Only a later
+            // failure is therefore printed as a JSON object.
             Report::Failed {
                 id,
                 backend,
@@ -267,7 +267,7 @@ impl PairMatrices {
         };
         let rate = outcome.rate.bytes_per_second;
         let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
-        // For a workload that moves no bytes, such as a latency test, the matrix shows times
+        // Some workloads, such as a latency test, move no bytes. For these, the matrix shows times
         // instead of rates.
         let (unit, number) = match outcome.cost.moved_bytes {
             0 => ("us", time_us),

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The kind of results that a table shows: workloads, with or without a comparison, or a burn.
+/// The content of a table: workloads without a comparison, workloads with a comparison, or a burn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TableKind {
     /// Workloads, grouped by device.
@@ -38,7 +38,8 @@ pub(crate) enum TableKind {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
     pub(crate) subject: TableKind,
-    /// Whether frameworks also run for comparison. Only their host times are known.
+    /// Whether frameworks run the same workloads for comparison. For frameworks, only the host
+    /// times are known.
     pub(crate) is_beside: bool,
     /// Whether the run may include integer matrix products.
     pub(crate) has_integers: bool,
@@ -76,8 +77,8 @@ impl Table {
         }
     }
 
-    /// Returns the row of an outcome. If this row is the first of the table, the headings are added
-    /// before it; if it is the first of a device, the device's name is added before it.
+    /// Returns the row of an outcome. The headings precede the first row of the table, and the
+    /// device's name precedes the first row of a device.
     pub(super) fn format_outcome(
         &mut self,
         outcome: &RunOutcome,
@@ -323,8 +324,8 @@ fn format_size(outcome: &RunOutcome) -> String {
     }
 }
 
-/// Formats the problem size: a number of elements such as `1000`, a matrix size such as `64^2`, or
-/// a number of repetitions such as `10x`.
+/// Formats the problem size, which is the number of elements such as `1000`, the size of a matrix
+/// such as `64^2`, or the number of repetitions such as `10x`.
 pub(crate) fn format_problem_size(outcome: &RunOutcome) -> String {
     if let Some(shape) = outcome.shape {
         return shape.to_string();

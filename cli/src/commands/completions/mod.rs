@@ -67,8 +67,8 @@ pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), 
     print_raw(&add_smi_completions(shell, &script, &list_names(&command)))
 }
 
-/// Returns a copy of the command line `gpumon` in which arguments with free-form values have
-/// suggested values.
+/// Returns a copy of the command line `gpumon` in which some arguments with free-form values have
+/// suggestions for these values.
 fn suggest_argument_values(gpumon: &clap::Command) -> clap::Command {
     let all = remove_hidden_subcommands(gpumon);
     let names = list_names(&all);
@@ -127,7 +127,7 @@ fn list_names(gpumon: &clap::Command) -> Vec<String> {
     shown.map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Returns the completions that clap's generated script for fish lacks: values of positional
+/// Returns completions for fish that are missing in clap's generated script: values of positional
 /// arguments, and values of options before the subcommand.
 fn list_fish_values(command: &clap::Command) -> String {
     let values = |argument: &clap::Arg| {
@@ -160,8 +160,8 @@ fn add_smi_completions(shell: Shell, script: &str, own: &[String]) -> String {
     let commands = list_commands();
     match shell {
         Shell::Zsh => {
-            // The function `_gpumon` in `smi.zsh` replaces clap's function of this name and calls
-            // it, so clap's function is renamed to `_gpumon_own`.
+            // The script `smi.zsh` defines its own function `_gpumon`, which calls clap's function.
+            // Clap's function has the same name, so it is renamed to `_gpumon_own`.
             let (before, _) = script
                 .rsplit_once("\nif [ \"$funcstack[1]\"")
                 .unwrap_or((script, ""));

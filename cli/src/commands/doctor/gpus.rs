@@ -125,8 +125,8 @@ fn report_conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item =
     })
 }
 
-/// Reports the ECC mode, and the ECC errors from before the driver was loaded, which no condition
-/// covers.
+/// Reports the ECC mode. Also reports ECC errors from before the driver was loaded, because no
+/// condition covers these errors.
 fn check_ecc(details: &GpuDetails) -> Vec<Finding> {
     let check = || format_gpu_name(details.index);
     let mut findings = Vec::new();
@@ -352,7 +352,7 @@ fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
 }
 
 /// Returns the files of `/dev/nvidia-caps` that this process may not read. Each file grants access
-/// to a MIG device, or the right to monitor or configure all of them.
+/// to one MIG device, or the right to monitor or configure all MIG devices.
 fn find_inaccessible_capabilities(machine: &Machine) -> Vec<InaccessibleFile> {
     let names = machine.list_names(CAPABILITIES_DIR).into_iter();
     find_inaccessible_files(
@@ -381,8 +381,8 @@ pub(super) fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Op
     obstacle_from_error(access(machine.resolve_path(path), wanted).err()?)
 }
 
-/// Returns the obstacle that an error of the kernel indicates. The kernel returns one error if the
-/// device cgroup denies access, and another error if the mode of the file denies it.
+/// Returns the obstacle that an error of the kernel indicates. The kernel returns different errors
+/// for a device cgroup that denies access and for a file mode that denies access.
 fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
     match error {
         Errno::PERM => Some(Obstacle::Cgroup),

@@ -130,8 +130,8 @@ fn check_driver_branch(driver: &str) -> Option<Finding> {
     })
 }
 
-/// Reports different versions of the NVML library and the kernel driver, as after an incomplete
-/// upgrade.
+/// Reports if the NVML library and the kernel driver have different versions. This happens after an
+/// incomplete upgrade.
 fn compare_versions(
     kernel_driver: Option<&str>,
     library: Option<&str>,
@@ -355,8 +355,8 @@ fn describe_access_fix(machine: &Machine, obstacle: Obstacle, vendor: Vendor) ->
     }
 }
 
-/// Reports that GPU use by other users' processes is not visible, because the drivers show it only
-/// in procfs, where this user may not read the files of other users' processes.
+/// Reports that GPU use by other users' processes is not visible. The drivers show this use only in
+/// procfs, and this user may not read the files of other users' processes there.
 fn check_process_visibility(
     machine: &Machine,
     nodes: &[DeviceNode],

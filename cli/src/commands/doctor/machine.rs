@@ -1,4 +1,5 @@
-//! Access to the machine's file system below a root directory, which tests can replace.
+//! Access to the machine's file system. All paths are resolved below a root directory, which tests
+//! can replace.
 
 use std::{fs, path::PathBuf};
 

@@ -23,7 +23,7 @@ const REPORT_WIDTH: usize = 80;
 const VERDICT_WIDTH: usize = 9;
 const CHECK_WIDTH: usize = 14;
 
-/// The complete report of `gpumon doctor`.
+/// The complete report of `gpumon doctor`: the findings and the readings.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// Whether the report has no warnings and no problems.

@@ -222,8 +222,8 @@ fn format_column_name(metric: &Metric) -> String {
     metric.id.replace('.', "_")
 }
 
-/// Splits a span of history into parts, so that the rows of each part fit into one response of the
-/// server. Without a resolution, one part is enough.
+/// Splits a span of history so that the rows of each part fit into one response of the server. If
+/// no resolution is given, one part is enough.
 fn split_span(
     past: &PastArgs,
     span: &Range<u64>,
@@ -245,9 +245,9 @@ fn split_span(
         .collect())
 }
 
-/// Returns the length in milliseconds of the parts into which a span is split. A part has at most
-/// the maximum number of rows of a response. If possible, its length is a multiple of the
-/// resolution of every tier, so that no row is split.
+/// Returns the length in milliseconds of the parts into which a span is split. The rows of a part
+/// fit into one response. History has tiers with different resolutions: if possible, the length is
+/// a multiple of each resolution, so that no row is split.
 fn find_part_length_ms(resolution_ms: u64) -> u64 {
     let longest_ms = TIERS
         .iter()
@@ -271,8 +271,8 @@ struct HistoryRows {
     has_range: Option<bool>,
     /// Whether the header has been written.
     is_begun: bool,
-    /// Whether any part contained a point in time, even if none of the requested metrics had a
-    /// value at that time.
+    /// Whether any part contained a point in time. The requested metrics may all lack a value at
+    /// that time.
     knows_time: bool,
     /// The time of the last written row. Parts with different resolutions may overlap, so rows up
     /// to this time are skipped.

@@ -142,8 +142,8 @@ fn format_lines(
     })
 }
 
-/// Returns the reason why nothing could be read: a reason for each host if known, otherwise the
-/// problems of the fleet's whole source.
+/// Returns the reason why nothing could be read: the reason for each host if the fleet consists of
+/// hosts, otherwise the problems of the whole fleet.
 fn describe_failure(fleet: &Fleet) -> String {
     let reasons: Vec<&str> = fleet.nodes.reasons.values().map(String::as_str).collect();
     if fleet.source.kind == FleetSourceKind::Hosts && !reasons.is_empty() {
@@ -247,7 +247,7 @@ struct UserSum {
     user: String,
     /// The number of GPUs that the user currently holds.
     gpus: u32,
-    /// The number of idle GPUs among the GPUs that the user holds.
+    /// The number of idle GPUs, counted among the GPUs that the user holds.
     idle: u32,
     nodes: usize,
     /// GPU time in the last 24 hours, in seconds; `null` if unknown.
@@ -256,7 +256,7 @@ struct UserSum {
     energy_joules: Option<f64>,
     /// Whether GPU time and energy are lower bounds, because some usage could not be read.
     is_lower_bound: bool,
-    /// Whether this row has only usage. The numbers of GPUs are not shown in such a row.
+    /// Whether this row shows only usage. Such a row does not show how many GPUs are held or idle.
     #[serde(skip)]
     is_total: bool,
 }
@@ -332,7 +332,8 @@ fn sum_users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&FleetUsage>
     users
 }
 
-/// Returns a row for all unlisted owners whose user is unknown, and a row for the total.
+/// Returns a row for the total. If some owners without a known user are not listed, also returns
+/// one row for all of them.
 fn build_user_totals(usage: &FleetUsage) -> Vec<UserSum> {
     let is_lower_bound = usage.state == FleetState::Partial;
     let mut totals = Vec::new();

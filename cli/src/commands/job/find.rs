@@ -71,8 +71,8 @@ pub(crate) fn find_job(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
         .cloned()
         .collect();
     if called.is_empty() {
-        // The job may be missing from the list of all jobs, because the length of this list is
-        // limited. The job is therefore also requested by its ID or name.
+        // The list of all jobs has a limited length, so the job may be missing from it. The job is
+        // therefore also requested by its ID or name.
         called = past.list_jobs(Some(id))?;
     }
     choose_job(id, called, all, now_ms(), past.describe_fix()).map_err(|why| usage!(why))
@@ -226,8 +226,8 @@ const TOTAL_MEMORY: &str = "memory.total_bytes";
 /// intervals.
 const POINT_INTERVAL_MS: u64 = 60_000;
 
-/// In the history of a job that ran for less than this time, in milliseconds, there may not be any
-/// point yet.
+/// If a job ran for less than this duration, in milliseconds, history may not contain any point of
+/// the job yet.
 const MIN_HISTORY_MS: u64 = 10_000;
 
 /// A device, as measured while a job used it.
@@ -238,8 +238,8 @@ pub(crate) struct MeasuredDevice {
     pub(crate) index: u32,
     pub(crate) name: Option<String>,
     pub(crate) is_mig: bool,
-    /// The total time for which the job held the device, in milliseconds. History covers only the
-    /// part `known_ms` of this time.
+    /// The total duration for which the job held the device, in milliseconds. History covers only
+    /// the part `known_ms` of this duration.
     pub(crate) held_ms: u64,
     pub(crate) known_ms: u64,
     pub(crate) figures: Figures,

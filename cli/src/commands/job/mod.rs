@@ -283,8 +283,8 @@ fn describe_condition(device: &MeasuredDevice, condition: &ConditionSpan) -> Str
     )
 }
 
-/// Give no advice about a device if history covers less than this time of its use by the job, in
-/// milliseconds.
+/// The minimum duration, in milliseconds, for which history must cover the job's use of a device.
+/// If it covers less, no advice is given about the device.
 const MIN_TIME_MS: u64 = 60_000;
 
 /// A GPU counts as unused if it was idle for at least this percentage of the time.

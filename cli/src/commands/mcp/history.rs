@@ -167,8 +167,8 @@ fn fetch_history(
     let asked = |span: &Range<u64>| (span.end - span.start).div_ceil(points).max(1);
     let whole = past.fetch_history(&span, fields, Some(asked(&span)))?;
     let known = span.start.max(whole.oldest_ms)..span.end;
-    // If history covers only part of the span, history is requested again for only that part. With
-    // the same number of points, the points are then closer together.
+    // If history covers only part of the span, history is requested again for this part. The same
+    // number of points then gives a finer resolution.
     if known.is_empty() || asked(&known) >= asked(&span) {
         Ok(whole)
     } else {

@@ -357,8 +357,8 @@ const ALL_KEYS: &str = "*";
 /// The keys of a reading, which are included whenever the reading is selected.
 const READING_KEYS: [&str; 3] = ["absent", "at_ms", "value"];
 
-/// The names, without the suffix `_ms`, of all keys that contain a point in time. Other keys with
-/// this suffix contain durations.
+/// The names of all keys that contain a point in time, without the suffix `_ms`. All other keys
+/// with this suffix contain durations.
 const TIME_KEYS: [&str; 10] = [
     "at", "baseline", "from", "last", "measured", "oldest", "since", "started", "times", "to",
 ];
@@ -407,7 +407,7 @@ fn select_keys_within(value: Value, keys: &str, role: TextRole) -> Value {
 
 /// Returns the schema of the values that [`select_keys`] returns for an API type. References are
 /// resolved. For readings and for values selected as a whole, only the description is kept. No key
-/// is required, because some names are moved.
+/// is required, because [`select_keys`] moves some names to other objects.
 fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &str) -> Value {
     let within = |schema: &Value| select_schema(schema, types, keys);
     match schema {

@@ -63,8 +63,8 @@ impl Sources {
         Ok(snapshot)
     }
 
-    /// Returns the indices of the named GPUs for use in history. If all names are indices, they are
-    /// accepted even if the GPUs no longer exist.
+    /// Returns the indices of the named GPUs, by which history identifies them. If all names are
+    /// indices, they are accepted even if the GPUs no longer exist.
     ///
     /// # Errors
     /// Returns an error if a name matches no GPU, or if the GPUs cannot be read.
@@ -103,7 +103,7 @@ impl Sources {
     ///
     /// # Errors
     /// Returns an error if the command's arguments select a source of readings, because no server
-    /// has that source's history.
+    /// records the history of that source.
     pub(super) fn history_source(&self) -> Result<&PastArgs> {
         if self.past.reads_from_disk()
             || self.past.server().is_typed()

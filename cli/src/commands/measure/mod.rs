@@ -99,14 +99,14 @@ struct Request {
     /// The ID, which is repeated in the response.
     id: Option<u64>,
     /// Starts the measurement with this number at `at_ms`. It covers the process `pid` and its
-    /// descendants. By default, `pid` is the parent of this process.
+    /// descendants. If `pid` is missing, the parent of this process is measured.
     begin: Option<u64>,
     /// Ends the measurement with this number at `at_ms`.
     end: Option<u64>,
     /// Requests the result of the measurement with this number: a `Cost`, and a `StoredCost` for
     /// notebooks.
     cost: Option<u64>,
-    /// Discards the measurement with this number, whose result is not needed.
+    /// Discards the measurement with this number. Its result is not needed.
     forget: Option<u64>,
     /// Adds a mark with this text at `at_ms`.
     mark: Option<String>,

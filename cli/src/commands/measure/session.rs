@@ -35,13 +35,13 @@ use crate::{
 /// measurement needs the memory in use just before its start.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// For this time after a measurement, sample at the short interval, because another measurement is
-/// likely to follow.
+/// After a measurement, keep the short sampling interval for this duration, because another
+/// measurement is likely to follow.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// Keep records up to this age, in milliseconds, for measurements that start later. A record also
-/// covers the time since the previous record, so a measurement also needs records from just before
-/// its start.
+/// Keep records up to this age, in milliseconds, for measurements that start later. A measurement
+/// also needs the records from just before its start, because each record covers the time since the
+/// previous record.
 const MAX_KEPT_RECORD_AGE_MS: u64 = 2_500;
 
 /// The interval at which pending requests are checked while there are no events.

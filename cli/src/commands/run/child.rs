@@ -62,8 +62,9 @@ impl MeasuredCommand {
         let [program, arguments @ ..] = command else {
             return Err(usage!("no command after --"));
         };
-        // With these handlers, a signal does not end gpumon before the command. Signals that are
-        // already ignored, for example because of nohup, stay ignored by gpumon and the command.
+        // The handlers ensure that a signal does not end gpumon before the command ends. If a
+        // signal is already ignored, for example because of nohup, gpumon and the command continue
+        // to ignore it.
         let ignored = read_ignored_signals();
         let signals = FORWARDED_SIGNALS
             .into_iter()

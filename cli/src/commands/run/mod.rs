@@ -97,9 +97,9 @@ Exit codes: those of the command; if a signal ended the command, gpumon ends wit
 /// The sampling interval, which matches the interval at which the driver updates its readings.
 pub(crate) const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// After the command has ended, read remaining marks for at most this time, which is sufficient
-/// even on a busy machine. The limit is reached only if a process that the command started is still
-/// running and has the pipe open.
+/// The maximum time for reading the remaining marks after the command has ended, sufficient even on
+/// a busy machine. The limit is reached only if a process that the command started is still running
+/// and has the pipe open.
 const LAST_MARKS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum number of queued events.
@@ -142,7 +142,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     let child = MeasuredCommand::start(&args.command, marks.as_ref().map(MarkPipe::path))?;
     let mut measurement = Measurement {
         meter: CostMeter::new(Some(name), child.started_ms),
-        // Orphans of the command become children of this process, which is therefore the root of
+        // Orphans of the command become children of this process, so this process is the root of
         // the tree.
         tree: ProcessTree::new(process::id()),
         gpus: Vec::new(),
@@ -204,9 +204,9 @@ impl Measurement {
         self.meter.add_mark(mark);
     }
 
-    /// Reads the marks that are still in the pipe, up to a time limit. A process that the command
-    /// started may still be running and keep the pipe open, so the end of the pipe may never be
-    /// reached.
+    /// Reads the marks that are still in the pipe, up to a time limit. Without the limit, this
+    /// could take forever: a process that the command started may still be running and keep the
+    /// pipe open.
     fn take_last_marks(&mut self, pipe: MarkPipe, waiting: &Receiver<RunEvent>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS_TIMEOUT;

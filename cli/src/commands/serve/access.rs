@@ -211,9 +211,9 @@ impl JoinArgs {
         }
     }
 
-    /// Returns the settings for joining another server, whose readings this server then uses.
-    /// Returns `None` if joining is disabled, if this server is itself shared, or if its command
-    /// line names a source.
+    /// Returns the settings for joining another server, so that this server uses the other server's
+    /// readings. Returns `None` if joining is disabled, if this server is itself shared, or if its
+    /// command line names a source.
     pub(super) fn make_settings(
         &self,
         source: &SourceArgs,

@@ -379,7 +379,7 @@ impl ServeArgs {
         }
     }
 
-    /// Reads the alert file. An error is returned only if the command line names the file. If a
+    /// Reads the alert file. If the command line names the file, an invalid file is an error. If a
     /// variable or a settings file names it, an invalid file must not prevent monitoring: the
     /// server then has no rules and reports the reason.
     fn read_alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>)> {
@@ -449,9 +449,9 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Completes when a hang-up signal should end the server. This is the case if the server's terminal
-/// was closed, or if the server has a terminal and there is nothing to reload. After any other
-/// hang-up signal, settings files and alert rules are reloaded.
+/// Completes when a hang-up signal should end the server. A signal ends the server if its terminal
+/// was closed, or if it has a terminal and there is nothing to reload. After any other hang-up
+/// signal, settings files and alert rules are reloaded.
 async fn wait_for_hang_up(hang_up: &mut Signal, mut reload: Option<Reloader>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {

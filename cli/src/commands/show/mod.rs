@@ -88,8 +88,8 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Returns the first option that the user typed before a command's name and that only `gpumon`
-    /// without a command uses. The option would have no effect on the command.
+    /// Returns the first option that the user typed before a command's name although only `gpumon`
+    /// without a command uses the option. It would have no effect on the command.
     pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
         let own = [
             ("--user", self.user.is_some()),
@@ -161,8 +161,8 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &ResolvedArgum
         total: args.total,
         listed,
     };
-    // A typed `--control` conflicts with `--no-daemon`. A variable that names a server for all
-    // commands does not.
+    // If the user typed `--control`, it conflicts with `--no-daemon`. A variable does not conflict,
+    // because it names a server for all commands.
     if source.no_daemon && args.server.is_typed() {
         return Err(usage!(
             "--no-daemon and --control contradict each other: use only one of them"

@@ -32,8 +32,8 @@ impl App {
             Action::Suspend => return NextStep::Suspend,
             Action::Redraw => return NextStep::DrawAnew,
             Action::Help => self.dialog = Some(Dialog::Help(Help::default())),
-            // On the screen of a node, this key closes the screen if there is nothing left to undo.
-            // The fleet screen, from which the node was opened, is then shown again.
+            // On the screen of a node, this key first undoes restrictions of the view. If there is
+            // nothing left to undo, it closes the screen, and the fleet screen is shown again.
             Action::Back => {
                 if !self.go_back() && self.model.origin == Origin::Node {
                     return NextStep::Quit;
@@ -378,8 +378,8 @@ impl App {
 }
 
 /// Describes why a process is missing from `/proc`. If this program found the process earlier, the
-/// process has ended; otherwise, it may belong to another PID namespace, because the driver and
-/// servers also list such processes.
+/// process has ended. Otherwise, it may belong to another PID namespace: the driver and servers
+/// list the processes of all namespaces.
 fn describe_missing_process(was_found_here: bool, started_ms: Option<u64>) -> &'static str {
     match (was_found_here, started_ms) {
         (true, Some(_)) => "has ended",

@@ -51,8 +51,8 @@ pub(super) struct App {
     feed: Feed,
     /// The reader for longer histories, if the server stores them.
     pub(super) past: Option<PastReader>,
-    /// The time range of the charts, in milliseconds, when the user was last notified of a short or
-    /// missing history.
+    /// The time range that the charts showed, in milliseconds, when the user was last notified of a
+    /// short or missing history.
     notified_span_ms: u64,
     /// The settings as read at the start. The field below contains the file in which they are
     /// saved, or `None` if no location is known.
@@ -141,8 +141,8 @@ impl App {
     }
 
     pub(super) fn apply_update(&mut self, update: Update) -> NextStep {
-        // Records other than samples and events are followed by a sample, after which everything is
-        // drawn together.
+        // After a record that is neither a sample nor an event, nothing is drawn yet. A sample
+        // follows, and everything is then drawn together.
         let next = match &update {
             Update::Usage(_) => NextStep::Wait,
             Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => {
@@ -175,8 +175,9 @@ impl App {
         next
     }
 
-    /// Notifies the user, once per time range, that the server's history is shorter than the
-    /// charts, and how to keep a longer history. Also reports that the server sent no history.
+    /// Notifies the user that the server's history is shorter than the charts, and how to keep a
+    /// longer history. The user is notified once per time range. Also reports if the server sent no
+    /// history.
     fn report_short_history(&mut self, update: &Update) {
         let span_ms = self.state.span_ms();
         let text = match update {

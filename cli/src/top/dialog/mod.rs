@@ -187,8 +187,8 @@ impl Menu {
         Self::new("Sort by", entries, &MenuChoice::Sort(state.processes.sort))
     }
 
-    /// Returns the menu of all users with processes on a GPU. Each entry shows the user's number of
-    /// processes.
+    /// Returns the menu of all users with processes on a GPU. Each entry shows how many processes
+    /// the user has.
     pub(super) fn with_users(model: &Model, state: &State) -> Self {
         let mut users: BTreeMap<&str, usize> = BTreeMap::new();
         let processes = model
@@ -383,8 +383,8 @@ fn draw_box(
         &format!(" {title} "),
         painter.theme.strong,
     );
-    // This entry for the whole screen is below the other entries, so a click outside the box closes
-    // the dialog.
+    // This entry covers the whole screen, below all other entries. A click outside the box
+    // therefore hits this entry, which closes the dialog.
     painter.add_hit(screen, Hit::Dialog(usize::MAX));
     let inner = Rect {
         x: area.x + 2,

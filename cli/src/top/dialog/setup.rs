@@ -226,9 +226,9 @@ impl Setup {
         let lines: Vec<StyledLine> = self.items().into_iter().enumerate().map(line).collect();
         // A click outside the box closes the dialog, even on another clickable area.
         painter.add_hit(screen, Hit::Dialog(usize::MAX));
-        // The box does not cover the part of the screen that the page's settings change: the
-        // processes below it for columns, otherwise the GPUs and charts above it. It also does not
-        // cover the bottom line, which shows the result of saving.
+        // The box leaves the part of the screen visible that the page's settings change. For
+        // columns, this is the list of processes below the box, otherwise the GPUs and charts above
+        // it. The bottom line also stays visible, because it shows the result of saving.
         let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
         let y = if self.page == Page::Columns {
             1

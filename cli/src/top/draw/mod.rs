@@ -117,8 +117,8 @@ pub(crate) mod fuzzing {
         },
     };
 
-    /// Plays a recording from its start with one step per view, then jumps to its end and back to
-    /// its start. Draws the screen after each step.
+    /// Plays a recording from its start. For each view, plays one sample, selects the next view,
+    /// and draws the screen. Then skips forward and back, and draws the screen after each key.
     pub(crate) fn fuzz_replay(recording: &Path) {
         let Ok(player) = Player::open(recording) else {
             return;

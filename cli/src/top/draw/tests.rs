@@ -583,8 +583,8 @@ fn lasting_conditions_are_listed_once() {
         message: None,
     };
     app.model.events = [
-        // The first three conditions no longer exist, although the events that report their ends
-        // are missing.
+        // The first three conditions have ended, although the events that report their ends are
+        // missing.
         Event {
             at_ms: since_ms - 50_000,
             gpu: gpu(0),

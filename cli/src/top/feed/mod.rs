@@ -111,8 +111,8 @@ pub(super) fn convert_records(played: io::Result<Vec<PlayedItem>>) -> io::Result
 
 /// The maximum number of points in a history, sufficient for the dot columns of a wide terminal.
 const MAX_HISTORY_POINTS: u32 = 500;
-/// Request a history again after a time that equals its time range divided by this number. The two
-/// constants below are the minimum and the maximum of this time.
+/// A history is requested again after its time range divided by this number. The two constants
+/// below are the minimum and the maximum of this delay.
 const REFRESH_DIVISOR: u32 = 100;
 const MIN_REQUEST_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_REQUEST_INTERVAL: Duration = Duration::from_mins(10);

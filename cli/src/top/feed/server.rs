@@ -37,7 +37,7 @@ use crate::{
 /// The time without any message after which a server is considered dead. Servers send a heartbeat
 /// every five seconds.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(15);
-/// A running server is not considered dead before it has sent no sample for at least this time. A
+/// A running server is considered dead only if it has sent no sample for at least this time. A
 /// shorter delay may only mean that the machine is busy.
 const MIN_SILENCE: Duration = Duration::from_secs(2);
 /// The interval at which the client checks whether the sampling interval has changed.
@@ -162,8 +162,8 @@ impl Client {
         Ok(())
     }
 
-    /// Reports that the server is lost. If a sampler reads the driver instead, reports only that
-    /// the sampler has failed as well.
+    /// Reports that the server is lost. If a sampler reads the driver instead, nothing is reported
+    /// unless the sampler has failed as well.
     fn report_failure(&self, lost: &str) -> Result<(), ScreenClosed> {
         match &self.stand_in {
             None => self.send_update(Update::Silent(format!("{lost}; trying again"))),
@@ -389,8 +389,8 @@ impl ServerAddress {
         })
     }
 
-    /// Describes a connection error by the reason in the server's response, if there is one. In a
-    /// response of the fleet server, the name of the node at the start is removed.
+    /// Describes a connection error by the reason in the server's response, if there is one. If the
+    /// fleet server sent the response, the node's name at its start is removed.
     fn describe_error(&self, error: Error) -> String {
         let Error::Http(answer) = error else {
             return error.to_string();

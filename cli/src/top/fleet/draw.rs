@@ -261,8 +261,8 @@ fn draw_help(painter: &mut Painter<'_>, screen: Rect) {
     );
 }
 
-/// Draws the fleet's data about the selected node. It is shown until the node's live screen is
-/// ready, or together with the reason why the live screen cannot be shown.
+/// Draws the fleet's data about the selected node, which is shown until the node's live screen is
+/// ready. If the live screen cannot be shown, the reason is drawn too.
 fn draw_node(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: &FleetApp) {
     // All GPUs of the node are shown, including those that the filter excludes.
     let selected = app.selected.as_deref().unwrap_or_default();

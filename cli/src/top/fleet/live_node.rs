@@ -36,7 +36,7 @@ pub(super) struct Opener {
     pub(super) theme: ThemeName,
     pub(super) glyphs: Glyphs,
     pub(super) inputs: SyncSender<Input>,
-    /// The number of node screens that have been opened so far, which identifies the newest one.
+    /// The number of node screens opened so far. It identifies the newest node screen.
     pub(super) opened: u64,
 }
 
@@ -60,8 +60,8 @@ impl Opener {
         self.opened += 1;
         let (number, fleet) = (self.opened, self.inputs.clone());
         let (inputs, waiting) = mpsc::sync_channel(INPUT_CAPACITY);
-        // Each input is sent with the number of this screen, so that a late input for a screen that
-        // was closed is not mistaken for an input for the current one.
+        // Each input is sent with the number of this screen. A late input for a closed screen is
+        // then not mistaken for an input for the current screen.
         let pass_on = move || {
             let mut all = waiting.into_iter();
             while all

@@ -130,9 +130,9 @@ impl LiveScreen for FleetApp {
     }
 }
 
-/// Starts a thread that sends the state of the fleet whenever it changes, and that runs the server
-/// through which the screen connects to nodes. The thread runs until the program ends, and does not
-/// delay the end of the program.
+/// Starts a thread that sends the state of the fleet whenever it changes. The thread also runs the
+/// server through which the screen connects to nodes. It runs until the program ends, and does not
+/// delay the program's end.
 fn start_reader(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
     let (listener, connector) = Listener::open_in_process();
     let reader = Arc::clone(&fleet.reader);

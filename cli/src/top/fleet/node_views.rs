@@ -41,7 +41,7 @@ const MAX_CELLS: usize = 16;
 /// The number of lines below the map with details of the selected node.
 const MAP_DETAIL_LINES: u16 = 2;
 
-/// The temperature that is drawn with the lightest shade, which is that of an idle board. The
+/// The temperature that is drawn with the lightest shade. An idle board has this temperature. The
 /// constant below is the temperature that is drawn with the darkest shade, at which boards slow
 /// down.
 const COOL_CELSIUS: f64 = 25.0;
@@ -365,8 +365,8 @@ impl Metric {
         }
     }
 
-    /// Returns the ID of the metric, by which readings and the reasons for their absence are
-    /// recorded.
+    /// Returns the ID of the metric. Readings, and the reasons for missing readings, are recorded
+    /// under this ID.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Utilization => UTILIZATION,
@@ -426,8 +426,8 @@ impl Metric {
     }
 }
 
-/// Returns the number of cells per node, which covers the highest GPU index but is limited to
-/// `most`.
+/// Returns the number of cells per node. There is a cell for each index up to the highest GPU
+/// index, but at most `most` cells.
 fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
     let of_line = |line: &FleetLine<'_>| {
         let places = line

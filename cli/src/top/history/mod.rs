@@ -17,16 +17,17 @@ use super::metrics::{HOST_METRICS, METRICS};
 
 /// The length of the history with full resolution, in milliseconds.
 pub(super) const FULL_RESOLUTION_MS: u64 = 5 * 60 * 1000;
-/// The minimum time between two rows, in milliseconds. Charts cannot show more frequent samples.
+/// The minimum time between two rows, in milliseconds. If samples arrive more often, charts cannot
+/// show all of them.
 const SPACING_MS: u64 = 240;
 /// The length of the history without a server, in milliseconds.
 pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// The time over which values are averaged into one row of reduced resolution, in milliseconds.
 const BUCKET_MS: u64 = 10_000;
 
-/// The maximum distance between two neighboring means that are connected, in milliseconds. After a
-/// restart, a server sends means for the time before it; each covers ten seconds and is placed at
-/// the middle of this time.
+/// Two neighboring means are connected if they are at most this far apart, in milliseconds. Each
+/// mean covers ten seconds and is placed at the middle of this period. A restarted server sends
+/// such means for the time before the restart.
 const MAX_MEAN_DISTANCE_MS: u64 = BUCKET_MS * 3 / 2;
 
 /// The time range of a sparkline, in milliseconds.
@@ -42,7 +43,7 @@ pub(super) enum ChartLine {
     Gpu(u32, usize),
     /// A host metric, given by its position in `HOST_METRICS`.
     Host(usize),
-    /// A value from another source than a sample, given by its position.
+    /// A value that does not come from a sample, given by its position.
     Own(usize),
 }
 
@@ -146,9 +147,8 @@ impl History {
             let moment = moments
                 .entry(at_ms)
                 .or_insert_with(|| make_moment(at_ms, interval_ms));
-            // The distance between two means, and between the last mean and the first sample, is
-            // larger than that between two samples. A larger distance is therefore not drawn as a
-            // gap here.
+            // Two means are farther apart than two samples, and so are the last mean and the first
+            // sample. These distances are not gaps, so a larger distance is allowed here.
             if past.means > 0 && place <= past.means {
                 moment.reach_ms = moment.reach_ms.max(MAX_MEAN_DISTANCE_MS);
             }
@@ -222,9 +222,9 @@ impl History {
         let mut before: Option<(u64, f64)> = None;
         for (moment, value) in oldest.chain(older).chain(newer) {
             let at_ms = moment.at_ms;
-            // The distance between two rows of a server, and between the last of these rows and the
-            // first row of this history, is larger than that between other rows. A larger distance
-            // is therefore not drawn as a gap here.
+            // Two rows of a server are farther apart than other rows, and so are the last of them
+            // and the first row of this history. These distances are not gaps, so a larger distance
+            // is allowed here.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
                 moment.reach_ms.max(self.past_reach_ms)
@@ -343,8 +343,8 @@ fn list_lines<'a, S>(
     gpus.chain(host).collect()
 }
 
-/// Returns the points of a line before the time `before`. The first point is the last one at or
-/// before `begin`, so that the line enters the chart at its left edge.
+/// Returns the points of a line before the time `before`. The points start with the last one at or
+/// before `begin`, so that the line enters the chart at the chart's left edge.
 fn list_points_between(
     timeline: &Timeline<ChartLine>,
     line: ChartLine,

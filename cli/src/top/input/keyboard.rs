@@ -22,8 +22,8 @@ use rustix::{
 use super::Input;
 use crate::top::{screen::TerminalJob, theme::Background};
 
-/// The interval at which the thread checks whether this program is in the foreground again, while
-/// another program receives the keys.
+/// While another program receives the keys, the thread checks at this interval whether this program
+/// is in the foreground again.
 const FOREGROUND_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The maximum number of bytes per read.
@@ -100,8 +100,8 @@ fn forward_inputs(keyboard: BorrowedFd<'_>, mut send: impl FnMut(Input) -> bool)
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Either another process has come to the foreground, or the terminal was closed, which
-            // the next `poll` reports.
+            // Either another process has come to the foreground, or the terminal was closed. The
+            // next `poll` reports a closed terminal.
             Err(_) => thread::sleep(FOREGROUND_POLL_INTERVAL),
         }
     }

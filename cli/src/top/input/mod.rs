@@ -26,13 +26,13 @@ use crate::exit::Failure;
 
 pub(super) use self::keyboard::watch_terminal;
 
-/// The time after which the program ends even if the screen has not ended.
+/// The maximum time to wait until the screen has ended. The program then ends in any case.
 const SCREEN_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval at which the thread tries again to send a signal while the input queue is full.
 const RESEND_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Signals whose default action ends a program. Not included are requests to end, such as SIGTERM,
-/// and signals that a program's own errors cause.
+/// Signals whose default action ends a program. The list contains neither requests to end, such as
+/// SIGTERM, nor signals that are caused by a program's own errors.
 const FATAL_SIGNALS: [i32; 9] = [
     SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];
@@ -67,9 +67,9 @@ pub(super) enum Signal {
 /// Starts to handle signals on a separate thread.
 pub(super) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let handled = [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH];
-    // The kernel sends SIGTTIN and SIGTTOU to a background program that uses the terminal. Here,
-    // this happens only if another program comes to the foreground at that moment. By default,
-    // these signals would stop all threads, including the thread that ends this program.
+    // The kernel sends SIGTTIN and SIGTTOU to a background program that uses the terminal. This
+    // program receives them only if another program comes to the foreground at that moment. By
+    // default, they would stop all threads, including the thread that ends this program.
     let mut signals = Signals::new(
         handled
             .into_iter()

@@ -73,16 +73,16 @@ fn list_metrics(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
         .filter(move |metric| Some(*metric) != over)
 }
 
-/// Returns the memory metric and the total memory if memory is drawn as a line in the chart of
-/// `metric`.
+/// If memory is drawn as a line in the chart of `metric`, returns the memory metric and the total
+/// memory.
 fn find_memory_overlay(gpu: &GpuSample, metric: usize, state: &State) -> Option<(usize, f64)> {
     let memory = position("memory").filter(|memory| state.metrics.contains(memory))?;
     let total = gpu.memory.total_bytes.value().filter(|total| **total > 0)?;
     (Some(metric) == position("utilization")).then_some((memory, *total as f64))
 }
 
-/// The upper end of the axis that the charts of all GPUs share, so that they can be compared.
-/// `None` if the unit's axis has a fixed end.
+/// The upper end of the axis. The charts of all GPUs share it, so that they can be compared. `None`
+/// if the unit's axis has a fixed end.
 #[derive(Clone, Copy)]
 struct SharedAxis(Option<f64>);
 

@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// An Xid counts as the cause of a condition only if the times of the Xid and of the condition's
-/// start differ by at most this much, in milliseconds.
+/// The maximum time between an Xid and the start of a condition, in milliseconds. If more time is
+/// between them, the Xid does not count as the condition's cause.
 const MAX_DELAY_MS: u64 = 5000;
 
 pub(super) fn draw_events(
@@ -99,8 +99,8 @@ pub(super) fn draw_events(
     draw_scroll_view(painter, area, None, &lines, state.view_scroll)
 }
 
-/// Returns `true` if the event belongs to a condition that persists, which is already listed as a
-/// current condition.
+/// Returns `true` if the event belongs to a condition that still exists. Such a condition is
+/// already listed as a current condition.
 fn is_current_condition(event: &Event, gpu: &GpuSample) -> bool {
     let is_current = |same: &dyn Fn(&Condition) -> bool| gpu.conditions.iter().any(same);
     match (&event.what, &gpu.health) {
@@ -121,8 +121,8 @@ fn is_current_condition(event: &Event, gpu: &GpuSample) -> bool {
     }
 }
 
-/// Returns `true` if `event` is redundant, because it is the start of the condition that was caused
-/// by the Xid `other`.
+/// Returns `true` if `event` is the start of a condition that was caused by the Xid `other`. The
+/// event is then redundant.
 fn is_condition_of_xid(event: &Event, other: &Event) -> bool {
     match (&event.what, &other.what) {
         (EventKind::ConditionBegan(began), EventKind::Xid(xid)) => {

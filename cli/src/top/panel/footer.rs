@@ -180,7 +180,7 @@ impl Prompt {
         }
     }
 
-    /// Returns the longest end of the text that fits into `columns` columns.
+    /// Returns the end of the text, with as many characters as fit into `columns` columns.
     fn visible_end(&self, columns: usize) -> &str {
         let mut starts = self.text.char_indices().map(|(start, _)| start);
         let start = starts

@@ -218,9 +218,8 @@ struct LineWriter<'a, 'b> {
 }
 
 impl LineWriter<'_, '_> {
-    /// Writes a label and a value, for which `columns` columns are reserved, and returns `true`. If
-    /// there is no room for the label, the value, and a graph of `drawn` columns, writes nothing
-    /// and returns `false`.
+    /// Writes a label and a value, for which `columns` columns are reserved. Writes nothing and
+    /// returns `false` if there is not enough room for them and a graph of `drawn` columns.
     fn write_part(
         &mut self,
         label: &str,

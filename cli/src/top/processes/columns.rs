@@ -21,8 +21,8 @@ use crate::{
 };
 
 const COLUMN_GAP: usize = 2;
-/// The minimum width of a process's name with its job. Columns with additional details are omitted
-/// to leave this width.
+/// The minimum width for a process's name with its job. If less width would remain, columns with
+/// additional details are omitted.
 const MIN_LABEL_WIDTH_WITH_JOB: usize = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use crate::model::{GpuSample, Power, SLOW_CLOCK_RATIO};
 pub(super) const EVIDENCE_MS: u64 = 300_000;
 const EVIDENCE_S: f64 = EVIDENCE_MS as f64 / 1000.0;
 
-/// Two loads are near each other, and have about the same clock, if neither of their two values
-/// differs by more than this number of tenths.
+/// A load consists of two values. Two loads are near each other, and have about the same clock, if
+/// each value differs by at most this many tenths of the maximum.
 const MAX_NEAR_DISTANCE: u16 = 2;
 
 /// The largest plausible clock in MHz, which no chip exceeds.
@@ -44,7 +44,7 @@ pub(super) struct Settings {
 /// The usual values at one load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Band {
-    /// The time for which the load has been observed, up to [`EVIDENCE_MS`].
+    /// How long the load has been observed, in seconds, up to [`EVIDENCE_MS`].
     seconds: f64,
     /// The median clock of the multiprocessors, in MHz.
     pub(super) sm_mhz: f64,
@@ -127,9 +127,9 @@ impl Baseline {
             .filter(|band| band.seconds >= EVIDENCE_S)
     }
 
-    /// Returns the usual values at the nearest known load, and among equally near loads, those with
-    /// the lowest clock. This is needed because a GPU whose clock decreases can have loads that
-    /// were never observed.
+    /// Returns the usual values at the nearest known load; if several known loads are equally near,
+    /// those with the lowest clock. This is needed because a GPU whose clock decreases can have
+    /// loads that were never observed.
     pub(super) fn nearest_usual_band(&self, load: Load) -> Option<Band> {
         let known = self
             .bands

@@ -217,8 +217,8 @@ impl Series {
 
 const GIB: u64 = 1 << 30;
 
-/// A bound on free memory. Free memory is below the bound if it is less than this share of the
-/// total and also less than this number of bytes.
+/// A bound on free memory: a share of the total, and a number of bytes. Free memory is below the
+/// bound if it is less than both.
 type Bound = (f64, u64);
 
 /// The condition starts below this bound.

@@ -111,8 +111,8 @@ fn tolerated_bytes(unlisted: UnlistedMemory, memory: &MemorySample, lasts: bool)
     least_bytes.saturating_add(reserved_bytes)
 }
 
-/// If an ended process's memory has not been freed after this time, it is no longer expected to be
-/// freed. Processes disappear from the driver's list before their memory is freed.
+/// How long after the end of a process its memory is still expected to be freed. Processes
+/// disappear from the driver's list before their memory is freed.
 const SETTLED_AFTER_MS: u64 = 30_000;
 
 /// A tracker for the part of the used memory that belongs to no process while other processes are

@@ -14,7 +14,7 @@ const MIN_BYTES: u64 = 256 << 20;
 const QUIET_SM_PERCENT: f64 = 0.5;
 
 /// The rule for processes that hold memory while idle. Idle time is recorded for each process, so
-/// that a new process does not count as idle for as long as the GPU.
+/// that a process that just started on a long idle GPU does not count as idle for long.
 pub(super) struct HeldIdle {
     after_ms: u64,
     quiet: Hysteresis<()>,

@@ -88,8 +88,8 @@ struct RuleState {
     tag: &'static str,
     rule: Box<dyn Rule>,
     hysteresis: Hysteresis<Condition>,
-    /// The time that a newly started collector needs to detect the condition, if it was already
-    /// present.
+    /// How long a newly started collector needs to detect the condition if it was present before
+    /// the start.
     found_after_ms: u64,
 }
 

@@ -109,8 +109,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The maximum time by which one call advances the observed time. A longer step means that the
-/// clock was set or the machine was suspended, so that nothing was observed.
+/// The maximum that one call adds to the observed time. If more time has passed since the last
+/// call, the clock was set or the machine was suspended, so the rest was not observed.
 const MAX_CLOCK_STEP_MS: u64 = 60_000;
 
 /// A point in time, with the wall clock for display and a counter for measuring durations.
@@ -160,10 +160,10 @@ impl Clock {
     }
 }
 
-/// The time without readings after which a pending condition is dropped.
+/// A pending condition is dropped after this many milliseconds without readings.
 const UNKNOWN_BEFORE_MS: u64 = 10_000;
 
-/// The time without readings after which an active condition ends.
+/// An active condition ends after this many milliseconds without readings.
 const UNKNOWN_DURING_MS: u64 = 60_000;
 
 /// The state of a condition in one sample.
@@ -197,8 +197,8 @@ impl<T> Observation<T> {
     }
 }
 
-/// A condition that starts after it has been active without interruption for some time, and ends
-/// after it has been inactive for some time, so that it does not flap.
+/// A condition with delays, so that it does not flap. It starts after it has been observed without
+/// interruption for some time, and ends after it has been absent for some time.
 #[derive(Debug)]
 pub struct Hysteresis<T> {
     begin_after_ms: u64,
@@ -285,8 +285,8 @@ impl<T> Hysteresis<T> {
         self.has_begun
     }
 
-    /// Returns the start and the latest value of a pending condition, which is active but has not
-    /// yet started.
+    /// Returns the start and the latest value of a pending condition: one that is observed, but not
+    /// yet for long enough to count as started.
     pub fn pending_start_and_value(&self) -> Option<(Moment, &T)> {
         Some((
             self.since.filter(|_| !self.has_begun)?,

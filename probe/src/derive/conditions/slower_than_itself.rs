@@ -18,8 +18,9 @@ use crate::{
 /// The minimum utilization at which a GPU is checked. At lower loads, clocks vary.
 const BUSY_PERCENT: f64 = 60.0;
 
-/// A GPU draws too little power if its draw is less than this share of its usual draw and of the
-/// other GPUs' median draw. At the same load, GPUs differ by a few percent.
+/// A GPU draws too little power if its draw is less than this share of its usual draw, and also
+/// less than this share of the other GPUs' median draw. At the same load, GPUs differ by a few
+/// percent.
 const LOW_POWER_RATIO: f64 = 0.8;
 
 /// The condition starts after the GPU has been slower than usual, and slower than comparable GPUs,
@@ -50,7 +51,7 @@ pub(super) struct SlowerThanItself {
     average: Option<Ratios>,
     /// The share of the last minute in which the driver reported a reason for lower clocks.
     reasoned: f64,
-    /// The time for which the GPU has been slower than usual, excluding periods of low load.
+    /// How long the GPU has been slower than usual, not counting periods of low load.
     slow_ms: u64,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::{Absence, Reading};
 
-/// Functions that get one number from an `S`, or change it.
+/// Functions that get or change one number in a value of type `S`, such as a sample.
 pub struct Access<S: 'static> {
     /// Returns the number in a sample, or the reason for its absence.
     pub read: fn(&S) -> Result<f64, &Absence>,

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::model::{Board, ConditionKind, GpuDetails, GpuSample, NvLink, Reading, SpareRows};
 
-/// A number of `S` and its names in Prometheus and dcgm-exporter.
+/// A number in a value of type `S`, such as a sample, and its names in Prometheus and
+/// dcgm-exporter.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric<S: 'static> {
     pub help: &'static str,

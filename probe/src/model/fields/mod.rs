@@ -52,7 +52,7 @@ pub(crate) const MAX_BYTES_PER_SECOND: f64 = 1e13;
 /// level, which fans may exceed.
 pub(crate) const MAX_FAN_PERCENT: f64 = 200.0;
 
-/// The description of one number of `S`.
+/// The description of one number in a value of type `S`, such as a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<S: 'static = GpuSample> {
     /// The path in the sample's JSON, joined by dots, with the unit at the end. The ID is also used
@@ -88,9 +88,9 @@ pub struct Field<S: 'static = GpuSample> {
     pub chart: Option<Chart>,
     /// The limit that the value is compared with.
     pub limit: Option<Limit>,
-    /// The percentages of the limit above which the value counts as moderate and as heavy, unless
-    /// the terminal's settings change them. For a temperature, the limit is the slowdown
-    /// temperature.
+    /// Two percentages of the limit: the value counts as moderate above the first, and as heavy
+    /// above the second. The terminal's settings can change them. For a temperature, the limit is
+    /// the slowdown temperature.
     pub load: Option<[u32; 2]>,
     /// Whether `--csv` shows the field by default.
     pub in_csv: bool,
@@ -143,8 +143,8 @@ pub enum Unwatched {
 /// The names of a metric in dcgm-exporter.
 #[derive(Debug, Clone, Copy)]
 pub struct Dcgm {
-    /// The name up to version 4.8, with values in DCGM's own units: percent, MHz, MiB, mJ and
-    /// nanoseconds, but fractions from 0 to 1 if the name starts with `DCGM_FI_PROF_`.
+    /// The name up to version 4.8. Its values are in DCGM's own units: percent, MHz, MiB, mJ and
+    /// nanoseconds. If the name starts with `DCGM_FI_PROF_`, percentages are fractions from 0 to 1.
     pub name: &'static str,
     /// The name since version 4.9. If this name differs from the earlier one, its values are in
     /// Prometheus' base units.

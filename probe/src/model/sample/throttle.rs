@@ -54,7 +54,7 @@ pub enum ThrottleReason {
     OtherLimit,
 }
 
-/// The vendor-independent cause of reduced clocks.
+/// The cause of reduced clocks, in terms that are the same for all vendors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThrottleCause {
     /// No kernel is running.

@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// The maximum delay of the driver's recorded values, which normally arrive after a second or two.
-/// After a longer delay, samples are used instead.
+/// The maximum delay of the driver's recorded values. They normally arrive after a second or two.
+/// If they are later, samples are used instead.
 const MAX_RECORD_DELAY_MS: f64 = 4_000.0;
 
 /// The use of one GPU over time, for all owners.
@@ -29,7 +29,7 @@ pub(super) struct GpuSteps {
     pending: VecDeque<PendingStep>,
     watts: Timeline,
     busy_percent: Timeline,
-    /// The latest power draw while a program used the GPU and no kernel ran.
+    /// The latest power draw that was measured while a program was on the GPU but no kernel ran.
     idle_watts: Option<f64>,
     /// The owners of the measured processes in the last sample, by PID.
     owners: BTreeMap<u32, OwnerKey>,
@@ -103,7 +103,7 @@ impl GpuSteps {
         if self.first_ms == 0.0 {
             self.first_ms = gpu.at_ms as f64;
         }
-        // The instantaneous power is preferred, because an average over a second describes the time
+        // The instantaneous power is preferred. The other reading is an average over the second
         // before the sample.
         now.watts = gpu.power.instant_watts.value().copied().or(now.watts);
         let last = self.last.take();
@@ -158,9 +158,9 @@ impl GpuSteps {
         }
     }
 
-    /// Adds the time from the last sample to the end of a measurement that ended before the next
-    /// sample. The GPU's state is assumed to be unchanged. Returns the part without readings, in
-    /// milliseconds.
+    /// Fills the time between the last sample and the end of a measurement, if the measurement
+    /// ended before the next sample. The GPU's state is assumed to be unchanged. Returns the part
+    /// without readings, in milliseconds.
     fn extend_last_step(&mut self, to_ms: f64, from_ms: f64) -> f64 {
         let Some(last) = self.last.as_ref().filter(|_| !self.owners.is_empty()) else {
             return 0.0;
@@ -191,8 +191,8 @@ impl GpuSteps {
         }
     }
 
-    /// Passes to `take` the use in all steps that are complete, or for which no more recorded
-    /// values will arrive.
+    /// Passes the use in steps to `take`. Includes all steps that are complete, or that will
+    /// receive no more recorded values.
     pub(super) fn settle_complete_steps(
         &mut self,
         all: bool,
@@ -202,7 +202,7 @@ impl GpuSteps {
         while let Some(pending) = self.pending.front() {
             let to_ms = pending.step.span.to_ms;
             let is_due = all || newest_ms - to_ms > MAX_RECORD_DELAY_MS;
-            // If the driver has not recorded any values after the maximum delay, it does not
+            // After the maximum delay, a driver that has not recorded any values is known not to
             // support recording.
             let is_young = newest_ms - self.first_ms < MAX_RECORD_DELAY_MS;
             let is_coming = |records: &Timeline| match records.newest_ms() {
@@ -264,8 +264,9 @@ impl GpuSteps {
         }
     }
 
-    /// Returns the part of the use in `part` that falls within `span`. While the driver's recorded
-    /// values are available, they determine that part; otherwise, the use is divided evenly.
+    /// Returns the part of `used` that falls within `span`, where `part` is the period of `used`.
+    /// If the driver's recorded values are available, they determine how much energy and GPU time
+    /// fall within `span`. Otherwise, the use is assumed to be even over its period.
     pub(super) fn use_within_span(&self, used: &GpuUse, part: Span, span: Span) -> Option<GpuUse> {
         let clipped = part.intersect(span)?;
         let evenly = clipped.seconds() / part.seconds();
@@ -349,8 +350,8 @@ impl GpuCostMeter {
         self.settle_complete_steps(false);
     }
 
-    /// Adds the time from the last sample to the end of a measurement that ended before the next
-    /// sample.
+    /// Fills the time between the last sample and the end of a measurement, if the measurement
+    /// ended before the next sample.
     pub(super) fn extend_last_step(&mut self, to_ms: f64, from_ms: f64) {
         self.gap_ms += self.steps.extend_last_step(to_ms, from_ms);
     }
@@ -361,16 +362,14 @@ impl GpuCostMeter {
         self.memory.end(to_ms);
     }
 
-    /// Adds the use in all steps that are complete, or for which no more recorded values will
-    /// arrive.
+    /// Adds the use in all steps that are complete, or that will receive no more recorded values.
     pub(super) fn settle_complete_steps(&mut self, all: bool) {
         self.steps
             .settle_complete_steps(all, |_, _, used| self.used.add(&used));
     }
 
     /// Returns the reason why the GPU's processes are unknown. Returns `None` if the GPU sleeps or
-    /// is lost, because it then has no processes. Also returns `None` if the readings are still
-    /// expected to arrive.
+    /// is lost, because it then has no processes, or if the readings may still arrive.
     pub(super) fn unknown_processes_reason(&self) -> Option<&Absence> {
         use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
         self.untold.as_ref().filter(|absence| {

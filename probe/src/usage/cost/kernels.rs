@@ -22,12 +22,12 @@ const MAX_KERNELS: usize = 64;
 /// in one period. All parts of a kernel take less than a mebibyte.
 const MAX_PARTS: usize = 8192;
 
-/// The maximum length of a joined part, as a fraction of the part's age. A cell that started within
-/// a joined part has run for at least the part's age, so the relative error of its cost is at most
-/// this fraction.
+/// The maximum length of a joined part, as a fraction of the part's age. If a cell started within a
+/// joined part, it has run for at least as long as the part is old, so the relative error of its
+/// cost is at most this fraction.
 const MAX_PART_SHARE: f64 = 0.01;
 
-/// Neighboring parts are joined again each time this number of parts has been added.
+/// After this number of added parts, neighboring parts are joined again.
 const JOIN_INTERVAL: usize = 64;
 
 /// A meter for the GPU use of all notebook kernels.
@@ -205,8 +205,8 @@ impl KernelMeter {
         is_visible: impl Fn(Option<&str>) -> bool,
     ) -> Cost {
         let span = Span { from_ms, to_ms };
-        // Another user's process can imitate a kernel's ID, but only after the kernel exists. The
-        // kernel that was seen first is therefore the real one.
+        // Another user's process can pretend to have a kernel's ID, but only once the kernel
+        // exists. The kernel that was seen first is therefore the real one.
         let known = self
             .kernels
             .iter()
@@ -288,7 +288,7 @@ fn settle_kernel_steps(steps: &mut GpuSteps, index: u32, kernels: &mut BTreeMap<
     });
 }
 
-/// Adds the memory of a kernel's processes to the record of the kernel's memory on one GPU, or on
+/// Adds the memory of a kernel's processes to the kernel's memory on one GPU, or to its memory on
 /// all GPUs together if `gpu` is `None`.
 fn add_memory(
     kernels: &mut BTreeMap<OwnerKey, Kernel>,

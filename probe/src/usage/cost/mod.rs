@@ -180,8 +180,8 @@ impl CostMeter {
 
     /// Returns `true` if the measurement has ended, and all of its data has arrived.
     pub fn is_final(&self) -> bool {
-        // If a process started to use a GPU after the last sample, it is visible only in the next
-        // sample, so the measurement needs a sample after its end.
+        // If a process started to use a GPU after the last sample, only the next sample shows it.
+        // The measurement therefore needs a sample after its end.
         self.newest_ms >= self.span.to_ms
             && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
     }

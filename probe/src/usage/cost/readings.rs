@@ -35,8 +35,8 @@ impl Memory {
         if self.after.is_some() {
             return;
         }
-        // Short measurements can fall between two samples. If there is no sample within the
-        // measurement, a later sample is used.
+        // A short measurement can fall between two samples. If no sample is within the measurement,
+        // a later one is used.
         if at_ms <= span.to_ms || self.peak.is_none() {
             self.peak = self.peak.max(held.filter(|bytes| *bytes > 0));
         }
@@ -114,8 +114,8 @@ impl ObservedReadings {
                 window.add(*value, span.seconds());
             }
         }
-        // Conditions that began after the span are skipped, because the sample can be later than
-        // the span's end.
+        // The sample can be later than the span's end, so conditions that began after the span are
+        // skipped.
         for condition in gpu
             .conditions
             .iter()
@@ -161,12 +161,12 @@ impl ObservedReadings {
     }
 }
 
-/// Values are not interpolated if they are further apart than this. The driver records utilization
-/// five times a second, and power more often.
+/// The maximum distance between two values for interpolation. The driver records utilization five
+/// times a second, and power more often.
 const MAX_INTERPOLATED_MS: f64 = 500.0;
 
-/// The time for which recorded values are kept, in milliseconds. They are needed as long as the
-/// energy of recent steps may still be computed.
+/// How long recorded values are kept, in milliseconds. They are needed as long as the energy of
+/// recent steps may still be computed.
 const MAX_TIMELINE_MS: f64 = 30_000.0;
 
 /// The values of one metric that the driver recorded, with their times in milliseconds since 1970,
@@ -213,8 +213,8 @@ impl Timeline {
         self.integrate(span, |_, (_, later), _| later)
     }
 
-    /// Returns the integral over a span in seconds. `mean` returns the mean of a part, given the
-    /// values before and after it, and the time of its middle.
+    /// Returns the integral over a span in seconds. `mean` returns the mean of a part of the span
+    /// from three arguments: the value before it, the value after it, and the time of its middle.
     fn integrate(
         &self,
         span: Span,

@@ -12,7 +12,7 @@ use crate::model::{
     },
 };
 
-/// The previous firmware table, and totals accumulated over all tables.
+/// The previous firmware table, and the totals of all tables read so far.
 #[derive(Debug, Default)]
 pub(super) struct TableRates {
     pub(super) earlier: Option<TimedTable>,
@@ -78,8 +78,8 @@ impl TableRates {
         }
         let margin = sample.temperature.margin_celsius.value().copied();
         let reasons = find_throttle_reasons(now, shares.as_ref(), margin);
-        // Even with two tables, the reasons are unknown if the counters have not changed, or if
-        // several counters counted every sample.
+        // Even with two tables, the reasons can be unknown: if the counters have not changed, or if
+        // several counters have increased with every sample.
         let reason_of_absence = match (now.get_raw(Field::Samples), before) {
             (None, _) => Absence::NotSupported,
             (Some(_), None) => Absence::WarmingUp,
@@ -110,7 +110,7 @@ pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f6
 fn mean_activity(before: &Metrics, now: &Metrics) -> Option<f64> {
     let growth = |field| counter_growth(before.get_raw(field)?, now.get_raw(field)?);
     let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
-    // The firmware adds at most 1 to the sum for each sample.
+    // The firmware adds at most 1 to the sum for each sample, so the quotient is a share.
     Some((growth(Field::GfxActivitySum)? / samples * 100.0).clamp(0.0, 100.0))
 }
 
@@ -224,7 +224,8 @@ const THROTTLE_COUNTERS: [(Field, ThrottleReason); 5] = [
 /// Smaller shares are noise from the firmware's control loop.
 const MIN_THROTTLE_SHARE: f64 = 0.01;
 
-/// For each reason, the share of samples between two tables in which it reduced the clocks.
+/// For each reason, the share of samples between two tables in which this reason reduced the
+/// clocks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ThrottleShares(Vec<(ThrottleReason, f64)>);
 
@@ -351,7 +352,7 @@ pub(super) fn has_accumulator(device: u16) -> bool {
 
 impl EnergyMeter {
     /// Adds a power reading, and the accumulator's value if it is reliable. Returns the energy in
-    /// joules. The energy always comes from the source that provided the first value.
+    /// joules. The source that provided the first value is used for all later values.
     pub(super) fn update(
         &mut self,
         watts: Option<f64>,

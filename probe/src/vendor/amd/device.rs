@@ -30,12 +30,12 @@ use crate::{
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(4900);
 
-/// The maximum time to wait for a process scan. For the first scan, which takes longer,
-/// `FIRST_SCAN_PATIENCE` applies.
+/// The maximum wait for a process scan. The first scan takes longer; for it, `FIRST_SCAN_PATIENCE`
+/// applies.
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// After waking up, Navi's firmware reports outdated activity and clocks for this time.
+/// How long Navi's firmware reports outdated activity and clocks after the card has woken up.
 const LATCH_TIME: Duration = Duration::from_secs(15);
 
 /// The sysfs file with the utilization of the video engines.
@@ -86,8 +86,8 @@ pub(super) struct AmdDevice {
     energy: Arc<Mutex<EnergyMeter>>,
     ras: RasCounters,
     compute: ComputeProcesses,
-    /// Whether the current reading includes values that are read less often while nobody is
-    /// watching, such as the processes.
+    /// Whether the current reading includes the values, such as the processes, that are read less
+    /// often while nobody is watching.
     is_thorough: bool,
     /// The maximum time to wait for a process scan.
     scan_patience: Duration,
@@ -105,8 +105,7 @@ struct GpuTopology {
     profile: Reading<String>,
 }
 
-/// The state for deciding whether reading an idle card is skipped, so that the system can suspend
-/// the card.
+/// The state that decides whether an idle card is left alone, so that the system can suspend it.
 #[derive(Default)]
 struct RestState {
     /// Whether the system may suspend the card. This value is updated whenever the details are
@@ -172,8 +171,8 @@ impl AmdDevice {
 
     /// Returns `true` if the GPU is integrated into the processor (an APU). APUs are recognized by
     /// the format of their metrics table, by a voltage sensor for the rest of the processor, or by
-    /// their PCI device ID. If the metrics table cannot be read now, `is_apu` is updated by a later
-    /// reading.
+    /// their PCI device ID. If the metrics table cannot be read at present, a later reading updates
+    /// `is_apu`.
     fn is_part_of_processor(&mut self) -> bool {
         let has_sensor = self
             .hwmon
@@ -187,8 +186,8 @@ impl AmdDevice {
                 .is_ok_and(|metrics| metrics.is_apu_table())
     }
 
-    /// Reads the topology if it has changed. While nobody is watching, this function checks for
-    /// changes only in readings that include the processes.
+    /// Reads the topology if it has changed. While nobody is watching, changes are only looked for
+    /// in readings that include the processes.
     fn find_nodes(&mut self) {
         if self.topology.is_read && !self.is_thorough {
             return;
@@ -244,8 +243,8 @@ impl AmdDevice {
         }
     }
 
-    /// Returns the last sample if the card was idle at that time and must not be read again yet.
-    /// Reading it would prevent the system from suspending it.
+    /// Returns the last sample if the card was idle at that time and must still be left alone,
+    /// because reading the card would prevent the system from suspending it.
     fn reusable_sample(&self) -> Option<&(Instant, GpuSample)> {
         let rested @ (at, sample) = self.rest.sample.as_ref()?;
         let is_used = sample
@@ -689,8 +688,8 @@ impl Device for AmdDevice {
     }
 }
 
-/// Returns `true` if the driver refuses to read the sensors, which it does during a reset of the
-/// card.
+/// Returns `true` if the driver refuses to read the sensors. It does so while the card is being
+/// reset.
 fn denies_sensor_reads(metrics: &Result<Metrics, Absence>, busy: &Result<u32, Absence>) -> bool {
     let errors = [metrics.as_ref().err(), busy.as_ref().err()];
     errors.iter().all(Option::is_some) && errors.contains(&Some(&Absence::NoAnswer))

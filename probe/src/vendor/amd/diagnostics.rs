@@ -32,7 +32,8 @@ pub(in crate::vendor) static BINDING: Binding = Binding {
     integrated: None,
 };
 
-/// Returns the cards of AMD's driver. Each card's minor numbers include those of its partitions.
+/// Returns the cards of AMD's driver. If a card has partitions, their minor numbers are included in
+/// the card's.
 pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
     let mut cards = drm::find_cards(sys_root, &[DRIVER_NAME]);
     let nodes = kfd::find_nodes(&kfd::find_root(sys_root));
@@ -110,8 +111,8 @@ const PASSIVE_FILES: [&str; 4] = [
     "mem_info_*",
 ];
 
-/// Files that can be read only while the card is awake. The list omits `pcie_bw`, which takes a
-/// second to read, and `xgmi_error`, because reading clears its counter.
+/// Files that can be read only while the card is awake. Two files are omitted: `pcie_bw` takes a
+/// second to read, and reading `xgmi_error` clears its counter.
 const AWAKE_FILES: [&str; 10] = [
     "gpu_busy_percent",
     "mem_busy_percent",

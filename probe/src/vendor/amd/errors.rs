@@ -190,7 +190,7 @@ pub(super) struct AmdErrors {
 }
 
 impl AmdErrors {
-    /// Creates a parser that also records fatal errors in `fatal`.
+    /// Creates a parser. The parser also records fatal errors in `fatal`.
     pub(super) fn new(fatal: Arc<FatalErrors>) -> Self {
         Self {
             fatal,
@@ -285,8 +285,8 @@ const MIN_BROKEN_TABLES: u32 = 3;
 /// The interval at which a table that still cannot be decoded is reported again.
 const BROKEN_TABLE_REPORT_INTERVAL: Duration = Duration::from_mins(5);
 
-/// A GPU's consecutive `gpu_metrics` tables that could not be decoded, and the error to report
-/// about them.
+/// Counts how many of a GPU's `gpu_metrics` tables in a row could not be decoded, and keeps the
+/// error to report about them.
 #[derive(Debug, Default)]
 pub(super) struct BrokenTables {
     in_a_row: u32,

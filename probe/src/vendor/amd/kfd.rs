@@ -107,8 +107,8 @@ impl KfdNode {
         Some(format!("{domain:08X}:{bus:02X}:{device:02X}.0"))
     }
 
-    /// Returns the partition number. The driver stores it in the location ID, either in the three
-    /// bits of the PCI function or in the four highest bits.
+    /// Returns the partition number, which is part of the location ID: either the three bits of the
+    /// PCI function or the four highest bits.
     pub(super) fn partition_number(&self) -> u32 {
         let location = self.get_property("location_id").unwrap_or(0);
         let number = (location >> 28 & 0xf).max(location & 0x7);

@@ -13,8 +13,8 @@ use crate::model::{
 pub(super) struct Partitions(Vec<KfdNode>);
 
 impl Partitions {
-    /// Returns the partitions of the package with this bus ID among `nodes`, or no partitions if
-    /// the package is not divided. A container may see only some of them.
+    /// Returns those of `nodes` that are partitions of the package with this bus ID, or none if the
+    /// package is not divided. A container may see only some of the partitions.
     pub(super) fn find(nodes: &[KfdNode], bus_id: &str, is_divided: bool) -> Self {
         let is_own = |node: &&KfdNode| node.bus_id().as_deref() == Some(bus_id);
         let mut own: Vec<_> = nodes.iter().filter(is_own).cloned().collect();
@@ -110,8 +110,8 @@ fn mean_activity(metrics: &Metrics, place: usize, visible: usize) -> Option<f64>
     let own = if metrics.partition_block_count() > 1 {
         metrics.get_partition(place, Field::DieActivity)
     } else {
-        // The total number of partitions determines how many dies each partition has. The number of
-        // visible partitions may be lower, because a container may see only some of them.
+        // The number of dies in each partition follows from the total number of partitions. The
+        // number of visible partitions can be lower, because a container may see only some of them.
         let partitions = metrics
             .get_raw(Field::Partitions)
             .map_or(visible, |all| all as usize);

@@ -51,8 +51,8 @@ pub(super) fn list_processes(
     for own in compute {
         let mig = partitions.find_by_gpu_id(own.gpu_id);
         let known = all.remove(&(own.pid, mig));
-        // A compute process opens every GPU, even those that it never uses, so processes that do
-        // not use this GPU are skipped.
+        // A compute process opens every GPU, even those that it never uses. A process that does not
+        // use this GPU is therefore skipped.
         if known.is_none() && !own.is_used() {
             continue;
         }
@@ -117,8 +117,8 @@ fn add_compute_readings(
 /// the driver walks all hardware queues, so gpumon reads the count only about once a second.
 const COMPUTE_READ_INTERVAL: Duration = Duration::from_millis(900);
 
-/// The interval at which gpumon checks whether a process has started to use another node. A compute
-/// process opens every GPU, even those that it never uses.
+/// The interval at which gpumon checks whether a process has started to use another node. The check
+/// is needed because a compute process opens every GPU, even those that it never uses.
 const UNUSED_NODE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The number of readings over which the occupied compute units are averaged. A single reading can
@@ -167,8 +167,8 @@ struct NodeUsage {
 
 impl ComputeProcesses {
     /// Returns the compute processes. KFD's files are read again if the last reading is older than
-    /// `age`, but at most about once a second. All users can read the files. The PIDs in them
-    /// belong to the host's PID namespace.
+    /// `age`, but at most about once a second. All users can read the files. Their PIDs are those
+    /// of the host's PID namespace.
     pub(super) fn read_processes(
         &mut self,
         kfd_root: &Path,

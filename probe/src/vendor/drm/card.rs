@@ -1,4 +1,5 @@
-//! Cards, which are GPUs with a DRM driver, and checks for GPUs on the PCI bus without one.
+//! Cards, which are GPUs with a DRM driver, and a check that finds GPUs on the PCI bus that have no
+//! such driver.
 
 use std::{
     fs,
@@ -22,8 +23,8 @@ pub(in crate::vendor) struct Card {
     pub(in crate::vendor) driver: String,
     /// The PCI bus ID, for example `00000000:3B:00.0`.
     pub(in crate::vendor) bus_id: String,
-    /// The PCI device's sysfs folder. Its path contains no symbolic links, so that files open
-    /// faster.
+    /// The PCI device's sysfs folder. Symbolic links in its path have been resolved, because files
+    /// then open faster.
     pub(in crate::vendor) device: Attributes,
     /// The card's sysfs folder. It disappears when the driver loses the card.
     folder: PathBuf,
@@ -116,7 +117,7 @@ impl Card {
     }
 
     /// Returns `true` if the card was asleep within the last `time`. If a sleep was not observed
-    /// directly, it counts as having ended at the first call afterwards.
+    /// directly, it is assumed to have ended when this function is first called afterwards.
     pub(in crate::vendor) fn has_slept_within(&self, time: Duration) -> bool {
         let total_ms = self.device.read_number("power/runtime_suspended_time").ok();
         let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,8 +133,8 @@ impl Card {
         self.folder.join("device").exists()
     }
 
-    /// Returns a copy of the card for frequent reads. The copy stays bound to the current sysfs
-    /// folder.
+    /// Returns a copy of the card for frequent reads. If the driver recreates the card, the copy
+    /// still refers to the old sysfs folder.
     pub(in crate::vendor) fn open_for_frequent_reading(&self) -> Self {
         Self {
             device: Attributes::open(self.device.folder()),
@@ -155,7 +156,7 @@ impl Card {
             .is_ok_and(|control| control == "auto")
     }
 
-    /// Returns how long the card must be left alone after a reading so that the system can suspend
+    /// Returns how long the card must be left alone after a reading before the system can suspend
     /// it. Each reading restarts the driver's suspend delay. Returns `None` if the card is never
     /// suspended.
     pub(in crate::vendor) fn rest_time_after_reading(&self) -> Option<Duration> {
@@ -226,9 +227,8 @@ const PCI_ID_LISTS: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/p
 /// The maximum size of a list of PCI IDs, in bytes.
 const MAX_PCI_LIST_BYTES: usize = 8 << 20;
 
-/// Looks up a device's name in a list in the format of `pci.ids(5)`. If the name has a part in
-/// brackets, that part is the product's name, and the text before it is the chip's: `Navi 31
-/// [Radeon RX 7900 XTX]`.
+/// Looks up a device's name in a list in the format of `pci.ids(5)`. In a name such as `Navi 31
+/// [Radeon RX 7900 XTX]`, the chip's name comes first, and the product's name is in brackets.
 fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
     let text = bounded::read_text(list, MAX_PCI_LIST_BYTES).ok()?;
     let (vendor, device) = (format!("{vendor:04x}  "), format!("\t{device:04x}  "));
@@ -257,7 +257,7 @@ pub(in crate::vendor) struct Binding {
     pub(in crate::vendor) drivers: &'static [&'static str],
     /// An older driver that gpumon does not support, and the suggested fix.
     pub(in crate::vendor) old_driver: Option<(&'static str, &'static str)>,
-    /// The last part of the PCI address that an integrated GPU has.
+    /// The end of an integrated GPU's PCI address.
     pub(in crate::vendor) integrated: Option<&'static str>,
 }
 

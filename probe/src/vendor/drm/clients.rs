@@ -1,9 +1,9 @@
 //! A background scan of procfs for the processes that have a card open.
 //!
 //! Reading a client's usage can block on that client's page table updates, and a machine can have
-//! thousands of processes. Therefore, the threads that read the cards do not scan; they use the
-//! result of the latest background scan. If reading a process hangs, another thread continues
-//! scanning without that process.
+//! thousands of processes. The threads that read the cards therefore do not scan themselves, but
+//! use the result of the latest background scan. If reading a process hangs, another thread
+//! continues to scan and skips this process.
 
 use std::{
     cell::Cell,
@@ -32,8 +32,8 @@ const HANGING_AFTER: Duration = Duration::from_secs(2);
 /// If this number of processes hang, no further scan thread replaces a hanging one.
 const MAX_HANGING_THREADS: usize = 8;
 
-/// A function that returns `true` if the clients of the device node with the given minor number may
-/// be read. Reading them can wake a sleeping card.
+/// A function that receives the minor number of a device node, and returns `true` if the node's
+/// clients may be read. Reading them can wake a sleeping card.
 type MayRead = dyn Fn(u32) -> bool + Send + Sync;
 
 /// The clients of all cards, scanned in the background.
@@ -49,8 +49,8 @@ struct State {
     latest: Option<(Instant, Arc<ScanResult>)>,
     /// Whether a caller is waiting for a scan. The scan may already be running.
     is_wanted: bool,
-    /// The number of the current scan thread, starting at 1. Threads with lower numbers are blocked
-    /// by hanging processes.
+    /// The number of the current scan thread, starting at 1. Earlier threads have lower numbers;
+    /// they are blocked by processes that hang.
     thread: u64,
     /// The PID of the process whose usage is being read, and when reading started.
     reading: Option<(u32, Instant)>,
@@ -169,15 +169,15 @@ const MAX_FDINFO_BYTES: usize = 16 << 10;
 /// The maximum number of file descriptors whose files are copied for a bug report.
 const MAX_RECORDED_DESCRIPTORS: usize = 512;
 
-/// A new process is examined in every scan for this time, because many programs load libraries
-/// before they open a card.
+/// How long a new process is examined in every scan. Many programs load libraries before they open
+/// a card.
 const NEW_PROCESS_TIME: Duration = Duration::from_secs(30);
 
-/// The interval at which a process without an open card is due to be examined again.
+/// The interval after which a process without an open card is due for another examination.
 const EXAMINATION_INTERVAL: Duration = Duration::from_secs(20);
 
-/// If a process's number of open files has not changed, the process is examined only every third
-/// time that it is due.
+/// A process whose number of open files has not changed is examined only every third time that an
+/// examination is due.
 const TURNS_PER_EXAMINATION: u32 = 3;
 
 /// A client of a card: a process that has the card open, or several processes that share a file
@@ -206,7 +206,8 @@ pub(in crate::vendor) struct ScanResult {
 /// The parameters of a scan.
 pub(super) struct ScanOptions<'a> {
     pub(super) proc_root: &'a Path,
-    /// Returns `true` if the clients of the device node with the given minor number may be read.
+    /// Receives the minor number of a device node, and returns `true` if the node's clients may be
+    /// read.
     pub(super) may_read: &'a dyn Fn(u32) -> bool,
     /// The PIDs of hanging processes, which the scan skips.
     pub(super) hanging: &'a HashSet<u32>,
@@ -232,7 +233,7 @@ struct ExaminedProcess {
     /// The size of the process's `fd` folder. Since Linux 6.2, this size is the number of open
     /// descriptors.
     files: u64,
-    /// How many times the process has been due since it was last examined.
+    /// How many times an examination of the process has been due since the last one took place.
     turns: u32,
     is_unreadable: bool,
 }
@@ -242,8 +243,8 @@ impl Scanner {
     pub(super) fn scan(&mut self, scan: &ScanOptions<'_>) -> Option<ScanResult> {
         let at = Instant::now();
         let mut pids = list_numbers(scan.proc_root);
-        // If several processes share a client, the one with the lowest PID is usually the oldest
-        // and has opened the card.
+        // If several processes share a client, the one with the lowest PID is used: it is usually
+        // the oldest, and has opened the card.
         pids.sort_unstable();
         self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
         let ages = ProcessAges::new(scan.proc_root, self.has_scanned);
@@ -307,8 +308,8 @@ impl Scanner {
 /// Calculates the ages of processes that a scan has found for the first time.
 struct ProcessAges<'a> {
     proc_root: &'a Path,
-    /// The boot time in milliseconds since 1970, needed to calculate ages. It is `None` after the
-    /// first scan, because every process that appears later is new.
+    /// The boot time in milliseconds since 1970, from which ages are calculated. After the first
+    /// scan, it is `None`, because every process that appears later is new.
     booted_ms: Option<u64>,
 }
 
@@ -350,8 +351,8 @@ impl ExaminedProcess {
         process
     }
 
-    /// Returns `true` if the process is due to be examined again. Intervals depend on the PID so
-    /// that not all processes are due at the same time.
+    /// Returns `true` if the process is due for another examination. Intervals depend on the PID,
+    /// so that not all processes are due at the same time.
     fn is_due(&self, now: Instant, pid: u32) -> bool {
         let spread = Duration::from_millis(u64::from(pid % 16) * 250);
         let age = now.saturating_duration_since(self.examined);
@@ -361,8 +362,8 @@ impl ExaminedProcess {
                 || age >= EXAMINATION_INTERVAL + spread)
     }
 
-    /// Handles a process that is due: examines it, or skips it if its number of open files has not
-    /// changed. At most two consecutive examinations are skipped.
+    /// Handles a process that is due for an examination. If its number of open files has not
+    /// changed, the examination is skipped, but at most twice in a row.
     fn take_turn(&mut self, folder: &Path) {
         self.turns = self.turns.saturating_add(1);
         let files = fs::metadata(folder.join("fd")).map_or(0, |fd| fd.len());
@@ -429,8 +430,8 @@ pub(in crate::vendor) fn record_clients(
     }
 }
 
-/// Keeps only the lines about the card's usage. The client's name is dropped because programs
-/// choose it freely.
+/// Keeps only the lines about the card's usage. The client's name is dropped, because programs can
+/// put any text into it.
 fn keep_usage_lines(info: &[u8]) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(info);
     let is_use = |line: &&str| line.starts_with("drm-") && !line.starts_with("drm-client-name");

@@ -26,7 +26,7 @@ const IDENTITY_FILES: [&str; 8] = [
     "numa_node",
 ];
 
-/// A PCI device's link files. Newer kernels wake the device to read them.
+/// A PCI device's files that describe its link. To read them, newer kernels wake the device.
 const LINK_FILES: [&str; 4] = [
     "current_link_speed",
     "current_link_width",
@@ -141,7 +141,8 @@ impl<'a> Recorder<'a> {
             let place = device.join(format!("drm/renderD{minor}/dev"));
             self.add(&place, FileContent::Parts(vec![FilePart::Plain(content)]));
         }
-        // A card can have a PCIe switch, so its upstream port may be the device in the slot.
+        // If the card has a PCIe switch, the device in the slot is the switch's upstream port,
+        // which is an ancestor of the GPU.
         for bridge in device.ancestors().skip(1).take(2) {
             if self.root.join(bridge).join("class").exists() {
                 self.copy_pci_device(bridge, is_awake);

@@ -222,8 +222,8 @@ impl Hwmon {
     /// # Errors
     /// Returns the reason why there is no value.
     pub(in crate::vendor) fn read_micro(&self, file: &str) -> Result<f64, Absence> {
-        // The conversion to double precision is exact up to 2^53 millionths. For energy, this is
-        // 9,000 MJ.
+        // The conversion to double precision is exact up to 2^53 millionths, which are 9,000 MJ in
+        // the case of energy.
         #[allow(clippy::cast_precision_loss)]
         self.read::<u64>(file).map(|micro| micro as f64 / 1e6)
     }
@@ -271,12 +271,12 @@ pub(in crate::vendor) struct PcieLink {
     pub(in crate::vendor) width: Result<u32, Absence>,
 }
 
-/// The PCI device whose link connects the card to its slot.
+/// The PCI device at the card's end of the link to the slot.
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct PciePort(Attributes);
 
 impl PciePort {
-    /// Finds the PCI device whose link connects a card to its slot.
+    /// Finds the PCI device at the card's end of the link to the slot.
     pub(in crate::vendor) fn find(device: &Path) -> Self {
         Self(Attributes::new(find_slot_port(device)))
     }
@@ -319,9 +319,9 @@ pub(in crate::vendor) fn generation_from_speed(gigatransfers: f64) -> Option<u32
     })
 }
 
-/// Returns the PCI device whose link connects the card to its slot. If the card has a PCIe switch,
-/// the GPU's own link is inside the card. In that case, the device is the switch's upstream port,
-/// two levels above the GPU.
+/// Returns the PCI device at the card's end of the link to the slot. If the card has a PCIe switch,
+/// this is the switch's upstream port, two levels above the GPU. The GPU's own link is then inside
+/// the card.
 fn find_slot_port(device: &Path) -> PathBuf {
     let Ok(place) = device.canonicalize() else {
         return device.to_owned();

@@ -1,5 +1,5 @@
 //! Each process's usage of a card, calculated from two scans, and the parser for the `fdinfo` files
-//! that describe it.
+//! that contain the usage.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,7 +14,8 @@ use crate::model::{Absence, Process, ProcessKind, Reading, normalize_bus_id};
 pub(in crate::vendor) struct Names {
     /// The prefixes of names for the GPU's own memory.
     pub(in crate::vendor) memory: &'static [&'static str],
-    /// The prefixes of names for the machine's memory, which GPUs without their own memory use.
+    /// The prefixes of names for the machine's memory. GPUs without their own memory use this
+    /// memory.
     pub(in crate::vendor) shared_memory: &'static [&'static str],
     /// The names of graphics engines.
     pub(in crate::vendor) graphics: &'static [&'static str],
@@ -34,7 +35,8 @@ pub(in crate::vendor) struct Usage {
     at: Option<Instant>,
     /// Each client's engine counters at the last scan.
     counters: HashMap<u64, Vec<Engine>>,
-    /// For each client, the share of time that each engine worked for that client, in percent.
+    /// For each client and engine, the share of time in which the engine worked for the client, in
+    /// percent.
     shares: HashMap<u64, BTreeMap<String, f64>>,
 }
 
@@ -72,8 +74,8 @@ impl Usage {
         self.at = Some(at);
     }
 
-    /// Returns the share of time that `engines` worked for a client, in percent. Returns `None` if
-    /// the client was not in both of the last two scans.
+    /// Returns the share of time in which `engines` worked for a client, in percent. Returns `None`
+    /// if the client was missing in one of the last two scans.
     fn percent(&self, client: u64, engines: &[&str]) -> Option<f64> {
         let shares = self.shares.get(&client)?;
         let own = shares
@@ -139,7 +141,7 @@ impl Usage {
             (false, _) => ProcessKind::Compute,
         };
         let working = [self.names.graphics, self.names.compute].concat();
-        // The kernel's counters do not include work that a program submits directly to the GPU. A
+        // Programs can submit work directly to the GPU, and the kernel does not count such work. A
         // process without counted work may therefore be working, so its share is not reported as 0.
         let working = if draws || computes {
             share(&working)
@@ -167,8 +169,8 @@ impl Engine {
 fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<String, f64> {
     let period_ns = elapsed.max(Duration::from_millis(1)).as_secs_f64() * 1e9;
     let growth = |earlier: Option<u64>, now: Option<u64>| {
-        // A client's counter for an engine is missing until the client uses that engine, so a
-        // missing earlier value counts as 0.
+        // A client has no counter for an engine until it uses the engine, so a missing earlier
+        // value counts as 0.
         now?.checked_sub(earlier.unwrap_or(0))
             .map(|growth| growth as f64)
     };
@@ -179,8 +181,8 @@ fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTre
         let all = growth(before.and_then(|own| own.total_cycles), engine.total_cycles);
         let share = match (busy, cycles, all) {
             (Some(busy), ..) => busy / period_ns,
-            // When a client is seen for the first time, its cycles cover its whole lifetime, not
-            // just the period between the scans.
+            // When a client is seen for the first time, its cycles cover its whole lifetime, and
+            // not only the period between two scans.
             (None, Some(cycles), Some(all)) if before.is_some() && all > 0.0 => cycles / all,
             _ => return None,
         };
@@ -224,7 +226,7 @@ pub(in crate::vendor) struct Region {
     pub(in crate::vendor) name: String,
     /// The amount of memory that is currently resident, in bytes.
     pub(in crate::vendor) resident_bytes: Option<u64>,
-    /// The amount of resident memory as reported by older drivers, in bytes.
+    /// The amount of resident memory, in bytes, under the name that older drivers use.
     memory_bytes: Option<u64>,
 }
 
@@ -239,7 +241,7 @@ pub(in crate::vendor) struct Engine {
     pub(in crate::vendor) cycles: Option<u64>,
     /// The total number of the engine's clock cycles.
     pub(in crate::vendor) total_cycles: Option<u64>,
-    /// The number of engines that share this name.
+    /// The number of engines that have this name.
     pub(in crate::vendor) capacity: u32,
 }
 

@@ -23,14 +23,14 @@ use crate::{
     },
 };
 
-/// The maximum age of a process scan. `SCAN_PATIENCE` limits the time to wait for a scan, and
-/// `FIRST_SCAN_PATIENCE` the time to wait for the first scan.
+/// The maximum age of a process scan. `SCAN_PATIENCE` is the maximum wait for a scan, and
+/// `FIRST_SCAN_PATIENCE` the maximum wait for the first scan.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The maximum share of awake time at which a GPU still counts as idle, in percent. Each reading
-/// itself keeps the card awake for a while.
+/// A GPU counts as idle if it was awake for at most this share of the time, in percent. The share
+/// is not 0, because each reading keeps the card awake for a while.
 const MAX_IDLE_PERCENT: f64 = 20.0;
 
 /// The PCI bus ID that an integrated GPU always has.
@@ -74,12 +74,12 @@ pub(super) struct IntelDevice {
     clients: Arc<Clients>,
     usage: Usage,
     earlier: Option<CounterReadings>,
-    /// The last sample and its time. This sample is returned again while reading the card is
-    /// skipped, so that the system can suspend the card.
+    /// The last sample and its time. While the card is not read, so that the system can suspend it,
+    /// this sample is returned again.
     last: Option<(Instant, GpuSample)>,
     /// Whether the last reading skipped the card, so that the system can suspend it.
     is_resting: bool,
-    /// The last details. They are returned again while reading the card is skipped.
+    /// The last details. While the card is not read, they are returned again.
     last_details: Option<GpuDetails>,
     /// The name of the energy counter's file. On some boards, the card's counter is always 0, so
     /// the package's counter is used.
@@ -336,8 +336,8 @@ impl IntelDevice {
         self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
     }
 
-    /// Fills in the values that require two readings of a counter: the power, and the utilization,
-    /// which is the share of time that the GPU was awake.
+    /// Fills in the values that require two readings of a counter: the power and the utilization.
+    /// The utilization is the share of time in which the GPU was awake.
     fn read_rates(&mut self, sample: &mut GpuSample) {
         let now = self.read_counters();
         let earlier = self.earlier.replace(now);
@@ -421,8 +421,8 @@ impl IntelDevice {
         !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false)
     }
 
-    /// Returns the last sample if the card was idle at that time and must not be read again yet.
-    /// Reading it would prevent the system from suspending it.
+    /// Returns the last sample if the card was idle at that time and must still be left alone,
+    /// because reading the card would prevent the system from suspending it.
     fn reusable_sample(&self) -> Option<&GpuSample> {
         let (at, sample) = self.last.as_ref()?;
         let awake = sample.utilization.gpu_percent.value();

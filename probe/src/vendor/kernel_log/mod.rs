@@ -22,12 +22,12 @@ pub(super) trait LogParser: Send {
     fn parse(&mut self, text: &str) -> Vec<LoggedError>;
 }
 
-/// The size of the read buffer. A read of the kernel log returns one record, and fails if the
-/// record does not fit. No record is larger than this buffer.
+/// The size of the read buffer. Each read of the kernel log returns one record, and fails if the
+/// record is larger than the buffer. No record is that large.
 const RECORD_BYTES: usize = 8 * 1024;
 
 /// The device number of the kernel log, 1:11. Some containers have `/dev/null` or a terminal in its
-/// place, which would be mistaken for an empty log.
+/// place. Without a check of the number, these would look like an empty log.
 const KERNEL_LOG_DEVICE: u64 = 0x010b;
 
 /// The interval at which an ordinary file is checked for new lines. The real kernel log blocks
@@ -42,13 +42,13 @@ pub(super) struct KernelLog {
     found: VecDeque<LoggedError>,
     /// The beginning of a line that has not been completely read yet.
     begun: Vec<u8>,
-    /// Whether the rest of the current line is skipped because the line is too long for a driver
-    /// message.
+    /// Whether the rest of the current line is being skipped. This is done if the line is too long
+    /// for a driver message.
     too_long: bool,
 }
 
 impl KernelLog {
-    /// Opens the log at its end. Opening a named pipe does not block until a writer opens it.
+    /// Opens the log at its end. If the log is a named pipe, opening does not wait for a writer.
     ///
     /// # Errors
     /// Returns an error if the log cannot be opened.
@@ -86,7 +86,7 @@ impl KernelLog {
         }
     }
 
-    /// Reads more of the log into the buffer. Returns `true` if another read may return data
+    /// Reads more of the log into the buffer. Returns `true` if more data may be available
     /// immediately.
     fn read_more(&mut self) -> io::Result<bool> {
         let mut buffer = [0; RECORD_BYTES];
@@ -196,8 +196,8 @@ pub(super) fn open_at_end(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens the log. A named pipe is opened for writing as well, so that opening does not block until
-/// there is a writer, and reading does not end when the last writer closes the pipe.
+/// Opens the log. If the log is a named pipe, it is also opened for writing: then opening does not
+/// wait for a writer, and the log does not end when the last writer closes the pipe.
 fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let metadata = path.metadata()?;
     if metadata.file_type().is_char_device() && metadata.rdev() != KERNEL_LOG_DEVICE {
@@ -227,8 +227,8 @@ const DRIVER_PREFIXES: [&str; 8] = [
     "[drm:xe",
 ];
 
-/// If the line is a GPU driver's message, returns the message after its time in microseconds since
-/// boot.
+/// If the line is a GPU driver's message, returns the time in microseconds since boot, followed by
+/// the message.
 fn parse_driver_message(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     let (time, text) = split_prefix(line.trim_end())?;

@@ -94,8 +94,8 @@ impl NvmlDevice {
         }
     }
 
-    /// Prepares to read the GPU and returns the depth of the reading. If the backend answers from
-    /// memory, the GPU and its MIG devices are looked up again, and the reading is complete.
+    /// Prepares to read the GPU, and returns the depth to read with. If the backend answers from
+    /// memory, looks up the GPU and its MIG devices again, and selects a complete reading.
     fn prepare_read(&mut self, depth: ReadDepth) -> Result<ReadDepth, DeviceError> {
         if !self.querier.is_quick() {
             return Ok(depth);

@@ -53,8 +53,8 @@ pub(super) fn driver_replaced_error(code: u32) -> DeviceError {
     }
 }
 
-/// The reason why a GPU or the driver cannot be used, and a fix. Both texts are clauses without an
-/// initial capital letter or a final period.
+/// The reason why a GPU or the driver cannot be used, and the suggested fix. Both texts are clauses
+/// without an initial capital letter or a final period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explanation {
     /// The meaning of the return code.
@@ -76,8 +76,8 @@ const ACCESS_CURE: &str = "restart the container: `systemctl daemon-reload` on t
                               system create-dev-char-symlinks --create-all` on the host at every \
                               boot";
 
-/// Explains a return code of the library's initialization, or of every call about a GPU.
-/// `surroundings` determines the suggested fix.
+/// Explains a return code that the library's initialization, or every call about a GPU, has
+/// returned. `surroundings` determines the suggested fix.
 pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     let in_container = surroundings.container_name().is_some();
     let (meaning, cure) = match (Code(code), in_container) {
@@ -151,7 +151,7 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     Explanation { meaning, cure }
 }
 
-/// Explains why a GPU's readings are absent. Returns `None` if `reason` does not contain a return
+/// Explains why a GPU's readings are absent. Returns `None` if `reason` is not based on a return
 /// code.
 pub fn explain_absence(reason: &Absence, surroundings: Surroundings) -> Option<Explanation> {
     let code = match *reason {

@@ -47,8 +47,8 @@ impl MigReader {
                     Ok(Vec::new())
                 } {
                     Err(reason) => self.devices = Reading::Absent(reason),
-                    // If the devices have not changed, each keeps its last GPM sample, from which
-                    // its next activity is calculated.
+                    // If the devices have not changed, they are kept. The next activity of a device
+                    // is calculated from its last GPM sample.
                     Ok(found) if self.devices.value().is_none() || found != known => {
                         let part = |identity| MigDeviceReader {
                             identity,
@@ -72,8 +72,8 @@ impl MigReader {
             .collect()
     }
 
-    /// Reads the MIG devices. Also returns `true` if a device has disappeared, so that the caller
-    /// must look them up again.
+    /// Reads the MIG devices. The result includes `true` if a device has disappeared, so that the
+    /// caller must look them up again.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,

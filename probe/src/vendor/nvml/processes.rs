@@ -31,8 +31,8 @@ use crate::{
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// While nobody is watching, reading the process samples of a GPU with several processes may take
-/// about 1/1000 of a core's time. History needs the samples to attribute the GPU's work to
-/// processes, and the driver keeps only the latest sample of each process.
+/// about 1/1000 of a core's time. The samples are still needed, because history attributes the
+/// GPU's work to processes, and the driver keeps only the latest sample of each process.
 const TIME_DIVISOR: u32 = 1000;
 const MAX_SHARED_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -59,9 +59,9 @@ impl ProcessReader {
     }
 
     /// Returns all processes on the GPU, sorted by PID, from lists that were read at or after
-    /// `begun_ms`. `is_due` determines whether their activity is read. If several processes share
-    /// the GPU, their activity is read even if it is not due, but less often, because only the
-    /// activity shows which process is working.
+    /// `begun_ms`. `is_due` determines whether the activity of the processes is read. If several
+    /// processes share the GPU, only their activity shows which of them is working. It is then read
+    /// even if it is not due, but less often.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,
@@ -110,23 +110,25 @@ impl ProcessReader {
     }
 }
 
-/// How long a process sample is valid, in milliseconds. The driver takes a sample at most once a
-/// second. If there is no newer sample after this time, the process has not been running.
+/// How long a process sample is valid, in milliseconds. The driver takes a sample of a running
+/// process about once a second. If there is no newer sample after this time, the process has not
+/// been running.
 const SAMPLE_LIFE_MS: u64 = 2_000;
 
-/// A sample whose time is further in the future than this is an error. If all samples are that far
-/// in the future, the driver's clock is ahead.
+/// A sample whose time is further in the future than this is wrong. If all samples are, the
+/// driver's clock is ahead.
 const MAX_FUTURE_US: u64 = 2_000_000;
 
 /// The maximum age of new samples. If new samples are older, the driver's clock is behind.
 const MAX_PAST_US: u64 = 10_000_000;
 
-/// Two answers that are at most this far apart can show whether the driver's clock is behind: the
-/// samples in the second answer were taken after the first answer, so their times must be recent.
+/// The maximum time between two answers from which it can be concluded that the driver's clock is
+/// behind. The samples in the second answer were taken after the first answer, so their times must
+/// be recent.
 const MAX_ANSWER_GAP_MS: u64 = 3_000;
 
-/// If the last sample's time is in the future and no newer sample has arrived for this long, the
-/// clock may have been set back, so all samples are requested again.
+/// The clock may have been set back if the last sample's time is in the future and no newer sample
+/// has arrived for this long. All samples are then requested again.
 const SILENCE_LIMIT_MS: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -134,7 +136,8 @@ pub(super) struct DriverSample {
     pid: u32,
     /// The sample's time according to the driver's clock, in microseconds.
     at_us: u64,
-    // Shares are in percent and not validated; the driver sometimes reports more than 100.
+    // Shares are in percent. They have not been validated, and the driver sometimes reports more
+    // than 100.
     sm: u32,
     memory: u32,
     encoder: u32,
@@ -165,13 +168,13 @@ impl DriverSample {
 pub(super) struct ProcessShares {
     /// The newest sample's time according to the driver's clock, or 0 before the first sample.
     newest_us: u64,
-    /// The value that `newest_us` had before all samples were requested again.
+    /// The value of `newest_us` before all samples were requested again.
     known_us: u64,
     /// The difference between the driver's clock and the machine's clock, which is positive if the
     /// driver's clock is ahead.
     ahead_us: i64,
-    /// The time of the driver's last answer to a request for samples. The time of its last new
-    /// sample is in `heard_ms`.
+    /// The time of the driver's last answer to a request for samples. The last answer with a new
+    /// sample may be older; its time is in `heard_ms`.
     answered_ms: Option<u64>,
     heard_ms: u64,
     latest: HashMap<u32, ProcessShare>,
@@ -259,13 +262,13 @@ impl ProcessShares {
             (self.known_us, self.newest_us, self.heard_ms) = (self.newest_us, 0, now_ms);
             self.latest.clear();
         } else if self.newest_us == 0 {
-            // All samples were requested again, but no new sample has arrived, so the driver's
-            // clock really is ahead.
+            // All samples were requested again, and none of them was new. The clock was therefore
+            // not set back: the driver's clock really is ahead.
             self.newest_us = self.known_us;
         }
     }
 
-    /// Stores a sample if it is the newest of its process. Shares above 100 are meaningless. A
+    /// Stores a sample if it is the newest of its process. Shares above 100 are meaningless, so a
     /// sample with such shares does not replace a previous sample that is still valid.
     fn store_if_newest(&mut self, sample: &DriverSample) {
         let at_ms = sample

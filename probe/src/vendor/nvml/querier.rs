@@ -19,9 +19,9 @@ use crate::{
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
 };
 
-/// The time after which an unsupported query runs again. The answer "Not supported" is expensive,
-/// for example 130 µs for the fan of a board without a fan, and it can change with the driver's
-/// settings.
+/// The time after which an unsupported query runs again. It is not repeated more often, because the
+/// answer "Not supported" is expensive, for example 130 µs for the fan of a board without a fan. It
+/// is repeated because the answer can change with the driver's settings.
 const RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Runs queries about one GPU, caches their answers, and detects when the GPU is lost.
@@ -31,7 +31,7 @@ pub(super) struct Querier {
     /// The latest answers, shared with threads that may read them while a call to the driver is in
     /// progress.
     cached: Arc<RwLock<CachedAnswers>>,
-    /// The calls that are unsupported, and when each was last found to be so.
+    /// The unsupported calls, with the time at which each last turned out to be unsupported.
     unsupported: HashMap<QueryKey, Instant>,
     /// The timers for calls that are made only at intervals.
     paced: HashMap<Query, IntervalTimer>,
@@ -40,7 +40,8 @@ pub(super) struct Querier {
     pub(super) is_watched: bool,
 }
 
-/// A kind of call. The index is that of a MIG device, or `None` for the whole GPU.
+/// A kind of call. Calls that differ only in `since_us` are of the same kind. The index is that of
+/// a MIG device, or `None` for the whole GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum QueryKey {
     About(Option<u32>, Query),
@@ -61,7 +62,7 @@ struct CallCounts {
 #[derive(Debug)]
 struct UnansweredTicks {
     ticks: u32,
-    /// The most frequent return code in the latest such tick.
+    /// The most frequent return code in the latest of these ticks.
     code: Option<Code>,
 }
 
@@ -119,14 +120,14 @@ impl Querier {
         }
     }
 
-    /// Adds to the cache an answer that was not obtained by running a query.
+    /// Adds an answer to the cache that was not obtained by running the query.
     pub(super) fn cache_answer(&mut self, query: Query, answer: Answer) {
         self.write_cache()
             .store_answer(None, query, now_ms(), answer);
     }
 
-    /// Runs the queries for `reader` in the lanes that `is_due` selects, and then the follow-up
-    /// queries that their answers require.
+    /// Runs the queries for `reader` whose lanes `is_due` selects. Then runs the follow-up queries
+    /// that the answers require.
     pub(super) fn run_due_queries(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
         let begun_ms = now_ms();
         let is_due = |call: &Call| is_due(call.lane);
@@ -168,7 +169,8 @@ impl Querier {
         if call.lane == Lane::Once {
             known_ms.is_none()
         } else if period.is_zero() {
-            // Two answers can require the same follow-up query, which must run only once.
+            // Two answers can require the same follow-up query, so a query that has already run at
+            // this tick is skipped.
             known_ms.is_none_or(|at_ms| at_ms < begun_ms)
         } else {
             self.paced
@@ -304,8 +306,8 @@ impl Querier {
         self.unsupported.clear();
     }
 
-    /// Forgets the answers to the queries for which `is_one` returns `true`. Queries that were
-    /// recently unsupported do not run again yet.
+    /// Forgets the answers to the queries for which `is_one` returns `true`. This does not make
+    /// recently unsupported queries run again.
     pub(super) fn forget_answers(&mut self, is_one: impl Fn(Query) -> bool) {
         self.unsupported.retain(|asked, since| match asked {
             QueryKey::About(_, query) => !is_one(*query) || since.elapsed() < RETRY_INTERVAL,
@@ -327,8 +329,9 @@ impl CallCounts {
     }
 
     /// Returns an error if most calls reported that the GPU is lost or the driver is unloaded. A
-    /// few such codes prove nothing, because a single function can be defective. Conversely, some
-    /// functions succeed for a while after a failure, because they return values from memory.
+    /// few such codes prove nothing, because a single function can be defective. A few successful
+    /// calls prove nothing either, because some functions return values from memory for a while
+    /// after a failure.
     fn check_gpu_and_driver_exist(&self) -> Result<(), DeviceError> {
         let failed = self
             .failed
@@ -363,8 +366,9 @@ impl CallCounts {
     }
 }
 
-/// Creates the state for a newly opened GPU, which counts as failed after the first tick without a
-/// successful call. Otherwise, a failed GPU would look healthy each time it is reopened.
+/// Creates the state for a newly opened GPU, which counts as failed after its first tick without a
+/// successful call. If more ticks were allowed, a failed GPU would look healthy each time it is
+/// reopened.
 impl Default for UnansweredTicks {
     fn default() -> Self {
         Self {
@@ -383,8 +387,8 @@ impl UnansweredTicks {
             };
             return Ok(());
         }
-        // A tick can consist of no calls at all, because unsupported calls are not repeated. In
-        // this case, the previous tick's code still applies.
+        // Unsupported calls are not repeated, so a tick can consist of no calls at all. The
+        // previous tick's code then still applies.
         let Some(code) = votes.most_frequent_error().or(self.code) else {
             return Ok(());
         };

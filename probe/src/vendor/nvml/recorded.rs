@@ -1,7 +1,6 @@
-//! Answers for other programs from a collector's records, without calls to the driver.
+//! Answers that other programs get from a collector's records, without calls to the driver.
 //!
-//! If the collector has not run a query, there is no answer here, so the caller can query the
-//! driver instead.
+//! A query that the collector has not run has no answer here. The caller can then query the driver.
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -29,8 +28,8 @@ struct RecordedGpu {
     newest_ms: u64,
 }
 
-/// The maximum age of a changeable answer, relative to the most recent answer. While somebody is
-/// watching, no answer gets this old.
+/// The maximum age of an answer that can change, compared with the most recent answer. While
+/// somebody is watching, no answer gets this old.
 const MAX_AGE_MS: u64 = 15_000;
 
 impl RecordedAnswers {
@@ -111,7 +110,8 @@ impl RecordedAnswers {
         hung.map(|(index, _)| *index).collect()
     }
 
-    /// Answers a query about a GPU, or returns `None` if there is no recorded answer.
+    /// Answers a query about a GPU or a MIG device, or returns `None` if there is no recorded
+    /// answer.
     pub fn answer_query(&self, subject: Subject, query: Query) -> Option<Answer> {
         let gpu = self.gpus.get(&subject.gpu)?;
         let is_recent = |own: &&CachedAnswer| {
@@ -131,8 +131,8 @@ impl RecordedAnswers {
             Health::Lost { .. } => Some(Err(Code::GPU_IS_LOST)),
             // The recorded values are outdated, but calling the driver would hang.
             Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
-            // If there is no recorded value, the caller calls the driver, which wakes the GPU.
-            // `nvidia-smi` also wakes it.
+            // If there is no recorded value, the caller calls the driver, although this wakes the
+            // GPU. `nvidia-smi` wakes it as well.
             Health::Asleep { .. } => lasting(),
             // The recorded values are outdated. The caller must query the driver, which returns the
             // reason for the failure.

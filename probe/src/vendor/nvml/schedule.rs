@@ -34,16 +34,16 @@ use crate::{
 pub(super) enum Lane {
     /// Calls that are made for every sample, including samples of one-shot commands.
     Tick,
-    /// Calls that are made for a sample, at most once per given period, but not for samples of
-    /// one-shot commands. Each of these calls costs more than all `Tick` calls together. While
-    /// nobody is watching, they are made only for the last sample of a history step.
+    /// Calls that are made for a sample, but at most once in the given period, and never for
+    /// samples of one-shot commands. Each of these calls costs more than all `Tick` calls together.
+    /// While nobody is watching, they are made only for the last sample of a history step.
     Paced(Duration),
     /// Calls that are made once after the GPU is opened, together with the first details.
     Once,
     /// Calls that are made for the details. While nobody is watching, the expensive ones are made
     /// at most once in 50 seconds.
     Slow,
-    /// Calls that are made for the details, at most once per given period. While nobody is
+    /// Calls that are made for the details, but at most once in the given period. While nobody is
     /// watching, the period is [`UNWATCHED_FACTOR`] times longer.
     Slower(Duration),
 }
@@ -52,8 +52,8 @@ pub(super) enum Lane {
 pub(super) enum Reader {
     /// The answers are used for the model, and also for the output of `gpumon smi`.
     Model,
-    /// The answers are used only for the output of `gpumon smi`. The command queries a running
-    /// collector before it calls the driver.
+    /// The answers are used only for the output of `gpumon smi`. This command gets answers from a
+    /// running collector if possible, and calls the driver only otherwise.
     Smi,
 }
 
@@ -76,8 +76,9 @@ impl Call {
         }
     }
 
-    /// Returns the minimum time between two executions of this call. If it is zero, the call is
-    /// made for every sample or reading of details that its [`Lane`] describes.
+    /// Returns the minimum interval between two executions of this call. If it is zero, the call is
+    /// made each time that its [`Lane`] provides for: for every sample, or for every reading of the
+    /// details.
     pub(super) fn min_period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
             (Lane::Paced(period) | Lane::Slower(period), true) => period,
@@ -134,13 +135,13 @@ const PACED_INTERVAL: Duration = Duration::from_secs(5);
 const LINK_COUNTER_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A call that costs at least this many microseconds counts as expensive. All expensive calls for
-/// details take 12 ms together; all others take 0.6 ms. No condition depends on expensive calls
-/// alone.
+/// details take 12 ms together, and all other calls for details take 0.6 ms. No condition depends
+/// on expensive calls alone.
 const EXPENSIVE_US: u32 = 100;
 
 /// The interval between expensive calls while nobody is watching. Some conditions use these
-/// readings as additional information and ignore readings older than a minute, so the interval is
-/// shorter than that.
+/// readings as additional information, but only if they are at most a minute old, so the interval
+/// is shorter than a minute.
 const UNWATCHED_INTERVAL: Duration = Duration::from_secs(50);
 
 /// While nobody is watching, the period of [`Lane::Slower`] calls is multiplied by this number.
@@ -256,9 +257,9 @@ fn memory_errors() -> impl Iterator<Item = (u32, u32, u32)> {
     combine(0..2, 0..2).flat_map(places)
 }
 
-/// Returns `true` if other programs may use a collector's answer to `query`. This is the case for
-/// all queries in the table, but not for follow-up queries such as those for link counters, whose
-/// answers may be older than a tool's user expects.
+/// Returns `true` if other programs may use a collector's answer to `query`. They may use those to
+/// all queries in the table. They may not use those to follow-up queries, such as the queries for
+/// link counters, because these answers may be older than a tool's user expects.
 pub(super) fn is_recorded(query: Q) -> bool {
     find_lane(query).is_some()
 }
@@ -317,8 +318,8 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
             .flat_map(|fan| [Q::FanSpeedOf(fan), Q::FanSpeedRpm(fan)])
             .map(|query| call(Lane::Slow, Reader::Model, query))
             .collect(),
-        // NVML does not report the number of links. Therefore, the links are queried one after
-        // another until a link does not exist.
+        // NVML does not report the number of links, so one link after another is queried until a
+        // link does not exist.
         (Q::NvLinkState(link), Some(_)) => {
             let next = link.saturating_add(1);
             let next =
@@ -351,13 +352,13 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
     }
 }
 
-/// After the GPU starts or stops working, the counters are read for this number of samples. The
-/// first of these readings also covers the time before the change, and a process sample remains
-/// valid for two seconds.
+/// The number of samples for which the counters are read after the GPU has started or stopped
+/// working. Several are needed, because the first reading also covers the time before the change,
+/// and a process sample remains valid for two seconds.
 const READS_AFTER_CHANGE: u32 = 4;
 
-/// A GPU's recent activity, which determines whether hardware counters and process samples are read
-/// for a sample while nobody is watching.
+/// A GPU's recent activity. It determines for which samples the hardware counters and process
+/// samples are read while nobody is watching.
 #[derive(Debug, Default)]
 pub(super) struct CounterSchedule {
     was_busy: bool,
@@ -366,8 +367,8 @@ pub(super) struct CounterSchedule {
 }
 
 impl CounterSchedule {
-    /// Returns `true` if the counters must be read for `sample`, whose inexpensive fields are
-    /// already set. While nobody is watching, the counters are read only:
+    /// Returns `true` if the counters must be read for `sample`. The fields of `sample` that are
+    /// cheap to read must already be set. While nobody is watching, the counters are read only:
     /// - at the end of a history step,
     /// - after the GPU starts or stops working, so that conditions start in time,
     /// - if the GPU may be hung, which only the counters can show,
@@ -411,8 +412,8 @@ impl IntervalTimer {
     }
 
     /// Returns `true` on the first call and whenever the period has elapsed. A call that comes
-    /// slightly early also returns `true`, because the next call could be almost a whole period
-    /// late.
+    /// slightly too early also returns `true`. Otherwise, the reading would have to wait for the
+    /// next call, which could be almost a whole period late.
     pub(super) fn is_due(&mut self) -> bool {
         self.is_due_after(self.period)
     }

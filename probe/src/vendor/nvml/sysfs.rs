@@ -1,5 +1,5 @@
-//! Readings that come from sysfs because NVML does not provide them: those of a Jetson module's
-//! GPU, and the power state of GPUs that the system can power down.
+//! Readings that NVML does not provide, and that come from sysfs instead: the readings of a Jetson
+//! module's GPU, and the power state of GPUs that the system can power down.
 
 use std::{
     fs,
@@ -27,8 +27,8 @@ pub(super) struct Devfreq {
 }
 
 impl Devfreq {
-    /// Fills in readings that NVML does not support. The kernel may load the GPU's driver after
-    /// NVML's driver, so the folders are searched for until they exist.
+    /// Fills in readings that NVML does not support. The kernel may load the GPU's driver later
+    /// than NVML's driver, so each call searches for the folders until they exist.
     pub(super) fn fill_missing_readings(&mut self, sys_root: &Path, sample: &mut GpuSample) {
         let clocks = &mut sample.clocks;
         let busy = &mut sample.utilization.gpu_percent;
@@ -88,9 +88,8 @@ const NVIDIA_VENDOR_ID: &str = "0x10de";
 const DISPLAY_CLASS_PREFIX: &str = "0x03";
 
 /// Returns `true` if the NVIDIA GPU with the given index is powered down, as in laptops. Reading
-/// this from sysfs does not wake the GPU. The driver orders GPUs by PCI address and reports `count`
-/// GPUs. If the system has a different number, indices cannot be matched, so no GPU counts as
-/// asleep.
+/// this from sysfs does not wake the GPU. The driver orders its `count` GPUs by PCI address. If
+/// sysfs has a different number of GPUs, indices cannot be matched, so no GPU counts as asleep.
 pub(super) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
     let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
         return false;

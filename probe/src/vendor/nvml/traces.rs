@@ -106,7 +106,7 @@ fn parse_samples(answer: &Value) -> Vec<(u64, f64)> {
 
 impl TraceBuffer {
     fn add_samples(&mut self, samples: Vec<(u64, f64)>) -> Option<Trace> {
-        // If the clock was set back, `last_us` would be later than all future samples.
+        // If the clock was set back, `last_us` is in the future, and no sample would be newer.
         if self.last_us > now_ms().saturating_mul(1000).saturating_add(MAX_FUTURE_US) {
             self.last_us = 0;
         }

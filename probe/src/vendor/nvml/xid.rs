@@ -90,9 +90,9 @@ const REPLACE: &str =
 const RESET_OR_REBOOT: &str = "Stop the programs on the GPU, then reset it or reboot; if the \
                                error recurs, update driver and firmware.";
 
-/// Builds the table of Xids. Each row contains the codes with the same meaning, their cause, the
-/// meaning, and the advice. Rows of common errors also contain a label of a few words and a clause,
-/// both for display in terminals.
+/// Builds the table of Xids. Each row contains codes that all have the same meaning, and their
+/// cause, meaning and advice. For common errors, the row also contains a label of a few words and a
+/// clause, both for display in terminals.
 macro_rules! xid_table {
     ($(
         [$($code:literal),+] $cause:expr, $meaning:literal, $advice:expr;
@@ -298,8 +298,8 @@ static XIDS: &[(&[u32], ErrorInfo)] = xid_table! {
          board.";
 };
 
-/// A parser for Xids in the kernel log. They include Xids that NVML's events omit, and each
-/// contains the driver's own message.
+/// A parser for Xids in the kernel log. The log also contains Xids that NVML does not report as
+/// events. Each log line contains the driver's own message.
 #[derive(Debug)]
 pub(super) struct XidLog;
 
@@ -329,8 +329,8 @@ fn parse_xid(text: &str) -> Option<LoggedError> {
     })
 }
 
-/// Returns the PID in a message, which the driver writes first, as `pid=1234` or `pid='<unknown>'`.
-/// Later parts of the message are ignored, because a program's name could contain such text.
+/// Returns the PID in a message. The driver writes it first, as `pid=1234` or `pid='<unknown>'`.
+/// Later parts of the message are ignored, because a program's name could look like a PID.
 fn parse_pid(message: &str) -> Option<u32> {
     let digits = message.strip_prefix("pid=")?;
     digits.split(',').next()?.trim().parse().ok()

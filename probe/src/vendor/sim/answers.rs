@@ -98,8 +98,9 @@ pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
     }
 }
 
-/// Answers the queries whose answers are different for GPUs that share the machine's memory, such
-/// as a GB10. For example, the driver reports one PCIe lane, although such GPUs have no PCIe link.
+/// Answers queries about GPUs that share the machine's memory, such as a GB10, if their answers
+/// differ from those of other GPUs. For example, the driver reports one PCIe lane, although such
+/// GPUs have no PCIe link.
 fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answer> {
     identity.unified_memory.then_some(())?;
     Some(match query {

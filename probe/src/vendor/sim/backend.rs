@@ -241,8 +241,8 @@ impl SimReporter {
 impl Reporter for SimReporter {
     fn add(&mut self, gpu: u32) {
         let now_s = self.machine.timeline.elapsed_s();
-        // Events that are already due are kept. The GPU's future events are replaced by those in
-        // the scenario.
+        // Events that are already due are kept. The GPU's future events are replaced by those that
+        // the scenario contains.
         self.to_come
             .retain(|(of, report)| *of != gpu || report.at_s <= now_s);
         let reports = self

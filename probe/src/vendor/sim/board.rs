@@ -405,9 +405,9 @@ impl Board {
 /// The cooling of one part of the board. The part's temperature follows the power with a lag.
 #[derive(Debug)]
 pub(super) struct Cooling {
-    /// How much warmer than the air the part becomes for each watt that the board draws.
+    /// How many degrees warmer than the air the part becomes for each watt that the board draws.
     celsius_per_watt: f64,
-    /// The time after which the temperature has covered 63% of its distance to the final value, in
+    /// The time that the temperature takes to cover 63% of its distance to the final value, in
     /// seconds.
     lag_s: f64,
 }
@@ -426,8 +426,8 @@ pub(super) const MEMORY_COOLING: Cooling = Cooling {
 
 /// The length of the intervals in which the power is treated as constant, in seconds.
 const POWER_STEP_S: f64 = 5.0;
-/// The number of past intervals that are considered. Power from more than four lags ago has
-/// practically no effect.
+/// The number of past intervals that affect the temperature. The effect of power from more than
+/// four lags ago is negligible.
 const PAST_POWER_STEPS: i64 = 24;
 
 /// The mean power of past intervals. It is stored because consecutive readings need the same
@@ -435,8 +435,8 @@ const PAST_POWER_STEPS: i64 = 24;
 #[derive(Debug, Clone, Default)]
 pub(super) struct PowerHistory(Arc<Mutex<StoredMeans>>);
 
-/// The stored intervals, as pairs of a number and the mean power. An interval's number determines
-/// its slot.
+/// The stored intervals, each as its number and mean power. The number of an interval determines
+/// its position in the array.
 type StoredMeans = [Option<(i64, f64)>; STORED_POWER_STEPS];
 
 /// The number of intervals that are stored. One reading needs fewer.
@@ -479,8 +479,8 @@ impl Cooling {
             felt_watts += share * mean_watts(step);
             end = begin;
         }
-        // The power in all earlier intervals is assumed to be that of the last interval before the
-        // considered ones.
+        // The power in all earlier intervals is assumed to be constant: it is that of the interval
+        // just before those considered above.
         felt_watts += (-(seconds - end) / self.lag_s).exp() * mean_watts(newest - PAST_POWER_STEPS);
         inlet_celsius + self.celsius_per_watt * felt_watts
     }

@@ -76,7 +76,7 @@ pub const MAX_VIDEO_MHZ: u32 = 1_545;
 /// The multiprocessors' clock when no process uses the GPU, in MHz.
 pub(super) const IDLE_SM_MHZ: u32 = 345;
 
-// The `NVLinks` of a simulated H200, which lead to the four `NVSwitches` of its machine.
+// The `NVLinks` of a simulated H200. They lead to the four `NVSwitches` of its machine.
 
 /// The number of `NVLinks` of an H200.
 pub(super) const MAX_NVLINKS: u32 = 18;

@@ -50,8 +50,8 @@ pub(super) fn ease_in_out(t: f64) -> f64 {
     t * t * (3.0 - 2.0 * t)
 }
 
-/// Hashes `bits` with the finalizer of `SplitMix64`, in which every input bit changes about half of
-/// the output bits.
+/// Hashes `bits` with the last step of `SplitMix64`, its finalizer. A change of one input bit
+/// changes about half of the output bits.
 fn hash_bits(bits: u64) -> u64 {
     let mut z = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

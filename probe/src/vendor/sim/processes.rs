@@ -156,8 +156,8 @@ pub(super) fn scale_memory(processes: &mut [ProcessState], used_bytes: u64) {
 /// the two cannot be confused.
 const FIRST_SIMULATED_PID: u32 = 1 << 22;
 
-/// Returns the PID for one run of a program. The PID stays the same during the run, and no other
-/// simulated program has it.
+/// Returns the PID for one run of a program. The PID does not change during the run, and is
+/// different from the PIDs of all other simulated programs.
 fn make_pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     let slot = match tenant.program {
         Program::Notebook => 1,

@@ -247,7 +247,8 @@ const VALIDATION_S: f64 = 20.0;
 /// waits.
 const CHECKPOINT_INTERVAL_S: f64 = 600.0;
 const CHECKPOINT_S: f64 = 6.0;
-/// The mean interval between times when the data loader is too slow, in seconds.
+/// The mean interval between the dips in the load that occur when the data loader is too slow, in
+/// seconds.
 const DIP_INTERVAL_S: f64 = 45.0;
 const DIP_S: f64 = 2.5;
 /// The duration of a training step (forward, backward, and optimizer), in seconds.
@@ -331,7 +332,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Returns the number of the round that contains `seconds`, and the time since that round
+    /// Returns the number of the round that contains `seconds`, and how long ago this round
     /// started.
     pub(super) fn find_round(self, seconds: f64) -> (i64, f64) {
         let shifted = seconds + self.phase_s;

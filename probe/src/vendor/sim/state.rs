@@ -365,7 +365,8 @@ impl Wear {
             uncorrected: counts(|own| own.ecc_uncorrected.as_ref()),
         };
         let remapped_rows = make_remapped_rows(identity, own);
-        // Each row was replaced because of an error, which happened before the driver was loaded.
+        // Each row was replaced because of an error. These errors happened before the driver was
+        // loaded.
         let before = remapped_rows.map_or(EccErrors::default(), |rows| EccErrors {
             corrected: rows.correctable.into(),
             uncorrected: rows.uncorrectable.into(),

@@ -1,6 +1,6 @@
 /**
- * A comparison of two spans: the lines of the earlier span are drawn over those of the later one,
- * with figures for both.
+ * A comparison of two spans: a chart shows the lines of both, the earlier ones on top, and numbers
+ * are computed for each span.
  */
 
 import type { Extremes, SeriesSource } from '../../lib/timeline';
@@ -75,8 +75,8 @@ export const FIGURES: readonly Figure[] = [
 ];
 
 /**
- * Returns the value of each figure for several GPUs together. `gpus` contains the prefixes of their
- * series, as in `seriesKey`, separated by commas.
+ * Returns the value of each figure for several GPUs together. `gpus` contains the prefixes of the
+ * GPUs' series as in `seriesKey`, separated by commas.
  */
 export function computeFigures(
   source: SeriesSource,
@@ -130,7 +130,7 @@ function mean(told: SpanData, values: Float64Array): number | null {
   return all.length === 0 ? null : sum(all) / all.length;
 }
 
-/** Returns the highest sum of all columns at any one time. */
+/** Adds up the values of all columns at each time, and returns the highest sum. */
 function highestSum(told: SpanData, columns: readonly Float64Array[]): number | null {
   const [begin, end] = indexRange(told);
   let found: number | null = null;
@@ -146,8 +146,8 @@ function highestSum(told: SpanData, columns: readonly Float64Array[]): number | 
 }
 
 /**
- * Returns the growth of a counter. If the counter was reset, the growth before and after the reset
- * is added up.
+ * Returns the growth of a counter. If the counter was reset, returns the growth before the reset
+ * plus the growth after it.
  */
 function counterGrowth(told: SpanData, values: Float64Array): number | null {
   const all = readSpanValues(told, values);

@@ -16,8 +16,8 @@ import { valueOf } from '../reading';
 
 export interface ConditionSpan {
   /**
-   * The identifier of a condition on a GPU, which is the same in events, in samples and in the
-   * server's history.
+   * Identifies a condition on a GPU. Events, samples and the server's history all have the same key
+   * for it.
    */
   key: string;
   from_ms: number;
@@ -27,8 +27,8 @@ export interface ConditionSpan {
 }
 
 /**
- * Returns the condition spans of each GPU. An ongoing condition lasts until `now_ms`, or until its
- * GPU could no longer be read. The failure to read a GPU also counts as a condition. `past`
+ * Returns the spans of conditions on each GPU. An ongoing condition lasts until `now_ms`, or until
+ * the server could no longer read its GPU. An unreadable GPU also counts as a condition. `past`
  * contains the conditions of the server's history.
  */
 export function conditionSpans(

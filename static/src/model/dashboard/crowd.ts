@@ -11,7 +11,7 @@ export const MAX_SINGLE_LINES = 12;
 export const MEDIAN_ID = 'median';
 /** The maximum number of lines that are drawn over the band. */
 const MAX_LINES_ON_TOP = 4;
-/** The maximum number of visible times at which lines are compared with the band. */
+/** Lines are compared with the band at up to this many visible times. */
 const MAX_COMPARED_TIMES = 32;
 /** The minimum distance of an outlier from the band, as a share of the axis. */
 const MIN_DISTANCE = 0.05;
@@ -35,8 +35,9 @@ export class LineCrowd {
   };
 
   /**
-   * Returns the lines that summarize `plot`: the median with its band, the `chosen` lines, and the
-   * outliers. If only a few lines are visible, all of them are drawn instead of the outliers.
+   * Returns the lines that summarize `plot`: the median with its band, the lines that the user has
+   * chosen (`chosen`), and the outliers. If only a few lines are visible, all of them are drawn and
+   * no outliers are selected.
    */
   selectLines(
     { lines, unit, limit }: Pick<Plot, 'lines' | 'unit' | 'limit'>,
@@ -111,9 +112,9 @@ export class LineCrowd {
 }
 
 /**
- * Returns the indexes of the lines that are outside the band at half of the times or more. Lines
- * must be farther from the band than its width and than a share of `scale`. The farthest lines come
- * first.
+ * Returns the indexes of the lines that are outside the band for at least half of the times. Their
+ * distance from the band must exceed the band's width and a share of `scale`. The farthest lines
+ * come first.
  */
 export function outliersOf(
   columns: readonly Float64Array[],

@@ -20,8 +20,8 @@ export interface ChartKind<S = GpuSample> {
 }
 
 /**
- * The default charts of a GPU comparison. These charts and the machine's charts fit on one screen
- * together.
+ * The default charts for the comparison of GPUs. They fit on one screen together with the machine's
+ * charts.
  */
 export const COMPARISON_CHARTS: readonly string[] = [
   'utilization.gpu_percent',
@@ -108,7 +108,10 @@ export function metricsWithoutChart(ids: readonly string[]): string[] {
   return all.filter(({ id, chart }) => chart === null && ids.includes(id)).map(({ id }) => id);
 }
 
-/** Returns the charts whose metrics include at least one of `all`, each with these metrics only. */
+/**
+ * Returns the charts to which at least one of the metrics in `all` belongs. Each chart has only the
+ * metrics in `all`.
+ */
 function chartsWithMetrics<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
   const kinds = CHARTS.map(({ id, title }) => ({
     id,

@@ -85,8 +85,8 @@ export class PastHolders {
   }
 
   /**
-   * Returns the holders of each GPU since `from_ms`, the earliest first, so that their order does
-   * not change. The names of notebooks are unique among the holders and the other paths.
+   * Returns the holders of each GPU since `from_ms`. The earliest come first, so that the order
+   * does not change. Among the holders and the other paths, each notebook has a unique name.
    */
   holdersSince(
     from_ms: number,

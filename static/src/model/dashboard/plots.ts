@@ -26,8 +26,8 @@ import { gpuCharts, hostCharts, type ChartKind } from './kinds';
 
 export interface PlotLine {
   /**
-   * The ID of the GPU, metric or holder, which is the same in every chart, so that a legend
-   * controls all charts.
+   * The ID of the GPU, metric or holder. It is the same in every chart, so a click in one legend
+   * affects all charts.
    */
   id: string;
   label: string;
@@ -45,7 +45,7 @@ export interface PlotLine {
   trace?: string;
   /** Whether `color` is the color of a GPU. */
   isGpu?: boolean;
-  /** The computed values of a line that is derived from other lines, such as a median. */
+  /** If the line is computed from other lines, such as a median: its values. */
   own?: Pick<ChartLine, 'values' | 'extremes'>;
 }
 
@@ -74,7 +74,7 @@ export interface Section {
   gpu: GpuState | null;
   title: string;
   plots: readonly Plot[];
-  /** The names of charts that the board or driver does not support. */
+  /** The names of charts that are not shown, because the board or driver does not support them. */
   missing: readonly string[];
 }
 
@@ -166,8 +166,8 @@ function gpuPlot(
   const able = metrics.filter((metric) => isSupported(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    // The total is drawn above the stacked parts in a neutral color, so that all colors are
-    // available for the parts.
+    // The total is drawn above the stacked parts. It has a neutral color, because the parts may
+    // need all other colors.
     const color = id === 'memory' ? 'text' : metric.color;
     const line = {
       id: metric.id,
@@ -336,9 +336,10 @@ function isSupported(gpu: GpuState, metric: Metric): boolean {
 }
 
 /**
- * Returns whether a metric is drawn. `able` contains the GPUs that may support it, including GPUs
- * that do not respond, about which nothing is known. Therefore a GPU must report a value, or a
- * responding GPU must support the metric, unless no GPU responds or the user selected the charts.
+ * Returns whether a metric is drawn. `able` contains the GPUs that may support it, including all
+ * GPUs that do not respond, because nothing is known about those. If the user selected the charts
+ * or no GPU responds, `able` must not be empty. Otherwise a GPU in `able` must report a value, or a
+ * GPU that responds must support the metric.
  */
 function isDrawn(metric: Metric, able: readonly GpuState[], { state, gpus }: PlotsInput): boolean {
   const responding = gpus.filter(isResponding);

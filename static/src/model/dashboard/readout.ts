@@ -47,8 +47,8 @@ interface ValuedLine {
 }
 
 /**
- * Another line replaces the current highest or lowest line only if their values differ by more than
- * this share of the axis.
+ * The labels mark the highest and the lowest line. A label moves to another line only if the two
+ * values differ by more than this share of the axis.
  */
 const MIN_LEAD = 0.02;
 

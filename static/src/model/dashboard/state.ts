@@ -32,8 +32,8 @@ export interface DashboardState {
   /** The zoomed time range; `null` if `span_ms` applies. */
   range: readonly [from_ms: number, to_ms: number] | null;
   /**
-   * The distance between the displayed span and the earlier span that is compared with it; `null`
-   * for no comparison.
+   * The distance in time from the earlier span to the displayed span with which it is compared;
+   * `null` for no comparison.
    */
   compared_ms: number | null;
   /** The height of charts in pixels; `null` for the default. */
@@ -86,17 +86,17 @@ export function zoomTo(state: DashboardState, a_ms: number, b_ms: number): Dashb
 }
 
 /**
- * Returns a state that is zoomed to the time since `from_ms`, or to the shortest time range if that
- * is longer.
+ * Returns a state that is zoomed to the time since `from_ms`. If this is less than the shortest
+ * time range, it shows the shortest time range.
  */
 export function zoomSince(state: DashboardState, from_ms: number, now_ms: number): DashboardState {
   return zoomTo(state, Math.min(from_ms, now_ms - MIN_RANGE_MS), now_ms);
 }
 
 /**
- * Returns a state that shows `factor` times as much time and keeps `at_ms` at the same position.
- * Zooming in pauses the charts, and zooming out to the original time range resumes them. Zooming
- * out of live charts shows more of the past.
+ * Returns a state that shows `factor` times as much time, with `at_ms` at the same position.
+ * Zooming in pauses live charts. If the user then zooms out to the original time range, the charts
+ * are live again. If live charts are zoomed out, they show more of the past.
  */
 export function zoomBy(
   state: DashboardState,
@@ -332,8 +332,8 @@ export function isSeparateLayout({ layout }: DashboardState, gpus: number): bool
 }
 
 /**
- * Returns the charts of GPUs and of the machine, in order. `gpus` is the number of GPUs. If all
- * GPUs share their charts, a GPU chart with several metrics is replaced by one chart per metric.
+ * Returns the charts of GPUs and of the machine, in order. `gpus` is the number of GPUs. If the
+ * GPUs share their charts, a GPU chart with several metrics is split into one chart per metric.
  */
 export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
   if (isSeparateLayout(state, gpus)) {

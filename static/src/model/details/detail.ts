@@ -53,8 +53,8 @@ export function fieldDetail(id: string, format: (value: number) => string): Deta
 }
 
 /**
- * Returns the detail of a reading that the server updates every ten seconds. The detail includes
- * the time of the reading.
+ * Returns the detail of a reading that the server updates only every ten seconds. Therefore the
+ * detail includes the time of the reading.
  */
 export function slowDetail<T>(
   id: string,
@@ -85,8 +85,8 @@ export function describeMaximum(max: Reading<number>, format: (value: number) =>
 }
 
 /**
- * Combines several readings into one. Missing readings are omitted; if all are missing, the result
- * is missing for the reason of the first reading.
+ * Combines several readings into one. Missing readings are left out. If all are missing, the result
+ * is missing for the same reason as the first reading.
  */
 export function combineReadings<T>(
   parts: readonly Reading<T>[],

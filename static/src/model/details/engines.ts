@@ -22,7 +22,10 @@ function clockDetail(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz
   };
 }
 
-/** All utilization percentages of the catalog, except the one that is already on the GPU's card. */
+/**
+ * All utilization percentages of the catalog, except the utilization that is already on the GPU's
+ * card.
+ */
 export const ACTIVITY = lazyTexts((): DetailGroup => {
   const shares = [/^activity\./, /^utilization\.(?!gpu_)/].flatMap((ids) =>
     GPU_FIELDS.filter(({ id }) => ids.test(id)),
@@ -78,8 +81,8 @@ const CAUSES = lazyTexts(
 );
 
 /**
- * Returns how long each cause has reduced the clocks since the driver was loaded. Idle time is not
- * counted.
+ * Returns how long each cause has reduced the clocks since the driver was loaded. Clocks that are
+ * reduced because the GPU is idle are not counted.
  */
 function describeThrottlingTimes(
   by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>,

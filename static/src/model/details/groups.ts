@@ -1,4 +1,7 @@
-/** All further readings of a GPU in groups, without those that its board does not support. */
+/**
+ * The readings of a GPU that its card does not show, in groups. Readings that the board does not
+ * support are left out.
+ */
 
 import type { Reading } from '../../wire';
 import type { GpuState } from '../gpu';

@@ -148,8 +148,8 @@ function describePages({ single_bit, double_bit, pending }: RetiredPages): strin
 }
 
 /**
- * Describes the spare rows. Banks with few or no spare rows are counted separately; all others are
- * counted together.
+ * Describes the spare rows. Banks with few or no spare rows are counted separately, and all other
+ * banks are counted together.
  */
 function describeSpareRows({ max, high, partial, low, none }: SpareRows): string {
   const enough = max + high + partial;

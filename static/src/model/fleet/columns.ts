@@ -31,11 +31,11 @@ export type Readings = Record<keyof typeof FIELDS, Float64Array>;
 export interface Measures {
   count: number;
   readings: Readings;
-  /** The urgency of each row. The most urgent rows have the lowest rank. */
+  /** The rank of each row. The more urgent a row is, the lower is its rank. */
   rank: ArrayLike<number>;
   /**
-   * The time, in seconds, for which each row has been idle while an owner holds it; NaN for rows
-   * that are not held idle.
+   * For how many seconds each row has been idle while an owner holds it; NaN for rows that are not
+   * held or not idle.
    */
   idle_s: Float64Array;
 }
@@ -44,7 +44,7 @@ export interface Measures {
 export interface Sums extends Measures {
   gpus: readonly number[];
   states: Partial<Record<GpuState, ArrayLike<number>>>;
-  /** The number of GPUs that report each reading. The keys are field IDs. */
+  /** For each reading, how many of the GPUs report it. The keys are field IDs. */
   reporting: Partial<Record<string, ArrayLike<number>>>;
 }
 
@@ -52,7 +52,10 @@ export interface Columns extends Measures {
   fleet: Fleet;
   /** Whether each row is a GPU instead of a node. */
   byGpu: boolean;
-  /** The number of rows. The last rows are for GPUs that the fleet does not list. */
+  /**
+   * The number of rows. The last rows are for GPUs that the fleet counts but does not list, for
+   * example those of an unreachable node.
+   */
   count: number;
   node: Uint32Array;
   index: Uint32Array;

@@ -22,12 +22,14 @@ export interface Filter {
    */
   isEmpty: boolean;
   /**
-   * Returns a function that tests a GPU together with one of its owners, given by index. Words
-   * about owners must match this owner, not another owner of the same GPU.
+   * Returns a function that tests a GPU together with one of its owners. Both are given by their
+   * indexes. Filter words about owners must match this owner; another owner of the same GPU is not
+   * enough.
    */
   matchHolds: (columns: Columns) => (row: number, owner: number) => boolean;
   /**
-   * Returns whether an owner's names match every word. Words that are not about names do not match.
+   * Returns whether the names of an owner match every filter word. If the filter has a word that is
+   * not about names, the result is `false`.
    */
   names: (owner: FleetOwner) => boolean;
   /** Error messages about ignored words. */
@@ -131,8 +133,8 @@ export function parseFilter(typed: string): Filter {
 }
 
 /**
- * Returns two tests for a word: `match` tests a row with all of its owners, and `holds` a row with
- * one of them.
+ * Returns two tests for a filter word: `match` tests a row with all of its owners, and `holds`
+ * tests a row with a single owner.
  */
 function testsOfWord(
   { device, owner, isExcluded }: Word,
@@ -224,8 +226,8 @@ function matchOwnerNames(names: OwnerNames, choice: NameMatcher): (owner: FleetO
 }
 
 /**
- * Returns, for each name, whether it matches. Each name is tested only once, even if many rows have
- * it.
+ * Returns for each name whether it matches. A name is tested only once, even if it belongs to many
+ * rows.
  */
 type NameMatcher = (names: readonly string[]) => boolean[];
 
@@ -237,7 +239,10 @@ function matchEqualNames(text: string): NameMatcher {
   return (names) => names.map((name) => normalizeName(name) === text);
 }
 
-/** Returns a matcher for equal names, or for names that contain the text if none are equal. */
+/**
+ * Returns a matcher for names that are equal to the text. If there are none, it matches names that
+ * contain the text.
+ */
 function matchEqualOrContainingNames(text: string): NameMatcher {
   return (names) => {
     const exact = matchEqualNames(text)(names);
@@ -307,7 +312,7 @@ interface Quantity {
   units: Readonly<Record<string, number>>;
   /** The units that an error message lists. */
   known: readonly string[];
-  /** The reading that `%` refers to. Without it, `%` is not a valid unit. */
+  /** The value that counts as 100 %. Without it, `%` is not a valid unit. */
   limit?: keyof Readings;
 }
 

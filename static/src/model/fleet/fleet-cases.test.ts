@@ -22,8 +22,8 @@ interface Cases {
   /** The filters as typed, each with its complete error message. */
   mistakes: { typed: string; error: string }[];
   /**
-   * The readings of the GPUs that match a filter. `partial` lists readings that not all of these
-   * GPUs report.
+   * For each filter, the readings of the GPUs that match it. A reading is in `partial` if some of
+   * these GPUs do not report it.
    */
   selections: {
     typed: string;

@@ -280,8 +280,8 @@ describe('nearest node', () => {
     namespace: null,
   });
   /**
-   * Returns a node with eight GPUs. The first four are free, and the others have the state `held`.
-   * `holders` contains the index of the owner of each GPU after the free ones.
+   * Returns a node with eight GPUs. The first four GPUs are free, and the others have the state
+   * `held`. For each GPU that is not free, `holders` contains the index of its owner.
    */
   const nodeWith = (owners: FleetOwner[], holders: number[], held: GpuState = 'idle'): Columns => {
     const one = generateFleet({ nodes: 1, gpus: 8, at_ms: NOW, nameOf: () => 'node0004' });
@@ -411,8 +411,8 @@ it('amounts of partial usage are lower bounds', () => {
   expect(
     ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', '')[0]?.isLowerBound,
   ).toBe(false);
-  // The list of owners is truncated, and the omitted owners may also match the filter, so the sum
-  // is a lower bound.
+  // The server left some owners out of the list. They may also match the filter, so the sum is a
+  // lower bound.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
   expect(
     makeSummaryRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(
@@ -526,7 +526,7 @@ it('user row sums owners, counting shared GPU once', () => {
   const rows = ownerRows(answer, held, 'jobs', '');
   expect(sortOwners(rows, 'gpu_hours', false).at(-1)?.name).toBe('Slurm job 2');
   expect(sortOwners(rows, 'gpu_hours', true).at(-1)?.name).toBe('Slurm job 2');
-  // The filter also finds an owner by a node whose GPUs the owner uses now.
+  // A filter word for a node also finds the owners that currently use GPUs of the node.
   const former = ownerRows(answer, held, 'jobs', 'job:3');
   expect(filterOwners(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
   const only = ownerRows(answer, held, 'jobs', 'node-0001');

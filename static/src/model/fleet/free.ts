@@ -29,7 +29,7 @@ export interface FreeNode {
 
 /** The node that comes closest to a request. */
 export interface NearestNode extends FreeNode {
-  /** The number of GPUs that would be free if the idle jobs of `owners` ended. */
+  /** How many GPUs would be free if the idle jobs of `owners` ended. */
   later: number;
   owners: readonly FleetOwner[];
 }
@@ -41,8 +41,8 @@ interface GpuKind extends FreeNode {
 }
 
 /**
- * The share of the nominal memory that is enough. Firmware reserves part of the memory, so a board
- * of 80 GiB reports slightly less.
+ * A GPU is large enough if it reports at least this share of the requested memory. Firmware
+ * reserves part of the memory, so a board of 80 GiB reports slightly less.
  */
 const TOLERANCE = 0.97;
 
@@ -72,8 +72,8 @@ export function findFreeNodes(
 }
 
 /**
- * Returns the node that comes closest to `wanted`. GPUs that would become free if completely idle
- * jobs ended are included. Returns `null` if no node has any such GPUs.
+ * Returns the node that comes closest to `wanted`, or `null` if no node has a suitable GPU. If all
+ * GPUs of a job are idle, they count as GPUs that could become free.
  */
 export function nearestNode(
   columns: Columns,

@@ -19,7 +19,7 @@ export const NUMERIC_METRICS = ['utilization', 'memory', 'power', 'temperature']
 export type NumericMetric = (typeof NUMERIC_METRICS)[number];
 
 /**
- * The ends of the temperature scale: the temperatures of an idle board and of a board that slows
+ * The ends of the temperature scale. At the lower end, a board is idle; at the upper end, it slows
  * down because of heat.
  */
 const COOL_CELSIUS = 25;
@@ -108,7 +108,7 @@ export function readingText(
   return valueText(unit, readings[value][row] ?? NaN, of);
 }
 
-/** Returns why no GPU has a reading, or `undefined` if no reason is known. */
+/** Returns why a reading is missing for all GPUs, or `undefined` if the reason is not known. */
 export function explainMissingReading({ fleet }: Columns, metric: FleetMetric): string | undefined {
   return fleet.missing[isNumeric(metric) ? FIELDS[LOOKS[metric].value] : metric];
 }

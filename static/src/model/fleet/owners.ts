@@ -163,9 +163,8 @@ export function makeSummaryRows(
 }
 
 /**
- * Returns the unrecorded GPU time in seconds: the time for which it is not recorded whether the
- * GPUs had an owner. Returns NaN if this time is unknown, for example because the unowned time is
- * unknown.
+ * Returns the unrecorded GPU time in seconds. For this time, it is not known whether the GPUs had
+ * an owner. Returns NaN if the recorded time itself is not known.
  */
 export function unrecordedTime(
   { users, unheld_gpu_s, from_ms, to_ms }: FleetUsage,
@@ -176,8 +175,8 @@ export function unrecordedTime(
 }
 
 /**
- * Returns the owners who match the filter, either by name or because one of their current GPUs
- * matches.
+ * Returns the owners that match the filter: the owner's name matches, or one of the GPUs that the
+ * owner currently uses.
  */
 export function filterOwners(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
   const { names } = parseFilter(filter);

@@ -31,14 +31,14 @@ export interface RequestedData {
   node: string | null;
 }
 
-/** The time until a failed request is repeated. */
+/** A failed request is repeated after this delay. */
 const RETRY_S = 10;
 const MIN_REFRESH_S = 5;
 /** The interval for data of a time range, which changes slowly and is expensive to compute. */
 const RANGE_REFRESH_MS = 60_000;
 /**
- * Requests about a node are delayed by this time, so that no requests are sent while the pointer
- * moves across the map.
+ * A request about a node is delayed by this much. Otherwise many requests would be sent while the
+ * pointer moves across the map.
  */
 const NODE_DELAY_MS = 250;
 

@@ -37,7 +37,10 @@ export interface FleetState {
 }
 
 const GIB = 1024 ** 3;
-/** The upper limits of a request for free GPUs. No machine has more GPUs or memory. */
+/**
+ * The maximum number of GPUs in a request for free GPUs. `MAX_MEMORY_GIB` is the maximum memory. No
+ * machine has more of either.
+ */
 const MAX_GPUS = 1024;
 const MAX_MEMORY_GIB = 4096;
 const MAX_FILTER_LENGTH = 400;

@@ -133,8 +133,9 @@ type Scale = readonly [size: number, name: string];
 const SPACE = '\u00a0';
 
 /**
- * The values from which the next larger unit is used. `MANY_BYTES` is larger, because thousands of
- * GiB are still easy to read.
+ * Amounts of memory from this value on are shown in the next larger unit. Other amounts change to
+ * the next unit at `MANY`. The limit for memory is higher, because thousands of GiB are still easy
+ * to read.
  */
 const MANY_BYTES = 9999.5;
 const MANY = 999.5;

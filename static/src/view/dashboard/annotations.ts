@@ -36,13 +36,14 @@ export type AnnotationSet = ReturnType<typeof annotationsOf>;
 type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
 
 /**
- * The maximum distance between the pointer and a marker whose note is shown, as a share of the
- * displayed span.
+ * The note of a marker is shown if the pointer is at most this far from the marker, as a share of
+ * the displayed span.
  */
 const MAX_MARKER_DISTANCE = 0.015;
 const MAX_NOTES = 4;
 /**
- * The maximum gap between bands of the same name that are merged, as a share of the displayed span.
+ * Bands of the same name are merged if the gap between them is at most this share of the displayed
+ * span.
  */
 const MAX_GAP = 0.002;
 /** The minimum number of rows for conditions, so that a new condition does not move the charts. */
@@ -90,8 +91,8 @@ export function annotationsOf(
       gpu === null
         ? {
             bands: cells,
-            // Conditions of level `notice` are omitted, because those of all GPUs would fill the
-            // tooltip.
+            // Conditions of level `notice` are omitted, because the notices of all GPUs together
+            // would fill the tooltip.
             conditions: [...conditions].flatMap(([one, all]) =>
               named(
                 one,

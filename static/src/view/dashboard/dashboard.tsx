@@ -75,11 +75,15 @@ export interface DashboardOptions extends ViewOptions {
 const TRACED_GPUS = 2;
 const MOVE_SHARE = 0.25;
 /**
- * The default height of charts that show all GPUs, and the default height of charts of single GPUs.
+ * The default height of charts that show all GPUs. `APART_HEIGHT_PX` is the default height of
+ * charts of single GPUs.
  */
 const HEIGHT_PX = 112;
 const APART_HEIGHT_PX = 150;
-/** The selectors of controls that use every key, and of controls that the space key activates. */
+/**
+ * The selectors of controls that use every key. `SPACE_CONTROLS` contains the selectors of controls
+ * that the space key activates.
+ */
 const KEY_CONTROLS = ['input', 'select', 'textarea', '.gpumon-menu>div'];
 const SPACE_CONTROLS = ['button', 'a', 'summary'];
 const NO_TRACES: ReadonlyMap<string, never> = new Map<string, never>();
@@ -123,8 +127,8 @@ export class Dashboard extends StoreView {
     );
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('click', ({ detail, target }) => {
-      // After a click, the charts get the focus, so that keys control them again. A button that was
-      // activated by a key keeps the focus.
+      // After a click with the pointer, the charts get the focus, so that keys control them again.
+      // If a key has activated a button, the button keeps the focus.
       const isOnCharts =
         target instanceof Element &&
         target.closest('.gpumon-controls, .gpumon-plot-sections') !== null &&

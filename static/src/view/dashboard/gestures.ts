@@ -22,8 +22,8 @@ export interface GestureListener {
   /** Called to show `factor` times as much time, with `at_ms` at the same position. */
   onZoomBy: (factor: number, at_ms: number) => void;
   /**
-   * Called when the chart is grabbed. Returns a function that moves the chart by a time, relative
-   * to its position when grabbed.
+   * Called when the user grabs the chart. Returns a function that moves the chart by a duration,
+   * counted from the position at which the chart was grabbed.
    */
   onGrab: () => (by_ms: number) => void;
   /** Called after a drag on the value axis from one value to another. */
@@ -60,8 +60,8 @@ export function addGestures(host: HTMLElement, chart: Chart, listener: GestureLi
 }
 
 /**
- * Adds dragging. The brush is not rendered by Preact, so that it also follows the pointer between
- * two frames.
+ * Adds dragging. The brush, which marks the selected range, is not rendered by Preact. Therefore it
+ * also follows the pointer between two frames.
  */
 function addDrag(
   host: HTMLElement,
@@ -121,7 +121,7 @@ function addDrag(
   host.addEventListener('pointercancel', stop);
 }
 
-/** Adds pinching. The time span between the two fingers stays between them. */
+/** Adds pinching. While the fingers move, the same time span stays between them. */
 function addPinch(host: HTMLElement, chart: Chart, { onZoomBy }: GestureListener): void {
   const fingers = new Map<number, number>();
   const apart = (): number => {

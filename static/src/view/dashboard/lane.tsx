@@ -18,11 +18,11 @@ const FLAG_FLIP_SHARE = 0.8;
  */
 const MIN_TEXT_SHARE = 0.05;
 /**
- * Bands next to other bands are omitted if they are shorter than this share of the annotation lane,
- * which is about three pixels.
+ * If a band is next to another band and shorter than this share of the annotation lane, it is
+ * omitted. The share is about three pixels.
  */
 const MIN_BAND_SHARE = 0.003;
-/** The maximum distance of flags that are merged, as a share of the annotation lane. */
+/** Flags are merged if their distance is at most this share of the annotation lane. */
 const MAX_FLAG_DISTANCE = 0.01;
 
 export interface AnnotationLaneProps {

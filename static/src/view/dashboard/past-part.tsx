@@ -71,8 +71,8 @@ export class PastPart {
     });
     this.oldest_ms = known?.answer.oldest_ms ?? this.oldest_ms;
     const { failureReason } = this.past;
-    // For a gap in the streamed samples no note is shown, because the note of a short pause would
-    // move the charts.
+    // A gap in the streamed samples causes no note, because a short pause would then show a note
+    // and move the charts.
     const note = (from_ms < now_ms - STREAMED_MS || failureReason !== null) && (
       <PastNote
         missing={
@@ -109,8 +109,8 @@ export class PastPart {
       metrics: METRICS,
     });
     this.oldest_ms = (earlier ?? shown)?.answer.oldest_ms ?? this.oldest_ms;
-    // The range is rounded to whole points, so that the figures of a moving span are computed only
-    // once per point.
+    // The start of the range is rounded to the distance between points. While a live span moves,
+    // its figures are thus computed only once per point.
     const step_ms = Math.ceil((to_ms - from_ms) / POINTS);
     const begin_ms = Math.floor(from_ms / step_ms) * step_ms;
     const end_ms = begin_ms + to_ms - from_ms;

@@ -219,8 +219,8 @@ export function PlotView({
 }
 
 /**
- * Returns a context with the current times of the timeline, which may have been moved in memory
- * since the last frame.
+ * Returns a context with the current array of the timeline's times. The timeline may have moved
+ * them in memory since the last frame.
  */
 function updateWindowTimes(context: PlotContext): PlotContext {
   return { ...context, window: { ...context.window, times_ms: context.timeline.times_ms } };

@@ -27,7 +27,10 @@ import {
   type PlotContext,
 } from './plot-content';
 
-/** The tooltip's widths, as in the style sheet: without and with the ranges of mean values. */
+/**
+ * The width of the tooltip without the ranges of mean values. `WIDE_TOOLTIP_PX` is its width with
+ * these ranges. Both are the same as in the style sheet.
+ */
 const TOOLTIP_WIDTH_PX = 200;
 const WIDE_TOOLTIP_PX = 290;
 const POINTER_DISTANCE_PX = 14;

@@ -122,8 +122,8 @@ export class FleetView extends ComponentView {
             <Summary {...scene} />
             <Controls
               {...scene}
-              // Tables of current values have a time range only for the trends, which are next to
-              // them on wide screens.
+              // Tables of current values need a time range only for the trends. The trends are next
+              // to the tables on wide screens.
               hasRange={!['nodes', 'gpus', 'free'].includes(view) || isWide}
               onLeaveFilter={() => this.focusContent()}
             />

@@ -36,7 +36,10 @@ import {
   type Column,
 } from './table';
 
-/** A column whose rows are given by index. `sum` is the cell for the sum of all rows. */
+/**
+ * A column of a table whose rows are identified by index. `sum` is the cell for the sum of all
+ * rows.
+ */
 type SummedColumn = Column<number, SortKey> & { sum: Cell | string };
 
 /** A table of GPUs or nodes, with a row of sums. */

@@ -16,7 +16,7 @@ const SENTENCES_PX = 46;
  * shows no gaps.
  */
 const OVERSCAN = 12;
-/** The number of rows by which the range of rendered rows moves at a time. */
+/** While the user scrolls, the range of rendered rows moves in steps of this many rows. */
 const ROW_STEP = 8;
 /** The number of rows that are rendered if there is no layout, for example in a test. */
 const ROWS_WITHOUT_LAYOUT = 40;
@@ -35,8 +35,8 @@ export interface Column<Row, Key extends string = never> {
   /** The hover text of the header. */
   title?: string | undefined;
   /**
-   * The kind of column: numbers are aligned to the end, wide columns are omitted in narrow views,
-   * and long ones have their own line in rows with two lines.
+   * The kind of column. Numbers are aligned to the end. Columns of the kind `wide` are omitted in
+   * narrow views. If rows have two lines, a column of the kind `long` has its own line.
    */
   kind?: 'number' | 'wide' | 'number-wide' | 'long';
   /** The maximum width in pixels. Columns without `width` share the remaining width. */
@@ -74,7 +74,7 @@ export interface TableProps<Row, Key extends string> {
   columns: readonly Column<Row, Key>[];
   rows: ArrayLike<Row>;
   isNarrow: boolean;
-  /** Whether long and wide cells wrap to two lines. */
+  /** Whether the text in columns of the kinds `long` and `wide` wraps to two lines. */
   hasSentences?: boolean;
   sort?: { key: Key; reversed: boolean };
   onSort?: (key: Key) => void;
@@ -95,7 +95,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   const { id, columns, rows, sort, onSort, selected = -1, onSelect, onOpen, sums = [] } = props;
   const table = useRef<HTMLTableElement>(null);
   const mark = useRef<HTMLTableRowElement>(null);
-  /** The index of the row that a pressed key selects; -1 for none. */
+  /** The index of the row that a key press has just selected; -1 for none. */
   const wanted = useRef(-1);
   const { oneLine, twoLines } = ROW_PX;
   const wide_px = props.hasSentences === true ? SENTENCES_PX : oneLine;

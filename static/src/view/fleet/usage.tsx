@@ -94,7 +94,8 @@ function columnsFor(
   const most = (valueOf: (row: OwnerRow) => number): number =>
     rows.reduce((highest, row) => Math.max(highest, valueOf(row) || 0), 0);
   const [gpu_s, joules] = [most((row) => row.gpu_s), most((row) => row.energy_joules)];
-  // Rows with sums have no bar, because a sum exceeds the amounts of all owners.
+  // A bar compares a row with the largest owner. A sum is larger than any owner's amount, so rows
+  // with sums have no bar.
   const share = ({ word }: OwnerRow, value: number, of: number): number =>
     word === '' ? NaN : value / of;
   const many = (value: number): string => (value === 0 ? '' : formatCount(value));
@@ -230,8 +231,8 @@ function noteOf(
           formatCount(unlisted.owners),
         )
       : null,
-    // Unheld time is only shown for users, because jobs, notebooks and namespaces do not cover all
-    // GPUs that users hold.
+    // The time for which nobody held the GPUs is only shown for users. Jobs, notebooks and
+    // namespaces do not cover all GPUs that users hold.
     unheld_gpu_s === null || grouping !== 'users'
       ? null
       : trans.__('Held by nobody: %1 GPU-hours.', formatHours(unheld_gpu_s)),

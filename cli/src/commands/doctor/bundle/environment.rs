@@ -1,5 +1,5 @@
-//! The information about the environment that a bundle includes, and the names from the environment
-//! that are replaced in the bundle.
+//! The part of a bundle that describes the environment, and a search for names in the environment
+//! that the bundle must not contain.
 
 use std::{
     collections::BTreeMap,
@@ -24,8 +24,8 @@ const VARIABLES_WITH_VALUE: &str = "\
     NVIDIA_DISABLE_REQUIRE NVIDIA_DRIVER_CAPABILITIES \
     NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR ZE_FLAT_DEVICE_HIERARCHY";
 
-/// Prefixes of the names of other environment variables. The bundle lists only that these variables
-/// are set, because their values may be secret, as in `NVIDIA_API_KEY`.
+/// Name prefixes of further environment variables. The bundle states only that these variables are
+/// set, because their values may be secret, as in `NVIDIA_API_KEY`.
 const NAME_PREFIXES: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
 
 /// The UIDs of user accounts, as opposed to system accounts.
@@ -53,9 +53,9 @@ pub(super) fn list_variables(environment: &BTreeMap<String, String>) -> Vec<Stri
     lines.collect()
 }
 
-/// Adds user names, this machine's name, and unusual paths to the scrubber. The sources of paths
-/// are `paths`, which the user typed, the environment variables, and the files mapped into this
-/// process. Paths that can be recognized by their format need not be added.
+/// Adds user names, this machine's name, and unusual paths to the scrubber. The paths come from
+/// three sources: the user's input in `paths`, the environment variables, and the files mapped into
+/// this process. Paths that can be recognized by their format need not be added.
 pub(super) fn add_names(
     scrubber: &mut Scrubber,
     machine: &Machine,
@@ -125,8 +125,8 @@ const PACKAGES: [&str; 7] = [
     "ipykernel",
 ];
 
-/// The maximum number of bytes of the GNU C library that are searched for its version string, which
-/// is stored after the code.
+/// The version string of the GNU C library is stored after the code. At most this many bytes of the
+/// library are searched for the version string.
 const MAX_LIBC_BYTES: usize = 8 << 20;
 
 pub(super) fn collect_versions(

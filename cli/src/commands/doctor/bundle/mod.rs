@@ -340,8 +340,8 @@ fn read_gpu_messages(machine: &Machine) -> Result<Vec<String>, String> {
     Ok(messages[messages.len().saturating_sub(MAX_MESSAGES)..].to_vec())
 }
 
-/// Returns copies of the files from which GPUs other than NVIDIA's are read, with IDs and serial
-/// numbers replaced.
+/// Returns copies of the files from which gpumon reads GPUs of other vendors than NVIDIA. IDs and
+/// serial numbers are replaced.
 fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
     let files = record_files(machine.roots()).into_iter();
     let copy = files.filter_map(|file| {

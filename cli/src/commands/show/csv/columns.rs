@@ -34,8 +34,8 @@ pub(super) struct Column {
     pub(super) help: &'static str,
     /// Whether the column is printed by default.
     pub(super) usual: bool,
-    /// The kind of device for whose rows this column exists; `None` if the column can be printed
-    /// without being named.
+    /// The kind of device whose rows have this column, if the column is printed only when the user
+    /// names it. `None` for all other columns.
     pub(super) only_if_named: Option<DeviceKind>,
     read: ValueSource,
 }
@@ -184,8 +184,8 @@ pub(super) static ALL_DEVICE_COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
 pub(super) static ALL_PROCESS_COLUMNS: LazyLock<Vec<Column>> =
     LazyLock::new(|| PROCESS_COLUMNS.iter().map(make_column).collect());
 
-/// A column from [`Row::keys`]: the name, preceded by a star if the column is printed by default;
-/// the path, or an empty string if it equals the name; and the help.
+/// A column from [`Row::keys`]: name, path, and help. A star before the name means that the column
+/// is printed by default. An empty path means that the path equals the name.
 type KeyColumn = (&'static str, &'static str, &'static str);
 
 fn make_column(&(name, path, help): &KeyColumn) -> Column {

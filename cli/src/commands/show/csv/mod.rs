@@ -43,7 +43,7 @@ pub(crate) struct SelectedColumns {
     rows: RowKind,
     chosen: Vec<&'static Column>,
     /// The kinds of devices that have rows: all kinds with a selected column, or only GPUs if no
-    /// kind has one.
+    /// such column is selected.
     kinds: Vec<DeviceKind>,
 }
 

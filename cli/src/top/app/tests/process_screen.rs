@@ -116,8 +116,8 @@ fn process_screen_shows_charts_and_masks_secrets() {
             .join("\n")
             .contains("HF_TOKEN=hf_secret")
     );
-    // Only the process on its open screen receives the signal, although other processes are tagged.
-    // Afterwards, the process's screen is shown again.
+    // Other processes are tagged, but only the process whose screen is open receives the signal.
+    // Afterwards, this screen is shown again.
     press_keys(&mut app, "T");
     let asked = draw_lines(&mut app, 120, 40).join("\n");
     assert!(

@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn confirmed_signal_reaches_only_selected_process() {
-    // If the tests run in the background, SIGINT may be ignored, and child processes would inherit
-    // this.
+    // If the tests run in the background, SIGINT may be ignored. A child process would inherit this
+    // setting and ignore SIGINT too.
     let mut child = std::process::Command::new("env")
         .args(["--default-signal=INT", "sleep", "600"])
         .spawn()

@@ -224,8 +224,8 @@ impl ProcessHistory {
     }
 }
 
-/// Returns the share of the GPU's power attributed to the process, which equals its share of all SM
-/// time. Returns the reason if the share is unknown.
+/// Returns the share of the GPU's power that is attributed to the process. It equals the process's
+/// share of all SM time. Returns the reason if the share is unknown.
 fn calculate_power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
     if process.mig.is_some() {
         return Err("power is not measured per MIG device".to_owned());

@@ -141,7 +141,7 @@ pub(super) struct Row {
     /// The size of one element, in bytes.
     pub(super) width: usize,
     pub(super) count: usize,
-    /// The factor that converts this table's unit to the unit used in most tables.
+    /// The factor that converts the unit used in this table to the unit used in most tables.
     pub(super) factor: f64,
 }
 

@@ -266,8 +266,8 @@ const ATTRIBUTE_FIELDS: [(u64, Field); 34] = [
     (48, HbmTemperature),
 ];
 
-/// The attribute numbers of fields that describe partitions. Each attribute lists the values of all
-/// dies in the package.
+/// The attribute numbers of fields that describe partitions. Each such attribute is a list with the
+/// values of all dies in the package.
 const PARTITION_ATTRIBUTE_FIELDS: [(u64, Field); 4] = [
     (40, DieActivity),
     (41, JpegActivity),

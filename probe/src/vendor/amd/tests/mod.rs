@@ -322,7 +322,8 @@ fn readings_after_short_sleep_are_dropped() {
         use_of(&read_sample(&mut *device).unwrap()),
         Reading::Now(37.0)
     );
-    // The card slept between two readings, so only its total sleep time reveals the sleep.
+    // The card slept between two readings. Both readings found it awake, so only its total sleep
+    // time shows that it slept.
     machine
         .files
         .write(&[("power/runtime_suspended_time", "900")]);

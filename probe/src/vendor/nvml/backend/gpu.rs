@@ -22,8 +22,8 @@ pub(super) struct OpenedGpu {
     /// The device handles, by MIG device index. `None` stands for the whole GPU.
     handles: Mutex<HashMap<Option<u32>, Result<ffi::Device, Code>>>,
     remembered: Mutex<HashMap<AnswerKey, Answer>>,
-    /// For each query whose newest function is missing in the driver, the position in the function
-    /// list of the newest function that the driver has.
+    /// For each query whose newest function is missing in the driver, the function to call instead:
+    /// the newest that the driver has, as a position in the list of functions.
     only_older: Mutex<HashMap<AnswerKey, usize>>,
     pub(super) counted: GpmSamples,
 }
@@ -58,8 +58,8 @@ impl OpenedGpu {
         }
     }
 
-    /// Returns the remembered response for `key`, or calls `ask` and remembers its result. Errors
-    /// are not remembered, except for unsupported queries.
+    /// Returns the remembered response for `key`. If there is none, calls `ask` and remembers its
+    /// result. Of the errors, only those of unsupported queries are remembered.
     pub(super) fn get_or_query(&self, key: AnswerKey, ask: impl FnOnce() -> Answer) -> Answer {
         if let Some(known) = lock(&self.remembered).get(&key) {
             return known.clone();
@@ -74,8 +74,8 @@ impl OpenedGpu {
         answer
     }
 
-    /// Calls `functions` in turn, the newest first, until one exists in the driver's version, and
-    /// returns its response. Later calls skip the missing functions.
+    /// Calls the newest of `functions` that the driver has, and returns its response. The functions
+    /// are tried in order, the newest first. Later calls skip those that are missing.
     pub(super) fn call_newest_function(
         &self,
         key: AnswerKey,
@@ -108,8 +108,8 @@ impl OpenedGpu {
         lock(&self.remembered).clear();
     }
 
-    /// Forgets all handles, and the responses about MIG devices. While the GPU is being opened, its
-    /// handles are kept, because waiting for the opening could hang.
+    /// Forgets all handles, and the responses about MIG devices. If the GPU is just being opened,
+    /// its handles are kept, because waiting for the end of the opening could hang.
     pub(super) fn forget_handles(&self) {
         if let Ok(mut handles) = self.handles.try_lock() {
             handles.clear();
@@ -148,8 +148,8 @@ pub(in crate::vendor) enum GpmResult {
     Busy,
 }
 
-/// Returns the GPM metrics for the time since the last call. If the last call was too recent, its
-/// sample is kept, so that the next call can succeed.
+/// Returns the GPM metrics for the time since the last call. If that call was too recent, there are
+/// no metrics, and its sample is kept so that the next call can succeed.
 pub(super) fn read_metrics(
     answers: &NvmlBackend,
     subject: Subject,
@@ -192,8 +192,8 @@ impl Drop for GpmSamples {
     }
 }
 
-/// A lock that can be waited for with a time limit, because the thread that holds the lock may hang
-/// in the driver.
+/// A lock with a limit on the wait for it, because the thread that holds the lock may hang in the
+/// driver.
 pub(in crate::vendor::nvml) struct TimedLock {
     taken: Mutex<bool>,
     freed: Condvar,

@@ -96,8 +96,8 @@ pub(in crate::vendor) trait Backend: Send + Sync {
     /// Returns the memory of the machine that contains the GPU, or `None` if it cannot be read.
     fn read_machine_memory(&self, index: u32) -> Option<MachineMemory>;
 
-    /// Fills in readings of simulated processes. For real processes, the operating system provides
-    /// these readings.
+    /// Fills in those readings of simulated processes that the operating system provides for real
+    /// processes.
     fn describe_processes(&self, _index: u32, _processes: &mut [Process]) {}
 }
 
@@ -153,10 +153,10 @@ impl NvmlBackend {
         }
     }
 
-    /// Forgets all handles, so that GPUs are looked up again: a lost GPU may have returned, and a
-    /// MIG device may have been replaced by another with the same index. Constant responses about
-    /// GPUs and the last GPM samples are kept. Programs that repeat their queries call this
-    /// function between rounds.
+    /// Forgets all handles, so that GPUs are looked up again. This is needed because a lost GPU may
+    /// have returned, and a MIG device may have been replaced by another with the same index.
+    /// Constant responses about GPUs and the last GPM samples are kept. Programs that repeat their
+    /// queries call this function between rounds.
     pub fn forget(&self) {
         for gpu in &self.gpus {
             gpu.forget_handles();
@@ -298,14 +298,14 @@ impl Backend for NvmlBackend {
     }
 }
 
-/// The maximum time of a single wait for events. Between waits, newly opened GPUs are added. Each
-/// wait costs 70 µs.
+/// The maximum duration of a single wait for events. Newly opened GPUs are added only between
+/// waits. Each wait costs 70 µs.
 const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
 /// A receiver for the events of all GPUs.
 ///
-/// All GPUs share one event set and one thread. While `nvmlEventSetWait_v2` waits, it holds a lock
-/// in the library that blocks all other event functions, even for other sets (driver 580).
+/// All GPUs share one event set and one thread: while `nvmlEventSetWait_v2` waits, it holds a lock
+/// in the library, and no function for events can run meanwhile, even for other sets (driver 580).
 pub(super) struct EventReporter {
     library: &'static ffi::Library,
     set: ffi::EventSet,

@@ -20,15 +20,15 @@ use crate::{
 /// The maximum number of MIG devices. This is more than any GPU has; NVML supports 7.
 const MAX_MIG_DEVICES: u32 = 64;
 
-/// The number of `nvmlPerfPolicyType_t` values that have their own field. Their field IDs are
+/// Each value of `nvmlPerfPolicyType_t` below this number has a field. The IDs of these fields are
 /// consecutive.
 const POLICY_FIELD_COUNT: u32 = 6;
 
 /// The value of `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
 const CUSTOMER_BOOST_MAX: u32 = 3;
 
-/// Finds a query's row in a table of queries. Calls the macro `$row` with the names of the row's
-/// functions or the name of its method, and with the query's arguments.
+/// Finds a query's row in a table of queries. Then calls the macro `$row` with the names of the
+/// functions or the method in the row, and with the query's arguments.
 macro_rules! answer_by_row {
     (
         $query:ident $row:ident $enum:ident
@@ -165,8 +165,8 @@ impl<'a> Target<'a> {
         self.ask(&f::nvmlDeviceGetClock, &[kind, CUSTOMER_BOOST_MAX])
     }
 
-    /// Reads the violation time from a field, using the driver's cache, which is at most 100 ms
-    /// old. Drivers without this field provide a function instead.
+    /// Reads the violation time from a field. The driver answers from a cache that is at most 100
+    /// ms old. Drivers without this field have a function instead.
     fn violation_status(self, policy: u32) -> Answer {
         self.ask_newest(
             Q::ViolationStatus(policy),
@@ -314,10 +314,10 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Returns the highest PCIe generation that the port above a device supports. It is read from the
-/// kernel, because NVML does not report it. `bus_id` identifies the device, and `sys_root` is
-/// `/sys` except in tests. Returns [`Code::NOT_SUPPORTED`] if there is no port above the device, as
-/// in virtual machines.
+/// Returns the highest PCIe generation of the port above a device. NVML does not report it, so it
+/// is read from the kernel. `bus_id` identifies the device, and `sys_root` is `/sys` except in
+/// tests. Returns [`Code::NOT_SUPPORTED`] if there is no port above the device, as in virtual
+/// machines.
 pub(in crate::vendor::nvml) fn read_port_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // The sysfs entry is a symbolic link into the device tree, where the parent folder is the port.
     let place = sysfs_device_path(sys_root, bus_id)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Query;
 
-/// The value that an NVML call returned, or its return code.
+/// The value that an NVML call returned, or the return code of a failed call.
 pub type Answer = Result<Value, Code>;
 
 /// The value that an NVML call returned, in NVML's units. Each query's documentation states the
@@ -14,7 +14,7 @@ pub type Answer = Result<Value, Code>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Integers of any type. They are the call's results in order, or the items of a list.
+    /// Integers of any type: the call's results in order, or the items of a list.
     Numbers(Vec<i128>),
     /// Floating-point numbers.
     Reals(Vec<f64>),

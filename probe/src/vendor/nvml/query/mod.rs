@@ -88,8 +88,8 @@ impl Subject {
     }
 }
 
-/// A source of answers to queries. Any thread may run queries, but queries about the same GPU may
-/// wait for each other.
+/// A source of answers to queries. Any thread may run queries. A query may have to wait for another
+/// thread's query about the same GPU.
 pub trait QueryBackend: Sync {
     /// Runs a query about the machine.
     ///

@@ -1,25 +1,26 @@
 //! The table of all NVML queries, with one row per query.
 //!
-//! A row consists of the query with its arguments, the shape and name of its NVML function, the
-//! corresponding functions of older drivers after `|`, and attributes. A query that needs more than
-//! one function has `=>` and a method instead. All other code for a query is generated from its
-//! row:
+//! A row starts with the query and its arguments, and the shape and name of its NVML function. The
+//! corresponding functions of older drivers follow after `|`, and then attributes. If a query needs
+//! more than one function, its row has `=>` and a method instead of the function. All other code
+//! for a query is generated from its row:
 //!
 //! - the variants of [`Query`](super::Query) and [`SystemQuery`](super::SystemQuery),
 //! - the NVML calls in `backend/`, with the shapes of `backend/ffi/shapes.rs`,
 //! - the schedule of a collector's own calls in `schedule.rs`. The attribute states the call's lane
-//!   and its cost on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver
-//!   580.159, `probe/examples/call_costs.rs`). If the query has arguments, the attribute also lists
-//!   the arguments to use. Lanes ending in `_smi` are for the output of `gpumon smi` only.
-//! - the set of answers that never change while a process runs (`constant`). This set excludes
-//!   settings, and everything that depends on a link or a driver option, because they can change.
+//!   and its cost on an H200 in microseconds. The cost is the median of 20 calls, 2 ms apart
+//!   (driver 580.159, `probe/examples/call_costs.rs`). If the query has arguments, the attribute
+//!   also lists the arguments to use. Lanes ending in `_smi` are for the output of `gpumon smi`
+//!   only.
+//! - the set of answers that never change while a process runs (`constant`). Settings can change,
+//!   and so can everything that depends on a link or a driver option, so they are not in this set.
 //! - the functions that the fake library in `tests/fake-nvml/` exports, except for those that it
 //!   defines itself.
 
-/// Passes the rows of all queries about a GPU or a MIG device to a macro, after other tokens.
-/// Functions with a text shape return text. All other answers are numbers: one number, or several
-/// in the documented order. They are in NVML's units: milliwatts, degrees Celsius, MHz, percent and
-/// bytes.
+/// Passes the rows of all queries about a GPU or a MIG device to a macro, after the tokens that the
+/// caller gives. Functions with a text shape return text. All other answers are numbers: one
+/// number, or several in the documented order. They are in NVML's units: milliwatts, degrees
+/// Celsius, MHz, percent and bytes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_queries {
@@ -41,7 +42,7 @@ macro_rules! nvml_queries {
         /// The major and minor version of the CUDA compute capability.
         ComputeCapability: Out2<c_int> = nvmlDeviceGetCudaComputeCapability, constant, once 6;
         NumGpuCores: Out<c_uint> = nvmlDeviceGetNumGpuCores, once 394;
-        /// The memory bus width in bits.
+        /// The width of the memory bus, in bits.
         MemoryBusWidth: Out<c_uint> = nvmlDeviceGetMemoryBusWidth, once 452;
         MinorNumber: Out<c_uint> = nvmlDeviceGetMinorNumber, constant, once 4;
         MultiGpuBoard: Out<c_uint> = nvmlDeviceGetMultiGpuBoard, constant, once_smi 20;
@@ -108,8 +109,8 @@ macro_rules! nvml_queries {
         Capabilities: Out<sys::nvmlDeviceCapabilities_v1_t> = nvmlDeviceGetCapabilities, once_smi 7;
         /// Whether auto boost is enabled, and whether it is enabled by default.
         AutoBoost: Out2<c_uint> = nvmlDeviceGetAutoBoostedClocksEnabled, once_smi 6;
-        /// Masks of the available, requested and enforced power profiles. Each 256-bit mask is
-        /// split into eight numbers.
+        /// Masks of the available, requested and enforced power profiles. Each mask has 256 bits
+        /// and is split into eight numbers.
         WorkloadPowerProfiles: Out<sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t>
             = nvmlDeviceWorkloadPowerProfileGetCurrentProfiles, slow_smi 390;
 
@@ -193,8 +194,8 @@ macro_rules! nvml_queries {
         SupportedGraphicsClocks(memory_mhz: u32): ListOf<c_uint>
             = nvmlDeviceGetSupportedGraphicsClocks, constant;
         /// A field from `nvmlDeviceGetFieldValues`, by ID and scope. The value has the field's
-        /// type. IDs from 251 on were renumbered in driver 580.82; the ID here is that of the
-        /// installed driver.
+        /// type. Driver 580.82 renumbered the IDs from 251 on; an ID here has the meaning that it
+        /// has in the installed driver.
         Field(id: u32, scope: u32) => field,
             tick 10 for combine(TICK_FIELDS, [0]),
             // These fields contain temperature thresholds as margins, and the support for PCIe
@@ -207,8 +208,8 @@ macro_rules! nvml_queries {
             once_smi 375 for [(300, 0)],
             slow 31 for [(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)],
             slow_smi 10 for [(274, 0)],
-            // These fields contain throttling times, and the number of rollovers of the PCIe replay
-            // counter.
+            // These fields contain throttling times, and how often the PCIe replay counter has
+            // rolled over.
             slow_smi 400 for combine([74, 76, 95, 269, 270, 271], [0]),
             // These fields contain the average and current power of the module and the memory.
             slow_smi 10 for combine([185, 186], POWER_SCOPES);
@@ -236,7 +237,8 @@ macro_rules! nvml_queries {
         UnrepairableMemory: Out<UnrepairableMemory> = nvmlDeviceGetUnrepairableMemoryFlag_v1,
             slow_smi 381;
         /// The time and address of each page that was retired for the given
-        /// `nvmlPageRetirementCause_t`. Times are in the driver's format, and 0 with older drivers.
+        /// `nvmlPageRetirementCause_t`. Times are in the driver's format. Older drivers report no
+        /// times, so they are 0.
         RetiredPages(cause: u32): RetiredPages = nvmlDeviceGetRetiredPages_v2
             | ListOf<UntimedPage> = nvmlDeviceGetRetiredPages, slow 10 for 0..2;
         RetiredPagesPending: Out<c_uint> = nvmlDeviceGetRetiredPagesPendingStatus, slow 8;
@@ -296,7 +298,7 @@ macro_rules! nvml_queries {
         /// The NUMA nodes near the GPU as a mask of 64-bit words, from
         /// `nvmlDeviceGetMemoryAffinity` with node scope. Trailing empty words are omitted.
         MemoryAffinity => memory_affinity, constant;
-        /// The NUMA node that the GPU's own memory forms.
+        /// The NUMA node that consists of the GPU's own memory.
         NumaNode: Out<c_uint> = nvmlDeviceGetNumaNodeId, constant, once 16;
         /// The indices of the nearest GPUs, from `nvmlDeviceGetTopologyNearestGpus` for the given
         /// `nvmlGpuTopologyLevel_t`.

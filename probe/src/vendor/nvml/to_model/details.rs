@@ -161,7 +161,7 @@ fn recovery_action(answers: TimedAnswers<'_>) -> Reading<RecoveryAction> {
 
 fn list_fans(answers: TimedAnswers<'_>) -> Reading<Vec<Fan>> {
     let fan = |fan| Fan {
-        // On boards without fans, some drivers reject the fan number as an invalid argument.
+        // On boards without fans, some drivers return "invalid argument" for the fan's number.
         speed_percent: match answers.read_number(Q::FanSpeedOf(fan)) {
             Reading::Absent(Absence::DriverError { code: 2 }) => {
                 Reading::Absent(Absence::NotSupported)
@@ -181,7 +181,7 @@ fn list_accounted(answers: TimedAnswers<'_>) -> Reading<Vec<AccountedProcess>> {
         if !on {
             return Reading::Now(Vec::new());
         }
-        // The driver may drop a process's account after it has listed the PID.
+        // A process that the driver has listed may have lost its account since then.
         let account = |pid: u32| {
             make_accounted_process(pid, *answers.read_numbers(Q::AccountingStats(pid)).value()?)
         };
@@ -277,7 +277,7 @@ pub(in crate::vendor::nvml) fn make_board(answers: TimedAnswers<'_>, sys_root: &
 }
 
 /// Returns the NUMA node near the GPU. The driver knows it only on machines where GPUs are NUMA
-/// nodes themselves. On other machines, it is read from sysfs.
+/// nodes themselves. On all other machines, the node is read from sysfs.
 fn numa_node(answers: TimedAnswers<'_>, sys_root: &Path) -> Reading<u32> {
     match (
         read_u32(answers, Q::NumaNode),

@@ -123,8 +123,8 @@ fn read_u32(answers: TimedAnswers<'_>, query: Q) -> Reading<u32> {
 pub(super) struct TimedAnswers<'a> {
     cached: &'a CachedAnswers,
     mig: Option<u32>,
-    /// The time from which answers count as current, in milliseconds since 1970. Older answers
-    /// become readings with their own time.
+    /// The time from which answers count as current, in milliseconds since 1970. A reading from an
+    /// older answer is marked with the answer's time.
     since_ms: u64,
 }
 

@@ -21,8 +21,8 @@ pub(in crate::vendor::nvml) struct ListedMemory {
     mps: bool,
 }
 
-/// Returns all processes in the driver's lists. If a list is absent, so is the result, except that
-/// boards without graphics need no list of graphics processes.
+/// Returns all processes in the driver's lists. If a list is absent, the result is absent as well.
+/// The exception is the list of graphics processes, which is not needed on boards without graphics.
 pub(in crate::vendor::nvml) fn list_processes(
     answers: TimedAnswers<'_>,
 ) -> Reading<BTreeMap<ProcessKey, ListedMemory>> {
@@ -54,7 +54,8 @@ pub(in crate::vendor::nvml) fn list_processes(
 }
 
 /// Returns the processes, sorted by PID, with their activity at `asked_ms`. `sampled` is the result
-/// of the request for samples. Values from before `begun_ms` keep their own time.
+/// of the request for samples. Values that are older than `begun_ms` are marked with their own
+/// time.
 pub(in crate::vendor::nvml) fn make_processes(
     listed: &BTreeMap<ProcessKey, ListedMemory>,
     shares: &ProcessShares,

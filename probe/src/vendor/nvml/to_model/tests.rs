@@ -202,17 +202,17 @@ fn failed_call_removes_only_dependent_readings() {
                 "{query:?} returns {code}"
             );
             let why = absence_json(if absent { 3 } else { code }).to_string();
-            // Some failures do not appear as a reason: a missing list is empty, a dropped account
-            // is omitted, a memory location can count only one kind of error, and the sum of link
-            // errors uses the remaining counters.
+            // Some failures do not appear as a reason: if a list is missing, it is empty; a dropped
+            // account is omitted; a memory location may count only one kind of error; and the sum
+            // of link errors uses the remaining counters.
             let other = lost.iter().find(|(path, own)| {
                 !["", "[]", "0", "null"].contains(&own.as_str())
                     && **own != why
                     && !path.ends_with("errors_total")
                     && *path != "sample.memory_kind"
             });
-            // If the query fails, the NUMA node is read from sysfs, where this board does not
-            // exist.
+            // If the query fails, the NUMA node is read from sysfs. The sysfs that the test uses
+            // does not contain this board.
             let of_the_system = query == Q::NumaNode && absent;
             assert!(
                 of_the_system || other.is_none(),
@@ -314,8 +314,8 @@ fn absurd_number_from_any_call_does_not_overflow() {
                 "{query:?} {absurd}: {made}"
             );
         }
-        // The model keeps impossibly large values, because they are compared with the GPU's memory
-        // only later. Here, the conversion just must not panic.
+        // The model keeps impossibly large values. They are compared with the GPU's memory only
+        // later, so this test only checks that the conversion does not panic.
         make_model(&with_answer(
             &whole,
             query,

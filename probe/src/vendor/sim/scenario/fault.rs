@@ -67,9 +67,9 @@ impl FaultSettings {
         *self.kind.get_ref() == kind && self.concerns_gpu(Some(gpu)) && self.is_active(seconds)
     }
 
-    /// Returns `true` if a fault of the given kind affects `call`. A call without a function
-    /// represents the reading of all values of a GPU. It is therefore also affected by a fault that
-    /// is limited to one function, if the fault names the GPU.
+    /// Returns `true` if a fault of the given kind affects `call`. If `call` has no function, it
+    /// represents the reading of all values of a GPU. It is then also affected by a fault of a
+    /// single function, if the fault names the GPU.
     pub(super) fn affects_call(&self, kind: FaultKind, call: FaultCall<'_>) -> bool {
         let this_function = match (&self.call, call.function) {
             (Some(own), Some(function)) => own.get_ref().0 == function,

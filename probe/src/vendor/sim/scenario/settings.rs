@@ -138,8 +138,8 @@ pub(crate) struct RetiredPagesSettings {
 pub(crate) struct AccountedSettings {
     pub(super) gpu: Spanned<u32>,
     pub(crate) pid: u32,
-    /// The GPU utilization. If this key, `memory_percent` or `max_memory` is missing, the driver
-    /// does not report that value.
+    /// The GPU utilization. This key, `memory_percent` and `max_memory` are optional: the driver
+    /// does not report a value whose key is missing.
     pub(crate) gpu_percent: Option<Percent>,
     pub(crate) memory_percent: Option<Percent>,
     pub(crate) max_memory: Option<Bytes>,
@@ -253,7 +253,7 @@ impl ProcessSettings {
         self.to_s.as_ref().map(|to| to.get_ref().0)
     }
 
-    /// Returns the time at which the processes that are running at `seconds` started.
+    /// Returns the start time of the processes that are running at `seconds`.
     pub(crate) fn started_s(&self, seconds: f64) -> f64 {
         let lifetime_s = self
             .lifetime_s
@@ -262,8 +262,8 @@ impl ProcessSettings {
         self.first_started_s() + f64::from(self.generation(seconds)) * lifetime_s
     }
 
-    /// Returns the start time of the first process. By default, it is ten minutes before the start
-    /// of the timeline, or the start itself if `lifetime_s` is set.
+    /// Returns the start time of the first process. By default, this is the start of the timeline
+    /// if `lifetime_s` is set, and ten minutes earlier otherwise.
     fn first_started_s(&self) -> f64 {
         let oldest_s = if self.lifetime_s.is_some() {
             0.0

@@ -301,12 +301,12 @@ pub(super) fn spoil_processes(processes: &mut [ProcessState]) {
 /// The interval at which counters change. The driver's real energy counter changes at the same
 /// interval.
 const COUNTER_TICK_MS: u64 = 100;
-/// If the timeline started longer ago than this when the simulation was created, only this much of
-/// the past is added up, because adding takes time.
+/// How much of the past is added up when the simulation is created, in milliseconds. Adding takes
+/// time, so if the timeline started longer ago, the rest is ignored.
 const MAX_COUNTED_PAST_MS: u64 = 3_600_000;
 
-/// A GPU's counters since the start of the timeline. If the timeline was already older than an hour
-/// when the simulation was created, they start one hour before that.
+/// A GPU's counters since the start of the timeline. If the timeline was more than an hour old when
+/// the simulation was created, the counters start one hour before the creation.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Totals {
     /// The energy that the GPU has consumed, in joules.

@@ -273,8 +273,8 @@ fn simulated_state_is_computed_in_microseconds() {
     for n in 0..1_000 {
         std::hint::black_box(world.state(n % 8, u64::from(n) * 997));
     }
-    // The limit is ten times the usual time in a debug build, so the test fails only if the code
-    // becomes slower by an order of magnitude.
+    // The limit is ten times the usual duration in a debug build. The test therefore fails only if
+    // the code becomes slower by an order of magnitude.
     assert!(
         began.elapsed().as_millis() < 2_000,
         "{:?} for 1,000 states",

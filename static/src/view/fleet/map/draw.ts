@@ -21,7 +21,7 @@ export interface Layout {
   /** The side length of a cell. `gap` is the gap between two cells of a node. */
   cell: number;
   gap: number;
-  /** The number of cells of a node in a row. `down` is the number in a column. */
+  /** How many cells of a node are side by side. `down` is the number of cells below each other. */
   across: number;
   down: number;
   /** The width of a node, including the space around the node. */
@@ -140,8 +140,8 @@ const OTHERS_OPACITY = 0.6;
 export const STEPS = 20;
 
 /**
- * The looks of cells as numbers. The numbers below `STEPS` are the steps of the color scale, and
- * the numbers from `STEPS` on are these looks.
+ * A cell's look is a number. The numbers below `STEPS` are the steps of the color scale, and the
+ * numbers from `STEPS` on are the looks that are defined here.
  */
 export const LOOK = {
   missing: STEPS,
@@ -160,8 +160,8 @@ export const LOOK = {
 export type StateColors = Record<'free' | 'idle' | 'busy', string>;
 
 /**
- * Returns the colors of all steps. They range from near the background to the metric's color, and
- * then toward a lighter or darker color.
+ * Returns the colors of all steps. The first color is near the background. The colors then approach
+ * the metric's color, and after it a lighter or darker color.
  */
 export function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
   const color = isNumeric(metric) ? colorOf(palette, metric) : palette.muted;

@@ -38,8 +38,8 @@ const DIRECTIONS: Partial<Record<string, Direction>> = {
 const PAGE_DIRECTIONS_BY_KEY: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
 const PAGE_ROWS = 10;
 /**
- * The minimum and the maximum of the height into which the map should fit, so that all cells are
- * visible without scrolling.
+ * The height into which the map should fit is at least this large, and at most `MAX_HEIGHT_PX`. If
+ * the map fits, all cells are visible without scrolling.
  */
 const MIN_HEIGHT_PX = 420;
 const MAX_HEIGHT_PX = 1000;

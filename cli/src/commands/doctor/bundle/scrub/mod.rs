@@ -68,8 +68,8 @@ fn is_public(kind: NameKind, name: &str) -> bool {
 pub(super) struct Scrubber {
     /// The number used in each name's placeholder.
     numbers: BTreeMap<NameKind, BTreeMap<String, usize>>,
-    /// The strings to search for, longest first. The value is the kind and the name to which the
-    /// string belongs.
+    /// The strings to search for, longest first. Each string is mapped to the name that it stands
+    /// for, and the name's kind.
     known: BTreeMap<(Reverse<usize>, String), (NameKind, String)>,
 }
 
@@ -103,8 +103,8 @@ impl Scrubber {
         format!("{prefix}{}-{number}{suffix}", label_kind(kind).0)
     }
 
-    /// Replaces and remembers the strings that are names according to their keys, and then replaces
-    /// the remembered names in all other strings.
+    /// Replaces and remembers strings that are names according to their keys. Then replaces the
+    /// remembered names in all other strings.
     pub(super) fn scrub_json(&mut self, values: &mut [Value]) {
         for value in &mut *values {
             visit_strings(value, TextRole::Text, &mut |role, text| match role {
@@ -137,8 +137,8 @@ impl Scrubber {
     /// occur in a driver's message.
     pub(super) fn add_names_in_message(&mut self, message: &str) {
         if let Some((_, name)) = message.split_once("name=") {
-            // A process name may itself contain commas, so the last comma at which the name could
-            // end is used.
+            // The name ends at a comma, but a process name may itself contain commas. The last
+            // possible comma is therefore used.
             let ends = name.match_indices(", ").map(|(at, _)| at);
             let end = ends
                 .take_while(|at| *at <= MAX_COMM_BYTES)
@@ -186,7 +186,8 @@ impl Scrubber {
                 clean.push(letter);
                 letter.len_utf8()
             };
-            // The last letter of an escape sequence is not part of the word after the sequence.
+            // The last letter of an escape sequence is not part of the word that follows the
+            // sequence.
             before = if letter == '\u{1b}' {
                 None
             } else {
@@ -214,7 +215,8 @@ impl Scrubber {
             .iter()
             .find(|((_, form), _)| rest.starts_with(form) && is_whole(form))?;
         match &rest[form.len()..] {
-            // The path continues after the known directory, whose name may contain spaces.
+            // The known directory is only the start of this path, so the rest of the path is
+            // replaced as well. The directory's name may contain spaces.
             behind if *kind == NameKind::Path && behind.starts_with('/') => {
                 let length = form.len() + path_length(behind);
                 Some((length, *kind, rest[..length].to_owned()))
@@ -298,7 +300,8 @@ fn list_variants(kind: NameKind, original: &str) -> Vec<String> {
         NameKind::Command | NameKind::Text => {
             forms.retain(|form| form.contains(char::is_whitespace));
         }
-        // Some views shorten a notebook's path to the last parts that make it unique.
+        // Some views show only the last parts of a notebook's path that are needed to make the path
+        // unique.
         NameKind::Notebook => {
             let ends = printed
                 .match_indices('/')
@@ -326,8 +329,8 @@ const ID_PATTERNS: [(&str, NameKind); 2] = [
     ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", NameKind::Id),
     ("xx:xx:xx:xx:xx:xx", NameKind::Address),
 ];
-/// The minimum number of digits of a UUID, or of the start of a UUID, that is replaced. CUDA also
-/// accepts the start of a UUID, but fewer than four digits identify nothing.
+/// The minimum number of digits of a UUID that is replaced. CUDA also accepts only the start of a
+/// UUID, but fewer than four digits identify nothing.
 const MIN_UUID_DIGITS: usize = 4;
 /// The minimum number of hexadecimal digits of a hash or an ID. Shorter digit sequences are treated
 /// as numbers.

@@ -28,8 +28,8 @@ use super::{
 };
 use crate::vendor::nvml::query::Code;
 
-/// The number of words in a set of CPUs or NUMA nodes. `nvidia-smi` has the same limit of 1280
-/// CPUs.
+/// The length of a set of CPUs or NUMA nodes, in 64-bit words. It is enough for 1280 CPUs, which is
+/// also the limit of `nvidia-smi`.
 const SET_WORDS: usize = 20;
 
 impl Library {
@@ -51,8 +51,8 @@ impl Library {
         check_code(unsafe { call() })
     }
 
-    /// Calls a function about a device with `value` as the argument, and returns the value as
-    /// changed by the function.
+    /// Calls a function about a device with a pointer to `value`, and returns the value after the
+    /// function has changed it.
     pub(crate) fn fill<T: Plain>(
         &self,
         function: &Function<Out<T>>,
@@ -161,9 +161,9 @@ const INITIAL_SAMPLES: usize = 256;
 /// driver keeps this many samples.
 const INITIAL_PROCESS_SAMPLES: usize = 1024;
 
-/// An NVML field: its ID (`NVML_FI_...`) and its scope, which is an `NVLink` number, or 0 if the
-/// field has no scope. Use the bindings' named constants only for IDs below 251, because driver
-/// 580.82 renumbered the higher ones.
+/// An NVML field, identified by its ID (`NVML_FI_...`) and its scope. The scope is an `NVLink`
+/// number, or 0 if the field has no scope. The bindings have named constants for IDs, but they must
+/// be used only below 251: driver 580.82 renumbered the higher IDs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) id: u32,
@@ -177,8 +177,8 @@ pub(crate) enum Number {
     Real(f64),
 }
 
-/// The time at which the driver read a field, in microseconds since 1970, and the field's value, or
-/// the error code.
+/// The time at which the driver read a field, in microseconds since 1970, and the field's value. If
+/// the field could not be read, the error code.
 type FieldValue = Result<(i64, Number), Code>;
 
 /// Returns the argument for `nvmlDeviceGetFieldValues`: the fields, followed by an extra element
@@ -345,7 +345,7 @@ impl GpmSample {
         gpu: Device,
         instance: Option<u32>,
     ) -> Result<Self, Code> {
-        // Without this function, the sample that is allocated next could not be freed.
+        // Without this function, a sample could not be freed, so none is allocated.
         library.find(&f::nvmlGpmSampleFree)?;
         let [sample] = library.get_system(&f::nvmlGpmSampleAlloc, &[])?;
         let taken = Self { library, sample };

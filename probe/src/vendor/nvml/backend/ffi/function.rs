@@ -45,7 +45,7 @@ macro_rules! functions {
         pub(super) const PLACES: usize = [$(stringify!($symbol)),*].len();
 
         /// All NVML functions that gpumon or other programs call. gpumon's fake library exports
-        /// these functions, and its scenarios can delay them, hide them, or make them fail.
+        /// these functions. Its scenarios can delay or hide functions, or make them fail.
         pub const FUNCTIONS: &[&str] = &[
             "nvmlInitWithFlags",
             "nvmlShutdown",

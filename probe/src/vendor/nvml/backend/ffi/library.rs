@@ -14,8 +14,8 @@ use crate::vendor::nvml::query::Code;
 /// The address of a function whose type is not known.
 type Address = unsafe extern "C" fn();
 
-/// A loaded library, which stays open until the process ends. Each function is looked up once, at
-/// its first use, so that loading is fast. Looking up functions at each call took 5% of the
+/// A loaded library, which stays open until the process ends. Each function is looked up at its
+/// first use, so that loading is fast, and only once: a lookup at each call took 5% of the
 /// sampler's time.
 pub(crate) struct Library {
     opened: libloading::Library,
@@ -70,8 +70,8 @@ pub(crate) unsafe trait Plain: Copy {
     /// The version of the type's layout, which the caller fills in, or `None` if the type has no
     /// version.
     const VERSION: Option<u32> = None;
-    /// An older version whose layout is the beginning of the current layout. It is used with
-    /// drivers that do not support the current version.
+    /// An older version, for drivers that do not support the current version. Its layout must be
+    /// the same as the beginning of the current layout.
     const OLDER: Option<u32> = None;
 
     /// Returns a value that consists of zeros, except for the version.

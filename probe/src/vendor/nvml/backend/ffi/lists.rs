@@ -1,5 +1,5 @@
-//! Reading of lists from NVML functions, with buffers of sufficient size. Lists of processes have a
-//! size per entry that depends on the driver version.
+//! Reading of lists from NVML functions, with buffers that are large enough. In lists of processes,
+//! the size of an entry depends on the driver version.
 
 use std::{ffi::c_uint, ptr, slice};
 
@@ -108,8 +108,8 @@ pub(crate) enum EntryLayout {
     Known,
 }
 
-/// The size of a short entry (PID and memory), in 64-bit words. The entries of newer drivers have
-/// another word with two instances, and those of version 530 drivers have one more.
+/// The size of a short entry, in 64-bit words: PID and memory. Newer drivers add a word with two
+/// instances, and drivers of version 530 add yet another word.
 const SHORT_ENTRY_WORDS: usize = 2;
 const ENTRY_WORDS: usize = 3;
 const MAX_ENTRY_WORDS: usize = 4;
@@ -139,8 +139,8 @@ pub(super) fn list_processes(
 }
 
 fn parse_entries(words: &[u64], count: usize, entry: EntryLayout) -> Vec<ListedProcess> {
-    // If the driver has overwritten words beyond `count` entries of normal size, its entries are
-    // larger.
+    // If the driver has written more words than `count` entries of normal size have, its entries
+    // are larger.
     let beyond = words
         .get(count.saturating_mul(ENTRY_WORDS))
         .is_some_and(|word| *word != CANARY);

@@ -27,7 +27,8 @@ const MAX_TEXT_BYTES: usize = 2048;
 /// The initial capacity of a list's buffer, in items. No board has this many clocks.
 const INITIAL_LIST_ITEMS: usize = 512;
 
-/// A function that needs special handling, because its result alone does not answer a query.
+/// A function that needs special handling, because a query's answer is more than this function's
+/// result.
 pub(crate) struct Raw<F>(PhantomData<F>);
 
 impl<F: Copy> Signature for Raw<F> {
@@ -178,8 +179,8 @@ values! {
     SystemOf(_device): [] [what] [a];
 }
 
-/// Fills in values of the current version, or of the older version if the driver does not support
-/// the current one.
+/// Fills in values of the current version. If the driver does not support that version, fills in
+/// values of the older version.
 fn fill_values<T: Plain, const N: usize>(
     call: impl Fn(&mut [T; N]) -> nvmlReturn_t,
 ) -> Result<[T; N], Code> {
@@ -227,7 +228,7 @@ texts! {
     Text(device): [device] [];
     /// Fills in text for one argument.
     TextOf(device): [device] [what];
-    /// Fills in text about the machine.
+    /// Fills in text about the machine, without arguments.
     SystemText(_device): [] [];
     /// Fills in text about the machine for one argument.
     SystemTextOf(_device): [] [what];
