@@ -67,7 +67,7 @@ def _parent(file: Path) -> Path:
 
 
 def rust_graph(source: Path) -> Graph:
-    """Return the files of a crate with their imports."""
+    """Return the files of a crate, each with the files that it imports."""
     modules = {
         _module_path(source, file): file for file in source.rglob("*.rs") if not _is_test(file)
     }
@@ -180,7 +180,9 @@ def _find_definition(
 
 
 def typescript_graph(source: Path) -> Graph:
-    """Return the files of a package with their imports, including type imports."""
+    """Return the files of a package, each with the files that it imports. Imports of types count,
+    too.
+    """
     graph: Graph = {}
     for file in [*source.rglob("*.ts"), *source.rglob("*.tsx")]:
         if ".test." in file.name or "testing" in file.parts:

@@ -95,8 +95,8 @@ def reproducible_environment() -> dict[str, str]:
             f"{wanted}`, then try again"
         )
     homes = [os.environ.get("CARGO_HOME"), Path.home() / ".cargo", need.TOOLS / "cargo"]
-    # ROOT comes first, because the compiler uses the last matching prefix, and a home may be below
-    # ROOT.
+    # ROOT comes first in the list. A home may be below ROOT, and the compiler uses the last prefix
+    # in the list that matches.
     folders = [f"{ROOT}=/gpumon", *(f"{home}=/cargo" for home in homes if home)]
     return {
         "SOURCE_DATE_EPOCH": committed,
@@ -157,7 +157,9 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
 
 
 def find_program_in_wheel(name: str) -> str | None:
-    """Return the path of a wheel's file in the archive, or nothing if it is not included."""
+    """Return the path that a file of the wheel has in the archive, or nothing if the archive does
+    not include the file.
+    """
     top, _, inside = name.partition("/")
     if top.endswith(".data"):
         kind, _, path = inside.partition("/")

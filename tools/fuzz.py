@@ -20,12 +20,12 @@ import tomllib
 from step import ROOT, run_step
 
 FUZZ = ROOT / "tests" / "fuzz"
-#: The limits of memory and of time per input. Exceeding them is a defect.
+#: The limits of memory and of time per input. An input that exceeds them has found a defect.
 LIMITS = ["-rss_limit_mb=512", "-timeout=10"]
 #: The maximum length of inputs. Longer ones only take more time.
 MAX_INPUT = "-max_len=65536"
-#: The instrumentation is an unstable compiler option, which this variable enables in the stable
-#: compiler.
+#: The instrumentation needs an unstable option of the compiler. This variable makes the stable
+#: compiler accept it.
 ENVIRONMENT = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
 CARGO_FUZZ = ["cargo", "fuzz"]
 #: All fuzzed code is safe Rust, so a memory sanitizer would find nothing and halve the speed.

@@ -33,14 +33,15 @@ COMPILER = ROOT / "target" / "kernels"
 LIBRARY = COMPILER / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
 ASSEMBLER = COMPILER / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
 LISTING = KERNELS / "listing.txt"
-#: The oldest PTX version for each architecture that has all features of the kernels. NVRTC writes
-#: the newest version that it supports, which drivers of the same time and older refuse.
+#: For each architecture, the oldest PTX version that has all features of the kernels. NVRTC writes
+#: the newest version that it supports. Drivers that are not newer than that version would refuse
+#: it.
 PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4", "compute_90": "7.8"}
 OLDEST = "compute_60"
 #: The architectures for which registers are counted: Ampere, Ada, Hopper and both Blackwells.
 LISTED = ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120"]
-#: NVRTC prints this warning for every architecture before 7.5, which drivers of the 580 series
-#: still support.
+#: NVRTC prints this warning for every architecture before 7.5. These architectures are still
+#: supported by drivers of the 580 series.
 KNOWN_COMPLAINT = "nvrtc: warning: Architectures prior to "
 
 

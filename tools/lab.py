@@ -52,7 +52,7 @@ def main(venv: Path, folder: Path) -> int:
     _choose_source(venv, environment)
     _prepare_folder(venv, folder, environment)
     process = _start_server(venv, folder, environment)
-    # On Ctrl-C, and at the end of make or of the terminal, JupyterLab is shut down cleanly.
+    # JupyterLab is shut down cleanly on Ctrl-C, and when make or the terminal ends.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:

@@ -268,7 +268,9 @@ def _install_from_pypi(package: str, programs: str, by_hand: str) -> None:
 
 
 def _outdated_reason(program: str, needed: str) -> str | None:
-    """Return why a program is not usable: it is missing, or older than this version."""
+    """Return why a program cannot be used: it is missing, or it is older than the needed version.
+    Return nothing if it can be used.
+    """
     if not _can_run(program):
         return f"{program} is missing"
     line = _version_line(program)
@@ -373,7 +375,7 @@ def install_packages(packages: str, reason: str) -> None:
         )
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # The lock makes a second apt-get wait, because it would fail while the first is running.
+    # apt-get fails while another apt-get is running. The lock makes the second one wait.
     TOOLS.mkdir(parents=True, exist_ok=True)
     lock = (TOOLS / "apt-get.lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)

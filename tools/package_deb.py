@@ -26,7 +26,9 @@ LEFT_OUT = {"LICENSE", "README.md"}
 
 
 def build_package(archive: Path, architecture: str, version: str, seconds: int) -> None:
-    """Create an archive's package, with the version from Cargo.toml and `seconds` as its time."""
+    """Create the Debian package of an archive. It has the version in Cargo.toml, and `seconds` as
+    its time.
+    """
     unpack(archive)
     # Debian sorts 1.0~rc.1 before 1.0. The archive's name has PyPI's notation 1.0rc1.
     version = f"{version.replace('-', '~', 1)}-1"

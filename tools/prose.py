@@ -131,8 +131,8 @@ EXCEPTED_NAMES = set(" ".join(EXCEPTIONS.values()).split())
 #: The option `--beside` keeps its name for a version, and so do its variables.
 KEPT_NAMES = {"beside"}
 
-#: Words that do not name a value. Any other word may name a method that only returns a value of
-#: `self`.
+#: Words that do not name a value. A method that only returns a value of `self` may have any other
+#: word as its name.
 OPAQUE = re.compile(
     r"\w+ed|of|at|by|in|on|to|over|under|until|since|between|within|below|above|after|before|behind"
     r"|without|against|who|what|where|when|why|whose|own|none|each|both|one|two|other|only|rest"
@@ -216,7 +216,8 @@ def language_of(name: str) -> str | None:
 def check_file(name: str, text: str) -> list[Finding]:
     kind, lines = language_of(name), text.splitlines()
     found: list[tuple[int, str]] = []
-    # Prettier does not wrap Markdown, and a row of a table must be one line.
+    # Lines of Markdown may be longer: Prettier does not wrap Markdown, and a row of a table must be
+    # one line.
     if kind != "markdown":
         found += [
             (number, f"has {len(line)} characters: at most {MAX_LINE}")
@@ -300,7 +301,8 @@ def _paragraphs(lines: list[str]) -> Iterator[Text]:
         if is_code or not content or content.startswith(("```", "<", "[")):
             continue
         heading = content.startswith("#")
-        # A later sentence may begin with a pronoun, since it has something to refer to.
+        # Only the first sentence is checked for a pronoun at its beginning. In a later sentence,
+        # the pronoun can refer to the sentence before.
         yield number, [content.lstrip("#>-* ") if is_first or heading else f"… {content}"], ""
         is_first = heading
 

@@ -35,8 +35,8 @@ def linked_crates(architecture: str) -> dict[Crate, list[Crate]]:
     found: dict[Crate, list[Crate]] = {}
     above: list[Crate] = []
     for line in done.stdout.splitlines():
-        # cargo lists the dependencies of a crate only below the first line that names it. Other
-        # lines that name it end with (*).
+        # cargo lists the dependencies of a crate only below the first line with this crate. Further
+        # lines with the crate end with (*).
         package, license_, repository, _ = line.split("\t")
         depth, name, version, *path = package.split()
         crate = Crate(

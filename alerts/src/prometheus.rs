@@ -35,8 +35,8 @@ const COLLECTOR_UP: &str = "gpumon_collector_up";
 const STATE: &str = "gpumon_gpu_state";
 const COLLECTOR_STATE: &str = "gpumon_collector_state";
 
-/// Matches paused and starting collectors, which are not expected to read GPUs. Nothing on their
-/// machines counts as absent.
+/// Matches collectors that are paused or starting. They are not expected to read GPUs, so nothing
+/// on their machines counts as absent.
 const UNWATCHED_COLLECTORS: &str = "gpumon_collector_state{state=~\"paused|starting\"} == 1";
 
 /// The labels that identify a GPU across all machines. The index is needed because the UUID may be
@@ -72,7 +72,7 @@ pub fn export(rules: &AlertRules) -> ExportedRules {
     }
     let mut text = String::from("# Written by `gpumon alerts export --prometheus`.\n");
     for note in &notes {
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = writeln!(text, "# {note}");
     }
     if body.is_empty() {
@@ -146,7 +146,7 @@ fn format_duration(ms: u64) -> String {
 fn build_expression(rule: &Rule) -> Result<String, String> {
     let gpus = &rule.check.gpus;
     let each: Result<Vec<String>, String> = match &rule.check.watch {
-        // Any of the rule's GPUs can be missing, so each GPU needs its own expression.
+        // Any of the rule's GPUs may be missing. Each GPU therefore needs its own expression.
         Watch::Absent(subject) if !gpus.is_empty() => gpus
             .iter()
             .map(|id| absence_expression(*subject, Some(id)))
@@ -183,8 +183,8 @@ fn absence_expression(
         }
         None => format!("{up} == 0"),
     };
-    // The collector's metric has no GPU label. Adding the label of the missing GPU gives each
-    // missing GPU its own alert.
+    // The collector's metric has no GPU label. The label of the missing GPU is added, so that each
+    // missing GPU gets its own alert.
     let named = match label {
         None => COLLECTOR_UP.to_owned(),
         Some(Label { name, value }) => {

@@ -113,7 +113,7 @@ fn severity_label(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns a severity as written in JSON and in the alert file.
+/// Returns the name of a severity in JSON and in the alert file.
 pub fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Notice => "notice",

@@ -198,7 +198,7 @@ fn make_inventory() -> Inventory {
     inventory
 }
 
-/// Returns the times during which the alert fires in gpumon's own evaluation, as spans in seconds.
+/// Returns the spans, in seconds, in which the alert fires in gpumon's own evaluation.
 fn evaluate_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)> {
     let mut evaluator = Evaluator::new(rules, TimeZone::UTC, ConditionSettings::default());
     let inventory = make_inventory();

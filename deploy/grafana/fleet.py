@@ -4,11 +4,11 @@ from panels import BUSY, FULL, HOT, NODE_COLUMN, NONE_IS_GOOD, SOME_IS_NOTABLE, 
 
 OF = '{job=~"$job", instance=~"$node"}'
 ON_GPU = "on (job, instance, gpu, uuid)"
-#: Labels that identify the owner of a GPU. Several series of one GPU can have the same owner, so
-#: queries group by these labels.
+#: Labels that identify the owner of a GPU. Several time series of one GPU can have the same owner,
+#: so queries group them by these labels.
 OWNER = "user, slurm_job, pbs_job, lsf_job, pod_uid, notebook, unit"
-#: Label matchers for all reasons for reduced clocks except `gpu_idle`, which is normal for an idle
-#: GPU.
+#: Label matchers that select every reason for reduced clocks except `gpu_idle`. That reason is
+#: normal for an idle GPU.
 REDUCED = '{job=~"$job", instance=~"$node", reason!="gpu_idle"}'
 
 SEVERITIES = {"1": ("Notice", "blue"), "2": ("Warning", "orange"), "3": ("Critical", "red")}

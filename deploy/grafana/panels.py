@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-#: The width of Grafana's grid.
+#: The width of Grafana's layout grid, in columns.
 COLUMNS = 24
 
 #: Color thresholds: pairs of a lower bound and the color of values at or above this bound.
@@ -41,7 +41,8 @@ class Panel:
     width: int = 6
     height: int = 8
     steps: Steps = field(default_factory=lambda: GREEN)
-    #: The fixed limits of the axis or bar (`least` and `most`); `None` if Grafana chooses them.
+    #: The fixed lower limit of the axis or bar, followed by the upper limit (`most`). `None` lets
+    #: Grafana choose the limit.
     least: float | None = None
     most: float | None = None
     is_stacked: bool = False
@@ -63,7 +64,8 @@ class Panel:
                 "expr": query.expression,
                 "legendFormat": query.legend,
                 "format": "table" if is_table else "time_series",
-                # Tables and single values show the latest value, charts show the whole time range.
+                # Tables and single values show only the latest value. Charts show the whole time
+                # range.
                 "instant": self.kind in ("table", "stat", "bargauge"),
                 "range": self.kind not in ("table", "stat", "bargauge"),
             }
@@ -106,7 +108,7 @@ class Panel:
                 "lineWidth": 1,
                 "fillOpacity": 40 if self.is_stacked else 8,
                 "showPoints": "never",
-                # The line is interrupted while data is missing.
+                # The line has a gap where data is missing.
                 "spanNulls": False,
                 "stacking": {"mode": "normal" if self.is_stacked else "none", "group": "A"},
                 "thresholdsStyle": {"mode": "dashed" if has_limit else "off"},

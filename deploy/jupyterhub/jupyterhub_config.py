@@ -12,8 +12,8 @@ c = get_config()  # noqa: F821
 # deploy/alerts.toml to this path or remove this line.
 c.Spawner.environment.update({"GPUMON_ALERTS": "/etc/gpumon/alerts.toml"})
 
-# A kernel that nobody has used for two hours is shut down, which releases its GPU memory. gpumon's
-# panel does not count as use.
+# A kernel that nobody has used for two hours is shut down, which releases its GPU memory. An open
+# panel of gpumon does not count as use.
 c.Spawner.args.extend(
     [
         "--MappingKernelManager.cull_idle_timeout=7200",

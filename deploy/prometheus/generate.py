@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 RULES = HERE / "alerts.yml"
 EXAMPLE = HERE.parent / "alerts.toml"
-#: The prefix of commented-out lines in the example alert file.
+#: The prefix of the lines in the example alert file that are commented out.
 INACTIVE = "#: "
 
 

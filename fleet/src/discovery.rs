@@ -14,7 +14,7 @@ use crate::hosts::{NamesError, expand_names};
 
 // Scrape targets in the format of Prometheus' `file_sd` and `http_sd`.
 
-/// The maximum number of targets, more than any Prometheus scrapes.
+/// The maximum number of targets. No Prometheus scrapes more.
 pub const MAX_TARGETS: usize = 100_000;
 
 /// Targets with the same labels: one element of the list that Prometheus reads.

@@ -80,7 +80,7 @@ pub trait FleetReader: Send + Sync {
         0
     }
 
-    /// Closes all connections of the source. Waits for this only briefly.
+    /// Closes all connections of the source, and waits only briefly until they are closed.
     fn close(&self) -> FleetFuture<'_, ()> {
         Box::pin(async {})
     }
@@ -166,8 +166,8 @@ pub struct NewNode {
     pub unopenable: Option<String>,
 }
 
-/// A GPU to add to the fleet. If only the sums over a node's GPUs are known, the entry represents
-/// the whole node.
+/// A GPU to add to the fleet. If only a node's sums are known, the entry represents all GPUs of the
+/// node.
 #[derive(Debug, Clone, Copy)]
 pub struct NewGpu<'a> {
     /// The GPU's NVML index.

@@ -11,7 +11,7 @@ use crate::model::{
     READINGS, Resolution, TEMPERATURE, UTILIZATION, is_plausible,
 };
 
-/// The rank of a GPU about which nothing is known.
+/// The rank of a GPU if nothing is known about it.
 pub(crate) const UNKNOWN_RANK: u8 = 1;
 
 /// The combined states and readings of several GPUs.
@@ -20,7 +20,7 @@ pub struct Summary {
     /// The number of GPUs.
     pub gpus: u32,
     states: [u32; GpuState::ALL.len()],
-    /// The rank of the worst GPU, or `None` if no rows were added.
+    /// The rank of the worst GPU; `None` if no rows were added.
     rank: Option<u8>,
     values: [Option<f64>; READINGS.len()],
     reporting: [u32; READINGS.len()],
@@ -51,8 +51,8 @@ impl Summary {
             };
             let sum = self.values[at];
             self.values[at] = Some(match id {
-                // A node's row contains the mean over its GPUs, so the value is weighted by their
-                // number.
+                // The utilization in a node's row is the mean over the node's GPUs, so it is
+                // weighted by their number.
                 UTILIZATION => sum.unwrap_or(0.0) + value * f64::from(gpus.max(1)),
                 TEMPERATURE => sum.map_or(value, |highest| highest.max(value)),
                 _ => sum.unwrap_or(0.0) + value,
@@ -149,8 +149,8 @@ impl Fleet {
 }
 
 /// Returns the node of each row without data, for nodes that have no listed GPUs. A node is
-/// repeated once for each GPU that it last had. It appears only once if that number is unknown, or
-/// if the fleet lists only nodes.
+/// repeated once for each GPU that it last had. It appears only once if its last number of GPUs is
+/// unknown, or if the fleet lists only nodes.
 fn find_nodes_of_unlisted_rows(fleet: &Fleet) -> Vec<u32> {
     let listed: BTreeSet<u32> = fleet.gpus.node.iter().copied().collect();
     let counts = (0..).zip(&fleet.nodes.gpus);
@@ -202,8 +202,8 @@ fn derive_rank(rows: &Rows<'_>, row: usize, state: GpuState) -> u8 {
     }
 }
 
-/// The rows of a fleet: one per GPU, or one per node if the fleet lists only nodes. GPUs that the
-/// fleet does not list follow as rows without data.
+/// The rows of a fleet: one per GPU, or one per node if the fleet lists only nodes. They are
+/// followed by rows without data, for GPUs that the fleet does not list.
 #[derive(Debug)]
 pub struct Rows<'a> {
     pub fleet: &'a Fleet,

@@ -23,8 +23,8 @@ use serde_json::Value;
 const STEP: u64 = 30;
 const STEPS: u64 = 240;
 
-/// A series, and a function that returns its value a given number of minutes ago, or `None` if
-/// there was no sample.
+/// A series, and a function that receives a number of minutes and returns the value that many
+/// minutes ago, or `None` if there was no sample.
 type Series = (&'static str, fn(f64) -> Option<f64>);
 
 /// Three nodes. `n1` has no problems. `n2` was restarted 30 minutes ago and was unreachable for
@@ -294,8 +294,8 @@ async fn real_prometheus_provides_fleet_and_history() {
     );
     assert_eq!(fleet.gpus.models, ["NVIDIA H200", "NVIDIA H100"]);
     let idle = fleet.gpus.idle_holding_s[2].unwrap();
-    // The GPU has been idle for 62 minutes, with an earlier idle period of five minutes. The query
-    // has a resolution of a quarter hour.
+    // The GPU has been idle for 62 minutes. Earlier, there was another idle period of five minutes.
+    // The query has a resolution of a quarter of an hour.
     assert!((2700.0..=4020.0).contains(&idle), "{idle}");
 
     let hour = Range::new(3600).unwrap();
@@ -310,7 +310,7 @@ async fn real_prometheus_provides_fleet_and_history() {
     let near = |value: Option<f64>, expected: f64| {
         value.is_some_and(|value| (value - expected).abs() <= 90.0)
     };
-    // The job ran for an hour on one node, and only since the restart on the other.
+    // On one node, the job ran for the whole hour; on the other, only since the node's restart.
     let job = used(OwnerKind::SlurmJob);
     assert!(
         near(job.gpu_s, 3600.0 + 1800.0) && job.nodes == 2,

@@ -208,7 +208,7 @@ impl Buckets {
             let (value, is_new) = field.access.value_and_freshness(&sample.host, since_ms)?;
             Some((value, is_new && sample.host.at_ms > since_ms))
         });
-        // A hung GPU repeats its last readings, which have already been added.
+        // A hung GPU's samples repeat its last readings, which have already been added.
         let is_new = |at_ms: u64| at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms;
         for gpu in sample.gpus.iter().filter(|gpu| is_new(gpu.at_ms)) {
             let Some(uuid) = &gpu.uuid else { continue };
@@ -301,7 +301,7 @@ fn totals_mut<'a>(map: &'a mut BTreeMap<String, Totals>, uuid: &str) -> &'a mut 
 }
 
 impl Totals {
-    /// Adds the value of each field. `read` returns the value and whether it is new.
+    /// Adds each field's value. `read` returns a field's value, and whether it is new.
     fn add<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<(f64, bool)>) {
         self.samples += 1;
         self.fields.resize(fields.len(), FieldTotal::default());
@@ -330,8 +330,8 @@ impl FieldTotal {
         }
     }
 
-    /// Returns the statistics of the bucket, or the last known value if no value was read during
-    /// the bucket.
+    /// Returns the statistics of the bucket. If no value was read during the bucket, returns those
+    /// of the last known value.
     fn bucket_stat(&self, kind: Kind) -> Option<Stat> {
         field_stat(&self.total, kind).or(self.known.map(Stat::from_value))
     }
@@ -345,8 +345,8 @@ const MAX_PAST_CONDITIONS: usize = 256;
 struct ConditionLog {
     open: Vec<ConditionSpan>,
     past: std::collections::VecDeque<ConditionSpan>,
-    /// The conditions that have begun, ended or changed since this list was last taken for a
-    /// bucket.
+    /// The conditions that have begun, ended or changed since the last time this list was taken for
+    /// a bucket.
     changed: Vec<ConditionSpan>,
 }
 

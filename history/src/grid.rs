@@ -40,7 +40,7 @@ pub struct Grid {
     devices: [BTreeMap<String, MetricRows>; 3],
 }
 
-/// One row for each selected metric, at most as long as the time axis.
+/// One row for each selected metric. A row can be shorter than the time axis.
 type MetricRows = Vec<Vec<Window>>;
 
 impl Grid {

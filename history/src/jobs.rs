@@ -45,7 +45,7 @@ const MAX_GAP_MS: u64 = 5 * 60 * 1000;
 /// The maximum number of jobs that are kept in memory, and that a request returns.
 pub const MAX_JOBS: usize = 1024;
 
-/// The maximum number of jobs written per bucket.
+/// The maximum number of jobs that are written with one bucket.
 const MAX_CHANGED_JOBS: usize = 512;
 
 /// The jobs in the samples so far.

@@ -86,7 +86,7 @@ fn merge_points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &MetricSelecti
     let mut grid = Grid::new(from_ms, to_ms, step_ms, wanted.clone());
     let places = |span| iter::zip(span_times(span), iter::repeat(span));
     let mut places: Vec<_> = places(ours).chain(places(theirs)).collect();
-    // The sort is stable, so that at equal times, the other server's values are added after this
+    // The sort is stable. At equal times, the other server's values are therefore added after this
     // server's values.
     places.sort_by_key(|((at_ms, _), _)| *at_ms);
     for ((at_ms, place), span) in places {

@@ -127,8 +127,8 @@ pub struct SpanPart<'a> {
 }
 
 impl Series {
-    /// Returns the statistics at a position on the time axis. For a sample, the minimum and maximum
-    /// equal the value.
+    /// Returns the statistics at a position on the time axis. If the point is a single sample, the
+    /// minimum and maximum equal the value.
     pub fn stat_at(&self, place: usize) -> Option<Stat> {
         let value = (*self.values.get(place)?)?;
         let of = |range: &Option<Vec<Option<f64>>>| {
@@ -366,8 +366,8 @@ pub struct SpanRequest {
     pub to_ms: u64,
     /// The maximum number of points on the time axis.
     pub points: u32,
-    /// The requested time that a point covers, used instead of `points`. If no tier has this
-    /// resolution, a multiple of a tier's resolution is used.
+    /// The requested time that each point covers. If set, it is used instead of `points`. If no
+    /// tier has this resolution, a multiple of a tier's resolution is used.
     pub resolution_ms: Option<u64>,
     /// The metrics of the span.
     pub wanted: MetricSelection,
@@ -467,7 +467,9 @@ impl Plan {
     /// divides it is chosen.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
-        // The first entry of a coarser tier starts before the finer entries that it was made from.
+        // A coarser entry starts before the finer entries that it was made from. A coarser tier
+        // therefore reaches further back only if its first entry also ends before the first finer
+        // entry.
         let is_older = |coarser: &Tier, than: &Tier| {
             coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms
         };

@@ -19,8 +19,8 @@ pub struct Timeline<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimePoint {
     pub at_ms: u64,
-    /// The longest time since the previous time point, in milliseconds, at which a line still
-    /// connects the two points. After a longer time, the line has a gap.
+    /// The longest time since the previous time point at which a line connects the two points, in
+    /// milliseconds. After a longer time, the line has a gap.
     pub reach_ms: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct TimePoint {
 #[derive(Debug, Clone)]
 pub struct Column {
     values: Values,
-    /// The number of positions that repeat the last new reading.
+    /// How many of the newest positions repeat the last new reading.
     repeated: usize,
 }
 
@@ -137,8 +137,7 @@ impl<K: Ord> Timeline<K> {
         self.lines.remove(key);
     }
 
-    /// Removes the time points after `newest_ms`, which are in the future if the clock was set
-    /// back.
+    /// Removes the time points after `newest_ms`. Such time points exist if the clock was set back.
     pub fn drop_after(&mut self, newest_ms: u64) {
         let known = self
             .moments
@@ -195,9 +194,9 @@ impl Column {
         }
     }
 
-    /// Sets the newest value to a reading, which may be a repeated one. A new average applies to
-    /// the whole time since the previous reading, so it also replaces the repeated values, except
-    /// in gaps.
+    /// Sets the newest value to a reading, which may be new or repeated. A new average is the
+    /// average since the previous reading. It therefore also replaces the repeated values since
+    /// then, except in gaps.
     pub fn record_reading(&mut self, value: f64, is_new: bool, is_average: bool) {
         let newest = self.len() - 1;
         let repeated = if is_new {

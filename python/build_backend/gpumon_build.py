@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-# Arguments that maturin passes to Cargo.
+# The arguments that maturin passes to Cargo, unless the user has set others.
 os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}")
 
 
@@ -59,8 +59,8 @@ def _run_before(*steps):
     return wrap
 
 
-# An installer calls these two hooks first, so an unsupported system is reported before any other
-# step.
+# An installer calls these two hooks before all others, so it reports an unsupported system before
+# it does anything else.
 get_requires_for_build_wheel = _run_before(check_libc)(maturin.get_requires_for_build_wheel)
 get_requires_for_build_editable = _run_before(check_libc)(maturin.get_requires_for_build_editable)
 

@@ -28,8 +28,8 @@ MANIFESTS = [
     ".npmrc",
     *(f"{package}/package.json" for package in PACKAGES),
 ]
-#: Folders that are skipped in the search for changed sources: builds write them or do not depend on
-#: them.
+#: Folders that the search for changed sources skips. Builds either write these folders or do not
+#: depend on them.
 SKIPPED = {"node_modules", "dist"}
 #: The minimum version of Node.js for the build tools.
 NODE_AT_LEAST = (20, 19)
@@ -57,7 +57,8 @@ def _is_current(outputs: list[Path], sources: list[Path]) -> bool:
 
 
 def _source_files() -> list[Path]:
-    # JupyterLab shows the name of the Python package, so a new name needs a new build.
+    # JupyterLab shows the name of the Python package, which is in pyproject.toml. So a new name
+    # needs a new build.
     files = [ROOT / name for name in [*MANIFESTS, "pyproject.toml"]]
     for package in PACKAGES:
         files.extend(_walk(ROOT / package))

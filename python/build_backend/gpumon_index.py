@@ -69,7 +69,9 @@ def add_addresses_to_wheel(wheel: Path, address: str) -> None:
 
 
 def add_addresses_to_metadata(folder: Path, address: str) -> None:
-    """Write the project's URLs into the metadata that an installer requests before the wheel."""
+    """Write the project's URLs into the metadata that an installer requests before it requests the
+    wheel.
+    """
     if address:
         file = folder / "METADATA"
         file.write_text(_add_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8")

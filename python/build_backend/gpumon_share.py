@@ -1,5 +1,5 @@
-"""Writes the completions and manual pages, which the program itself prints, into the folder that
-the wheel installs them from.
+"""Writes the completions and manual pages into the folder from which the wheel installs them. The
+program itself prints their contents.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _build_program() -> str:
         "--bin",
         "gpumon",
     ]
-    # The program is built for this machine, which must run it, even if the wheel is for another
-    # target.
+    # This machine must run the program, so the program is built for this machine, even if the wheel
+    # is for another target.
     env = {name: value for name, value in os.environ.items() if name != "CARGO_BUILD_TARGET"}
     output = _run(*command, "--message-format", "json-render-diagnostics", env=env)
     artifacts = [

@@ -79,8 +79,8 @@ __all__ = [
     "stream",
 ]
 
-#: Every Jupyter server imports this package at startup, so these modules are only imported when
-#: they are used.
+#: These modules are only imported when they are used, because every Jupyter server imports this
+#: package at startup.
 _MODULES = {
     "_cost": ["CellRun", "Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
     "_history": ["GpuHistory", "History", "Series", "history"],

@@ -33,7 +33,9 @@ class CellCosts:
     """
 
     def __init__(self, client: NotebookClient) -> None:
-        """Hook into a client. Hooks that the client already has are still called."""
+        """Add this object's hooks to a client. The hooks that the client already has are still
+        called.
+        """
         self._client = client
         self._warm: Measurement | None = None
         self._running: tuple[NotebookNode, Measurement] | None = None
@@ -78,7 +80,8 @@ class CellCosts:
         self.start()
 
     def _on_cell_start(self, cell: NotebookNode, **_: Any) -> None:
-        # A skipped cell keeps its old outputs, and also the cost of the run that produced them.
+        # A skipped cell keeps its old outputs, so it also keeps the cost of the run that produced
+        # these outputs.
         if self._client.skip_cells_with_tag not in cell.metadata.get("tags", []):
             remove_cost(cell)
 

@@ -79,8 +79,8 @@ class GpuCost(_EncodableRepr):
     energy_joules: Optional[Energy]
     #: Whether other processes used the GPU at the same time.
     shared: bool
-    #: Bytes that the GPU received (`rx`) and sent (`tx`) over PCIe and NVLink, counting all
-    #: processes.
+    #: The bytes that the GPU received over PCIe, counting all processes. The next fields are the
+    #: bytes that it sent (`tx`), and both numbers for NVLink.
     pcie_rx_bytes: Optional[int]
     pcie_tx_bytes: Optional[int]
     nvlink_rx_bytes: Optional[int]
@@ -111,8 +111,8 @@ class StoredCost(TypedDict):
     energy_joules: Optional[float]
     shared: bool
     gpus: list[str]
-    #: The run that the cost belongs to. If its values equal the cell's current values, that run was
-    #: the cell's last.
+    #: The run that the cost belongs to. If its values equal the cell's current values, the cell has
+    #: not run since then.
     run: Optional[CellRun]
 
 

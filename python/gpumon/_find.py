@@ -16,7 +16,8 @@ DISTRIBUTION = "jupyterlab-gpumon"
 #: The command that reinstalls this package.
 REINSTALL = f"`pip install --force-reinstall {DISTRIBUTION.replace('-', '_')}-*.whl`"
 
-#: A command that removes the other package and restores the files that both packages have.
+#: A command that removes the other package called gpumon, and restores the files that it shares
+#: with this package.
 REPLACE_OTHER = (
     f"run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program again: "
     f"{REINSTALL}"
@@ -106,7 +107,8 @@ def _script_folders() -> list[str]:
     package_root = _package_root()
     return [
         sysconfig.get_path("scripts"),
-        # The program of the base installation, for a virtual environment that can see its packages.
+        # A virtual environment that can see the packages of the base installation can use its
+        # program.
         sysconfig.get_path("scripts", vars={"base": sys.base_prefix}),
         # pip install --prefix DIR: this package is in DIR/lib/python3.x/site-packages.
         os.path.normpath(os.path.join(package_root, "..", "..", "..", "bin")),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: If the program ends within this time twice in a row, it is not started again.
 SHORT_LIFE_S = 60.0
-#: Interval in seconds at which the thread that reads samples checks whether there are still
-#: receivers.
+#: The interval in seconds at which the thread that reads samples checks whether any receivers
+#: remain.
 DRAIN_S = 1.0
 
 
@@ -43,7 +43,8 @@ class Run:
         self.process: Process | None = None
         #: The reasons why a part of the GPU use is unknown.
         self.lost: list[str] = []
-        #: Whether the program knows only the last part of the run.
+        #: Whether the program has measured only the last part of the run, because the program was
+        #: restarted.
         self.is_partial = False
 
     @property
@@ -151,12 +152,12 @@ class Helper:
                 break
             except ProgramError as error:
                 if process.failure is None:
-                    # The program is running, but too slow. A late answer is harmless: it has the ID
-                    # of this request, so no other request receives it.
+                    # The program is running, but has not answered in time. A late answer is
+                    # harmless: it has the ID of this request, so no other request receives it.
                     run.lost.append(str(error))
                     break
-                # The program has ended: this call replaces it, and the new program measures the
-                # rest of a running measurement.
+                # The program has ended. This call starts a new one, which measures the rest of the
+                # run if the run is still in progress.
                 self._running_process()
         if self._over is not None and run.process is not None:
             run.lost.append(self._over)
@@ -289,8 +290,8 @@ class Helper:
             self._send_interval(self._process)
 
     def _replace_ended(self, process: Process) -> None:
-        """Replace a program that has ended, unless it ends again and again. Record for each of its
-        measurements which part of the GPU use is unknown.
+        """Replace a program that has ended, unless it keeps ending soon after its start. Record for
+        each of its measurements which part of the GPU use is unknown.
         """
         is_short = time.monotonic() - process.started < SHORT_LIFE_S
         self._short_lives = self._short_lives + 1 if is_short else 1
@@ -343,8 +344,8 @@ class Helper:
             process.close()
 
     def end_in_child(self, parent: int) -> None:
-        """End this helper in a forked child. It takes no lock, because threads of the parent may
-        hold locks that are never released here.
+        """End this helper in a forked child. This method takes no lock, because threads that exist
+        only in the parent may hold locks, and nothing would release these in the child.
         """
         self._over = (
             f"the measurement was started in the process {parent}, and only that process has its "

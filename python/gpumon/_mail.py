@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 #: Maximum time to wait for an answer, in seconds. The answer about a measurement that has just
 #: ended waits up to three seconds for the driver's last samples.
 PATIENCE_S = 30.0
-#: Maximum time to wait, in seconds, after the program has already failed to answer and has sent
-#: nothing since. This is slightly longer than the driver takes to report its last samples.
+#: The maximum time to wait for an answer, in seconds, if an earlier request got no answer and the
+#: program has sent nothing since then. This is slightly longer than the driver takes to report its
+#: last samples.
 IMPATIENCE_S = 4.0
 
 Json = dict[str, Any]
@@ -49,8 +50,8 @@ class MessageDispatcher:
         self._expected.add(number)
         try:
             process.send(json.dumps({"id": number, **request}).encode() + b"\n")
-            # If the program hangs, a loop over many measurements would otherwise wait the full time
-            # for each.
+            # If the program hangs, a loop over many measurements would otherwise wait `PATIENCE_S`
+            # for each of them.
             patience_s = IMPATIENCE_S if self._is_silent else PATIENCE_S
             until = time.monotonic() + patience_s
             if not self.wait(
@@ -130,8 +131,8 @@ class MessageDispatcher:
                 if number in self._expected:
                     self._answers[number] = message
             elif "error" in message:
-                # The program could not parse a line and does not know the request's ID, so the
-                # error goes to all unanswered requests.
+                # The program could not parse a line, so it does not know the ID of the request. The
+                # error therefore goes to all unanswered requests.
                 for expected in list(self._expected):
                     self._answers.setdefault(expected, message)
             elif "sample" in message:

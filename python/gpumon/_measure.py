@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
 
 
-#: A decorated function keeps the measurements of this number of calls.
+#: The number of calls whose measurements a decorated function keeps.
 MAX_MEASUREMENTS = 100
 
 

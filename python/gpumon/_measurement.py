@@ -50,8 +50,8 @@ class Measurement:
     True
     """
 
-    # These defaults belong to the class, so that `__del__` works on an object whose unpickling
-    # failed.
+    # These defaults are attributes of the class, so that `__del__` also works on an object whose
+    # unpickling failed.
     _helper: Helper | None = None
     _run: Run | None = None
     _final: tuple[Cost, StoredCost | None] | None = None
@@ -317,7 +317,8 @@ def _merge_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCo
         "xids": [],
         "marks": [],
     }
-    # A restarted program only knows the start and end of the last part of the measurement.
+    # A program that was restarted during the measurement only knows the start and end of its last
+    # part.
     whole = {
         **unknown,
         **cost,
@@ -328,8 +329,8 @@ def _merge_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCo
     if stored is not None:
         if run.is_partial:
             stored["duration_s"] = float(f"{run.duration_s:.3g}")
-        # Whole numbers are stored as integers, as the front end in the browser does, so that both
-        # write the same notebook.
+        # Whole numbers are stored as integers. gpumon's front end in the browser does the same, so
+        # both write identical notebooks.
         stored = {
             key: int(one) if isinstance(one, float) and one.is_integer() else one
             for key, one in stored.items()

@@ -30,8 +30,8 @@ class GpumonEngine(NBClientEngine):
         **options: Any,
     ) -> None:
         """Execute a notebook in the same way as papermill's own engine."""
-        # papermill has removed the outputs of all cells, including those that will not run, so
-        # their costs are removed too.
+        # papermill has removed the outputs of all cells, even of cells that will not run. So the
+        # costs of all cells are removed, too.
         for cell in nb_man.nb.cells:
             remove_cost(cell)
         known = {name: value for name, value in options.items() if name not in NON_CLIENT_OPTIONS}

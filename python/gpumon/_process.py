@@ -20,7 +20,7 @@ import time
 MAX_WAITING_LINES = 50_000
 #: The maximum number of lines in one write.
 MAX_LINES_PER_WRITE = 100
-#: After its input is closed, the program has this many seconds to exit.
+#: The number of seconds that the program has to exit after its input was closed.
 END_S = 1.0
 #: The maximum length of the program's error output that is quoted in an error message, in bytes.
 MAX_ERROR_CHARACTERS = 600
@@ -33,9 +33,9 @@ FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
 class Process:
-    """The program and the connection to it.
+    """The running program and the connection to it.
 
-    Any thread may send, also from a signal handler or a finalizer. Only one thread at a time may
+    Any thread may send, even from a signal handler or a finalizer. Only one thread at a time may
     receive.
     """
 
@@ -55,8 +55,9 @@ class Process:
         self._writing = threading.Lock()
         self._rest = b""
         self._stderr = _open_unnamed_file()
-        # A socket pair is used instead of two pipes, because only sockets support single
-        # nonblocking writes. A pipe would need O_NONBLOCK, which both processes would share.
+        # A socket pair is used instead of two pipes, because on a socket a single write can be
+        # nonblocking. A pipe would need O_NONBLOCK, and this flag would also apply to the program
+        # at its other end.
         self._socket, theirs = socket.socketpair()
         try:
             self._child = subprocess.Popen(
@@ -64,7 +65,7 @@ class Process:
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=self._stderr,
-                # The program runs in its own session, so that an interrupt from the terminal or the
+                # The program runs in its own session. So an interrupt from the terminal or from the
                 # Jupyter kernel only reaches the measured code.
                 start_new_session=True,
             )
@@ -89,15 +90,15 @@ class Process:
         self.flush()
 
     def send_later(self, line: bytes) -> None:
-        """Queue a line to be written together with the next one. Waking the program is the most
-        expensive part of a write.
+        """Queue a line, which is written together with the next one. This saves time, because the
+        most expensive part of a write is waking the program.
         """
         self._waiting.append(line)
 
     def flush(self) -> None:
         """Write the queued lines as far as possible without blocking."""
-        # If another thread has the lock, it also writes this thread's line, because it checks the
-        # queue again after it has released the lock.
+        # If another thread has the lock, that thread also writes this thread's line: after it has
+        # released the lock, it checks the queue again.
         while self._is_waiting() and self.failure is None and self._writing.acquire(blocking=False):
             try:
                 is_full = not self._write()
@@ -189,7 +190,8 @@ class Process:
         self._socket.close()
         with contextlib.suppress(OSError):
             os.close(self._stderr)
-        # The program is not a child of the forked process, which therefore cannot wait for it.
+        # The program is a child of the parent, so the forked process cannot wait for it. A return
+        # code keeps `subprocess` from trying.
         self._child.returncode = 0
 
 
@@ -209,7 +211,7 @@ def _wait_for_exit(child: subprocess.Popen[bytes], is_polite: bool) -> int:
 
 def _open_unnamed_file() -> int:
     """Return a file for the program's standard error. Writing to it never blocks."""
-    # Builds of Python for an old glibc, such as conda's, lack this function.
+    # Python builds for an old glibc, such as those of conda, lack this function.
     if hasattr(os, "memfd_create"):
         return os.memfd_create("gpumon-stderr")
     with tempfile.TemporaryFile() as file:

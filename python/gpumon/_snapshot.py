@@ -24,7 +24,8 @@ def find_reading(holder: Json, field: str) -> float | None:
     """
     found = _find_field(holder, field)
     if is_json(found):
-        # A reading that is older than its sample is an object with a `value` and its own time.
+        # A reading that is older than its sample is an object that contains a `value` and the time
+        # of the reading.
         found = found.get("value")
     return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
@@ -138,12 +139,12 @@ class Gpu:
 
     @property
     def temperature_celsius(self) -> float | None:
-        """Temperature of the GPU in whole degrees Celsius (NVML)."""
+        """The temperature of the GPU, in whole degrees Celsius (NVML)."""
         return self["temperature.gpu_celsius"]
 
     @property
     def health(self) -> str:
-        """``ok``, or the state of a GPU that cannot be read normally, such as ``lost``."""
+        """``ok``, or the reason why the GPU cannot be read normally, such as ``lost``."""
         return self._sample["health"]["state"]
 
     @property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of snapshots that wait for a slow consumer. With more, the oldest are dropped.
 MAX_WAITING_SAMPLES = 60
-#: The fraction of the interval by which a sample may arrive early.
+#: A sample may arrive early by this fraction of the interval.
 TOLERANCE = 0.25
 #: The range of valid intervals, as a part of error messages.
 INTERVALS = " from 0.1 to 3600"
@@ -66,11 +66,11 @@ def _snapshot(helper: Helper) -> Snapshot:
 
 
 class Stream:
-    """An iterator over new snapshots. It ends with a ``break`` out of the loop that created it,
-    with `close`, or at the end of a ``with`` block.
+    """An iterator over new snapshots. It ends when the loop that created it is left with ``break``,
+    when `close` is called, or at the end of a ``with`` block.
 
-    Up to 60 snapshots wait for a consumer that is slower than the readings; then the oldest are
-    dropped.
+    Up to 60 snapshots wait for a consumer that is slower than the readings. After that, the oldest
+    snapshots are dropped.
     """
 
     def __init__(self, interval_s: float = 1.0) -> None:
@@ -114,8 +114,8 @@ class Stream:
             if self._wait_for_sample(time.monotonic()):
                 return self._next_snapshot()
             self._restart_if_late(late)
-            # A thread in the background would continue after the task is canceled, so this loop
-            # polls.
+            # The loop polls, because a thread that waits in the background would continue to wait
+            # after the task is canceled.
             await asyncio.sleep(min(POLL_INTERVAL_S, self._interval_s / 4))
         raise StopAsyncIteration
 
@@ -185,8 +185,8 @@ class _Receiver:
         self._last_ms = float("-inf")
 
     def __call__(self, sample: Json) -> None:
-        # If another stream of this process has a shorter interval, samples arrive more often than
-        # this stream needs them.
+        # Samples arrive more often than this stream needs them if another stream of this process
+        # has a shorter interval.
         if sample["at_ms"] - self._last_ms >= self._least_ms:
             self._last_ms = sample["at_ms"]
             self._waiting.append(sample)

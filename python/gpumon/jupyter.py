@@ -38,10 +38,11 @@ def setup_gpumon() -> dict[str, Any]:
     try:
         program = find_gpumon_bin()
     except GpumonNotFound as error:
-        # An error here would also disable the routes of other packages. With a program from PATH,
-        # only this route fails.
+        # An error here would also disable the routes of other packages. With the program from PATH
+        # instead, only gpumon's route fails.
         program = NAME
-        # The program in PATH may belong to the other package, which does not know these arguments.
+        # The program in PATH may belong to the other package called gpumon, which does not know
+        # these arguments.
         refusal = str(error) if other is not None or _is_script_in_path() else None
     marks = [] if refusal is not None else _read_server_flags(program)
     if other is not None:
@@ -71,10 +72,11 @@ def setup_gpumon() -> dict[str, Any]:
         # of the machine.
         "unix_socket": True,
         "timeout": START_TIMEOUT_S,
-        # The page works under any prefix, so the proxy may remove it.
+        # The page works under any URL prefix, so the proxy may remove the prefix from requests.
         "absolute_url": False,
         "new_browser_tab": True,
-        # An open panel must not keep an idle server from being culled.
+        # An open panel does not count as activity, so that a server that is otherwise idle is still
+        # shut down automatically.
         "update_last_activity": False,
         # jupyter-server-proxy adds no launcher entry, because the panel and the command palette
         # already open the page. The query of `path` informs the panel before a server starts:
@@ -95,8 +97,8 @@ def _is_script_in_path() -> bool:
 
 
 def _read_server_flags(program: str) -> list[str]:
-    """Return the flags for the query of the page's path: `alerts` if the server, or the server that
-    it joins, has alerts, and `fleet` if the server has a fleet.
+    """Return the flags for the query string in the page's address: `alerts` if the server has
+    alerts (or the server that it joins), and `fleet` if the server has a fleet.
     """
     if os.environ.get("GPUMON_REPLAY"):
         return []
@@ -127,7 +129,7 @@ def _read_settings(program: str) -> dict[str, Any]:
 
 
 def _has_rules(shared_socket: str) -> bool:
-    """Return whether the system's server at this socket has alert rules."""
+    """Return whether the machine's shared server, which listens at this socket, has alert rules."""
     with (
         contextlib.suppress(OSError, ValueError, LookupError, TypeError),
         socket.socket(socket.AF_UNIX) as server,

@@ -23,8 +23,8 @@ class CostPreprocessor(Preprocessor):
     """
 
     def __init__(self, **options: Any) -> None:
-        """Find the exporter's `ExecutePreprocessor`. The exporter creates its own preprocessors
-        before those of users.
+        """Find the `ExecutePreprocessor` of the exporter. It already exists, because an exporter
+        creates its own preprocessors before those of users.
         """
         super().__init__(**options)
         siblings = getattr(self.parent, "_preprocessors", [])

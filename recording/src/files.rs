@@ -232,8 +232,8 @@ impl Files {
     fn append(&mut self, block: &[u8]) -> Result<(), FilesError> {
         if let Err(cause) = self.file.write_all(block).and_then(|()| self.file.flush()) {
             if !self.is_stream {
-                // A partial block is useless. If truncating fails too, readers stop at the partial
-                // block.
+                // A partial block is useless, so the file is truncated. If that fails too, readers
+                // stop at the partial block.
                 let _ = self.file.set_len(self.bytes);
             }
             return Err(FilesError::Other {

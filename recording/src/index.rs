@@ -162,7 +162,7 @@ impl FileIndex {
                     unpacked.write_all(&piece[..length]).map_err(unreadable)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A truncated file is used up to the point where it ends.
+                // If the compressed data ends early, the part before the end is used.
                 Err(_) if unpacked.stream_position().map_err(unreadable)? > 0 => break,
                 Err(cause) => {
                     return Err(RecordingError::NotUnpacked {
@@ -213,8 +213,8 @@ fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
     Ok(find_next_block(file, 1, metadata.len())? < metadata.len())
 }
 
-/// Indexes a file of plain lines. Every line is checked, so that errors are reported before
-/// playback.
+/// Indexes a file of plain lines. Every line is checked here, so that errors are reported before
+/// playback starts.
 fn index_lines(file: File, name: &str) -> Result<FileIndex, RecordingError> {
     let mut index = FileIndex {
         file,

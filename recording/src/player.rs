@@ -43,7 +43,7 @@ pub enum PlayedItem {
 #[derive(Debug)]
 pub struct Player {
     recording: Recording,
-    /// The number of the sample that is currently shown; `None` before the first sample.
+    /// The index of the sample that is currently shown; `None` before the first sample.
     shown: Option<usize>,
     shown_ms: u64,
     paused: bool,
@@ -51,7 +51,7 @@ pub struct Player {
     due: Instant,
     /// The time at which to start, in milliseconds since 1970.
     start_ms: Option<u64>,
-    /// The number and records of the last block that was read.
+    /// The last block that was read: its index and its records.
     block: Option<(usize, Lines)>,
     /// A read error that occurred after the records of the last call. The next call returns the
     /// error.
@@ -371,7 +371,7 @@ impl Player {
         };
         let past = (0..=last).rev().take(MAX_PAST_BLOCKS).take_while(reaches);
         let first = past.take_while(|block| fits(block)).last().unwrap_or(last);
-        // Details are recorded every ten seconds, so a GPU's details may be in the previous block.
+        // A GPU's details are recorded every ten seconds, so they may be in the previous block.
         let first = first.saturating_sub(1);
         let mut inventory = self
             .recording
@@ -414,7 +414,7 @@ impl Player {
     }
 }
 
-/// Earlier records in order, where new details of a GPU replace its older details.
+/// Earlier records in order. Of each GPU's details, only the newest are kept.
 #[derive(Default)]
 struct PastRecords {
     records: BTreeMap<usize, String>,

@@ -29,7 +29,7 @@ struct Block {
     file: usize,
     number: usize,
     head: BlockHead,
-    /// The number of samples in all previous blocks.
+    /// How many samples all previous blocks contain.
     first_sample: usize,
 }
 
@@ -144,7 +144,7 @@ impl Recording {
         &self.cuts
     }
 
-    /// Returns the block that contains a sample, and the sample's number within the block.
+    /// Returns the block that contains a sample, and the sample's index within the block.
     pub(crate) fn locate_sample(&self, sample: usize) -> (usize, usize) {
         let block = self
             .blocks
@@ -153,7 +153,7 @@ impl Recording {
         (block, sample - self.blocks[block].first_sample)
     }
 
-    /// Returns the number of the block's first sample, which equals the number of samples in all
+    /// Returns the index of the block's first sample, which equals the number of samples in all
     /// previous blocks.
     pub(crate) fn first_sample_index(&self, block: usize) -> usize {
         self.blocks[block].first_sample

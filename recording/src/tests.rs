@@ -529,7 +529,7 @@ fn block_that_claims_too_much_text_is_refused() {
         error.contains("more than 32 MiB of text, or expand to more than 200 times their size"),
         "{error}"
     );
-    // A valid block after the rejected block can be read.
+    // The block after the rejected block is valid and can be read.
     let good = block::pack(
         line.as_bytes(),
         BlockHead {

@@ -31,7 +31,7 @@ pub(crate) struct Encoders {
     pub(crate) responses: ResponseEncoder,
     /// The encoder of responses with history.
     pub(crate) long_responses: ResponseEncoder,
-    /// The metrics pages. Each page is encoded only once for simultaneous requests.
+    /// The metrics pages. Simultaneous requests share one encoding of a page.
     pub(crate) metrics_pages: SharedPages,
 }
 

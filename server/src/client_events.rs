@@ -54,7 +54,7 @@ pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
     marks.merge(cells)
 }
 
-// Marks, with which a person or a script marks a time. Everybody can see them.
+// Marks: a person or a script marks a point in time, and everybody can see the mark.
 
 const MAX_MARK_CHARS: usize = Mark::MAX_TEXT_CHARS;
 /// The maximum size of a request body in bytes. It leaves room for escaped characters.
@@ -119,8 +119,8 @@ fn parse_mark(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
     Ok((text, at_ms.min(now_ms)))
 }
 
-// Cells, with which a Jupyter front end reports a notebook cell's use of GPUs. The cell's code is
-// not sent, and other users do not see the notebook's name.
+// Cells: a Jupyter front end reports how a notebook cell used GPUs. The cell's code is not sent,
+// and other users do not see the notebook's name.
 
 /// The maximum size of a request in bytes.
 const MAX_CELL_BYTES: usize = 8192;

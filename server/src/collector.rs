@@ -18,12 +18,12 @@ use crate::{
 /// The time limit for the collector's first line. Without persistence mode, the driver needs up to
 /// half a minute to open its GPUs.
 const FIRST_LINE_TIMEOUT: Duration = Duration::from_mins(1);
-/// A collector that writes no line for this many intervals, and for at least `MIN_SILENCE`, is
-/// considered to hang.
+/// The number of intervals without a line after which a collector is considered to hang, if it has
+/// also been silent for at least `MIN_SILENCE`.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(5);
-/// The time limit for a collector to exit after it has closed its output. The same limit applies to
-/// a collector that is to read a line from its standard input.
+/// The time limit for a collector to exit after it has closed its output, and also for it to read a
+/// line from its standard input.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// How a collector ended.
@@ -50,7 +50,7 @@ pub(crate) struct RunningCollector {
     lines: Lines<BufReader<ChildStdout>>,
     last_message: JoinHandle<Option<String>>,
     /// The current instructions for the collector. The fields `sent_interval` and `sent_watched`
-    /// are the values last sent to it.
+    /// are the values that were last sent to the collector.
     instructions: CollectorInstructions,
     sent_interval: Duration,
     sent_watched: bool,
@@ -123,7 +123,8 @@ impl RunningCollector {
         }
         let mut answers_requests = hub.driver_answer_requests();
         // After a change of the interval, the collector may use the previous interval until its
-        // next line, so the longer of the two intervals determines how long it may be silent.
+        // next line. The longer of the two therefore determines how long the collector may be
+        // silent.
         let mut slowest = self.sent_interval;
         loop {
             let wanted = *self.instructions.interval.borrow_and_update();
@@ -171,8 +172,8 @@ impl RunningCollector {
 
     async fn send(&mut self, request: CollectorRequest) {
         let line = serde_json::to_string(&request).expect("a request is JSON") + "\n";
-        // If the collector does not read the line, it has ended or is hanging, which its output
-        // will show.
+        // If the collector does not read the line, it has ended or is hanging. In both cases, its
+        // output will show that.
         let _ = timeout(GRACE_PERIOD, self.stdin.write_all(line.as_bytes())).await;
     }
 

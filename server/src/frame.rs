@@ -330,7 +330,7 @@ pub struct Answers {
     /// The platform that the answers belong to. `None` until the collector has sent it, and while
     /// gpumon's GPU indexes differ from the driver's.
     pub platform: Option<Platform>,
-    /// The time of the newest sample, or `None` if there is none.
+    /// The time of the newest sample; `None` if no sample has arrived.
     pub at_ms: Option<u64>,
     /// The sampling interval at the time of the newest sample, in milliseconds.
     pub interval_ms: u32,

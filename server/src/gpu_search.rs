@@ -39,7 +39,7 @@ pub(crate) struct GpuSearch {
     bound_devices: BTreeSet<OsString>,
     searched: Instant,
     reported: BTreeSet<String>,
-    /// The process that lists the GPUs. While it runs, it may keep them open.
+    /// The process that lists the GPUs. While this process runs, it may keep the GPUs open.
     child: Option<Child>,
 }
 
@@ -90,7 +90,7 @@ impl GpuSearch {
         }
     }
 
-    /// Ends a search in progress.
+    /// Ends the search in progress, if there is one.
     pub(crate) async fn stop(&mut self, stuck: &mut StuckCollectors) {
         if let Some(child) = self.child.take() {
             stuck.kill(child).await;
@@ -124,9 +124,10 @@ impl GpuSearch {
     }
 }
 
-/// Describes a GPU that a new process found and the collector does not read, or returns `None`. A
-/// lost GPU that the new process found is also described, because a restarted collector would read
-/// it. Its UUID is kept in `reported` until the GPU responds, so that it is described only once.
+/// Describes a GPU that a new process found and that a restarted collector would read: an unknown
+/// GPU, or one that the current collector has lost. Returns `None` if there is no such GPU. The
+/// UUID of a lost GPU is kept in `reported` until the GPU responds, so that it is described only
+/// once.
 fn describe_unread_gpu(
     found: &[Option<String>],
     known: &[KnownGpu],
@@ -141,8 +142,8 @@ fn describe_unread_gpu(
     reported.retain(|uuid| !matches!(health(uuid), Some(Health::Ok)));
     let identified: Vec<_> = found.iter().flatten().collect();
     let mut unknown = identified.iter().filter(|uuid| health(uuid).is_none());
-    // Some of the unknown UUIDs may belong to GPUs whose UUIDs the collector could not read, so as
-    // many unknown UUIDs are skipped.
+    // Each GPU whose UUID the collector could not read may have one of the unknown UUIDs. That many
+    // unknown UUIDs are therefore skipped.
     let nameless = known
         .iter()
         .filter(|known| known.gpu.uuid.is_none())
@@ -150,7 +151,7 @@ fn describe_unread_gpu(
     if let Some(uuid) = unknown.nth(nameless) {
         return Some(format!("{uuid} was added"));
     }
-    // The new process may also have found GPUs without a UUID.
+    // The new process may also have found more GPUs without a UUID than are known.
     if found.len() > known.len() {
         return Some(format!(
             "the driver finds {} GPUs instead of {}",

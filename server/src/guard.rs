@@ -104,7 +104,7 @@ impl Guard {
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
-        // A proxy that changes the `Host` header puts the original host into `X-Forwarded-Host`.
+        // A proxy that changes the `Host` header keeps the original host in `X-Forwarded-Host`.
         let forwarded = matches!(self.access, Access::Socket)
             .then(|| single_header(headers, "x-forwarded-host"))
             .flatten();

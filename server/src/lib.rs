@@ -103,7 +103,7 @@ use self::{
 /// interval.
 const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The collector's message on a server that only shows a fleet.
+/// The collector's message on a server that shows only a fleet and reads no GPUs.
 const NO_GPUS_MESSAGE: &str =
     "this server shows a fleet and reads no GPUs itself; open one of its nodes";
 
@@ -306,7 +306,7 @@ pub async fn run(
         () = metrics::keep_pages_ready(&app) => Ok(()),
         () = Arc::clone(&policy).watch_files() => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
-        // The supervisor only ends because of a bug. The server then ends too, because a server
+        // The supervisor ends only because of a bug. In that case, the server ends too: a server
         // that appears to work but shows no new data would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };

@@ -282,7 +282,7 @@ impl Listener {
             Self::Unix(listener, _) => Ok(identify_peer(listener.accept().await?.0)),
             Self::Within(connections) => match connections.lock().await.recv().await {
                 Some(socket) => Ok(identify_peer(UnixStream::from_std(socket)?)),
-                // The connector was dropped, so there will be no more connections.
+                // The connector was dropped. There will be no more connections.
                 None => pending().await,
             },
         }

@@ -40,7 +40,7 @@ fn socket_paths_of_user(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> 
     if uid == 0 {
         return vec![Path::new(SYSTEM_FOLDER).join(SOCKET_NAME)];
     }
-    // `su` keeps `XDG_RUNTIME_DIR`, which then names another user's directory.
+    // `su` keeps `XDG_RUNTIME_DIR` unchanged. The variable then names another user's directory.
     let own = runtime_dir.filter(|folder| folder.is_absolute() && is_folder_owned_by(folder, uid));
     let shared = PathBuf::from(format!("/tmp/gpumon-{uid}"));
     own.into_iter()
@@ -160,8 +160,8 @@ fn parse_response(answer: &str) -> Option<LocalResponse> {
     })
 }
 
-/// Refuses all requests that change something on the socket that all users of the machine share,
-/// even from clients that may make changes through another socket.
+/// Refuses, on the socket that all users of the machine share, all requests that change something.
+/// This applies even to clients that may make changes through another socket.
 pub(crate) async fn refuse_changes(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;

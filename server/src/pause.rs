@@ -82,10 +82,10 @@ async fn respond_when_done(app: &AppState, number: u64) -> PauseResponse {
     Ok(Json(app.hub.collector()))
 }
 
-/// Waits until a command has been carried out, and returns `true`. If this takes too long, the
-/// command is withdrawn, and `false` is returned unless the command was carried out in the
-/// meantime. The command is also withdrawn if the client disconnects, because it must not be
-/// carried out when nobody is waiting for it.
+/// Waits until a command has been carried out, and returns `true`. A command that takes too long is
+/// withdrawn, and `false` is returned unless the command was carried out in the meantime. If the
+/// client disconnects, the command is also withdrawn, so that it is not carried out when nobody is
+/// waiting.
 async fn wait_until_done(control: &PauseControl, number: u64) -> bool {
     let order = PendingOrder { control, number };
     timeout(ORDER_TIMEOUT, control.wait_until_done(number))

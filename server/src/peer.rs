@@ -234,7 +234,7 @@ fn find_uid_by_sock_diag(client: SocketAddr, server: SocketAddr) -> Option<u32> 
         return None;
     };
     let header = found.header;
-    // A closed end has no inode and is listed as root's.
+    // A closed end has no inode and is listed as root's, so its user is unknown.
     (header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid)
 }
 
@@ -291,7 +291,7 @@ fn find_uid_in_tables(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     {
         return Some(uid);
     }
-    // IPv4 connections of IPv6 sockets are listed in the IPv6 table.
+    // The IPv6 table also lists the IPv4 connections of IPv6 sockets.
     find_uid_in_table(
         &bounded::read_text("/proc/net/tcp6", MAX_TABLE_BYTES).ok()?,
         to_ipv4_mapped(client),
@@ -442,8 +442,8 @@ mod sock_diag_tests {
                 "{connect}"
             );
             drop(stream);
-            // A process started by another test may have inherited the socket, and keeps it until
-            // it executes its program.
+            // A process that another test starts may have inherited the socket. It keeps the socket
+            // open until it executes its program.
             let end = Instant::now() + Duration::from_secs(20);
             while find_uid_by_sock_diag(client, server).is_some() && Instant::now() < end {
                 thread::sleep(Duration::from_millis(5));

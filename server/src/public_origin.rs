@@ -14,8 +14,7 @@ pub struct PublicOrigin {
     is_https: bool,
 }
 
-/// The maximum length of a pause in milliseconds. For a longer pause, clients should request one
-/// without an end.
+/// The error for an invalid public origin.
 #[derive(Debug, Error)]
 #[error(
     "{0}; use the scheme, the host and, if it is not the default, the port, such as \
@@ -55,7 +54,7 @@ impl FromStr for PublicOrigin {
             ));
         }
         let port = authority.port_u16().unwrap_or(default_port(is_https));
-        // The parser ignores a port that is not a number, so this is checked here.
+        // The parser ignores a port that is not a number, so such a port is detected here.
         if authority.port_u16().is_none() && authority.as_str().len() > authority.host().len() {
             return Err(InvalidOrigin("the port is not a number from 1 to 65535"));
         }

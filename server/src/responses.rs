@@ -60,7 +60,7 @@ pub(crate) enum Resource {
 }
 
 /// The data of a fleet: the current state of the fleet or of one node, or the usage, events or
-/// history of a number of past seconds.
+/// history of a time range up to now, whose length is given in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FleetResource {
     Now { at_once: bool },

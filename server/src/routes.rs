@@ -51,7 +51,7 @@ fn metrics_routes() -> Router<AppState> {
 }
 
 pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
-    // The check is a layer of these methods only, so that a request with another method still
+    // The check is a layer of these methods only. A request with another method therefore still
     // receives a response that lists the allowed methods.
     let may_change = middleware::from_fn(peer::require_change_permission);
     let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::routes::route_to_host);
@@ -121,7 +121,7 @@ pub(crate) fn add_protection(routes: Router<AppState>, state: AppState, access: 
             state.live.clone(),
             connections::replace_proxy_by_client,
         ));
-    // These layers enclose the others, so that refusals have the headers too.
+    // These layers enclose the others. Refusals therefore have the headers too.
     DEFAULT_HEADERS
         .iter()
         .fold(checked, |inner, (name, value)| {

@@ -83,7 +83,7 @@ impl SamplingInterval {
             .keys()
             .next()
             .map_or(*base, |smallest| *smallest.min(base));
-        // The interval is sent while the lock is held, so that changes arrive in order.
+        // The interval is sent while the lock is held. Changes therefore arrive in order.
         self.interval
             .send_if_modified(|known| std::mem::replace(known, interval) != interval);
     }
@@ -110,7 +110,7 @@ impl Drop for IntervalRequest {
     }
 }
 
-/// The selection of samples for one client, which receives at most as many as it requested.
+/// Selects the samples that one client receives, at most as many as it requested.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     interval: Duration,
@@ -165,14 +165,14 @@ impl RateLimiter {
             self.due = Some(at + self.interval);
             return Some(unseen);
         }
-        // The client receives the sample nearest to the due time, even if the sample is slightly
-        // early.
+        // The client receives the sample nearest to the due time. The sample may therefore be
+        // slightly early.
         let early = spacing / 2;
         let due = *self.due.get_or_insert(at);
         let late = (at + early).checked_duration_since(due)?;
         let turns = (late.as_nanos() / self.interval.as_nanos().max(1)) as u64;
-        // The due times remain regular, so that early and late samples balance out. They start
-        // again after a gap of an interval or more.
+        // The due times remain regular, so that early and late samples balance out. After a gap of
+        // an interval or more, they start anew.
         self.due = Some(if turns > 0 {
             at + self.interval
         } else {

@@ -73,8 +73,8 @@ const MAX_RESTART_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause after a collector that had sent samples. Such a collector probably crashed by
 /// chance, so the next one will probably work for a while.
 const MAX_RESTART_PAUSE_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
-/// The run time after which a collector counts as steady, so that the next pause is the shortest
-/// again.
+/// The run time after which a collector counts as steady. When a steady collector ends, the next
+/// pause is the shortest again.
 const STEADY_DURATION: Duration = Duration::from_secs(30);
 /// The interval between restarts if there are no readings. A driver may be installed or a GPU added
 /// in the meantime.
@@ -330,7 +330,8 @@ pub(crate) struct PauseOrder {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pause {
     pub(crate) until: Option<Instant>,
-    /// The end of the pause in milliseconds since 1970.
+    /// The end of the pause in milliseconds since 1970; `None` if it lasts until the collector is
+    /// resumed.
     pub(crate) resumes_ms: Option<u64>,
 }
 
@@ -357,9 +358,9 @@ impl PauseControl {
         self.submit_order(None)
     }
 
-    /// Withdraws a command that nobody is waiting for, so that it is not carried out later. The
-    /// last remaining command becomes valid again, or the last one that was carried out if none
-    /// remains. Returns `false` if the command was already carried out.
+    /// Withdraws a command that nobody is waiting for, so that it is not carried out later. Then
+    /// the last remaining command is valid or, if none remains, the last one that was carried out.
+    /// Returns `false` if the command was already carried out.
     pub(crate) fn withdraw_order(&self, number: u64) -> bool {
         let mut is_open = false;
         self.order.send_if_modified(|order| {
@@ -410,7 +411,8 @@ impl PauseControl {
     }
 
     pub(crate) async fn wait_until_done(&self, number: u64) {
-        // Waiting fails only if the sender is dropped, but `self` owns the sender.
+        // Waiting fails only if the sender is dropped. This is impossible, because `self` owns the
+        // sender.
         let _ = self
             .done
             .subscribe()

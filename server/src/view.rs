@@ -421,7 +421,8 @@ impl View {
         let has_others = self.shows_other_users();
         let keeps = |pid: &u32| has_others || is_named(pid);
         match &mut condition.kind {
-            // The text of an Xid condition contains the PID and the program's name.
+            // The text of an Xid condition contains the PID and the program's name, so it is
+            // replaced.
             ConditionKind::Xid { code, pid, .. }
                 if !has_others && !pid.is_none_or(|pid| is_named(&pid)) =>
             {

@@ -58,8 +58,8 @@ impl<T> WatchedFile<T> {
         {
             return None;
         }
-        // The stamps are taken before the files are read, so that changes made while reading are
-        // noticed at the next call.
+        // The stamps are taken before the files are read. Changes that are made while reading are
+        // therefore noticed at the next call.
         let before: Vec<_> = seen
             .iter()
             .map(|(path, _)| (path.clone(), FileStamp::read(path)))

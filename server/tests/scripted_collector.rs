@@ -29,8 +29,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The script of a collector. The nth collector prints `lines.n`, then everything that is written
-/// to `more`, and ends when `end.n` exists. It appends the requests that it receives to `requests`.
+/// The script of a collector. The collector with the number n prints `lines.n` and then everything
+/// that is written to `more`. It ends when `end.n` exists, and appends the requests that it
+/// receives to `requests`.
 const SCRIPT: &str = r#"
 cd "$0"
 n=$(cat count 2>/dev/null || echo 0)
@@ -280,8 +281,8 @@ async fn traces_are_sent_only_to_active_requesters() {
             .await["start_us"],
         2
     );
-    // Details can overtake a trace once, but not twice, so the test waits for a second frame of
-    // details.
+    // Details can overtake a trace once, but not twice. The test therefore waits for a second frame
+    // of details.
     write_records(&server.file_path("more"), &[make_details(0, "GPU-0", 31)]);
     let seen = plain
         .collect_frames_until(|frame| frame["at_ms"] == 31)

@@ -131,7 +131,7 @@ impl<'a> TypedOptions<'a> {
         else {
             return Ok(None);
         };
-        // An invalid number is treated like a missing number.
+        // An invalid number is treated as if the number were missing.
         let number = word
             .value
             .map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok())
@@ -337,10 +337,10 @@ pub(crate) fn is_handed_over(name: &str) -> bool {
 
 // Detection of nvidia-smi options and subcommands in the arguments of `gpumon`.
 
-/// Returns `true` if the arguments of `gpumon` are meant for nvidia-smi: if the first word is `smi`
-/// or an nvidia-smi subcommand that gpumon does not have, or if there is an option that only
-/// nvidia-smi has. `is_own` returns whether a word is a gpumon command; options after such a
-/// command belong to gpumon.
+/// Returns `true` if the arguments of `gpumon` are meant for nvidia-smi. This is the case if the
+/// first word is `smi` or an nvidia-smi subcommand that gpumon does not have, or if there is an
+/// option that only nvidia-smi has. `is_own` returns whether a word is a gpumon command; options
+/// after such a command belong to gpumon.
 pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
     let is_nvidias = |word: &String| match options::find_option(word) {
         Some(option) => !has_meaning_in_gpumon(option.flag),

@@ -77,7 +77,7 @@ struct Records {
 }
 
 impl<'a> Driver<'a> {
-    /// Reads the server's records, or opens the driver if there are none.
+    /// Reads the server's records. If there are none, opens the driver.
     pub(crate) fn open(source: &AnswerSource<'a>) -> Result<Self, SourceError> {
         let mut driver = Self::new(source);
         driver.refresh()?;
@@ -260,8 +260,8 @@ const OPENING_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct TimeLimited<D> {
     driver: Arc<D>,
     gpus: Mutex<Vec<Arc<GpuCallers>>>,
-    /// The last time at which any GPU completed its first call. Opening a GPU takes time, so the
-    /// deadlines of GPUs that are waiting start at this time.
+    /// The time at which a GPU last completed its first call. Opening a GPU takes time, so the
+    /// deadlines of the GPUs that are waiting start at this time.
     last_opened: Mutex<Option<Instant>>,
 }
 

@@ -39,7 +39,7 @@ fn render_listed_gpu(context: &Context<'_>, gpu: u32) -> String {
             .rsplit_once("MIG ")
             .map_or(name.as_str(), |(_, profile)| profile);
         let uuid = format_text(&about(Query::Uuid));
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = writeln!(out, "  MIG {profile:<12}Device {device:>2}: (UUID: {uuid})");
     }
     out

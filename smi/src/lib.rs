@@ -91,7 +91,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Subcomma
             .syntax
             .parse(behind)
             .is_err_and(|stop| stop.is_left_to_nvidia_smi());
-        // If gpumon opened the driver, the GPU would be in use, and a change such as a reset would
+        // If gpumon opened the driver, the GPU would be in use. A change such as a reset would then
         // fail.
         let driver = if is_help || is_left {
             Ok(Driver::new(source))
@@ -113,7 +113,8 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Subcomma
         request.check_release(round.context().release())?;
         header = request.format_header();
     }
-    // Opening the output file empties it, so it is opened only after the command has been checked.
+    // Opening the output file empties it. The file is therefore opened only after the command has
+    // been checked.
     let mut output = Output::open(
         typed.file.as_deref(),
         matches!(typed.command, Command::Query(_)),

@@ -84,7 +84,7 @@ pub(super) fn parse_rounds<'a>(
 }
 
 impl Rounds<'_> {
-    /// Writes a round of rows at each tick. Stops after the requested number of rounds, or when
+    /// Writes a round of rows at each tick, until the requested number of rounds is reached or
     /// SIGINT arrives.
     pub(super) fn write_rounds(
         &self,

@@ -48,8 +48,8 @@ impl Output {
     }
 }
 
-/// An output for rounds of rows. The heading is written before the first row and again after every
-/// `every` rows.
+/// An output for rounds of rows. The heading is written before the first row, and again each time
+/// `every` rows have been written.
 pub(crate) struct ScrollingOutput<'a> {
     output: Box<dyn Write + 'a>,
     heading: String,
@@ -107,8 +107,8 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the first round. From this call on, SIGINT ends the loop between two rounds. If a
-    /// round does not end in time, SIGINT ends the process with exit code 0, as in nvidia-smi.
+    /// Starts the first round. From this call on, SIGINT ends the loop after the current round. If
+    /// the round does not end in time, SIGINT ends the process with exit code 0, as in nvidia-smi.
     pub(crate) fn start(interval: Duration) -> io::Result<Self> {
         // The signal handler is registered before the thread starts, so that no signal is missed.
         let mut signals = Signals::new([SIGINT])?;
@@ -118,7 +118,7 @@ impl Ticker {
             .spawn(move || {
                 if signals.forever().next().is_some() && sender.send(()).is_ok() {
                     thread::sleep(INTERRUPT_GRACE_PERIOD);
-                    // If the loop has already ended, sending fails.
+                    // Sending fails if the loop has already ended.
                     if sender.send(()).is_ok() {
                         process::exit(0);
                     }

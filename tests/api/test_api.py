@@ -23,8 +23,8 @@ from hooks import RULE
 ROOT = Path(__file__).resolve().parents[2]
 GPUMON = ROOT / "target/debug/gpumon"
 SECONDS = int(os.environ.get("GPUMON_API_SECONDS", "25"))
-#: Additional time for the tests in seconds, because a busy machine may need it to start the
-#: programs and to shrink failing examples.
+#: The additional time for the tests in seconds. A busy machine may need it to start the programs,
+#: and to reduce a failing example to a minimal one.
 PATIENCE_S = 300
 
 
@@ -64,7 +64,7 @@ class Api(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.control = Path(folder.name, "control.sock")
-        # No CUDA driver is found under this path, so every run ends quickly.
+        # There is no CUDA driver at this path, so every run ends quickly.
         env = {
             **os.environ,
             "GPUMON_CONTROL": str(self.control),

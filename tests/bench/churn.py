@@ -14,7 +14,8 @@ from report import print_row
 GPUS = 64
 #: Processes on each GPU. Each lives for one second, so 512 processes start per second.
 PROCESSES = 8
-#: Samples are stored without averaging for ten minutes, so memory grows for this long.
+#: Samples are stored without averaging for the first ten minutes, so memory grows for this long. It
+#: is only measured after that.
 FILLED = 10 * 60
 MEASURED = 50 * 60
 STEP = 30
@@ -58,8 +59,8 @@ def make_scenario():
         'GiB"\nsm_percent = 5\n'
     )
     details = 'name = "worker.py"\nuser = "ana"\ncommand = "python worker.py --shard 7"\n'
-    # The PIDs are higher than those of real processes, and those of two GPUs are far enough apart
-    # not to overlap within an hour.
+    # The simulated PIDs are higher than those of real processes. Each GPU has its own range of
+    # PIDs, which is large enough for an hour.
     tables = [
         process.format(gpu, 2**22 + gpu * 1_000_000, PROCESSES) + details for gpu in range(GPUS)
     ]

@@ -21,11 +21,12 @@ from machine import PORT, ROOT, Machine
 from measure import get, status_kb
 from report import print_row
 
-#: Seconds between the end of the last client and the measurement of the server's memory.
+#: The number of seconds between the end of the last client and the measurement of the server's
+#: memory.
 REST = 15
 
-#: Maximum seconds until connections that send nothing must be closed. The server closes them after
-#: 10 s.
+#: The maximum number of seconds until the server has closed a connection that sends nothing. The
+#: server closes it after 10 s.
 CLOSED_WITHIN = 15
 
 LOAD = ROOT / "target/release/gpumon-load"
@@ -161,8 +162,8 @@ def readers(seconds, history_seconds):
         came,
         in_time,
     )
-    # If the client receives nothing, there are no gaps in its sequence numbers that would show the
-    # loss.
+    # The number of lost samples normally follows from gaps in the sequence numbers. A client that
+    # receives nothing sees no gaps.
     lost = max(stream["lost"], round(seconds) - 1 - stream["received"])
     print_row("  lost samples of this stream", "0", f"{lost} of {round(seconds)}", lost == 0)
     print_row(
@@ -192,7 +193,7 @@ def readers(seconds, history_seconds):
 
 
 def kills(*_, count=50):
-    """Kills the collector with SIGKILL as soon as samples arrive, many times."""
+    """Kills the collector with SIGKILL many times, each time as soon as samples arrive."""
     gaps, killed, last = [], 0, None
     with Machine() as machine, machine.serve() as program:
         with Load("stream", "--clients=1", f"--seconds={60 * count}", "--print-samples") as load:

@@ -82,7 +82,8 @@ def measure_gpus(arguments):
 def measure_processes(arguments):
     with make_eight_gpus(arguments.writer) as tree, start_processes():
         with tree.serve("/proc", arguments.program) as program:
-            # gpumon checks new processes more often, so the first seconds are measured separately.
+            # gpumon checks new processes more often than old ones, so the first seconds are
+            # measured separately.
             first = program.cpu_percent(30)
             percent = program.cpu_percent(arguments.seconds)
     what = "  the same with 2,000 processes, 20 open files each"

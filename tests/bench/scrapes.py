@@ -12,8 +12,8 @@ SCRAPERS = 8
 #: Seconds between two scrapes. It is a little longer than the sample interval, so that no scrape
 #: finds the cached text of an earlier one.
 PERIOD_S = 1.03
-#: With this option, the server assumes a reverse proxy, and treats each client address as a
-#: different user.
+#: With this option, the server assumes that a reverse proxy is in front of it, and treats each
+#: client address as a different user.
 PROXY = ("--public-origin", "https://gpus.example.org")
 
 

@@ -33,5 +33,5 @@ class Screen:
                 self.first = self.first or time.perf_counter()
                 self.drawn += len(text)
         except OSError:
-            # Reading fails when the last program on the terminal has ended.
+            # The last program on the terminal has ended, so reading from the terminal fails.
             pass

@@ -268,8 +268,8 @@ def open_idle_connections(network, count, rate):
 
 
 def request_times_during(network, work):
-    """Returns the times of a normal client's requests while `work` runs, in milliseconds. A failed
-    request counts as `TIMEOUT`.
+    """Returns how long each request of a normal client takes while `work` runs, in milliseconds. A
+    failed request counts as `TIMEOUT`.
     """
     client = Client(network, 1, SERVER, PORT, TOKEN, 0.05)
     time.sleep(1)

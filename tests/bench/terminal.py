@@ -61,7 +61,7 @@ def measure_live(command, environment, seconds):
 
 def compare_once(gpumon, environment, rounds):
     commands = {"gpumon": [gpumon, "--no-daemon"], **select_installed(ONCE)}
-    # The commands alternate, so that other work on the machine slows down all of them.
+    # The commands take turns, so that other work on the machine slows down all of them equally.
     took = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():

@@ -76,8 +76,8 @@ class Clients:
         self.count, self.opening, self.rate = count, 0.0, 0.0
 
     def receive(self, seconds):
-        """Measures what one client receives in the first seconds (`opening`, in kB) and then per
-        second (`rate`, in kB/s).
+        """Measures the data that one client receives: in the first seconds (`opening`, in kB), and
+        after that per second (`rate`, in kB/s).
         """
         opening = self.read_until(time.monotonic() + OPENING_SECONDS)
         rest = self.read_until(time.monotonic() + seconds)

@@ -108,7 +108,7 @@ def read_gpumon(program: str, machine: Path) -> dict:
 
 
 def expected_readings(theirs: dict) -> Iterator[tuple[str, float | None]]:
-    """Yields the readings that follow from amdgpu_top's raw numbers."""
+    """Yields the readings that gpumon should report, computed from amdgpu_top's raw numbers."""
     is_apu = theirs["header"]["format_revision"] > 1
     for reading, fields, is_zero_missing in COMPARED:
         raw = next((theirs[field] for field in fields if theirs.get(field) is not None), None)

@@ -27,7 +27,7 @@ def split_words(line):
 
 
 def split_csv(line):
-    """Returns the cells of a CSV line, in which only the order counts."""
+    """Returns the cells of a CSV line. Only the order of the cells counts, not their columns."""
     return [(cell, index, index) for index, cell in enumerate(line.split(", "))]
 
 

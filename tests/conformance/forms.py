@@ -1,4 +1,6 @@
-"""All compared command lines by name, as arguments of both nvidia-smi and gpumon smi."""
+"""All command lines that are compared, by name. Each is a list of arguments for both nvidia-smi and
+gpumon smi.
+"""
 
 import re
 import subprocess
@@ -142,8 +144,8 @@ HANDED_OVER = [
     ["nvlink", "-ec"],
 ]
 
-# Command lines that are refused. Their messages must be the same word by word, and their exit
-# codes, too.
+# Command lines that both programs refuse. Their messages must be the same word by word, and so must
+# their exit codes.
 REFUSALS = [
     ["-i", "9"],
     ["-i", "abc"],

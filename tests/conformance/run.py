@@ -62,8 +62,8 @@ def capture_output(command, arguments, environment=None):
     )
     text = done.stdout + done.stderr
     if "--gpm-metrics" in arguments and done.returncode == 0:
-        # NVIDIA's tool has no values in its first rounds, and the number of these rounds varies.
-        # Only the last quarter of all rounds is compared.
+        # In its first rounds, NVIDIA's tool has no values yet, and the number of these rounds
+        # varies. So only the last quarter of all rounds is compared.
         lines = text.split("\n")
         head = [line for line in lines if line.startswith("#")]
         rows = [line for line in lines if line and not line.startswith("#")]
@@ -72,8 +72,8 @@ def capture_output(command, arguments, environment=None):
 
 
 def compare_command(arguments, programs):
-    """Runs both programs alternately, until nothing differs or the attempts are used up. Some
-    values only change after a while.
+    """Runs both programs in turn until their outputs have no difference, or until the attempts are
+    used up. Several attempts are needed, because some values only change after a while.
     """
     smi, own, environment = programs
     theirs, ours = [capture_output(smi, arguments)], []

@@ -55,8 +55,8 @@ fn read_notifications(file: &PathBuf) -> Vec<Value> {
         .collect()
 }
 
-/// Starts an HTTP server that answers each request with the next status, and then with 200. Returns
-/// its URL and the received heads and bodies.
+/// Starts an HTTP server. It answers each request with the next status in the list, and with 200
+/// after the last one. Returns its URL, and the heads and bodies of received requests.
 fn start_webhook(statuses: &'static [u16]) -> (String, Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/services/secret", listener.local_addr().unwrap());
@@ -608,8 +608,8 @@ async fn alert_file_from_environment_is_optional() {
         let listed = stdout_text(&fake.gpumon_command(&["alerts", "list"]).output().unwrap());
         assert_eq!(listed, format!("{error}\n"));
 
-        // The alert file did not exist at the start. A reload request also reads a file that was
-        // created later.
+        // The alert file did not exist when the server started. A reload request must also read a
+        // file that was created later.
         fs::write(&file, HOT_RULE).unwrap();
         send_signal("-HUP", server.child.id());
         wait_for_condition("the rule was loaded", || {

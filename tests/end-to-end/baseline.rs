@@ -97,7 +97,8 @@ fn gpu_is_compared_with_baseline_and_sibling_gpus() {
             ratio("ratio") < Some(0.5) && compared["is_slower"] == true,
             "{line}"
         );
-        // The other GPU only has an fp32 result to compare with.
+        // The other GPU only has a stored result for fp32, so no other type can be compared with
+        // it.
         assert!(ratio("siblings").is_none_or(|ratio| ratio < 0.5), "{line}");
         assert_eq!(
             ratio("siblings").is_some(),

@@ -135,7 +135,8 @@ fn matmul_is_correct_for_all_shapes_and_kernels() {
                     json!({ "rows": sides[0], "columns": sides[1], "depth": sides[2] })
                 );
                 assert_eq!(line["operations"], 2 * sides.iter().product::<u64>());
-                // Each element is checked twice: once before the measurement and once after it.
+                // The result has this number of elements, and each is checked twice: once before
+                // the measurement and once after it.
                 assert_eq!(line["verify"]["checked"], 2 * sides[0] * sides[1], "{line}");
             }
         }
@@ -444,7 +445,7 @@ fn result_that_kernel_does_not_write_fails_verification() {
     let (code, lines, _) = run_json_lines(
         cuda.gpumon_command(&["bench", "copy", "--quick", "--json", "--size", ODD_SIZE]),
     );
-    // The first check only sees the poison value. The last check sees what the other runs have
+    // The first check only sees the poison. The last check sees the result that the other runs have
     // written.
     assert_eq!(
         (code, lines[0]["verify"]["wrong"].as_u64()),
@@ -569,8 +570,8 @@ fn interrupted_bench_prints_results_and_frees_memory() {
     let child = start_command(
         cuda.gpumon_command(&["bench", "copy", "scale", "--json", "--size", ODD_SIZE]),
     );
-    // More than seven kernels: two create the input, one is checked, one warms up, and the rest are
-    // measured.
+    // This condition needs more than seven kernels: two create the input, one computes the result
+    // for the check, one warms up, and the rest are measured.
     wait_for_condition("some runs were measured", || {
         cuda.read_counters()["kernels"].as_u64() > Some(7)
     });

@@ -14,16 +14,17 @@ use crate::support::{
     stderr_text, stdout_text, wait_for_condition,
 };
 
-/// A device with little memory, so that the matrices are small. `SMALL_BURN_OPTIONS` are the
+/// A device with little memory, so that the matrices are small. `SMALL_BURN_OPTIONS` contains the
 /// options for a test on this device.
 const SMALL_DEVICE: &str = "memory_mib = 600";
 const SMALL_BURN_OPTIONS: [&str; 4] = ["--mem", "0.5%", "--time", "1s"];
 /// On this device, a product has this number of elements.
 const PRODUCT_ELEMENTS: u64 = 256 * 256;
-/// The product is computed twice for timing before results are checked.
+/// The number of products that are computed to measure their duration, before any result is
+/// checked.
 const TIMED_PRODUCTS: u64 = 2;
 /// The options for 32-bit products. `FP32_PRODUCTS` is the number of products that fit into the
-/// memory in addition to the factors and the reference.
+/// memory besides the two factors and the reference.
 const FP32_OPTIONS: [&str; 2] = ["--dtype", "fp32"];
 const FP32_PRODUCTS: u64 = 8;
 const FP32_KERNEL: &str = "matmul_fp32_128x64";
@@ -164,7 +165,8 @@ fn gpus_burn_in_parallel_and_end_on_time() {
 
 #[test]
 fn flipped_bit_ends_burn_with_exit_code_1() {
-    // The fault affects one of the first products of a block, or the second pass over the block.
+    // The faulty kernel computes one of the first products of a block, or a product in the second
+    // pass over the block.
     for after in [1, 4, 1 + FP32_PRODUCTS] {
         let (_, code, lines, said) = run_burn(
             &make_kernel_fault("flip", TIMED_PRODUCTS + after, FP32_KERNEL),
@@ -240,7 +242,7 @@ fn interrupted_burn_prints_results_and_frees_memory() {
     let child = start_command(cuda.gpumon_command(&[
         "burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32",
     ]));
-    // The count includes the kernels for factors, timing, poison and checks.
+    // The limit also counts the kernels for the factors, the timing, the poison and the checks.
     wait_for_condition("products were computed", || {
         cuda.read_counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS)
     });

@@ -1,5 +1,5 @@
-//! The number of driver calls: expensive calls are rare, and unsupported calls are hardly ever
-//! repeated.
+//! Counts the calls to the driver: expensive calls are rare, and a call that is not supported is
+//! hardly ever repeated.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
@@ -8,8 +8,8 @@ use crate::support::{FakeNvml, Server, wait_for_condition};
 /// The number of calls for each function, by GPU index or `system`.
 type Calls = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// Returns the calls of a run with this many samples. The fake library writes its counts once a
-/// second.
+/// Returns the calls that a run makes in this number of samples. The fake library writes its counts
+/// once a second.
 fn run_and_count_calls(beats: u32, interval: Duration) -> Calls {
     let pid = std::process::id();
     let fake = FakeNvml::new(&format!(
@@ -70,7 +70,7 @@ pub(crate) fn expensive_calls_are_rare() {
         0,
         15 + 2 * 7..=20 + 3 * 8,
     );
-    // Functions that have a successor are never called.
+    // Functions that newer functions have replaced are never called.
     for function in [
         "Temperature",
         "CurrentClocksThrottleReasons",
@@ -90,17 +90,17 @@ pub(crate) fn expensive_calls_are_rare() {
     ] {
         assert_call_count(&calls, &format!("nvmlDeviceGet{function}"), 0, 1..=1);
     }
-    // GPM provides the PCIe throughput at no cost, and `nvmlShutdown` is only needed to let GPUs
+    // GPM provides the PCIe throughput at no cost. `nvmlShutdown` is only needed to let idle GPUs
     // sleep.
     assert_call_count(&calls, "nvmlDeviceGetPcieThroughput", 0, 0..=0);
     assert!(!calls.contains_key("nvmlShutdown"));
 
-    // For a lost GPU, the only call is the attempt to open it every two seconds.
+    // For a lost GPU, the only call is the one that tries to open it, every two seconds.
     assert_call_count(&calls, "nvmlDeviceGetHandleByIndex_v2", 1, 7..=12);
     assert_call_count(&calls, "nvmlDeviceGetPowerUsage", 1, 2..=5);
     assert_call_count(&calls, "nvmlDeviceGetUUID", 1, 1..=1);
-    // Each GPU is opened several times: by its own thread, for events (again if a GPU is lost), and
-    // for its links.
+    // Each GPU is opened several times: by its own thread, for its links, and for events. If a GPU
+    // is lost, the GPUs are opened for events again.
     assert_call_count(&calls, "nvmlDeviceGetHandleByIndex_v2", 0, 1..=4);
 }
 
@@ -203,7 +203,8 @@ pub(crate) async fn unwatched_server_makes_expensive_calls_only_for_history() {
     server.get("/api/v1/snapshot");
     let looked = within(20).await;
     assert_call_count(&looked, "nvmlGpmSampleGet", 0, 9..=15);
-    // A scrape does not count as a watching client, so its counters are up to ten seconds old.
+    // A scrape does not count as a watching client. So the counters in it may be up to ten seconds
+    // old.
     server.get("/metrics");
     let read = || {
         let calls = read_counts(&file);

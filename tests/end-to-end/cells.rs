@@ -92,7 +92,8 @@ fn jupyter_kernel_cost_is_returned_for_time_range() {
     let folder = tempfile::tempdir().unwrap();
     let connection = folder.path().join("kernel-1b2c-3d4e.json");
     std::fs::write(&connection, r#"{"kernel_name": "python3"}"#).unwrap();
-    // The shell is the kernel, and its arguments name the connection file. Its child is a worker.
+    // The shell represents a kernel, and its arguments contain the name of the connection file. Its
+    // child represents a worker process.
     let mut kernel = Command::new("sh")
         .args(["-c", "sleep 600 & echo $!; wait", "-f"])
         .arg(&connection)

@@ -29,7 +29,7 @@ fn inventory_is_followed_by_numbered_samples() {
         3,
         "slowly changing values are sent every ten seconds: {details:?}"
     );
-    // The inventory is repeated when the links of the GPUs are known. There may also be events and
+    // A second inventory follows when the links of the GPUs are known. There may also be events and
     // traces.
     let (mut samples, mut seen) = (0, false);
     lines.retain(|line| {
@@ -170,7 +170,8 @@ fn energy_counter_matches_power_over_time() {
     let mut lines = parse_json_lines(&stdout_text(&output));
     lines.retain(|line| line["type"] == "sample");
     let (first, last) = (&lines[0]["gpus"][0], &lines[lines.len() - 1]["gpus"][0]);
-    // The counter is read every five seconds. In between, its reading has its own time stamp.
+    // The counter is only read every five seconds. A sample in between contains the old reading
+    // with the time at which it was read.
     let counter = |gpu: &Value| {
         let reading = &gpu["power"]["energy_joules_total"];
         match reading.as_f64() {

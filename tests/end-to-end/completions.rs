@@ -4,7 +4,8 @@ use std::process::{Command, Output};
 
 use crate::support::{gpumon_command, stderr_text, stdout_text};
 
-/// Typed text, and the proposals in alphabetical order. The cursor is after the last letter.
+/// Each item is the typed text, followed by the proposals in alphabetical order. The cursor is at
+/// the end of the text.
 const PROPOSALS: &[(&str, &str)] = &[
     ("gpumon wai", "wait"),
     ("gpumon wait --fr", "--free"),
@@ -13,7 +14,7 @@ const PROPOSALS: &[(&str, &str)] = &[
     ("gpumon bench h2d", "h2d-pageable h2d-pinned"),
     ("gpumon bench triad --dtype f", "fp16 fp32 fp64 fp8"),
     ("gpumon bu", "burn"),
-    // Commands that only gpumon itself uses are not proposed.
+    // Commands that only gpumon itself calls are not proposed.
     ("gpumon work", ""),
     ("gpumon dm", "dmon"),
     ("gpumon smi pm", "pmon"),
@@ -159,8 +160,8 @@ fn fish_proposes_valid_words() {
     }
 }
 
-/// zsh only proposes completions in an interactive shell, so the test calls the function that
-/// selects them.
+/// zsh only proposes completions in an interactive shell. So the test directly calls the function
+/// that selects them.
 #[test]
 fn zsh_loads_script_and_selects_completions() {
     let script = generate_completion_script("zsh");

@@ -115,7 +115,8 @@ fn server_uses_settings_file() {
     wait_for_condition("the server is ready", || {
         server.get("/readyz").status == 200
     });
-    // An environment variable names the server, so the file does not have to.
+    // An environment variable contains the address of the server, so the settings file does not
+    // need it.
     assert!(
         fake.gpumon_command(&["--json"])
             .output()
@@ -144,7 +145,8 @@ fn server_uses_settings_file() {
             .success()
     });
     assert!(socket.exists());
-    // The `source` at the top level of the settings file also applies to nvidia-smi's commands.
+    // The setting `source` at the top level of the settings file also applies to the commands of
+    // nvidia-smi.
     let listed = command(&["-L"]).output().unwrap();
     assert_eq!(
         stdout_text(&listed).lines().count(),
@@ -328,7 +330,7 @@ fn sighup_reloads_settings_and_keeps_them_if_invalid() {
         "the interval is unchanged"
     );
 
-    // The file names alert rules for the first time.
+    // The settings file now names a file with alert rules, which it did not name before.
     let rules = fake.path("config/gpumon/alerts.toml");
     fs::write(
         &rules,

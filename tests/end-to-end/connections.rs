@@ -29,7 +29,7 @@ fn connections_without_request_are_closed() {
         stream
     };
     let streams = ["", "G", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: "].map(open);
-    // A connection that has already sent a request is closed, too.
+    // A connection is also closed if it has already sent a complete request.
     let mut asked = open("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     asked.read_exact(&mut [0; 15]).unwrap();
     for mut stream in streams.into_iter().chain([asked]) {
@@ -65,7 +65,7 @@ fn excess_idle_connections_do_not_block_other_clients() {
     for _ in 0..20 {
         assert_eq!(server.get("/healthz").status, 200);
     }
-    // The connections above have left enough file descriptors to replace the collector.
+    // In spite of the connections above, enough file descriptors are left to replace the collector.
     let collector = server.collector_pid().unwrap();
     crate::support::send_signal("-KILL", collector);
     wait_for_condition("a new collector was started", || {

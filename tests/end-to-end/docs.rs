@@ -64,7 +64,7 @@ fn find_commands(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Returns whether a command runs until it is stopped.
+/// Returns whether a command runs until somebody stops it.
 fn is_endless(command: &str) -> bool {
     let has = |words: &str| command.contains(words);
     has("gpumon serve")
@@ -105,7 +105,8 @@ impl CommandRunner {
             folder.path().join("control.sock"),
         );
         fs::create_dir(&bin).unwrap();
-        // A second server uses a free port, and leaves the local socket to the first.
+        // If the page starts a second server, it uses a free port and leaves the local socket to
+        // the first server.
         let script = format!(
             "#!/bin/bash\n[ \"$1\" = serve ] && set -- \"$@\" --listen 127.0.0.1:0 --no-control\n\
              [[ \"$*\" = *--serve ]] && set -- \"$@\" --listen 127.0.0.1:0\n\

@@ -265,8 +265,8 @@ fn simulated_gpus_are_labeled() {
 
 #[test]
 fn package_of_same_name_causes_warning() {
-    // The folder is next to the program, because hard links only work within a file system. A
-    // symbolic link would lead back to the program's original folder.
+    // The folder is next to the program, because hard links only work within one file system. A
+    // symbolic link would not do, because gpumon would follow it to its original folder.
     let program = Path::new(env!("CARGO_BIN_EXE_gpumon"));
     let environment = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
     let installed = environment.path().join("bin/gpumon");

@@ -1,5 +1,5 @@
-//! File errors of AMD and Intel cards: each leads to a clear state of that card, and the other GPUs
-//! are read on time.
+//! Errors in files of AMD and Intel cards. Each error leads to a clear state of its card, and the
+//! other GPUs are still read on time.
 
 use std::{
     path::Path,
@@ -175,7 +175,8 @@ async fn unplugged_card_is_lost_and_comes_back() {
     assert_eq!(back["gpus"][FAULTY_GPU]["power"]["draw_watts"], 35.0);
 }
 
-/// Checks the state of a card whose reads are refused during a reset, with different errors.
+/// Checks the state of a card during a reset, while `refuse` makes reads of its files fail. Each
+/// caller passes another kind of failure.
 async fn check_reset(refuse: impl Fn(&Tree, &Path)) {
     let machine = Machine::new();
     let server = machine.serve();

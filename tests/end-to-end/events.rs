@@ -26,7 +26,8 @@ fn find_events<'a>(records: &'a [Value], what: &str, gpu: u32) -> Vec<&'a Value>
     records.iter().filter(is_it).collect()
 }
 
-/// Returns the events in which a condition began, and those in which it ended.
+/// Returns two lists of events: those that report the beginning of a condition, and those that
+/// report its end.
 fn find_condition_events<'a>(records: &'a [Value], name: &str, gpu: u32) -> [Vec<&'a Value>; 2] {
     ["condition_began", "condition_ended"].map(|what| {
         find_events(records, what, gpu)
@@ -269,7 +270,7 @@ pub(crate) fn suspected_hang_is_reported_without_false_alarms() {
     .unwrap();
     let (debugger, traced) = start_debugged_process();
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
-    // The process has ended, and stays a zombie until it is waited for.
+    // The process has ended. It stays a zombie, because nobody has waited for it yet.
     let ended = process::Command::new("true").spawn().unwrap();
     let process = |gpu: u32, pid: u32, more: &str| {
         format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"3 GiB\"\n{more}")
@@ -389,8 +390,8 @@ fn sleeping_gpu_is_read_only_after_waking() {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut records = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let mut samples = records.by_ref().filter(|record| record["type"] == "sample");
-    // By this sample, the library has written its counts of calls, and links and events have been
-    // queried.
+    // When this sample arrives, the library has written its call counts, and gpumon has queried
+    // links and events.
     let asleep = samples.nth(16).unwrap();
     assert_eq!(asleep["gpus"][0]["health"]["state"], "asleep");
     assert_eq!(asleep["gpus"][0]["power"]["draw_watts"]["absent"], "asleep");

@@ -76,7 +76,8 @@ fn check_export(fake: &FakeNvml, of: &[&str]) {
         csv.lines().count() > 1 && lines.all(|line| line.contains(",,,,host,,")),
         "{csv}"
     );
-    // If no fields of the host and of MIG devices are selected, the CSV has no columns for them.
+    // If no fields of the host or of MIG devices are selected, the CSV has no columns for the host
+    // or for MIG devices.
     let plain = run(&["--metrics", "power"]);
     let header = plain.lines().next().unwrap();
     assert!(

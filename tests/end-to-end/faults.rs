@@ -15,8 +15,8 @@ use crate::support::{
 
 const ALL_OK: [&str; 8] = ["ok"; 8];
 
-/// Returns whether the frame is a sample with these states. Tests wait for such a sample, because
-/// on a busy machine a GPU may be late for a moment.
+/// Returns whether the frame is a sample in which the GPUs have these states. Tests wait for such a
+/// sample, because a GPU may answer late for a moment on a busy machine.
 fn has_health_states(frame: &Value, expected: &[&str]) -> bool {
     frame["type"] == "sample" && health_states(frame) == expected
 }
@@ -106,8 +106,8 @@ async fn hanging_gpu_is_reported_within_two_intervals() {
     );
     assert!(flagged["gpus"][5]["at_ms"].as_u64().unwrap() < asked_ms);
 
-    // The fastest of 20 requests is checked: a busy machine may delay some of them, but a server
-    // that waits for the GPU would delay all.
+    // Only the fastest of 20 requests is checked. A busy machine may delay some of them, but a
+    // server that waits for the GPU would delay all of them.
     let fastest = (0..20)
         .map(|_| {
             let begun = Instant::now();
@@ -154,8 +154,8 @@ async fn gpu_lost_at_start_keeps_its_index() {
 /// permission, not found, not supported.
 const FAILURE_CODES: [u32; 6] = [999, 16, 10, 4, 6, 3];
 
-/// All calls for each GPU except the first return errors for a while, with a different code for
-/// each GPU.
+/// For a while, all calls for each GPU but the first return errors. Each of these GPUs has its own
+/// error code.
 #[tokio::test]
 async fn gpu_is_reported_if_all_its_calls_fail() {
     let begins_ms = now_ms();
@@ -322,7 +322,7 @@ async fn server_with_only_failing_gpus_is_not_ready() {
     });
 }
 
-/// Even for a failed GPU, the library can answer some calls from its own memory.
+/// The library can answer some calls from its own memory, even for a GPU that has failed.
 #[tokio::test]
 async fn gpu_without_readings_after_opening_counts_as_failed() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\n\
@@ -336,8 +336,8 @@ async fn gpu_without_readings_after_opening_counts_as_failed() {
         .await;
 }
 
-/// Sends a signal to the collector. Checks that clients are notified of the reason and then receive
-/// samples of another collector.
+/// Sends a signal to the collector. Checks that clients receive the reason for its end, and then
+/// samples of a new collector.
 async fn assert_collector_is_replaced_after(signal_name: &str, why: &str) {
     let fake = FakeNvml::new("gpus = 2");
     let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);

@@ -123,7 +123,8 @@ fn backward_counters_do_not_cause_negative_rates() {
          500\nutilization_percent = 60\n[[gpu]]\nindex = 1\n[[fault]]\nkind = \"backwards\"\ngpu = \
          0\nfrom_s = 62\nto_s = 68\n[[event]]\nkind = \"ecc_corrected\"\ngpu = 0\nat_s = 63\n"
     ));
-    // The energy counter is read every five seconds: before, during and after it runs backwards.
+    // The energy counter runs backwards for some seconds. gpumon reads it every five seconds:
+    // before, during and after this time.
     let records = fake.collect(&["--count", "54", "--interval-ms", "300"]);
     let energy: Vec<_> = records
         .records_of_type("sample")
@@ -173,7 +174,7 @@ fn process_utilization_works_with_different_driver_clock() {
             .map(|sample| &sample["gpus"][gpu]["processes"][0]["sm_percent"])
             .map(|share| share.get("value").unwrap_or(share))
             .filter(|share| share.is_number())
-            // The first readings are 0, because the driver has not reported the first period yet.
+            // The first readings are 0, because the driver has not yet completed its first period.
             .skip_while(|share| **share == 0.0)
             .collect();
         assert!(

@@ -24,7 +24,7 @@ fn make_hang_fault(gpu: u32, call: &str) -> String {
 async fn hanging_call_affects_only_its_gpu() {
     let calls = [
         make_hang_fault(1, "nvmlDeviceGetPowerUsage"),
-        // The power limit is read every ten seconds, and its second reading is within the first ten
+        // The power limit is read every ten seconds. The second reading is within the first ten
         // seconds.
         make_hang_fault(2, "nvmlDeviceGetPowerManagementLimit"),
         make_hang_fault(3, "nvmlGpmSampleGet"),
@@ -69,8 +69,8 @@ async fn hanging_call_affects_only_its_gpu() {
         .await;
     for gpu in [0, 5] {
         assert!(next["gpus"][gpu]["power"]["draw_watts"].is_number());
-        // Only one GPU at a time can use GPM, and the hanging one blocks it. Readings without GPM
-        // do not hang.
+        // Only one GPU at a time can use GPM, so the hanging GPU blocks GPM for the others. Their
+        // readings without GPM are not blocked.
         assert_eq!(next["gpus"][gpu]["activity"]["absent"], "no_answer");
     }
     let back = stream
@@ -156,8 +156,8 @@ async fn all_gpus_recover_after_simultaneous_loss() {
         (gpu_uuids(&gone), gpu_uuids(&back))
     );
 
-    // A lost GPU makes the driver's wait for events fail for all GPUs. Events of the others must
-    // still arrive.
+    // The driver waits for events of all GPUs together, and a lost GPU makes this wait fail. Events
+    // of the other GPUs must still arrive.
     stream
         .read_until(|frame| is_sample_with(frame, &["lost", "ok", "ok"]))
         .await;
@@ -174,8 +174,8 @@ fn gpu_hanging_at_start_does_not_delay_commands() {
     let once = |form: &[&str]| {
         let begun = Instant::now();
         let shown = stdout_text(&fake.gpumon_command(form).output().unwrap());
-        // The command takes 0.3 s on an idle machine, and ten seconds if it waits for the hanging
-        // GPU.
+        // The command takes 0.3 s on an idle machine. It would take ten seconds if it waited for
+        // the hanging GPU.
         assert!(
             begun.elapsed() < Duration::from_secs(8),
             "{form:?} took {:?}",
@@ -210,7 +210,7 @@ fn command_waits_for_gpu_being_opened() {
     for scenario in [
         // The machine has a single GPU, and opening it takes a second.
         &format!("gpus = 1\n{}", opening.replace("gpu = 1", "gpu = 0")),
-        // Another GPU is in use, so the driver answers immediately for that GPU.
+        // The driver answers immediately for this GPU, because another GPU is in use.
         &format!("gpus = 2\n[[gpu]]\nindex = 0\npersistence = false\n{opening}"),
     ] {
         let json = FakeNvml::new(scenario).read_json();

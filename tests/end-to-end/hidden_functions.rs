@@ -1,5 +1,6 @@
-//! Libraries that lack functions of NVML. Without one function, only the readings that it alone
-//! provides are absent. The last test removes all functions that a newer driver lacks.
+//! Libraries that lack functions of NVML. If a function is missing, the only absent readings are
+//! those that no other function provides. The last test removes all functions that a newer driver
+//! lacks.
 
 use std::collections::BTreeSet;
 
@@ -115,7 +116,8 @@ fn find_lost_readings(function: &str, whole: &Records, run: &Records) -> BTreeSe
     lost
 }
 
-/// Returns the differences between the lost readings and those that only this function provides.
+/// Returns the differences between two sets of readings: those that were lost, and those that only
+/// this function provides.
 fn find_unexpected_losses(
     function: &str,
     scenario: &str,
@@ -251,8 +253,8 @@ fn readings_use_successors_of_functions_newer_driver_removed() {
         lines_without_value(&whole),
     );
     for (driver, fake, is_without_application_clocks) in drivers {
-        // Application clocks are expected to be missing, because no newer function replaces the
-        // ones that report them.
+        // Application clocks are expected to be missing. No newer function replaces the functions
+        // that report them.
         let is_known = |what: &String| {
             let is_application_clock =
                 what.contains(".application_clocks.") || what.contains("Applications Clocks: ");

@@ -100,7 +100,7 @@ fn history_has_finest_resolution_and_refuses_invalid_requests() {
 fn history_survives_killed_server() {
     let fake = FakeNvml::new("gpus = 1");
     let folder = data_folder(&fake);
-    // The first ten seconds of the history may have started before the server.
+    // The first ten seconds of the history may begin before the start of the server.
     let begun_ms = now_ms() - 10_000;
     let mut server = serve_with_history(&fake, &folder);
     wait_for_condition("the server is ready", || {
@@ -167,8 +167,8 @@ fn history_survives_killed_server() {
         history["means"].as_u64().is_some_and(|means| means > 0),
         "{history}"
     );
-    // A range that starts before the restart has a resolution of ten seconds, the finest one on
-    // disk.
+    // Times before the restart are only on disk, where the finest resolution is ten seconds. It
+    // applies to a whole range that begins before the restart.
     assert_eq!(span["resolution_ms"], 10_000, "{span}");
     assert!(
         snapshot["events"]
@@ -228,7 +228,8 @@ fn unusable_data_directory_only_disables_history_on_disk() {
     std::fs::write(fake.path("file"), "").unwrap();
     let folder = fake.path("file/history").to_str().unwrap().to_owned();
     let mut server = serve_with_history(&fake, &folder);
-    // Alerts use the same folder, so the first message may be about alerts or about the history.
+    // The alerts and the history use the same folder, so the first message may be about either of
+    // them.
     let reported = loop {
         let message = server.next_message();
         if message.contains("the directory cannot be created") {

@@ -72,8 +72,8 @@ async fn stalled_clients_do_not_delay_other_clients() {
     for _ in 0..100 {
         witness.next_frame_of_type("sample").await;
     }
-    // On a busy machine, the client that reads may be late, but catches up. If it were delayed by
-    // the other clients, it would fall further and further behind.
+    // On a busy machine, the client that reads may receive samples late, but it catches up. If the
+    // other clients delayed it, it would fall further and further behind.
     let until = Instant::now() + TEST_TIMEOUT;
     loop {
         let sample = witness.next_frame_of_type("sample").await;

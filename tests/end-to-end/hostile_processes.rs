@@ -29,7 +29,7 @@ const NOBODY_UID: u32 = 65_534;
 struct GpuProcess(Child);
 
 impl GpuProcess {
-    /// Starts a process with these additional arguments as this user.
+    /// Starts a process as this user. The arguments are appended to its command line.
     fn new(arguments: &[&str], uid: u32) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", "read x", "kernel"]).args(arguments);
@@ -78,7 +78,8 @@ impl GpuProcess {
 
 impl Drop for GpuProcess {
     fn drop(&mut self) {
-        // A helper with a mounted file system unmounts it when its input is closed, and then exits.
+        // A helper that has mounted a file system unmounts it when the helper's standard input is
+        // closed. Then the helper exits.
         drop(self.0.stdin.take());
         for _ in 0..100 {
             if matches!(self.0.try_wait(), Ok(Some(_))) {
@@ -99,8 +100,8 @@ struct CollectorRun {
 }
 
 impl CollectorRun {
-    /// Returns the result of a run in which everything was on time. A busy machine may delay some
-    /// runs, so several are tried.
+    /// Returns the result of the first run in which nothing was late. Several runs are tried,
+    /// because a busy machine may delay some of them.
     #[track_caller]
     fn run_until_on_time(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let mut reason = String::new();
@@ -358,7 +359,7 @@ fn connection_file_on_dead_mount_hides_only_owner() {
             continue;
         };
         let process = seen.find_process(stuck.pid());
-        // The owner can still be found from the cgroup.
+        // The owner is still known, because it follows from the process's cgroup.
         let owner = &process["owner"];
         assert!(
             owner["absent"] == "not_read_yet" || owner["partial"] == true,
@@ -377,8 +378,8 @@ fn connection_file_on_dead_mount_hides_only_owner() {
     }
 }
 
-/// A script that places the start of its own command line in a mapping of a given size, as any user
-/// can do.
+/// A script that makes its command line start in a memory mapping of a given size, as any user can
+/// do.
 const MAPPED_ARGUMENTS: &str = r"
 import ctypes, mmap, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)

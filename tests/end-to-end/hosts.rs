@@ -222,7 +222,7 @@ fn failing_hosts_do_not_block_other_hosts() {
         (&"partial".into(), &"hosts".into())
     );
     assert_eq!(reported["gpus"]["node"].as_array().unwrap().len(), 9);
-    // The command did not wait for these hosts.
+    // The command must not wait for these hosts.
     for name in ["hang1", "stuck1"] {
         assert_ne!(find_node(&reported, name).1, "up");
     }

@@ -29,8 +29,8 @@ fn gpu_uuids(inventory: &Value) -> Vec<Option<&str>> {
         .collect()
 }
 
-/// The driver counts an added GPU in the order of the PCI bus, here as the first of three. Another
-/// GPU is removed.
+/// The driver numbers the GPUs in the order of the PCI bus, and the added GPU is the first of three
+/// there. Another GPU is removed.
 pub(crate) async fn added_gpu_is_read_without_renumbering() {
     let start_ms = now_ms();
     let scenario = format!(
@@ -59,7 +59,7 @@ pub(crate) async fn added_gpu_is_read_without_renumbering() {
             frame["type"] == "sample" && health_states(frame) == ["ok", "lost", "ok"]
         })
         .await;
-    // gpumon only queries the driver for added GPUs again one minute after the start, so the test
+    // gpumon queries the driver for added GPUs again only one minute after the start. The test
     // reads samples until then.
     for after_ms in [25_000, 45_000] {
         stream

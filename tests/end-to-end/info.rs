@@ -1,4 +1,5 @@
-//! `gpumon info`: GPUs and CPU, and a specific error for each invalid driver.
+//! `gpumon info` shows GPUs and the CPU. For a driver that cannot be used, it shows a different
+//! error for each cause.
 
 use std::{fs, process::Command};
 
@@ -88,7 +89,8 @@ fn links_belong_to_gpu_with_same_uuid() {
     assert!(linked["nvlinks"] == 17 && rate > 17e9, "{linked}");
 }
 
-/// A function that returns `gpumon` with these arguments and a certain library.
+/// A function that takes arguments and returns the `gpumon` command with these arguments and a
+/// certain library.
 type CommandBuilder = dyn Fn(&[&str]) -> Command;
 
 /// Each invalid library has its own error and remedy with every command, and nothing panics.

@@ -1,5 +1,5 @@
-//! The sample interval: each client gets the interval that it requests, and the collector uses the
-//! shortest of them.
+//! The sample interval. Each client gets the interval that it requests. The collector uses the
+//! shortest interval of all clients.
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -90,8 +90,8 @@ fn owners_come_from_kubelet_prolog_and_slurm_cgroup() {
     let uuids = gpu_uuids(&fake);
     let (gpustat, socket) = (fake.path("gpustat"), fake.path("kubelet.sock"));
     fs::create_dir(&gpustat).unwrap();
-    // The file belongs to the user who runs the test. This is the user of the fake processes only
-    // if the test runs as root.
+    // The file belongs to the user who runs the test. The fake processes belong to root, so they
+    // only match this user if the test runs as root.
     let own = rustix::process::geteuid().as_raw();
     for gpu in [2, 3] {
         fs::write(gpustat.join(&uuids[gpu]), format!("88125 {own}\n")).unwrap();

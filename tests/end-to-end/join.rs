@@ -34,8 +34,8 @@ const MEASURED_TIME: Duration = Duration::from_secs(15);
 /// A secret in the command line of the other user.
 const SECRET_ARGUMENT: &str = "--token=hunter2";
 
-/// A machine with a service, whose driver lists a process of each user. If the tests do not run as
-/// root, all users are the same.
+/// A machine with a shared service. Its driver lists one process of each user. If the tests do not
+/// run as root, all of these users are the same.
 struct SharedMachine {
     fake: FakeNvml,
     /// Processes that are killed when the machine is dropped.
@@ -110,7 +110,8 @@ impl SharedMachine {
         self.fake.path("run/public.sock")
     }
 
-    /// Starts the system's service. With `source`, it shows other GPUs than the driver's.
+    /// Starts the machine's shared service. With `source`, it shows the GPUs of this source instead
+    /// of the driver's.
     fn start_service(&self, source: &[&str]) -> Server {
         let socket = self.socket_path();
         let arguments = [
@@ -497,7 +498,8 @@ fn unsuitable_system_server_is_not_joined() {
     });
     drop((simulated, ana));
 
-    // Servers whose options name another source or disable joining read the driver themselves.
+    // These servers read the driver themselves, because their options name another source or forbid
+    // joining the service.
     let _service = machine.start_service(&[]);
     let library = machine.fake.path("libnvidia-ml.so.1");
     let another = machine.fake.path("another.so");
@@ -594,7 +596,7 @@ fn joined_server_uses_less_cpu_than_collector() {
     let used = |server: &Server| {
         processor_time_ns(server.child.id()) + server.collector_pid().map_or(0, processor_time_ns)
     };
-    // The pause ensures that the work of the server's start is not measured.
+    // The pause makes sure that the work at the start of the server is not measured.
     sleep(Duration::from_secs(3));
     let before = [used(&joined), used(&alone)];
     sleep(MEASURED_TIME);

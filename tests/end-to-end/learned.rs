@@ -60,8 +60,8 @@ fn learned_values_survive_killed_server() {
     let folder = fake.path("data");
     let file = folder.join("learned.json");
     let has_learned = || learned_seconds(&file) > Some(5.0);
-    // On a busy machine, there are fewer samples to learn from, and the collector may have no time
-    // to write the file. So the next server continues with the same file.
+    // On a busy machine, the collector gets fewer samples to learn from, and may have no time to
+    // write the file. So several servers continue with the same file, one after another.
     for _ in 0..8 {
         if has_learned() {
             return;
@@ -75,8 +75,8 @@ fn learned_values_survive_killed_server() {
                 folder.to_str().unwrap(),
             ],
         );
-        // Without clients, the collector learns and saves every ten seconds. After 21 seconds, it
-        // has saved at least once.
+        // Without clients, the collector learns and saves only every ten seconds. So it has saved
+        // at least once after 21 seconds.
         let mut first_ms = None;
         wait_for_condition("the learned values were saved", || {
             let at_ms = server.get("/api/v1/usage").json()["at_ms"].as_u64();

@@ -94,7 +94,7 @@ fn old_library_provides_available_readings() {
             .iter()
             .filter(|(_, reason)| *reason != "not_supported")
             .collect();
-        // The system provides the values that this driver lacks.
+        // This driver does not report these values, so they come from the operating system.
         assert!(
             others
                 .iter()

@@ -67,8 +67,8 @@ fn format_local(at_ms: u64, minutes_east: i32, format: &str) -> String {
     at.to_zoned(zone).strftime(format).to_string()
 }
 
-/// Runs a command and checks that it prints the time of its run, this many minutes east of UTC.
-/// Returns its messages.
+/// Runs a command and checks that it prints the time of its run, in a time zone that is this many
+/// minutes east of UTC. Returns its messages.
 #[track_caller]
 fn assert_prints_current_time(mut command: Command, format: &str, minutes_east: i32) -> String {
     let from_ms = now_ms();
@@ -80,7 +80,7 @@ fn assert_prints_current_time(mut command: Command, format: &str, minutes_east: 
         "{command:?}: {}",
         stderr_text(&output)
     );
-    // A server shows its latest sample, which may be older than the run.
+    // A server shows its latest sample, which may be from before the run of the command.
     let mut seconds = from_ms / 1000 - 30..=to_ms / 1000;
     let is_shown =
         seconds.any(|second| text.contains(&format_local(second * 1000, minutes_east, format)));

@@ -57,7 +57,7 @@ async fn mark_reaches_all_clients_and_is_stored() {
         .unwrap();
     assert_eq!(reported["user"], stdout_text(&user).trim());
 
-    // A mark may be set for an earlier time. New clients receive all marks sorted by time.
+    // A mark may have a time in the past. A new client receives all marks, sorted by time.
     let earlier = post_mark(
         &server,
         &json!({ "text": "epoch 2", "at_ms": at_ms - 1000 }),

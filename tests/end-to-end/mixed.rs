@@ -274,7 +274,7 @@ fn workloads_refuse_gpus_of_other_vendors() {
     }
 }
 
-/// Returns all findings of a check, with their verdicts.
+/// Returns the findings of a check, each with its verdict.
 fn list_findings(report: &Value, check: &str) -> Vec<String> {
     let checks = report["checks"].as_array().unwrap().iter();
     let own = checks.filter(|found| found["check"] == check);
@@ -373,8 +373,8 @@ fn bundle_has_same_readings_as_machine() {
         let original = read_gpus(&fake, &tree.sys(), source);
         assert_eq!(read_gpus(&fake, &copy, source), original, "{source}");
     }
-    // IDs are replaced by placeholders. The same ID must have the same placeholder in all files of
-    // the bundle.
+    // IDs are replaced by placeholders. An ID that is in several files of the bundle must have the
+    // same placeholder everywhere.
     let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap();
     let placeholder = read("class/drm/card1/device/unique_id");
     assert!(read(node).contains(&format!("unique_id {placeholder}")));

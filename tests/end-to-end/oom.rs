@@ -24,8 +24,8 @@ const MIB: u64 = 1 << 20;
 /// free.
 const TOTAL_BYTES: u64 = 2048 * MIB;
 const RESERVED_BYTES: u64 = 512 * MIB;
-/// The memory in use when the device is as full as allowed. It is a multiple of the page size, and
-/// some memory is left for the driver itself.
+/// The memory that is in use when a demonstration has filled the device as far as it is allowed to.
+/// It is a multiple of the page size, and some memory is left for the driver.
 const FULL_BYTES: u64 = 1520 * MIB;
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
@@ -77,7 +77,8 @@ impl SharedDevice {
             .sum()
     }
 
-    /// Returns an account with which the test takes memory of the device, like another program.
+    /// Returns an account through which the test itself takes memory of the device, as another
+    /// program would.
     fn open_account(&self) -> Account {
         Account::open(Some(self.state_path()))
     }
@@ -288,8 +289,8 @@ fn demonstration_leaves_memory_for_other_programs() {
             thread::sleep(Duration::from_millis(50));
         }
         let output = child.wait_with_output().unwrap();
-        // The demonstration may have stopped for the other program, or may have noticed the
-        // disturbance.
+        // The demonstration may have stopped to leave memory to the other program, or may have
+        // reported that its result was disturbed.
         assert!(
             matches!(output.status.code(), Some(0 | 1 | 5)),
             "{id}: {}",
@@ -410,8 +411,8 @@ fn terminal_shows_moving_bar_and_text() {
             && text.contains("GPU 0: Fake NVIDIA H200"),
         "{text}"
     );
-    // The line with the progress bar is overwritten repeatedly, so the test searches all of its
-    // versions.
+    // The line with the progress bar is overwritten again and again. So the test searches every
+    // text that this line has had.
     for words in [
         "0.19 of 2.00 GiB used",
         "1.48 of 2.00 GiB used, 0.50 GiB stay free for others",

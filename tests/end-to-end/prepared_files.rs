@@ -8,8 +8,8 @@ use std::{
 
 use crate::support::{FakeNvml, Server, assert_refused, wait_for_condition};
 
-/// All names of files that a server, its collector and benchmarks write in a data directory,
-/// including those of earlier versions.
+/// All file names that a server, its collector and benchmarks use in a data directory, and those
+/// that earlier versions used.
 const WRITTEN_FILES: [&str; 11] = [
     "history.lock",
     "history.db",

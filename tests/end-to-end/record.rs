@@ -276,7 +276,7 @@ fn killed_recorder_loses_at_most_ten_seconds() {
         killed_ms - last_ms
     );
     let whole = fs::read(&path).unwrap();
-    // A file that ends within a block is read up to the previous block.
+    // If a file ends in the middle of a block, it is read up to the end of the block before.
     fs::write(&path, [&whole[..], &whole[..40]].concat()).unwrap();
     let output = fake
         .gpumon_command(&["export", path.to_str().unwrap()])
@@ -297,7 +297,7 @@ fn killed_recorder_loses_at_most_ten_seconds() {
 fn full_disk_ends_recording_that_stays_readable() {
     let fake = FakeNvml::new(SCENARIO);
     let path = fake.path("a.gz");
-    // Files are limited to 16 KiB, which is enough for less than half a minute.
+    // The shell limits files to 16 KiB, which is enough for less than half a minute of a recording.
     let mut shell = std::process::Command::new("bash");
     let command = fake.gpumon_command(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
     shell
@@ -432,7 +432,8 @@ fn served_recording_is_labeled_and_controllable() {
         last_ms
     );
     assert_eq!(steer("{\"paused\":false}").json()["ended"], false);
-    // A recording is never used as current data, and a server that replays it accepts no changes.
+    // A recording is never shown as current data, and a server that replays a recording accepts no
+    // changes.
     assert_eq!(server.get("/readyz").status, 503);
     for refused in ["/metrics", "/api/v1/answers"] {
         assert_eq!(server.get(refused).status, 409, "{refused}");

@@ -16,7 +16,8 @@ fn assert_refused(command: Command, code: i32, words: &[&str]) {
     );
 }
 
-/// Checks that clap refuses the arguments with these words and a reference to the help.
+/// Checks that clap refuses the command's arguments with an error that has these words and refers
+/// to the help.
 #[track_caller]
 fn assert_usage_error(command: Command, words: &[&str]) {
     assert_refused(command, 2, &[words, &["error: ", "try '--help'"]].concat());
@@ -310,7 +311,7 @@ fn failed_write_of_help_is_reported() {
             "{arguments:?}: {said}"
         );
     }
-    // The error message cannot be written, because standard error is a full device.
+    // Standard error is a full device, so the error message cannot be written.
     assert_eq!(
         gpumon_command(&["--bogus"])
             .stderr(full())

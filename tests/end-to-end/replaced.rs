@@ -1,5 +1,5 @@
-//! Collectors that end because of the driver: they are replaced, and clients stay connected, are
-//! notified, and keep the last readings.
+//! Collectors that end because of the driver. Each is replaced. Meanwhile, clients stay connected,
+//! receive a message, and keep the last readings.
 
 use gpumon_probe::model::now_ms;
 use serde_json::Value;

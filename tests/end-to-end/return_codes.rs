@@ -13,7 +13,7 @@ use crate::support::{
     is_below_reading, readings_of_function, run_in_parallel, run_until_complete, stderr_text,
 };
 
-/// The maximum number of GPUs in a scenario. A different function fails for each GPU.
+/// The maximum number of GPUs in a scenario. Each of its GPUs fails in a different function.
 const MAX_GPUS: usize = 64;
 
 /// The number of parallel collectors. Each has one thread per GPU, so more of them would not be
@@ -27,8 +27,8 @@ const GPU_IS_LOST_CODE: u32 = 15;
 const DEPRECATED_CODE: u32 = 26;
 const UNKNOWN_CODE: u32 = 999;
 
-/// Return codes that are not failures: they report the length of a list, or that there is nothing
-/// new.
+/// Return codes that do not mean a failure. They report the length of a list, or that there is
+/// nothing new.
 const SUCCESSFUL_CODES: [(&str, u32); 3] = [
     ("nvmlDeviceGetAccountingPids", 7),
     ("nvmlDeviceGetRetiredPages_v2", 7),
@@ -38,8 +38,9 @@ const SUCCESSFUL_CODES: [(&str, u32); 3] = [
 /// `NVML_ERROR_FUNCTION_NOT_FOUND`: gpumon may call an older function instead.
 const FUNCTION_NOT_FOUND_CODE: u32 = 13;
 
-/// Returns all codes in `make test-full`, and otherwise one of each kind. The conversion functions
-/// are tested with all codes by unit tests (`probe/src/vendor/nvml/to_model`, `smi/src/tests`).
+/// Returns the codes to test: all codes in `make test-full`, and otherwise one of each kind. Unit
+/// tests check the conversion functions with all codes (`probe/src/vendor/nvml/to_model`,
+/// `smi/src/tests`).
 fn tested_codes() -> Vec<u32> {
     if std::env::var_os("GPUMON_TEST_FULL").is_some() {
         return (1..=30).chain([UNKNOWN_CODE]).collect();
@@ -118,8 +119,8 @@ fn describe_absence_of_call(function: &str, code: u32) -> String {
     }
 }
 
-/// Returns the readings of a GPU that are absent only because of the failure, with the reason if
-/// there is one.
+/// Returns the readings of a GPU that are present without the failure and absent with it, each with
+/// the reason if there is one.
 fn find_lost_readings(whole: &Records, run: &Records, gpu: usize) -> AbsentReadings {
     let ((before, _), (after, reasons)) =
         (whole.classify_readings(gpu), run.classify_readings(gpu));
@@ -136,7 +137,7 @@ fn find_lost_readings(whole: &Records, run: &Records, gpu: usize) -> AbsentReadi
 /// The absent readings, by function and return code.
 type LostReadings = BTreeMap<(&'static str, u32), BTreeSet<String>>;
 
-/// Makes each GPU fail in one of these functions. Returns complaints about wrong readings.
+/// Lets each GPU fail in another one of these functions. Returns complaints about wrong readings.
 fn check_functions(
     functions: &[&'static str],
     code: u32,
@@ -246,8 +247,8 @@ fn failing_call_makes_its_readings_absent_with_reason() {
         complaints
             .extend(still.map(|given| format!("{function} fails, and {given} is still there")));
     }
-    // All failures of a function make the same readings absent. If the function does not exist,
-    // another function may provide some of them instead.
+    // Every failure of a function makes the same readings absent. If a function does not exist at
+    // all, another function may provide some of these readings instead.
     for ((function, code), lost) in losses
         .iter()
         .filter(|(call, _)| !SUCCESSFUL_CODES.contains(call))
@@ -267,7 +268,7 @@ fn failing_call_makes_its_readings_absent_with_reason() {
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
 
-/// Functions that are not about a GPU, or whose GPU is unknown to the fake library.
+/// Functions that are not about a single GPU, or for which the fake library does not know the GPU.
 const SYSTEM_FUNCTIONS: [&str; 9] = [
     "nvmlSystemGetDriverVersion",
     "nvmlSystemGetNVMLVersion",

@@ -218,7 +218,7 @@ fn orphaned_worker_of_command_is_measured() {
 #[test]
 fn run_does_not_wait_for_daemon_of_command() {
     let fake = FakeNvml::new("gpus = 1");
-    // Orphans that have ended do not remain as gpumon's zombies, and gpumon does not wait for an
+    // Orphans that have ended must not stay as zombies of gpumon, and gpumon must not wait for an
     // orphan that is still running.
     let zombies = "cat /proc/[0-9]*/stat 2>/dev/null | grep -c \"^[0-9]* (sleep) Z $PPID \"";
     let script = format!(
@@ -250,9 +250,9 @@ fn run_does_not_wait_for_daemon_of_command() {
 #[test]
 fn orphaned_worker_of_measured_process_is_found() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    // In the first case, the worker belongs to the leader of its session, as it would if the leader
-    // were a Jupyter kernel. In the second case, the worker has left the session and belongs to the
-    // kernel that its environment names.
+    // In the first case, the worker belongs to the leader of its session, which takes the role of a
+    // Jupyter kernel. In the second case, the worker has left the session, and belongs to the
+    // kernel whose PID is in its environment.
     for (wrapper, is_kernel) in [("", false), ("setsid", true)] {
         let [go, done] = ["go", "done"].map(|name| machine.nvml.path(&format!("{name}{wrapper}")));
         let script = format!(
@@ -308,8 +308,8 @@ fn orphan_of_unknown_origin_is_missing_from_report() {
     let mut measuring = MeasureProcess::start(machine.gpumon_command(&["measure"]));
     measuring.send(&json!({ "begin": 1, "pid": root.id() }));
     measuring.send_and_receive(&json!({ "id": 1, "snapshot": true }));
-    // The pause ensures that the load's process has a later start time than the others, because
-    // start times have a resolution of one second.
+    // Start times have a resolution of one second. The pause makes sure that the load's process has
+    // a later start time than the other processes.
     std::thread::sleep(Duration::from_secs(2));
     let done = machine.nvml.path("done");
     let environment = machine.gpumon_command(&[]);

@@ -421,7 +421,8 @@ fn other_users_need_permission_for_runs() {
         .status,
         202
     );
-    // Behind a proxy, the connection belongs to the proxy's user and not to the client's.
+    // Behind a proxy, the connection belongs to the user of the proxy and not to the user of the
+    // client.
     let public = "https://gpus.example.org";
     let headers = [
         "X-Gpumon: run",
@@ -473,7 +474,7 @@ fn other_users_need_permission_for_runs() {
     }
 }
 
-/// Returns the head of a request that announces a run. Its body follows in chunks.
+/// Returns the head of a request that announces a run. The body of the request follows in chunks.
 fn make_announcement_head(name: &str) -> String {
     format!(
         "POST /api/v1/runs/announced HTTP/1.1\r\nHost: localhost\r\nConnection: \

@@ -50,8 +50,8 @@ async fn compressed_stream_has_same_frames() {
     let mut sample = plain.next_frame_of_type("sample").await;
     let mut unpacked = compressed.next_frame_of_type("sample").await;
     for _ in 0..20 {
-        // A slow client does not receive every sample, so the client that is behind reads on until
-        // both have the same sample.
+        // A slow client does not receive every sample. So the client with the older sample reads on
+        // until both clients have the same sample.
         while sample["seq"] != unpacked["seq"] {
             if sample["seq"].as_u64() < unpacked["seq"].as_u64() {
                 sample = plain.next_frame_of_type("sample").await;
@@ -278,7 +278,8 @@ fn page_files_are_served_plain_and_compressed() {
 
 #[test]
 fn command_lines_of_other_users_are_hidden() {
-    // PID 1 belongs to root. If the test runs as root, it uses a process of another user.
+    // The server must answer about a process of another user. This is PID 1, or, if the test runs
+    // as root, a new process.
     let mut other = Command::new("sleep");
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if is_root {

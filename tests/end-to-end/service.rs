@@ -89,8 +89,8 @@ fn driver_problems_do_not_trigger_watchdog() {
     let _server = serve_managed(&fake, &[], 3_000_000);
     manager.wait_for_message("READY=1");
     manager.wait_for_message("WATCHDOG=1");
-    // The test runs longer than the watchdog's limit, and checks that each notification arrives in
-    // time.
+    // The test runs longer than the watchdog's time limit. It checks that the time between two
+    // notifications is always below this limit.
     let (begun, mut last, mut latest) = (Instant::now(), Instant::now(), Duration::ZERO);
     while begun.elapsed() < Duration::from_secs(9) {
         if manager
@@ -120,7 +120,7 @@ fn driver_problems_do_not_trigger_watchdog() {
 }
 
 /// Returns the command of a server that receives a socket in the same way as from systemd: as
-/// descriptor 3, with its own PID in `LISTEN_PID`.
+/// descriptor 3, and with the server's own PID in `LISTEN_PID`.
 fn socket_activated_command(fake: &FakeNvml, listener: UnixListener) -> Command {
     let gpumon = fake.gpumon_command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new("sh");

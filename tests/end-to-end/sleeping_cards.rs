@@ -95,7 +95,8 @@ fn files_that_wake_sleeping_cards_stay_closed() {
         "a sleeping GPU keeps its UUID"
     );
     assert_eq!(gpus[1]["pci_bus_id"], "00000000:84:00.0");
-    // While the cards are on, gpumon reads their files, which shows that the recorder works.
+    // gpumon reads the files of the cards while they are on. This shows that the recorder would
+    // notice such reads.
     laptop.cards.iter().for_each(|(card, _)| card.resume_card());
     wait_for_state(&server, "ok");
     for (opened, is_amd) in &watched {

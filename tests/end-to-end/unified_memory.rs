@@ -69,8 +69,8 @@ fn table_shows_unified_memory_and_its_exhaustion() {
 fn wait_selects_gpu_by_available_memory() {
     let wait = ["wait", "--free", "10GiB", "--interval", "100ms"];
     let waited = |available, arguments: &[&str]| {
-        // A GPU that was taken stays reserved for a while, so each command has its own fake NVML
-        // library.
+        // A GPU that `gpumon wait` has taken stays reserved for a while. So each command has its
+        // own fake NVML library.
         let fake = make_fake();
         let output = gpumon_with(&fake, available, arguments).output().unwrap();
         (

@@ -1,5 +1,5 @@
-//! `gpumon usage` and `GET /api/v1/usage`: the use by each owner since the server's start and in
-//! time ranges.
+//! `gpumon usage` and `GET /api/v1/usage`: the GPU use of each owner, both since the server's start
+//! and in a range of time.
 
 use std::process;
 
@@ -31,7 +31,8 @@ fn exclusive_owner_gets_all_energy() {
     let known = || server.get("/api/v1/usage").json();
     let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or(0.0);
     let watts = |of: &Value, joules: f64| joules / number(of, "gpu_seconds");
-    // The counter is read every five seconds, so energy is known later than time.
+    // The energy counter is read every five seconds, so the energy of the owners is known later
+    // than their GPU time.
     let mut usage = Value::Null;
     wait_for_condition("the energy of both GPUs is known", || {
         usage = known();
@@ -97,7 +98,7 @@ fn usage_survives_restart_of_server() {
         seconds(&ask(&["--since", "-1h"])) > 8.0
     });
     let (spanned, whole) = (ask(&["--since", "-1h"]), ask(&[]));
-    // Sums that were computed in a different order can differ in the last digits.
+    // The sums were computed in a different order, so their last digits can differ.
     assert!(
         seconds(&whole) + 1e-6 >= seconds(&spanned) && whole["oldest_ms"].is_null(),
         "{whole} {spanned}"
@@ -111,8 +112,8 @@ fn usage_survives_restart_of_server() {
     assert_eq!(spanned["owners"][0]["user"], whole["owners"][0]["user"]);
     server.terminate();
 
-    // This command only reads the data directory. When the server ended, it stored the use that had
-    // been waiting for the energy counter.
+    // This command only reads the data directory. Some use was not stored yet, because its energy
+    // was not known. The server stored it when it ended.
     let stored = ask(&["--data-dir", &folder]);
     assert!(
         seconds(&stored) + 0.5 >= seconds(&whole),

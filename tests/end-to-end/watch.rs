@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{FakeNvml, Server, Terminal, gpumon_command, send_signal, wait_for_condition};
 
-/// A child process that is killed at the end of the test, even if the test fails.
+/// A child process that is killed when this value is dropped, even if the test fails.
 struct KilledOnDrop(Child);
 
 impl Drop for KilledOnDrop {

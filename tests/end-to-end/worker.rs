@@ -168,7 +168,8 @@ fn worker_is_listed_with_original_command() {
                 .lines()
                 .any(|line| line.contains(&command) && !line.contains("work"))
         });
-        // The worker ends before this process, and releases the lock that the next run takes.
+        // When this process ends, its worker has already ended and has released the lock that the
+        // next run takes.
         send_signal("-INT", run.id());
         run.wait().unwrap();
     }
@@ -440,7 +441,8 @@ fn run_is_announced_to_unresponsive_server_without_delay() {
     let server = thread::spawn(move || {
         let mut reported = String::new();
         let (mut stream, _) = listener.accept().unwrap();
-        // The stream ends with the request, because the client does not wait for the answer.
+        // The stream ends after the request, because the client closes it without waiting for an
+        // answer.
         stream.read_to_string(&mut reported).unwrap();
         (listener, reported)
     });

@@ -17,8 +17,8 @@ from command import read_output
 
 def main(architectures: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        # The two folder names have different lengths. So if a file contains the folder name, its
-        # contents are shifted, and the files differ.
+        # The two folder names have different lengths. If a file contained the name, the rest of the
+        # file would be shifted, so the files would differ.
         first, second = (
             build_release(Path(folder, name), architectures) for name in ("first", "another")
         )

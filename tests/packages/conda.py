@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads the conda recipe with rattler-build and compares it with the wheels in dist/, which must
-contain the packaged files.
+"""Reads the conda recipe with rattler-build, and compares it with the wheels in dist/. These must
+contain the files that the recipe packages.
 
 The requirements are not resolved and nothing is built, because Python and pip would come from
 conda-forge.

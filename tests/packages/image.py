@@ -28,7 +28,8 @@ NVML_INSIDE = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 def main() -> None:
     if not NVML.exists():
         sys.exit("the fake NVML library is missing: build it with `make fake-library`")
-    # Each run has its own images and containers. Only the base is worth keeping.
+    # Each run starts without the images and containers of earlier runs. Only the base image is
+    # worth keeping.
     shutil.rmtree(STORE, ignore_errors=True)
     STORE.mkdir(parents=True)
     make_base_image()

@@ -31,8 +31,8 @@ def main() -> None:
         }
         environment["SOURCE_DATE_EPOCH"] = read_output("git", "log", "-1", "--format=%ct")
         from_commit = read_members(build_wheel(commit, folder, environment))
-        # These programs replace those of Node.js and always fail, so a build that runs one of them
-        # fails, too.
+        # These programs take the place of Node.js and npm, and always fail. So a build that runs
+        # one of them also fails.
         without = folder / "without"
         without.mkdir()
         for program in ("node", "npm", "npx"):
@@ -56,8 +56,8 @@ def main() -> None:
 
 
 def build_wheel(source: Path, folder: Path, environment: dict[str, str]) -> Path:
-    """Build the wheel of an archive of sources. The folder is always the same, because debug
-    information contains its name.
+    """Build the wheel of an archive of sources. The build always uses the same folder, because
+    debug information contains the folder's name.
     """
     with tempfile.TemporaryDirectory(dir=folder) as unpacked:
         read_output("tar", "--extract", "--file", source, "--directory", unpacked)

@@ -117,7 +117,8 @@ def check_installation(add, name: str, root: Path) -> None:
         for unit in MASKED:
             (units / f"{unit}.service").symlink_to("/dev/null")
         add(files)
-        # The files of a package belong to root, so these files must belong to root, too.
+        # All files of a package belong to root. So the files that replace a package here must also
+        # belong to root.
         folder_of_all = [
             "unshare",
             "--mount",

@@ -10,7 +10,7 @@ PAGE = ROOT / "docs/reference/fleet-queries.md"
 #: The recording rules that the queries use.
 RULES = ROOT / "deploy/prometheus/fleet.yml"
 
-#: Parts of queries that have no data, with the reason.
+#: Parts of queries for which the test has no data, each with the reason.
 MISSING = {
     ":increase15m": "less than a quarter of an hour has passed",
     ":count15m": "less than a quarter of an hour has passed",

@@ -32,8 +32,8 @@ QUERIES = tomllib.loads((HERE / "queries.toml").read_text())
 
 #: The paths that are scraped. The keys are the names of Prometheus' jobs.
 PATHS = {"gpumon": "/metrics", "dcgm": "/metrics/dcgm", "dcgm-4.9": "/metrics/dcgm-4.9"}
-#: The number of scrapes. Rates need several, and slow readings must have been read before the last
-#: one.
+#: The number of scrapes. A rate needs several scrapes, and slow readings must have been read before
+#: the last scrape.
 SCRAPES = 8
 PATIENCE_S = 60
 
@@ -133,7 +133,9 @@ def wait_for_scrapes(address):
 
 
 def add_bool(expression):
-    """Return the expression with comparisons that return 0 or 1, so that it always has data."""
+    """Return the expression with comparisons that return 0 or 1. Without this, an expression has no
+    data while its comparison is false.
+    """
     outside = re.split(r"(\{[^}]*\})", expression)
     return "".join(
         part
@@ -185,7 +187,8 @@ def check_gpumon_metrics(address):
     wrong = []
     metadata = request_api(address, "/api/v1/targets/metadata", match_target='{job="gpumon"}')
     known = {entry["metric"]: entry for entry in metadata}
-    # Only OpenMetrics has units, and names counters after their families.
+    # Units exist only in OpenMetrics. This format also lists a counter under the name of its metric
+    # family, without `_total`.
     energy = known.get("gpumon_gpu_energy_joules") or known.get("gpumon_gpu_energy_joules_total")
     if not energy or (energy["type"], energy["unit"]) != ("counter", "joules"):
         wrong.append(f"gpumon_gpu_energy_joules is {energy}")

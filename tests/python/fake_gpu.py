@@ -25,8 +25,8 @@ HELD_BYTES = 256 << 20
 
 
 def fake_gpu_variables(folder: "str | Path") -> "dict[str, str]":
-    """Return variables with which gpumon and allocating processes share one GPU without other
-    processes.
+    """Return variables with which gpumon and the programs that allocate memory use the same GPU. No
+    other processes are on this GPU.
     """
     if not CUDA.exists():
         raise FileNotFoundError(f"{CUDA} is missing: run `make fake-library`")

@@ -11,8 +11,8 @@ from pathlib import Path
 import gpumon
 
 LIBRARY = Path(__file__).resolve().parents[2] / "target/debug/libfake_nvml.so"
-#: The maximum time to wait in seconds. A server has its first sums after ten seconds, but later on
-#: a busy machine.
+#: The maximum time to wait in seconds. A server has its first sums after ten seconds, and even
+#: later on a busy machine.
 PATIENCE_S = 90
 
 

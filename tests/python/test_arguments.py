@@ -182,7 +182,8 @@ class Lines(SimulatedGpuTest):
         self.warm_up()
 
     def assert_request_is_refused(self, request: object, error: str) -> None:
-        # Without an answer, there would be a `ProgramError` after half a minute.
+        # Without an answer, the error would be a `ProgramError`, and it would come only after half
+        # a minute.
         with self.assertRaisesRegex(gpumon.RequestError, error):
             helper.current_helper().send_request(request)
 

@@ -24,8 +24,8 @@ sys.path += [str(ROOT / "tests/prometheus"), str(DEPLOY / "grafana"), str(DEPLOY
 import run  # noqa: E402
 from program import fake_nvml_variables  # noqa: E402
 
-#: The maximum time to wait in seconds. The scenario's event happens after 12 s, and slow readings
-#: arrive before it. Rates need several scrapes.
+#: The maximum time to wait in seconds. The event in the scenario happens after 12 s, and slow
+#: readings arrive earlier. Rates need several scrapes.
 PATIENCE_S = 60
 SCRAPES = 5
 #: Values for Grafana's variables.
@@ -36,8 +36,8 @@ VARIABLES = {
     "$node": ".*",
     "$gpu": ".*",
 }
-#: Selectors that may have no data. Rules use the severity of conditions that no GPU in the scenario
-#: has, and this severity only exists while a condition lasts.
+#: Selectors that may have no data. Severities only exist while a condition lasts, and some rules
+#: use a condition that no GPU in the scenario has.
 NOT_THERE = re.compile(r"gpumon_condition_severity\{|ALERTS\{|^instance:")
 METRIC = re.compile(r"(?<![\w:\"$])((?:gpumon_|instance:|ALERTS)[\w:]*(?:\{[^}]*\})?)")
 
@@ -90,7 +90,7 @@ class DeployedQueries(unittest.TestCase):
         cls.address = cls.stack.enter_context(
             run.start_prometheus({"gpumon": (port, "/metrics")}, folder)
         )
-        # These two metrics have data last, so all others have data when these do.
+        # These two metrics are the last to have data. When they have some, all others do, too.
         awaited = [
             f"count_over_time({name}[{PATIENCE_S}s]) >= {SCRAPES}"
             for name in ("gpumon_gpu_xid", "gpumon_gpu_remapped_rows_total")
@@ -109,7 +109,7 @@ class DeployedQueries(unittest.TestCase):
     @classmethod
     def find_expressions_without_data(cls, expressions: Iterable[str]) -> list[str]:
         """Return the expressions that have no data within a minute. The queries are repeated,
-        because no expression has data while a busy machine misses a scrape.
+        because no expression has data after a scrape failed on a busy machine.
         """
         missing = sorted(set(expressions))
         end = time.monotonic() + PATIENCE_S
@@ -132,8 +132,9 @@ class DeployedQueries(unittest.TestCase):
     def test_every_alert_rule_expression_has_data(self):
         expressions = []
         for rule in [*read_rules("alerts.yml"), *read_rules("fleet.yml")]:
-            # Some series only exist while there is a problem, and some expressions compare with a
-            # quarter of an hour ago.
+            # Some series only exist while there is a problem, so comparisons are changed to return
+            # 0 or 1. Some expressions compare with values of a quarter of an hour ago, which this
+            # Prometheus does not have.
             expression = run.add_bool(rule["expr"]).replace("offset 15m", "offset 1s")
             if "record" in rule:
                 expressions.append(expression)
@@ -149,7 +150,8 @@ class DeployedQueries(unittest.TestCase):
 
     def test_metrics_renamed_for_opentelemetry_exist(self):
         names = {name for name, _ in opentelemetry_names() if not name.startswith("gpumon_memory_")}
-        # Links only have series with ?links=true, and only GPU 0 has links and fans.
+        # Links only have series if they are requested with ?links=true. In the scenario, only GPU 0
+        # has links and fans.
         names -= {name for name in names if name.startswith("gpumon_nvlink_")}
         self.assertEqual(self.find_expressions_without_data(names), [])
 
@@ -305,7 +307,7 @@ class Slurm(unittest.TestCase):
             )
             self.assertIn("2 GPUs", (reports / "88123.txt").read_text())
             self.assertEqual(read_files(gpus), {mig: "88124 1000\n"})
-            # Without a server, or for a job without GPUs, the node stays in service.
+            # The node must stay in service if there is no server, and if the job has no GPUs.
             run_slurm_script("epilog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000")
             run_slurm_script("epilog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
             self.assertEqual(read_files(gpus), {})
@@ -326,7 +328,8 @@ class Slurm(unittest.TestCase):
             ("100%%-%5N", f"/home/ana/100%-{node}", {}),
             ("a\\%j.out", "/home/ana/a%j.out", {}),
             ("plain", "/home/ana/plain", {}),
-            # A pattern with an unknown value results in no file.
+            # If a value in the pattern is unknown, the result is empty, because there is no such
+            # file.
             ("%x.out", "", {"SLURM_JOB_NAME": ""}),
             ("%q.out", "", {}),
             ("", "", {}),
@@ -578,8 +581,8 @@ class Debian(unittest.TestCase):
 
 
 class Services(unittest.TestCase):
-    #: Settings that may differ between the two services: the main service reads GPUs and the kernel
-    #: log, and accepts connections; the other one only queries Slurm.
+    #: The settings in which the two services may differ. The main service reads GPUs and the kernel
+    #: log, and accepts connections. The other service only queries Slurm.
     OWN = (
         "AmbientCapabilities",
         "CapabilityBoundingSet",

@@ -202,8 +202,8 @@ class Commands(unittest.TestCase):
 
     def test_named_options_exist(self) -> None:
         known, wrong, checked = read_gpumon_options(), [], 0
-        # Two pages are left out: one is generated, and the commands on the other accept options of
-        # nvidia-smi.
+        # Two pages are left out. One of them is generated. The commands on the other one accept
+        # options of nvidia-smi.
         pieces = [
             (file, piece)
             for file, piece in CODE

@@ -28,8 +28,8 @@ KEYS = {
 }  # fmt: skip
 OLD = {"gpumon": {"version": 1, "duration_s": 7}}
 BIN = Path(sys.executable).parent
-#: Cells, and whether a stored cost belongs to a cell's last run. Rust and TypeScript use the same
-#: file.
+#: Test cases: a cell, a stored cost, and whether the cost belongs to the cell's last run. The tests
+#: in Rust and TypeScript use the same file.
 RUNS = json.loads((Path(__file__).resolve().parents[1] / "stored-cost-runs.json").read_text())
 
 #: The commands that run a notebook into another file of the same folder.
@@ -75,8 +75,8 @@ class Runners(unittest.TestCase):
 
     def test_all_runners_store_cost_of_gpu_cells(self) -> None:
         variables = fake_gpu_variables(self.folder)
-        # There must be a sample between the two cells, so that the memory of the second is not
-        # counted for the first.
+        # A sample must be taken between the two cells. Otherwise the memory of the second cell
+        # would also count for the first.
         wait = "import time; time.sleep(1.2)"
         free, allocate = (
             v4.new_code_cell("x = 1", metadata=OLD),
@@ -87,7 +87,7 @@ class Runners(unittest.TestCase):
             v4.new_code_cell("", metadata=OLD),
         )
         skipped = v4.new_code_cell("never", metadata={"tags": ["skip-execution"]})
-        # There must also be a sample between the third cell and the end of the kernel.
+        # A sample must also be taken between the third cell and the end of the kernel.
         write_notebook(self.folder, free, allocate, hold, empty, skipped, v4.new_code_cell(wait))
         for runner in RUNNERS:
             with self.subTest(runner):
@@ -132,8 +132,8 @@ class Runners(unittest.TestCase):
         write_notebook(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
         variables = fake_gpu_variables(self.folder)
         self.assertEqual(run_notebook(self.folder, "nbclient", **variables).returncode, 0)
-        # This command runs the notebook again without gpumon. The cell has the same source and the
-        # same execution count as before.
+        # This command runs the notebook again without gpumon. The source and the execution count of
+        # the cell stay the same, so they do not show that the cell ran again.
         again = [
             BIN / "jupyter",
             "nbconvert",
@@ -181,7 +181,7 @@ class Runners(unittest.TestCase):
         write_notebook(self.folder, *(v4.new_code_cell(code, metadata=OLD) for code in cells))
         done = run_notebook(self.folder, "papermill", **fake_gpu_variables(self.folder))
         self.assertIn("ZeroDivisionError", done.stderr)
-        # papermill inserts a cell before the first cell and one before the failed cell.
+        # papermill inserts two cells: one at the start, and one before the cell that failed.
         kept = [cost["duration_s"] for cost in stored_costs(self.folder) if cost]
         self.assertEqual(len(kept), 2, kept)
         self.assertTrue(kept[0] >= 1.2 and kept[1] >= 0.1, kept)

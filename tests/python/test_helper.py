@@ -138,7 +138,7 @@ class HelperResponses(StandInTest):
                 waited.append(time.monotonic() - began)
         self.assertGreaterEqual(waited[0], 0.4)
         self.assertLess(max(waited[1:]), 0.4)
-        # When a late answer arrives, the program no longer counts as silent.
+        # A late answer ends the state in which the program counts as silent.
         until = time.monotonic() + PATIENCE_S
         self.assertTrue(
             helper.current_helper().wait(
@@ -178,7 +178,8 @@ class HelperResponses(StandInTest):
         self.set_faults("mute")
         with gpumon.measure() as first:
             pass
-        # The stand-in has read its faults by then, so other faults can be set.
+        # When the stand-in has received a line, it has already read its faults. So the test can set
+        # others.
         self.wait_for_lines(1)
         with mock.patch.object(process, "MAX_WAITING_LINES", 100):
             for _ in range(20_000):

@@ -65,8 +65,8 @@ async def call_failing_tool(asked: Client, tool: str, **arguments) -> str:
 async def call_tool_until_complete(
     asked: Client, tool: str, is_whole=lambda _answer: True, **arguments
 ) -> dict:
-    """Return the answer of a tool as soon as it is complete, because a new server has little data
-    at first.
+    """Return the answer of a tool as soon as it is complete. A new server has little data at first,
+    so the call is repeated.
     """
     end = time.monotonic() + PATIENCE_S
     while True:

@@ -62,7 +62,8 @@ class Numbers(StandInTest):
             self.assertIn("so far", repr(m))
             self.assertGreater(m.duration_s, first)
         self.assertEqual(m.gpu_s, 9.8)
-        # There was one request during the measurement and one after its end, and no others.
+        # There were two requests during the measurement and one after its end. The final numbers
+        # are kept, so there are no further requests.
         self.assertEqual(len(values_of(self.wait_for_lines(), "cost")), 3)
         self.assertEqual(str(m), str(m))
         self.assertEqual(len(values_of(self.wait_for_lines(), "cost")), 3)

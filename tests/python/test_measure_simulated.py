@@ -139,7 +139,7 @@ class Costs(SimulatedGpuTest):
             time.sleep(0.5)
             os.kill(helper._current._process.pid, signal.SIGKILL)
             time.sleep(0.5)
-            # This call notices that the process has ended.
+            # This call makes the package notice that the process has ended.
             gpumon.snapshot()
             time.sleep(2)
         self.assertRegex(m.lost[0], "^the usage before .* it was ended by SIGKILL")
@@ -238,7 +238,7 @@ class Readings(SimulatedGpuTest):
             time.sleep(6)
         self.assertAlmostEqual(m.gpu_s, 3, delta=0.5)
         self.assertEqual(m.lost, [])
-        # The waiting snapshots come first, in order, and then new ones.
+        # The first snapshots are those that have been waiting, in their order. New ones follow.
         times = [next(stream).at.timestamp() for _ in range(70)]
         self.assertEqual(times, sorted(set(times)))
         stream.close()

@@ -1,5 +1,5 @@
-"""Commands name the right package to install, and no tracked file names an address that others may
-own.
+"""Commands install the right package, and no tracked file contains an address that somebody else
+may own.
 
 On the package index, on GitHub and elsewhere, the name gpumon belongs to other people. The name of
 this package is in pyproject.toml. The project's only address is `repository` in Cargo.toml, which
@@ -25,8 +25,8 @@ DISTRIBUTION = re.search(
 )[1]
 #: The form of the package's name in file names.
 FILE_NAME = DISTRIBUTION.replace("-", "_")
-#: Files that are not checked: lists of other projects' packages, and this file with its wrong
-#: names.
+#: Files that are not checked: lists of packages by other projects, and this file, which contains
+#: wrong names.
 SKIPPED = (
     "package-lock.json",
     "Cargo.lock",
@@ -68,8 +68,8 @@ ADDRESS = re.compile(
 
 
 def tracked_lines() -> Iterator[tuple[str, str]]:
-    """Yield the name of a tracked file and a line that names gpumon, for all such lines. A
-    continued line counts as one.
+    """Yield each line that contains gpumon's name in a tracked file, with the name of the file. A
+    line and its continuations count as one line.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -108,8 +108,8 @@ def find_wrong_names(tool: str, words: list[str]) -> list[str]:
         if re.split(r"[\[=<>~@]", word)[0] == DISTRIBUTION
         or Path(word).name.startswith(f"{FILE_NAME}-")
     ]
-    # `gpumon` may be the command after the package's name, or the other package if both are
-    # uninstalled.
+    # `gpumon` may be the command that follows the name of its package. It may also be the other
+    # package called gpumon, if the command uninstalls both.
     may_be_short = {"--from", "--spec", "uninstall"} & set(words) and own
     return [word for word in named if word not in own and not (may_be_short and word == "gpumon")]
 
@@ -215,8 +215,8 @@ class Addresses(unittest.TestCase):
 
 
 def is_allowed(name: str, address: str) -> bool:
-    """Return whether an address is the package's, has a placeholder, or is the repository in
-    Cargo.toml.
+    """Return whether an address may be used: it belongs to the package, contains a placeholder, or
+    is the repository in Cargo.toml.
     """
     is_repository = (
         name == "Cargo.toml"

@@ -20,8 +20,8 @@ from gpumon.jupyter import setup_gpumon
 
 
 def launcher_path(**variables: str) -> str:
-    """Return the path that jupyter-server-proxy uses for gpumon, with only these variables and
-    without other settings files.
+    """Return the path that jupyter-server-proxy uses for gpumon. The environment has only these
+    variables, and there are no other settings files.
     """
     with mock.patch.dict(os.environ, {"GPUMON_CONFIG": "none", **variables}, clear=True):
         return setup_gpumon()["launcher_entry"]["path_info"]

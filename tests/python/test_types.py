@@ -11,11 +11,11 @@ from pathlib import Path
 import gpumon
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The source folder. In an installation, a type checker would treat neighboring files as part of
-#: the package.
+#: The source folder of the package. In an installed package, a type checker would also check
+#: neighboring files as if they were part of it.
 PACKAGE = ROOT / "python" / "gpumon"
 
-#: Modules that need optional libraries without type information.
+#: Modules that use optional libraries, which have no type information.
 OF_OTHERS = (
     r"gpumon\.(_cells\.NotebookClient|_papermill|nbclient\.\w+|nbconvert\.\w+|trackers\.[a-z]\w+)"
 )
@@ -26,7 +26,8 @@ USE = Path(__file__).with_name("typed_use.py")
 
 def run_mypy(path: object) -> str:
     """Return the errors of mypy."""
-    # Values from JSON have the type Any until a function with a declared type returns them.
+    # Values parsed from JSON have the type Any, until a function with a declared return type
+    # returns them.
     command = [
         sys.executable,
         "-m",

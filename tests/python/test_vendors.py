@@ -7,8 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: A path that names a vendor's module. A `use` of several modules of `vendor` may extend over
-#: several lines.
+#: A path that contains a vendor's module. A `use` that imports several modules of `vendor` may
+#: extend over several lines.
 NAMES_MODULE = re.compile(r"\bvendor::(?:\{[^;]*?)?\b(?:nvml|amd|intel|drm)\b(?:::|,|\})")
 
 #: Folders that may name a vendor's module: the vendors themselves, and `gpumon smi`, which mimics

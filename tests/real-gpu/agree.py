@@ -119,8 +119,9 @@ def gpumon_value(snapshot, index, path):
 
 
 def compare_values(name, mine, before, after, tolerance):
-    """Returns whether gpumon's value is between nvidia-smi's two values, with the tolerance on both
-    sides. Also returns gpumon's and nvidia-smi's values as text.
+    """Returns whether gpumon's value is between two values of nvidia-smi. One was read before
+    it, and one after it. The tolerance applies on both sides. Also returns the values of both
+    programs as text.
     """
     if tolerance is None:
         mine = f"P{mine}" if name == "pstate" else mine

@@ -20,7 +20,8 @@ import time
 #: The promised relative accuracy of peak memory, GPU time and energy.
 PROMISED = {"peak_memory_bytes": 0.02, "gpu_s": 0.03, "energy_joules": 0.03}
 
-#: The maximum relative distance between the bounds of the energy, for a GPU without other users.
+#: The maximum distance between the lower and upper bound of the energy, relative to the upper
+#: bound, for a GPU without other users.
 RANGE = 0.01
 
 SECONDS = 20
@@ -54,8 +55,8 @@ class Nvml:
 
 
 def context_bytes():
-    """Returns the process's GPU memory beyond the memory that PyTorch has reserved: the context, as
-    counted by the driver.
+    """Returns the GPU memory that the driver counts for the process, minus the memory that PyTorch
+    has reserved. The rest is the context.
     """
     import torch
 
@@ -131,8 +132,8 @@ def print_comparison(way, cost, truth):
         and not cost["shared"]
         and not cost["lost"]
     )
-    # The range is not zero even for a GPU without other users, because it is uncertain when the use
-    # of the GPU began within a sample.
+    # Even for a GPU without other users, the bounds are not equal: the use of the GPU begins within
+    # a sample, and it is unknown when.
     is_right &= energy["most"] - energy["least"] <= RANGE * energy["most"]
     numbers = ", ".join(
         f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED
@@ -193,7 +194,9 @@ def check_gpumon_run(gpumon):
 
 
 def work_in_process(path):
-    """Writes the cost of a process from its first use of the GPU almost to its exit."""
+    """Measures a process from its first use of the GPU until shortly before its exit, and writes
+    the cost to a file.
+    """
     import torch
 
     nvml = Nvml()
@@ -210,7 +213,7 @@ def work_in_process(path):
         json.dump(truth, file)
         file.flush()
         os.fsync(file.fileno())
-    # A normal exit of Python would extend the lifetime of the context.
+    # A normal exit of Python would take time, in which the context would still exist.
     os._exit(0)
 
 

@@ -18,7 +18,8 @@ import time
 from server import Server
 
 NAMED_WITHIN_S = 180
-# The time to watch, which is longer than the time until a hang is suspected.
+# The number of seconds to watch the program. This is longer than it takes until a hang is
+# suspected.
 WATCHED_S = 135
 PTRACE_SEIZE = 0x4206
 

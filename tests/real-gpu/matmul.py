@@ -39,7 +39,8 @@ MAX_DYNAMIC_SHARED_BYTES = 8
 PROGRAMMATIC_LAUNCH = 6
 #: Rows of the first factor that `matmul_hopper.cu` copies at a time.
 COPIED_ROWS = 64
-#: The size of the flags, one for each part, which `parts.cuh` places before the parts.
+#: The size of the flags in bytes. There is one flag for each part of a sum, and `parts.cuh` places
+#: the flags in front of the parts.
 FLAGS_BYTES = 16 << 10
 #: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both,
 #: cublasComputeType_t, and the bits of a result and of a sum, as in `values.rs`.
@@ -105,9 +106,9 @@ class LaunchConfig(ctypes.Structure):
 
 
 def make_launcher(function, blocks, threads, shared, *arguments, is_programmatic=False):
-    """Returns a function that launches a kernel, with programmatic dependent launch if its code
-    waits for the previous kernel. An argument is a number, a float, or a buffer that is passed by
-    value.
+    """Returns a function that launches a kernel. It uses programmatic dependent launch if the
+    kernel's code waits for the kernel before it. An argument is a number, a float, or a buffer that
+    is passed by value.
     """
     kinds = {int: ctypes.c_uint64, float: ctypes.c_double}
     values = [kinds.get(type(argument), lambda buffer: buffer)(argument) for argument in arguments]
@@ -328,7 +329,7 @@ class Product:
 
     @property
     def line_and_step_strides(self):
-        """Returns the strides from one line and from one step to the next."""
+        """Returns two strides: from one line to the next, and from one step to the next."""
         return (1, self.pitches[1]) if self.is_step_by_step else (self.pitches[1], 1)
 
     def count_wrong(self):
@@ -357,8 +358,8 @@ class Product:
         return int(found.view(-1, 3)[:, 0].sum())
 
     def make_kernel_runners(self, folder, parts=(1,)):
-        """Returns functions that run each kernel of this type in a folder, by the tile size in its
-        name and the number of parts of its sums.
+        """Returns a function for each kernel of this type in a folder, which runs the kernel. The
+        key is the tile size in the kernel's name and the number of parts into which sums are split.
         """
         source = "matmul_fp32" if self.dtype == "fp32" else "matmul_hopper"
         lines = rf"^matmul_{self.dtype}_(\d+)x(\d+) .*?((?: u64| b8\S*)*)$"
@@ -375,8 +376,9 @@ class Product:
         return runners
 
     def make_kernel_runner(self, image, down, across, parts, parameters, is_programmatic):
-        """Returns a function that runs a kernel; None if there is no last round, or if its sums
-        have too few slabs for the parts.
+        """Returns a function that runs a kernel. Returns None if its sums cannot be split into
+        `parts`: the kernel does not support this, the last round of tiles is full, or a sum has too
+        few slabs.
         """
         name, tiles = (
             f"matmul_{self.dtype}_{down}x{across}",

@@ -83,7 +83,7 @@ def main():
     time.sleep(3)
     windows = {True: [], False: []}
     for at in range(2 * PAIRS):
-        # The order polled, unpolled, unpolled, polled cancels out a steady drift.
+        # The order is polled, unpolled, unpolled, polled. It cancels out a steady drift.
         polled = at % 4 in (0, 3)
         os.kill(collector.pid, signal.SIGCONT if polled else signal.SIGSTOP)
         begun = time.monotonic()

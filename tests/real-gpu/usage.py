@@ -112,7 +112,7 @@ class Load:
 
 
 def owners_by_user(server):
-    """Returns the owners by user. There may be others than the loads."""
+    """Returns the owners by user. The list may contain other owners than the loads."""
     return {owner["user"]: owner for owner in server.get("/api/v1/usage")["owners"]}
 
 

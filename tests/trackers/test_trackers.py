@@ -58,7 +58,9 @@ def record_values(items) -> dict:
 
 
 class TrackerTest(SimulatedGpuTest):
-    """A test in its own folder, with this process on GPU 0: 4 GiB, half of the time, at 300 W."""
+    """A test in its own folder. This process is on GPU 0, where it uses 4 GiB and half of the time,
+    at 300 W.
+    """
 
     def setUp(self) -> None:
         super().setUp()

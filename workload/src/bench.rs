@@ -91,7 +91,8 @@ pub(crate) fn run_workload(
         place
             .prepare_work(workload, size, request.engine)
             .map_err(|error| match error {
-                // Another process has allocated memory since the check.
+                // Enough memory was free when it was checked, so another process must have
+                // allocated some since then.
                 RunError::Cuda(error) if error.is_out_of_memory() => {
                     budget.too_large_error(about.id, cost.memory_bytes)
                 }
@@ -157,8 +158,8 @@ struct MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Measures a workload, and verifies two results: the first, which replaces the poison in
-    /// memory, and the last, which is computed under load.
+    /// Measures a workload and verifies two of its results. The first result must replace the
+    /// poison in memory. The last result is computed under load.
     fn measure_work(
         work: &mut dyn Prepared,
         limits: &MeasureLimits,
@@ -239,8 +240,8 @@ impl ExecutionPlace<'_> {
         }
     }
 
-    /// Returns the peak rate of the resource that limits a workload, with the clock that this rate
-    /// requires.
+    /// Returns the peak rate of the resource that limits a workload, and the clock at which the GPU
+    /// would reach this rate.
     pub(crate) fn rated_peak(&self, bound: LimitingResource, dtype: Dtype) -> Reading<RatedPeak> {
         match (bound, self) {
             (LimitingResource::Memory, Self::Cuda(gpu)) => {

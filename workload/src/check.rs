@@ -125,8 +125,8 @@ impl DoubleDouble {
 impl Add for DoubleDouble {
     type Output = Self;
 
-    /// Adds with Knuth's algorithm, which computes the rounding error by subtracting the operands
-    /// again.
+    /// Adds two numbers with Knuth's algorithm. It finds the rounding error by subtracting the
+    /// operands from the sum again.
     fn add(self, other: Self) -> Self {
         let high = self.high + other.high;
         let from_other = high - self.high;

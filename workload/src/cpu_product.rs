@@ -91,20 +91,20 @@ impl CpuProduct for f64 {
 /// times the size of an element in bytes. For smaller products, waking other threads takes longer
 /// than the product.
 const MIN_SHARED_WORK: usize = 3 << 20;
-/// If there are only two threads, which save at most half of the time, they are both used for
-/// products of at least this size. On two cores, a 100 x 100 product takes 9.9 us in fp32 and 19 us
-/// in fp64 on one thread. On two threads, it takes 24 us in fp32 and 16 to 29 us in fp64.
+/// The minimum size of a product that is computed on two threads if there are only two. They save
+/// at most half of the time. On two cores, a 100 x 100 product takes 9.9 us in fp32 and 19 us in
+/// fp64 on one thread. On two threads, it takes 24 us in fp32 and 16 to 29 us in fp64.
 const MIN_WORK_FOR_TWO_THREADS: usize = 9 << 20;
 /// The minimum number of terms of a tile.
 const MIN_TILE_TERMS: usize = 60_000;
-/// The minimum number of terms per tile if each thread gets several tiles, which ensure that the
-/// other threads do not wait long for a delayed thread.
+/// The minimum number of terms per tile if each thread gets several tiles. With several tiles, a
+/// delayed thread does not make the other threads wait for long.
 const MIN_TERMS_OF_EXTRA_TILES: usize = 1 << 21;
 const TILES_PER_THREAD: usize = 3;
 
-/// Multiplies A by B on all threads. Both are in row-major order. Each thread computes separate
-/// tiles of the result. No thread waits for another. In the gemm crates, threads wait until one of
-/// them has reordered B.
+/// Multiplies A by B on all threads. Both are in row-major order. Each thread computes its own
+/// tiles of the result, and no thread waits for another. The gemm crates could also use several
+/// threads, but these would wait until one of them has reordered B.
 pub(crate) fn multiply_on_all_threads<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
     let (down, across) = tile_counts(n, size_of::<T>(), rayon::current_num_threads());
     let product = Product::new(out, a, b, n);

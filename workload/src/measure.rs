@@ -178,8 +178,8 @@ pub(crate) fn relative_deviation(times_us: &[f64]) -> Option<f64> {
     (mean > 0.0).then(|| variance.sqrt() / mean)
 }
 
-/// Returns the index of the lower end of the median's 95 % confidence interval in a sorted list of
-/// `n` values. The upper end has the same index counted from the end of the list.
+/// Returns the index of the lower end of the median's 95 % confidence interval, in a sorted list of
+/// `n` values. The upper end has the same index, counted from the end of the list.
 ///
 /// Each value is below the median with a probability of one half, whatever the distribution. The
 /// number of values below the median therefore has a binomial distribution. If there are too few
@@ -303,8 +303,8 @@ mod tests {
 
     #[test]
     fn confidence_interval_ranks_match_textbook_tables() {
-        // The ranks of the lower end of the 95 % interval are those of textbook tables, which start
-        // at 1.
+        // The expected ranks are those of textbook tables for the lower end of the 95 % interval.
+        // Ranks in these tables start at 1.
         for (n, rank) in [
             (5, 1),
             (6, 1),

@@ -269,8 +269,8 @@ pub(crate) fn exp_f32(x: f32) -> f32 {
     let sum = TERM_FACTORS
         .iter()
         .fold(1.0, |sum, step| sum * (rest * step) + 1.0);
-    // The exponent is applied in two halves, because 2 to the full exponent may exceed the range of
-    // the type.
+    // The exponent is applied in two halves, because the power of 2 with the whole exponent may be
+    // outside of the range of the type.
     let exponent = shifted
         .to_bits()
         .wrapping_sub(SHIFT.to_bits())

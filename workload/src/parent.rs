@@ -368,7 +368,8 @@ const USUAL_STEPS: &[SignalStep] = &[
     (Signal::TERM, SIGNAL_TIMEOUT),
     (Signal::KILL, SIGNAL_TIMEOUT),
 ];
-/// The signals if the parent is exiting. The parent waits for at most a second.
+/// The signals that are sent to the worker process when the parent is exiting. The parent waits at
+/// most one second for the worker process to end.
 const PARENT_END_STEPS: &[SignalStep] = &[
     (Signal::INT, Duration::from_millis(600)),
     (Signal::KILL, SIGNAL_TIMEOUT),
@@ -376,7 +377,7 @@ const PARENT_END_STEPS: &[SignalStep] = &[
 
 impl StopReason {
     /// Returns `true` if this reason takes precedence over `before`, the reason for which the
-    /// process is already being stopped.
+    /// process is being stopped so far.
     fn overrides(self, before: Self) -> bool {
         self == Self::ParentEnds && before != Self::ParentEnds
     }
@@ -470,8 +471,8 @@ mod tests {
         limit: Duration,
         stop_at: Option<&'static str>,
     ) -> (Result<WorkerEnd, WorkerError<String>>, TestListener) {
-        // If the tests were started in the background, SIGINT may be ignored. The default action is
-        // restored, because child processes inherit this setting.
+        // SIGINT may be ignored if the tests were started in the background, and child processes
+        // inherit this setting. So its default action is restored.
         let words = ["--default-signal=INT", "/bin/sh", "-c", script, "worker"];
         let command = WorkerCommand {
             program: "env".into(),

@@ -21,8 +21,8 @@ pub(crate) const WORD_BYTES: u64 = 8;
 const GPU_ARRAY_BYTES: u64 = 1 << 30;
 /// The size in bytes of an array on a CPU with small caches.
 const CPU_ARRAY_BYTES: u64 = 64 << 20;
-/// The minimum size of an array, as a multiple of the cache size. With this factor, data is no
-/// longer in the cache when it is read again.
+/// The minimum size of an array, divided by the size of the cache. With this factor, an element is
+/// no longer in the cache when it is read again.
 const CACHE_FACTOR: u64 = 4;
 /// The share of the usable memory that an array may use is one divided by this number, so that all
 /// arrays of a workload fit.
@@ -236,8 +236,8 @@ impl Size {
         self.n.saturating_mul(self.dtype.bytes())
     }
 
-    /// Returns the size of an array in 64-bit words. Words of this length are unlikely to be equal
-    /// to their neighbors.
+    /// Returns the size of an array in 64-bit words. A word of this length hardly ever equals its
+    /// neighbor.
     pub(crate) fn word_count(self) -> u64 {
         self.bytes().div_ceil(WORD_BYTES)
     }
@@ -273,8 +273,8 @@ pub(crate) fn elements_beyond_caches(backend: Backend, dtype: Dtype, budget: &Me
     let bytes = wanted
         .max(CACHE_FACTOR * budget.cache_bytes)
         .min(budget.usable_bytes() / ARRAY_DIVISOR);
-    // The number of elements is a multiple of the number of elements that any machine moves at a
-    // time.
+    // The number of elements is rounded to a multiple of the number that a machine, of any kind,
+    // moves at a time.
     (bytes / dtype.bytes() / 1024 * 1024).max(1024)
 }
 

@@ -37,11 +37,11 @@ pub struct EvaluationInput<'a> {
     pub sample: Option<&'a Sample>,
     /// The inventory; `None` until it is known.
     pub inventory: Option<&'a Inventory>,
-    /// Whether the collector is expected to have readings. While it is not, such as during a pause
-    /// or before the first sample, delays do not advance.
+    /// Whether the collector is expected to have readings. During a pause and before the first
+    /// sample, it is not, and delays do not advance.
     pub is_watched: bool,
-    /// When the collector was started; a different value means that it was restarted. After a
-    /// restart, the collector needs time to detect conditions again.
+    /// When the collector was started. A different value means that the collector was restarted and
+    /// needs time to detect conditions again.
     pub started_ms: u64,
 }
 
@@ -135,9 +135,9 @@ impl Evaluator {
         evaluator
     }
 
-    /// Replaces the rules. A rule keeps its state if its name and check are unchanged; the alerts
-    /// of other rules are resolved by the next [`Self::update`]. The receivers in `new_receivers`
-    /// are notified of every firing alert.
+    /// Replaces the rules. A rule keeps its state if its name and check are unchanged. The next
+    /// [`Self::update`] resolves the alerts of all other old rules. The receivers in
+    /// `new_receivers` are notified of every firing alert.
     pub fn replace_rules(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
         for rule in &rules.rules {

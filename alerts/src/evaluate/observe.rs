@@ -1,5 +1,5 @@
-//! Comparison of a sample with a rule. After a restart of the collector, an absent condition is
-//! disregarded until the collector has had enough time to detect it.
+//! Comparison of a sample with a rule. After a restart, the collector needs time to detect
+//! conditions. Until then, the absence of a condition is ignored.
 
 use std::collections::BTreeMap;
 
@@ -52,8 +52,8 @@ pub(super) fn list_targets<'a>(
     Box::new(named.map(|gpu| AlertTarget::Gpu(gpu.index)).chain(missing))
 }
 
-/// Compares a sample with a rule for one target, and describes a match in a sentence. A firing rule
-/// keeps matching until the value reaches its clearing threshold.
+/// Compares a sample with a rule for one target. If the rule matches, describes the match in a
+/// sentence. A firing rule matches until the value reaches the clearing threshold.
 pub(super) fn observe_target(
     check: &RuleCheck,
     place: &AlertTarget,
@@ -85,8 +85,8 @@ pub(super) fn observe_target(
                 _ => value,
             };
             match compared {
-                // After a start or a gap in the samples, a rate is unknown until values cover half
-                // of its window.
+                // After a start or a gap in the samples, the rate is unknown until the values cover
+                // half of the rate's window.
                 None if value.is_some() => Observation::Inconclusive,
                 None => Observation::Unknown,
                 Some(value) if bound.is_exceeded_by(value, state.is_firing()) => {
@@ -172,8 +172,8 @@ fn compared_value(
     }
 }
 
-/// Returns why a reading or GPU is absent; `None` if it is present. A sleeping GPU is not expected
-/// to have readings.
+/// Returns the reason why a reading or GPU is absent; `None` if it is present. A sleeping GPU is
+/// not expected to have readings.
 fn absence_reason(
     subject: Option<WatchedField>,
     gpu: Option<&GpuSample>,
@@ -233,9 +233,9 @@ impl TimeSinceStart {
         }
     }
 
-    /// Returns `true` if the rule's condition is absent, but possibly only because the collector
-    /// has not had enough time since its start to detect the condition. Always `false` for a
-    /// sleeping GPU, which has no conditions.
+    /// Returns `true` if the rule's condition is absent but may exist undetected, because the
+    /// collector was started too recently. Always `false` for a sleeping GPU, which has no
+    /// conditions.
     pub(super) fn may_condition_be_undetected(
         &self,
         check: &RuleCheck,

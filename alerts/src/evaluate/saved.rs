@@ -30,17 +30,17 @@ pub struct SavedAlert {
 }
 
 impl SavedAlert {
-    /// Returns `true` if both saved alerts belong to the same rule and target.
+    /// Returns `true` if both saved alerts are about the same rule and the same target.
     fn is_same_alert(&self, other: &Self) -> bool {
         self.place == other.place
             && self.alert.alert.rule == other.alert.alert.rule
             && self.watch == other.watch
     }
 
-    /// Combines the saved alerts with the current ones, and keeps only notifications that were
-    /// certainly delivered: those in `now` for receivers that are up to date, and those in `before`
-    /// for receivers with waiting or lost notifications. Notifications of removed receivers are
-    /// dropped.
+    /// Combines the saved alerts (`before`) with the current ones (`now`). Keeps only notifications
+    /// that were certainly delivered. For receivers that are up to date, these are the ones in
+    /// `now`; for receivers with waiting or lost notifications, the ones in `before`. Notifications
+    /// of removed receivers are dropped.
     pub fn merge_saved_alerts(
         before: &[Self],
         now: Vec<Self>,

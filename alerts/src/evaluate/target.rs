@@ -22,14 +22,14 @@ pub(super) enum AlertTarget {
     Machine,
     /// The GPU with this index.
     Gpu(u32),
-    /// A missing GPU that the rule identifies by something other than its index.
+    /// A GPU that is missing, identified by the name that the rule uses, which is not an index.
     Missing(String),
 }
 
 #[derive(Debug)]
 pub(super) struct TargetState {
-    /// Applies the rule's delays, and stores the description of the match. The description is empty
-    /// if the match began before the program started.
+    /// Applies the rule's delays, and stores the description of the match. If the match began
+    /// before the program started, the description is empty.
     hysteresis: Hysteresis<String>,
     /// The values in the time window, for rules about a rate of change.
     pub(super) window: Option<RateWindow>,
@@ -91,8 +91,8 @@ impl TargetState {
         state
     }
 
-    /// Returns the alert that is firing, or that some receivers still consider firing, with the
-    /// time at which each receiver was notified; `None` if there is no such alert.
+    /// Returns the alert, with the time at which each receiver was notified, if it is firing or if
+    /// some receivers still consider it firing; otherwise `None`.
     pub(super) fn notified_alert(
         &self,
     ) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
@@ -168,8 +168,8 @@ impl TargetState {
                 self.firing = Some(alert);
             }
             (Some((_, met)), Some(firing)) => {
-                // The text describes the current match. The severity is updated because the rules
-                // may have been reloaded.
+                // The text describes the current match. The severity is updated because a reload
+                // may have changed the rule.
                 if !met.is_empty() {
                     firing.alert.text = alert_text(rule, place, met);
                 }
@@ -204,8 +204,8 @@ impl TargetState {
             return;
         };
         let is_due = |told_ms: u64| {
-            // The absolute difference is used so that a clock that was set back does not delay the
-            // repeated notification.
+            // If the clock was set back, the difference is negative. The absolute difference is
+            // used, so that the repeated notification is not delayed.
             rule.repeat_ms
                 .is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
         };
@@ -225,7 +225,7 @@ impl TargetState {
             .extend(due.into_iter().map(|name| (name, (firing.clone(), now_ms))));
     }
 
-    /// Forgets that these receivers were notified, so that they are notified again.
+    /// Forgets that these receivers were notified. They are therefore notified again.
     pub(super) fn forget_notifications_to(&mut self, receivers: &BTreeSet<String>) {
         self.told.retain(|name, _| !receivers.contains(name));
     }
@@ -304,8 +304,8 @@ impl RateWindow {
         let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else {
             return;
         };
-        // To limit the number of values, the newest value replaces the last stored value if the one
-        // before that is at most `close_ms` old.
+        // Limits the number of values: if the second-to-last stored value is at most `close_ms`
+        // older than the new value, the new value replaces the last stored one.
         let close_ms = self.over_ms / MAX_WINDOW_VALUES;
         if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
             self.values.pop_back();

@@ -142,7 +142,7 @@ fn short_gap_in_readings_keeps_alert_state() {
         ["133 -a 0"],
         "after a minute without readings"
     );
-    // A hung GPU repeats its readings from before the hang, so these must not fire an alert.
+    // A hung GPU repeats its readings from before the hang. These readings must not fire an alert.
     let mut timeline = make_hot_timeline();
     let hung = |sample: &mut GpuSample| {
         set_celsius(90.0)(sample);

@@ -29,7 +29,7 @@ pub use crate::wording::AlertStatus;
 /// A notification that an alert fires or has been resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
-    /// Whether the alert fires or is resolved.
+    /// Whether the alert is firing or resolved.
     pub status: AlertStatus,
     /// When the change was noticed, in milliseconds since 1970.
     pub at_ms: u64,
@@ -82,7 +82,8 @@ pub struct DeliveryError {
     pub attempts: u32,
 }
 
-/// A callback that receives the description of a problem, once for each series of failures.
+/// A callback that receives the description of a delivery problem. After a report, the problem is
+/// not reported again until a delivery has succeeded.
 pub type ProblemCallback = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The delivery threads of all receivers.
@@ -133,7 +134,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns, by receiver name, whether each receiver has received all of its notifications.
+    /// Returns whether each receiver has received all of its notifications, by receiver name.
     pub fn delivery_completeness_by_receiver(&self) -> BTreeMap<String, bool> {
         self.workers
             .iter()
@@ -378,7 +379,8 @@ impl Queue {
             } else if state.waiting.len() >= MAX_WAITING_NOTIFICATIONS {
                 state.record_lost_notification(receiver, &next, "too many alerts are waiting");
             } else {
-                // The failed notification is retried before those that arrived in the meantime.
+                // The failed notification is retried before the notifications that arrived in the
+                // meantime.
                 state.waiting.push_front(next);
                 let is_open = |state: &mut QueueState| !state.is_closed;
                 drop(self.changed.wait_timeout_while(state, retry, is_open));
@@ -483,8 +485,8 @@ mod tests {
     fn failing_command_is_run_three_times() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("runs");
-        // The command writes the rule's name. For the rule `bad` the command then fails, and for
-        // `slow` it does not end in time.
+        // The command writes the rule's name. For the rule `bad`, it then fails; for `slow`, it
+        // does not end in time.
         let script = format!(
             "echo $GPUMON_ALERT_RULE >> {}; case $GPUMON_ALERT_RULE in bad) exit 3;; slow) sleep \
              60;; esac",
@@ -516,7 +518,8 @@ mod tests {
     fn failed_notifications_are_retried_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
-        // The command hangs until the file `gate` exists. A timeout counts as a temporary failure.
+        // The command hangs until the file `gate` exists. A timeout counts as a temporary failure,
+        // so the delivery is retried.
         let script = format!(
             "test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}",
             gate.display(),

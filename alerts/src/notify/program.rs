@@ -101,14 +101,14 @@ pub(super) fn run_program<'v>(
         .stderr(writer);
     // The program gets its own process group, so that it can be killed with its child processes.
     let mut child = command.process_group(0).spawn().map_err(cannot_start)?;
-    // The command is dropped because it still has the write ends of the output pipe, and reading
-    // from the pipe ends only after all write ends are closed.
+    // Reading from the output pipe ends only after all of its write ends are closed. The command
+    // still has some of them, so it is dropped.
     drop(command);
     let (sender, text) = mpsc::channel();
     let input = input.to_owned();
     let stdin = child.stdin.take();
     thread::spawn(move || {
-        // Errors are ignored because the program need not read its input.
+        // Errors are ignored because the program does not have to read its input.
         let _ = stdin.map(|mut stdin| stdin.write_all(input.as_bytes()));
     });
     thread::spawn(move || {
@@ -140,7 +140,7 @@ pub(super) fn run_program<'v>(
     })
 }
 
-/// Returns `true` if a program with this name or path can be executed.
+/// Returns `true` if there is an executable program with this name or path.
 pub(super) fn program_exists(program: &str) -> bool {
     let is_executable = |path: &Path| {
         path.metadata()
@@ -196,9 +196,9 @@ impl PlaceholderValues {
         Self(values.map(without_zeros))
     }
 
-    /// Returns `word` with its placeholders replaced. Placeholders within values are not replaced.
-    /// If a value would make the word begin with `-`, a space is added before the word, so that the
-    /// word does not become an option.
+    /// Returns `word` with its placeholders replaced. A placeholder that is part of a value is not
+    /// replaced. If a value would make the word begin with `-`, a space is added before the word,
+    /// so that it does not become an option.
     pub(super) fn fill_placeholders(&self, word: &str) -> String {
         let filled = split_placeholders(word).map(|(before, name)| {
             let at =

@@ -23,8 +23,8 @@ const MAX_ATTEMPTS_UNREACHABLE: u32 = 300;
 /// one hour. The limit is low because the webhook may reject only this notification while others
 /// wait behind it.
 const MAX_ATTEMPTS_AFTER_ERROR_RESPONSE: u32 = 20;
-/// The time from curl's own time limit until curl is killed. It allows curl to report which step
-/// took too long.
+/// The time between curl's own time limit and the time at which curl is killed. It allows curl to
+/// report which step took too long.
 const TIMEOUT_MARGIN: Duration = Duration::from_secs(2);
 
 /// Sends a JSON body.
@@ -113,14 +113,14 @@ fn curl_config(address: &WebhookAddress, body: &str, timeout: Duration) -> Strin
         ("max-time", &seconds),
         ("user-agent", agent),
         ("header", "Content-Type: application/json"),
-        // An empty `Expect` header stops curl from waiting for the server's permission before it
-        // sends a large body. Some servers never respond to that request.
+        // An empty `Expect` header keeps curl from asking for the server's permission before it
+        // sends a large body. Some servers never respond to such a question.
         ("header", "Expect:"),
         ("data-raw", body),
         ("output", "/dev/null"),
         ("write-out", &format!("{STATUS_MARKER}%{{http_code}}")),
     ] {
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = writeln!(text, "{name} = \"{}\"", quote_value(value));
     }
     text

@@ -23,7 +23,7 @@ use super::{
 type Problem = (Range<usize>, String);
 
 /// The default time for which a rule must not match before its alert is resolved. A delay is needed
-/// because readings may recover only briefly.
+/// because a reading may return to normal only briefly.
 const DEFAULT_CLEAR_FOR_MS: u64 = 60_000;
 /// The shortest and longest allowed window for a rate. A shorter window yields noise, and a longer
 /// one wastes memory.
@@ -221,8 +221,8 @@ fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
     }
 }
 
-/// Returns an error for a key that is not in `allowed`, because the key has no effect in this kind
-/// of rule.
+/// Returns an error for a key that is not in `allowed`. Such a key has no effect in this kind of
+/// rule.
 fn refuse_meaningless_keys(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Problem> {
     fn find_span<T>(value: Option<&Spanned<T>>) -> Option<Range<usize>> {
         value.map(Spanned::span)

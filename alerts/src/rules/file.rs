@@ -140,7 +140,8 @@ impl QuietTime {
         (from != to).then_some(Self::Daily(from, to))
     }
 
-    /// Returns `true` if `at_ms` is within this quiet time in the given time zone.
+    /// Returns `true` if the time `at_ms` is in this quiet time. `zone` is the time zone of the
+    /// quiet time's hours and dates.
     pub fn contains(&self, at_ms: u64, zone: &TimeZone) -> bool {
         let Ok(at) = Timestamp::from_millisecond(at_ms.cast_signed()) else {
             return false;
@@ -194,8 +195,8 @@ pub(crate) fn has_text_placeholder(word: &str) -> bool {
     split_placeholders(word).any(|(_, name)| name == Some("text"))
 }
 
-/// Splits a word at its placeholders. Yields the text before each placeholder with the
-/// placeholder's name, and then the text after the last one.
+/// Splits a word at its placeholders. Yields each placeholder's name with the text before it, and
+/// finally the text after the last placeholder.
 pub(crate) fn split_placeholders(word: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(word);
     std::iter::from_fn(move || {
@@ -292,7 +293,7 @@ impl WebhookAddress {
         })
     }
 
-    /// Returns the host and port as written in a URL, without a default port.
+    /// Returns the host and port as written in a URL. A default port is omitted.
     pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') {
             format!("[{}]", self.host)

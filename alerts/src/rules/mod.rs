@@ -41,7 +41,7 @@ pub struct Rule {
     pub severity: Severity,
     /// An additional message for people, such as a link to a runbook.
     pub message: Option<String>,
-    /// The interval at which a firing alert is sent again.
+    /// The interval at which a notification is repeated while its alert is firing.
     pub repeat_ms: Option<u64>,
     /// The times during which nobody is notified.
     pub quiet: Vec<QuietTime>,
@@ -53,7 +53,8 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleCheck {
     pub watch: Watch,
-    /// The GPUs that the rule applies to. Empty for all GPUs, and for rules about the machine.
+    /// The GPUs that the rule applies to. Empty if the rule applies to all GPUs or is about the
+    /// machine.
     pub gpus: Vec<GpuName>,
     /// The time for which the rule must match before it fires.
     pub for_ms: u64,
@@ -92,7 +93,7 @@ pub enum Watch {
     },
 }
 
-/// Returns a property of a watched field, whether it is a field of a GPU or of the machine.
+/// Returns a property of a watched field. The field can belong to a GPU or to the machine.
 macro_rules! field_of {
     ($subject:expr, $property:ident) => {
         match $subject {
@@ -119,9 +120,9 @@ pub struct Threshold {
     pub is_above: bool,
     /// The threshold beyond which the rule matches.
     pub value: f64,
-    /// The value that the field must reach before a firing rule no longer matches.
+    /// The clearing threshold. A firing rule matches until the field reaches this value.
     pub clear: f64,
-    /// Whether both thresholds are in percent of the field's limit.
+    /// Whether `value` and `clear` are in percent of the field's limit.
     pub is_share: bool,
 }
 
@@ -211,8 +212,8 @@ impl AlertRules {
 }
 
 impl AlertRules {
-    /// Returns `true` if a rule uses a field that is read less often while nobody watches. Such a
-    /// rule needs every reading in order to fire without delay.
+    /// Returns `true` if a rule uses a field that is read less often while nobody is watching. To
+    /// fire without delay, such a rule needs every reading of the field.
     pub fn uses_slow_fields(&self) -> bool {
         self.rules.iter().any(|rule| {
             let subject = rule.check.watch.subject();

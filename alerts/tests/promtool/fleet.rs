@@ -46,7 +46,8 @@ struct Node {
 
 struct Case {
     rule: &'static str,
-    /// Whether to compare for which GPUs the rule fires, by index, and not only for which nodes.
+    /// Whether to compare not only the nodes for which the rule fires, but also their GPUs, by
+    /// index.
     by_gpu: bool,
     /// A function that receives the second and the name of the node, and modifies a node with two
     /// healthy GPUs.
@@ -182,8 +183,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Simulates interruptions: a restart of the collector of node `b`, and a pause of the collector of
-/// node `a`.
+/// Simulates a restart of the collector of node `b`, and a pause of the collector of node `a`.
 fn interrupt_collectors(second: u64, node: &str, it: &mut Node) {
     it.collector = match (node, second) {
         ("b", 30..60) => Collector::Restarting,

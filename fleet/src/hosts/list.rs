@@ -15,8 +15,8 @@ pub const MOST_HOSTS: usize = 64;
 /// Linux user name, and a port.
 const MAX_HOST_LENGTH: usize = 300;
 
-/// A file may list up to this many times the maximum number of hosts, because it may contain
-/// duplicates.
+/// The factor by which a file may list more hosts than the maximum number of distinct hosts,
+/// because it may contain duplicates.
 const MAX_REPETITIONS: usize = 64;
 
 /// Characters that no host or user name contains and that ssh also rejects. ssh's configuration can
@@ -27,8 +27,8 @@ const FORBIDDEN_CHARACTERS: &str = "'`\"$\\;&<>|(){}[],/*?!#";
 /// A host that is read over ssh.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host {
-    /// The host's name in the list. The user and port are included only if the list contains
-    /// another host that differs in nothing else.
+    /// The host's name in the list. It includes the user and port only if another host in the list
+    /// has the same name.
     pub name: String,
     /// The destination argument for ssh: a host name or an IP address, preceded by `user@` if a
     /// user was given.
@@ -44,7 +44,7 @@ impl Host {
     }
 }
 
-/// Hosts in the order in which they were given, without duplicates.
+/// The hosts in the order of the list, without duplicates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostList {
     hosts: Vec<Host>,
@@ -118,8 +118,8 @@ impl HostList {
                 error: Box::new(error),
             };
             hosts.extend(parse_hosts(list, most).map_err(at)?);
-            // A host may be listed several times, so this limit is higher than the limit for
-            // distinct hosts.
+            // This limit is higher than the limit for distinct hosts, because a file may list a
+            // host several times.
             if hosts.len() > most.saturating_mul(MAX_REPETITIONS) {
                 return Err(HostListError::TooMany(most));
             }
@@ -387,8 +387,8 @@ fn expand_ranges(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, N
     Ok(numbers)
 }
 
-/// Compares two names in natural order, in which numbers are compared by value: `node2` comes
-/// before `node10`. Names that differ only in case are sorted next to each other.
+/// Compares two names in natural order: numbers are compared by value, so `node2` comes before
+/// `node10`. Names that differ only in case are sorted next to each other.
 pub fn compare_names(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {

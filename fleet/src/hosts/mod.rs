@@ -20,12 +20,12 @@ pub use ssh::Ssh;
 /// and a few kilobytes per GPU.
 pub const MAX_LINE_BYTES: usize = 8 << 20;
 
-/// A host's output before the first record may have at most this size, in bytes. A user's shell may
-/// print text at startup, which is skipped.
+/// The maximum size of a host's output before the first record, in bytes. This output is skipped: a
+/// user's shell may print text at startup.
 const MAX_PREAMBLE_BYTES: usize = 64 << 10;
 
-/// A host may send at most this much output per time window, in bytes. Even a host with many GPUs
-/// and processes stays below this limit at ten samples per second.
+/// The maximum output of a host per time window, in bytes. Even a host with many GPUs and processes
+/// sends less at ten samples per second.
 const MAX_WINDOW_BYTES: usize = 128 << 20;
 const WINDOW_MS: u64 = 10_000;
 
@@ -38,7 +38,8 @@ pub struct Reader {
 }
 
 enum ReaderState {
-    /// The remote command has not yet reported which program it runs.
+    /// The connection is established, but the remote command has not yet reported which program it
+    /// runs.
     Connecting { bytes: usize },
     /// The remote command runs gpumon.
     Records,
@@ -123,8 +124,8 @@ impl Reader {
         }
     }
 
-    /// Returns `true` if the remote command accepts requests, one per line. gpumon does; nvidia-smi
-    /// does not.
+    /// Returns `true` if the remote command accepts requests, one per line. gpumon accepts them;
+    /// nvidia-smi does not.
     pub fn accepts_requests(&self) -> bool {
         matches!(self.state, ReaderState::Records)
     }
@@ -154,7 +155,7 @@ impl Reader {
 
 fn emit_records(records: &[gpumon_probe::model::Record], mut emit: impl FnMut(&str)) {
     for record in records {
-        // Serializing a record as JSON cannot fail.
+        // Serializing a record as JSON cannot fail, so an error is ignored.
         if let Ok(line) = serde_json::to_string(record) {
             emit(&line);
         }

@@ -326,8 +326,8 @@ pub const READINGS: [&str; 6] = [
     TEMPERATURE,
 ];
 
-/// The amount of memory in use, in bytes, above which a GPU counts as used if its processes are
-/// unknown. The driver itself uses less.
+/// The memory use, in bytes, above which a GPU with unknown processes counts as used. The driver
+/// itself uses less memory.
 pub const HELD_BYTES: f64 = (1_u64 << 30) as f64;
 
 /// Returns `true` if `value` is possible for a GPU or for all GPUs of a node. Exporters can report
@@ -393,7 +393,7 @@ pub struct FleetEvents {
 const MAX_EVENTS: usize = 1000;
 
 impl FleetEvents {
-    /// Creates the response for a time range before any data has been read.
+    /// Creates the response that is used until data has been read for a time range.
     pub fn empty(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
@@ -405,8 +405,8 @@ impl FleetEvents {
         }
     }
 
-    /// Sets the events, sorted with ongoing problems first and then the most recent, and drops
-    /// events beyond the maximum number.
+    /// Sets the events, sorted with ongoing problems first and then the most recent. Events beyond
+    /// the maximum number are dropped.
     pub fn set_events(&mut self, mut events: Vec<FleetEvent>) {
         events.sort_by_key(|event| Reverse((event.lasts, event.last_ms)));
         self.events_total = events.len() as u32;

@@ -82,7 +82,7 @@ pub struct UsageGroup {
 pub type Amounts = [Option<f64>; 3];
 
 impl FleetUsage {
-    /// Creates the response for a time range before any data has been read.
+    /// Creates the response that is used until data has been read for a time range.
     pub fn empty(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
@@ -157,8 +157,8 @@ impl UsageGroup {
         [self.gpu_s, self.active_gpu_s, self.energy_joules]
     }
 
-    /// Returns this group without the owners and amounts in `part`, which must be a subset of the
-    /// group.
+    /// Returns this group without the owners and amounts of `part`. The group must include
+    /// everything in `part`.
     #[must_use]
     pub fn subtract_part(&self, part: &Self) -> Self {
         let mut rest = Self {
@@ -198,8 +198,8 @@ fn compare_descending(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
     b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0))
 }
 
-/// Adds up the usage of owners that share the name that `name_of` returns. Owners for which
-/// `name_of` returns `None` are omitted.
+/// Adds up the usage of all owners for which `name_of` returns the same name. Owners for which it
+/// returns `None` are omitted.
 fn group_owners(
     owners: &[OwnerUsage],
     name_of: impl Fn(&FleetOwner) -> Option<Option<String>>,

@@ -1,4 +1,4 @@
-//! A cache that shares each value among its readers. The source is read only on request, by one
+//! A cache whose values are shared by all readers. The source is read only on request, by one
 //! reader at a time, and at most once per period.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::watch, time::timeout};
 
-/// The maximum delay between two attempts to read a source that keeps failing.
+/// The maximum pause between two reads of a source that keeps failing.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 /// The last value, and the state of the read in progress.
@@ -18,7 +18,7 @@ pub(super) struct CachedValue<T>(Mutex<Slot<T>>);
 
 struct Slot<T> {
     last: Option<Arc<T>>,
-    /// The time at which the cached value becomes due to be read again.
+    /// The time from which the cached value is due to be read again.
     next: Instant,
     failures: u32,
     /// A channel that closes when the read in progress finishes.
@@ -45,9 +45,9 @@ impl<T> Default for CachedValue<T> {
 }
 
 impl<T: Send + Sync + 'static> CachedValue<T> {
-    /// Returns the cached value, which is read again first if it is due. `patience` returns the
-    /// maximum time to wait, given whether there is an earlier value. Returns `None` if there is
-    /// still no value after that time.
+    /// Returns the cached value. If it is due, it is read again first. `patience` returns the
+    /// maximum time to wait; its argument is whether there is an earlier value. Returns `None` if
+    /// there is still no value after that time.
     pub(super) async fn get_or_read<F>(
         self: &Arc<Self>,
         patience: impl FnOnce(bool) -> Duration,
@@ -60,14 +60,13 @@ impl<T: Send + Sync + 'static> CachedValue<T> {
         let Some(mut flight) = flight else {
             return last;
         };
-        // Whether the wait succeeds does not matter: after a timeout, the earlier value is
-        // returned.
+        // The result of the wait does not matter: after a timeout, the earlier value is returned.
         let _ = timeout(patience(last.is_some()), flight.changed()).await;
         self.lock_slot().last.clone()
     }
 
-    /// Returns the cached value. If the value is due, a read starts, and a receiver is returned
-    /// that closes when the read finishes.
+    /// Returns the cached value. If it is due, starts a read, and also returns a receiver that
+    /// closes when the read finishes.
     pub(super) fn get_last_or_start<F>(
         self: &Arc<Self>,
         read: impl FnOnce(Option<Arc<T>>) -> F,
@@ -270,7 +269,7 @@ mod tests {
             .duration_since(Instant::now())
             .as_secs_f64();
         assert!((0.7..=0.8).contains(&until), "{until}");
-        // This read took five seconds, so the next one starts at least five seconds later.
+        // The read took five seconds, so the next read starts at least five seconds later.
         cached.store(
             make_fresh_value(0, false),
             Instant::now().checked_sub(5 * SECOND).unwrap(),

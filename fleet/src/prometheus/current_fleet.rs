@@ -27,7 +27,7 @@ use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, 
 /// The maximum number of concurrent queries.
 const MAX_CONCURRENT_QUERIES: usize = 4;
 
-/// If a query fails, an earlier response is used for at most this long.
+/// The maximum age of an earlier response that is used because a query has failed.
 const MAX_ANSWER_AGE: Duration = Duration::from_mins(5);
 
 /// The maximum number of problems that are reported each time the fleet is read.
@@ -105,7 +105,7 @@ impl CurrentFleetReader {
             .clone()
     }
 
-    /// Reads the current state. On failure, returns the previous state `before`, marked as
+    /// Reads the current state. If this fails, returns the previous state `before`, marked as
     /// outdated.
     pub(super) async fn read(self: Arc<Self>, before: Option<Arc<Fleet>>) -> FreshValue<Fleet> {
         let mut known = self.known.lock().await;
@@ -140,8 +140,8 @@ impl CurrentFleetReader {
         fleet
     }
 
-    /// Returns the previous state, with the problem that Prometheus responds too slowly for viewers
-    /// to wait.
+    /// Returns the previous state, with a problem that states that Prometheus responds too slowly
+    /// for viewers to wait.
     pub(super) fn build_slow_fleet(&self, before: Option<&Fleet>) -> Fleet {
         let (address, limit) = (
             self.source.address().to_owned(),
@@ -180,7 +180,7 @@ impl CurrentFleetReader {
             .into_iter()
             .all(|name| known.facts.find_facts(name).is_empty())
         {
-            // Without readings, there may be no GPUs left, so they must be counted again at the
+            // Without readings, there may be no GPUs left. They are therefore counted again at the
             // next opportunity.
             known.counted = None;
         }
@@ -258,7 +258,7 @@ impl CurrentFleetReader {
         assembling.await.map_err(broken)
     }
 
-    /// Counts the GPUs in each metric family.
+    /// Counts the GPUs that have metrics of each family.
     async fn count_gpus(
         &self,
         known: &mut ReaderState,
@@ -299,14 +299,14 @@ impl CurrentFleetReader {
                     " with the requested labels"
                 },
             ));
-            // All GPUs may be down, so that only `up` series are left. The known families are
-            // therefore kept.
+            // If all GPUs are down, only `up` series may be left. The known families are therefore
+            // kept.
             present = known.present;
         } else {
             known.counted = Some(Instant::now());
         }
-        // All existing families are read until it is known again which of them have GPUs that the
-        // others lack.
+        // Until it is known again which families have GPUs that the others lack, all existing
+        // families are read.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
         let resolution = if is_many {
@@ -376,7 +376,7 @@ impl CurrentFleetReader {
             ))
         });
         let asking: Vec<_> = asking.collect();
-        // If no metric can answer a query any more, its old values are dropped.
+        // If the metrics for a query no longer exist, the old values of the query are dropped.
         for question in questions
             .iter()
             .filter(|it| (it.expression)(&scope).is_none())
@@ -467,8 +467,8 @@ pub(super) fn describe_warning(warning: &str) -> String {
     )
 }
 
-/// Returns `true` if a query is due. Half a period of tolerance prevents a query from being sent a
-/// whole period late.
+/// Returns `true` if a query is due. A query may be sent half a period early, because it might
+/// otherwise be sent a whole period late.
 fn is_due(last: Option<Instant>, every: u32, period: Duration) -> bool {
     last.is_none_or(|at| at.elapsed() + period / 2 >= period * every)
 }

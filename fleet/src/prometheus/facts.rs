@@ -32,11 +32,11 @@ pub(super) struct Fact {
     pub(super) more: FactDetail,
 }
 
-/// The data that a series has in its labels, not in its value.
+/// The data in a series' labels, as opposed to its value.
 #[derive(Debug, Clone)]
 pub(super) enum FactDetail {
     None,
-    /// A GPU model's name, and whether the GPU is simulated.
+    /// The name of a GPU model, and whether the GPU is simulated.
     Model(Arc<str>, bool),
     /// A GPU's owner, and the pod's UID.
     Owner(Arc<FleetOwner>, Arc<str>),
@@ -77,8 +77,8 @@ pub(super) fn read_facts(
         let Some(fact) = read_fact(of, row, &mut interner) else {
             continue;
         };
-        // The values of MIG devices are added up, so duplicates from a second Prometheus replica
-        // must be skipped.
+        // The values of MIG devices are added up. A second Prometheus replica would count them
+        // twice, so its duplicates are skipped.
         if fact.is_part {
             let part = interner.intern_cleaned_text(row.labels.get("GPU_I_ID"));
             if !parts.insert((Arc::clone(&fact.target), fact.gpu, part, fact.id)) {
@@ -126,8 +126,8 @@ fn read_fact(of: QueryName, row: &Row<'_>, interner: &mut Interner<'_>) -> Optio
             ];
             metrics::find_by_name(&parts, name)?
         }
-        // These queries use PromQL functions, which remove the metric name, so the family cannot be
-        // determined from the name.
+        // These queries use PromQL functions, which remove the metric name. The family can
+        // therefore not be determined from the name.
         QueryName::Xids | QueryName::IdleDcgm => ("", Family::Old, 1.0),
         QueryName::ByNode => {
             let (_, id, factor) = NODE_RULES.into_iter().find(|(rule, ..)| *rule == name)?;
@@ -196,15 +196,14 @@ fn read_fact(of: QueryName, row: &Row<'_>, interner: &mut Interner<'_>) -> Optio
 
 /// Returns `value` if it is plausible for a GPU or for all GPUs of a node.
 fn filter_plausible(id: &str, value: f64) -> Option<f64> {
-    // Rounding can make an average slightly larger than its largest value.
+    // Because of rounding, an average of values up to 100 can be slightly larger than 100.
     if id == metrics::UTILIZATION && value > 100.0 && value < 100.01 {
         return Some(100.0);
     }
     is_plausible(id, value).then_some(value)
 }
 
-/// Returns the time from the first to the last of the most recent uninterrupted samples, in
-/// seconds.
+/// Returns how long the most recent uninterrupted sequence of samples lasted, in seconds.
 fn calculate_duration_s(row: &Row<'_>) -> Option<f64> {
     let (last, _) = row.samples.last()?;
     let mut begin = *last;

@@ -20,7 +20,7 @@ pub(super) struct Target {
     pub(super) cluster: Arc<str>,
     /// The name of the node.
     pub(super) host: Arc<str>,
-    /// The port in `instance`, if the host is from the same label.
+    /// The port in the label `instance`, if the host is from that label too.
     pub(super) port: Option<u16>,
     /// The unchanged label `instance`.
     pub(super) instance: Arc<str>,
@@ -100,8 +100,8 @@ impl<'s> Interner<'s> {
 
     /// Returns a text unchanged, as needed in queries.
     fn intern_unchanged_text(&mut self, text: &str) -> Arc<str> {
-        // The key contains a character that no label contains, so that it differs from the keys of
-        // cleaned texts.
+        // The key contains a character that no label contains. It therefore differs from all keys
+        // of cleaned texts.
         let key = format!("\0{text}");
         Arc::clone(self.texts.entry(key).or_insert_with(|| text.into()))
     }
@@ -299,7 +299,7 @@ mod owner_tests {
                 Some(expected_owner(OwnerKind::User, "", Some("bo"), None)),
             ),
             (r#"{"gpu":"0"}"#, None),
-            // The Prometheus Operator scrapes this target.
+            // A target that the Prometheus Operator scrapes.
             (
                 r#"{"pod":"gpumon-x","namespace":"monitoring","container":"gpumon","exported_pod":"p","exported_namespace":"n","pod_uid":"u"}"#,
                 Some(expected_owner(OwnerKind::Pod, "p", None, Some("n"))),

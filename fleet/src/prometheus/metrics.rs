@@ -96,8 +96,8 @@ impl Reading {
 
     fn new(field: &Field) -> Option<Self> {
         let own = field.prometheus?;
-        // The factors are computed from a large value. DCGM counts whole mebibytes, so the
-        // conversion of a small value would lose precision.
+        // DCGM counts whole mebibytes, so the conversion of a small value would lose precision. The
+        // factors are therefore computed from a large value.
         let much = f64::from(1 << 30);
         let (renamed, old, factors) = field.dcgm.map_or(("", "", [1.0; 2]), |dcgm| {
             let factors = [

@@ -23,7 +23,7 @@ pub(super) struct Source {
     pub(super) settings: Settings,
     /// The matchers that are added to every query, such as `cluster="a"`.
     pub(super) matchers: String,
-    /// The total size of freed responses that has not been reported yet, in KiB.
+    /// The total size of responses that were freed but not yet reported, in KiB.
     released_kib: AtomicUsize,
 }
 

@@ -108,8 +108,8 @@ const BOTH: &[Resolution] = &[Resolution::Gpu, Resolution::Node];
 const HELD_IDLE_RANGE_S: u32 = 12 * 3600;
 pub(super) const HELD_IDLE_STEP_S: u32 = 900;
 
-/// The maximum age of a node's last sample, in seconds. After that, the node counts as having no
-/// readings.
+/// The maximum age of a node's last sample, in seconds. A node with an older sample counts as
+/// having no readings.
 pub(super) const STUCK_S: u32 = 60;
 
 /// All queries for a fleet's current state.
@@ -356,8 +356,8 @@ impl QueryName {
             .map_or("", |question| question.help)
     }
 
-    /// Returns `true` if the query is sent so rarely that its data can refer to GPUs or nodes that
-    /// no longer exist.
+    /// Returns `true` if the query is sent so rarely that its results can contain GPUs or nodes
+    /// that no longer exist.
     pub(super) fn is_infrequent(self) -> bool {
         QUERIES
             .iter()
@@ -389,11 +389,11 @@ impl Scope<'_> {
     }
 }
 
-/// Returns the query for whether targets with GPUs could be scraped. It includes jobs whose names
-/// suggest GPUs, because a target that has never been scraped belongs to no known job.
+/// Returns the query that shows whether targets with GPUs could be scraped. It includes jobs whose
+/// names suggest GPUs, because a target that has never been scraped belongs to no known job.
 pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
     let mut pattern = build_exact_pattern(scope.jobs.iter().map(String::as_str));
-    // Removes the closing quote, which is added again below.
+    // The closing quote is removed here and added again below.
     pattern.pop();
     let separator = if scope.jobs.is_empty() { "" } else { "|" };
     let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
@@ -405,8 +405,8 @@ pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
     build_selector(&["up"], &matchers)
 }
 
-/// Returns the query for the number of GPUs in the Prometheus job with the most GPUs, as counted by
-/// a recording rule. Only GPUs that gpumon exports are counted.
+/// Returns the query for the number of GPUs that gpumon exports, as counted by a recording rule. If
+/// several Prometheus jobs have GPUs, the largest number is used.
 pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
     Some(format!(
         "max({})",
@@ -435,7 +435,7 @@ pub(super) fn build_census_query(matchers: &str, with_own: bool) -> Option<Strin
     ))
 }
 
-/// The GPUs are counted again after the fleet has been read this many times.
+/// How many times the fleet is read before the GPUs are counted again.
 pub(super) const CENSUS_INTERVAL: u32 = SLOW_INTERVAL;
 
 /// A metric that gpumon exports for every GPU, regardless of the GPU's state.

@@ -39,13 +39,13 @@ pub(crate) struct Limits {
     pub(crate) size_bytes: u64,
 }
 
-/// The amount of history, in milliseconds, that may be deleted from each tier because of its age.
-/// The allowance grows with the time for which this process runs, up to one day.
+/// How much history may be deleted from each tier because of its age, in milliseconds. The
+/// allowance grows with this process's run time, up to one day.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance([u64; TIERS.len()]);
 
 impl Allowance {
-    /// Increases the allowance by the time that has passed, as measured by a monotonic clock.
+    /// Increases the allowance by the elapsed time, which a monotonic clock has measured.
     pub(crate) fn add_elapsed_time(&mut self, passed: Duration) {
         for tier in &mut self.0 {
             *tier = (*tier + passed.as_millis() as u64).min(DAY_MS);
@@ -63,17 +63,18 @@ impl Database {
         allowance: &mut Allowance,
         limits: Limits,
     ) -> Result<(), rusqlite::Error> {
-        // If the clock is ahead, the age of rows is measured from the newest row.
+        // If the clock is ahead, the rows' age is measured from the newest row instead.
         if let Some(newest_ms) = self.newest_ms()? {
             self.delete_expired_rows(now_ms.min(newest_ms), allowance)?;
         }
         if self.used_bytes()? > limits.size_bytes {
             self.delete_oldest_hundredth()?;
         }
-        // SQLite reuses free pages, so they are returned to the file system only if the file
-        // exceeds its limit.
+        // SQLite reuses free pages. They are therefore returned to the file system only if the file
+        // exceeds its size limit.
         if self.read_pragma("page_count")? * self.read_pragma("page_size")? > limits.size_bytes {
-            // The pragma frees one page for each row that is read from its result.
+            // The pragma returns one row for each page that it frees. A page is freed only when its
+            // row is read.
             let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum(512)")?;
             let mut pages = vacuum.query([])?;
             while pages.next()?.is_some() {}
@@ -97,7 +98,7 @@ impl Database {
         now_ms: u64,
         allowance: &mut Allowance,
     ) -> Result<(), rusqlite::Error> {
-        // The time of each tier's oldest remaining row.
+        // For each tier, the time of the oldest remaining row.
         let mut oldest = [None; TIERS.len()];
         for (tier, (stored, allowed_ms)) in TIERS.iter().zip(&mut allowance.0).enumerate() {
             let edge = || self.find_first_or_last_time("min", Subject::Host, tier, ALL_TIMES);
@@ -114,8 +115,8 @@ impl Database {
                 .saturating_sub(before_ms);
             *allowed_ms = allowed_ms.saturating_sub(deleted_ms);
         }
-        // In the other tables, only rows that are older than the oldest remaining row of the
-        // corresponding tier are deleted, so that the allowance limits them too.
+        // The allowance must limit deletions in the other tables too. Their rows are therefore
+        // deleted only if they are older than the oldest remaining row of the corresponding tier.
         let bound = |keep_ms: u64| {
             let same = TIERS
                 .iter()
@@ -184,8 +185,8 @@ impl Database {
     }
 }
 
-/// Returns the tables, apart from the tiers, from which old rows are deleted: the name, the time
-/// column, and the time for which rows are kept, in milliseconds.
+/// Returns the tables from which old rows are deleted, except for the tiers. Each entry is the
+/// name, the time column, and the time for which rows are kept, in milliseconds.
 fn list_prunable_tables() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
     TABLES
         .iter()
@@ -199,8 +200,8 @@ fn list_prunable_tables() -> impl Iterator<Item = (&'static str, (&'static str, 
 pub(crate) struct RollUpProgress([u64; TIERS.len()]);
 
 impl RollUpProgress {
-    /// Creates the progress in which all time before `at_ms` counts as rolled up. Rows that are
-    /// added later for earlier times are not rolled up.
+    /// Creates a progress in which everything before `at_ms` counts as rolled up. Rows that are
+    /// added later with an earlier time are not rolled up.
     pub(crate) fn new_from(at_ms: u64) -> Self {
         Self(TIERS.map(|tier| at_ms / tier.resolution_ms * tier.resolution_ms))
     }
@@ -226,7 +227,7 @@ impl Database {
     ) -> Result<(), rusqlite::Error> {
         for (tier, until) in until.0.iter_mut().enumerate().skip(1) {
             let resolution_ms = TIERS[tier].resolution_ms;
-            // If the clock was set back, the rows from the current time on are created again.
+            // If the clock was set back, rows that end after the current time are created again.
             *until = (*until).min(now_ms / resolution_ms * resolution_ms);
             // The search for the next row skips periods without rows.
             while let Some(next) =
@@ -329,8 +330,8 @@ impl Database {
             }
         }
         for (device, (samples, totals)) in devices {
-            // A stored row with more samples is kept: the finer rows may have been deleted, or the
-            // stored row describes an earlier period because the clock was set back.
+            // A stored row with more samples is kept. Its finer rows may have been deleted, or it
+            // may describe an earlier period with the same time, because the clock was set back.
             if self
                 .read_sample_count(subject, tier, from_ms, device)?
                 .is_some_and(|known| known > samples)
@@ -408,7 +409,7 @@ mod tests {
             .import_buckets(2, make_rows(2, FIRST_MS, 96 * 10))
             .unwrap();
         let mut allowance = Allowance::default();
-        // Nothing has been deleted for a week.
+        // For a week, nothing has been deleted, so the allowance has reached its maximum.
         allowance.add_elapsed_time(7 * 24 * HOUR);
         let ahead_ms = FIRST_MS + 800 * DAY_MS;
         database

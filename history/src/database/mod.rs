@@ -6,7 +6,7 @@
 //! - [`read`] reads a time span into a grid, [`salvage`] copies the readable rows of a damaged
 //!   file.
 
-// SQLite's integers are signed. The casts cannot wrap, because times are far below the maximum.
+// SQLite's integers are signed. Times are far below the maximum, so the casts cannot wrap.
 #![allow(clippy::cast_possible_wrap)]
 
 mod maintenance;
@@ -123,7 +123,7 @@ impl DatabaseError {
     }
 }
 
-/// Returns the inode of the database file in a directory.
+/// Returns the inode of a directory's database file.
 pub(crate) fn read_inode(folder: &Path) -> Option<u64> {
     fs::metadata(folder.join(FILE_NAME))
         .ok()
@@ -146,7 +146,7 @@ fn build_uri(path: &Path, options: &str) -> String {
             b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
                 all.push(char::from(*byte));
             }
-            // Writing to a string cannot fail.
+            // Writing to a string cannot fail, so the result is dropped.
             _ => drop(write!(all, "%{byte:02X}")),
         }
         all
@@ -234,9 +234,9 @@ impl Database {
     pub fn open_to_read(folder: &Path) -> Result<Self, DatabaseError> {
         let path = resolve_path(folder)?;
         let opened = Self::open_uri(folder, &build_uri(&path, "mode=ro"));
-        // SQLite creates companion files even for reading a database in WAL mode, which fails on a
-        // full or read-only disk. A cleanly closed database is complete without companion files and
-        // cannot change on such a disk, so it is opened as immutable.
+        // To read a database in WAL mode, SQLite creates companion files. On a full or read-only
+        // disk, it cannot. A database that was closed cleanly is complete without them and cannot
+        // change on such a disk, so it is opened as immutable.
         let is_refused = |error: &DatabaseError| {
             let DatabaseError::Sqlite(error) = error else {
                 return false;

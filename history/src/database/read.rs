@@ -54,7 +54,8 @@ impl Database {
     pub fn add_to_grid(&self, grid: &mut Grid, tier: usize) -> Result<u64, DatabaseError> {
         let devices = self.read_devices()?;
         let mut from_ms = grid.from_ms();
-        // All reads must see the same state of the database, even if another process writes.
+        // All reads must see the same state of the database. Without a transaction, another process
+        // could write between them.
         self.connection.execute_batch("BEGIN")?;
         let read = (0..=tier).rev().try_for_each(|tier| {
             self.add_rows(grid, tier, from_ms, &devices)?;
@@ -382,8 +383,7 @@ const SELECT_CONDITIONS: &str = "
 #[derive(Debug, Default)]
 struct SelectedColumns {
     sql: String,
-    /// The offset of the first column of each field, and whether the field has a minimum and
-    /// maximum.
+    /// For each field, the offset of its first column, and whether it has a minimum and maximum.
     columns: Vec<(usize, bool)>,
     width: usize,
 }

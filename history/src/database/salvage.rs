@@ -49,7 +49,7 @@ struct SalvagePosition {
 /// Rows of a table that are read together.
 struct RowBatch {
     rows: Vec<Vec<Value>>,
-    /// The last row ID that the batch covers; `None` at the end of the table.
+    /// The last row ID that the batch covers; `None` if the batch reaches the end of the table.
     until: Option<i64>,
 }
 
@@ -188,8 +188,8 @@ impl Salvage {
             }
             (bad, distance) = (from, distance.checked_mul(2)?);
         };
-        // If row IDs are times and the first page is damaged, the doubled distance goes far beyond
-        // the first readable row, so that row is searched for by bisection.
+        // The doubled distance can go far beyond the first readable row if row IDs are times and
+        // the first page is damaged. That row is therefore searched for by bisection.
         while good - bad > 1 {
             let middle = i64::midpoint(bad, good);
             match first_from(middle) {

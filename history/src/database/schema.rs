@@ -205,11 +205,11 @@ pub(super) fn migrate_schema(connection: &Connection) -> Result<(), DatabaseErro
     apply_migrations(MIGRATIONS, connection)
 }
 
-/// Runs the migrations that the file still needs in one transaction.
+/// Runs, in one transaction, the migrations that the file still needs.
 fn apply_migrations(steps: &[&str], connection: &Connection) -> Result<(), DatabaseError> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let version = 1 + steps.len() as i64;
-    // An empty file is created with the current version.
+    // An empty file needs no migrations, because its tables are created in the current version.
     let done = if found == 0 {
         steps.len()
     } else {
@@ -357,8 +357,8 @@ pub fn render_reference() -> String {
     text
 }
 
-/// The stored names of batch job kinds with a private ID, which only the processes' environment
-/// contains. Earlier versions do not know these kinds, and show the user instead.
+/// The stored names for kinds of batch jobs whose ID is private, because only the processes'
+/// environment contains it. Earlier versions do not know these kinds, and show the user instead.
 const PRIVATE_KINDS: [(&str, JobKind); 3] = [
     ("private_slurm", JobKind::Slurm),
     ("private_pbs", JobKind::Pbs),

@@ -202,7 +202,7 @@ pub struct UsageInMemory {
     periods: Vec<Period>,
     /// The times of the first and the last recorded usage.
     reach_ms: Option<(u64, u64)>,
-    /// The time after which all recorded usage is in memory, whether or not it has been written to
+    /// The time after which recorded usage is completely in memory, whether or not it is also on
     /// disk.
     whole_from_ms: Option<u64>,
 }
@@ -210,7 +210,7 @@ pub struct UsageInMemory {
 /// The usage that is on disk.
 #[derive(Debug)]
 pub struct StoredUsage {
-    /// The total usage before the time from which all usage is in memory.
+    /// The total usage on disk from before the time at which the usage in memory starts.
     sum: Period,
     /// The start of the first usage period and the end of the last one.
     reach_ms: (u64, u64),
@@ -228,7 +228,7 @@ impl UsageInMemory {
                 .filter(|ms| *ms >= from_ms)
                 .min()
         };
-        // In the first seconds after the start, owners are not known yet, so usage cannot start
+        // In the first seconds after the start, owners are unknown. Usage therefore cannot start
         // before `since_ms`.
         let oldest_ms = first_from(0).unwrap_or(0).max(since_ms);
         Self {
@@ -284,8 +284,8 @@ pub fn combine_usage(
         .into_iter()
         .chain(stored.as_ref().map(|stored| stored.reach_ms));
     let oldest_ms = ends.clone().map(|(first_ms, _)| first_ms).min();
-    // The last period on disk may not have ended. If there is usage in memory, the time of the
-    // newest sample is therefore used as the end.
+    // The last period on disk may still be in progress. If there is usage in memory, the end is
+    // therefore the time of the newest sample.
     let newest_ms = memory
         .reach_ms
         .or(ends.last())

@@ -15,11 +15,12 @@ const VARIED: u8 = 2;
 /// The possible powers of ten, tried from the largest to the smallest.
 const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 
-/// The value that is written instead of a power of ten if the numbers have no common power. In this
-/// case, each number's bits are stored unchanged.
+/// The value that is written instead of the power of ten if the numbers have no common power. Each
+/// number is then stored as its unchanged bits.
 const RAW_BITS: i32 = -10;
 
-/// The largest integer that a value is stored as. Larger integers would lose digits in an `f64`.
+/// The largest integer as which a value is stored. An `f64` cannot represent all larger integers
+/// exactly.
 const MAX_INTEGER: f64 = 9.0e15;
 
 /// Appends a compressed column to `bytes`.
@@ -176,7 +177,7 @@ mod tests {
         write_column(column, &mut bytes);
         assert_eq!(read_column(&bytes, column.len()).as_deref(), Some(column));
         for short in 0..bytes.len() {
-            // Truncated bytes must not cause a panic.
+            // Truncated bytes may be rejected, but must not cause a panic.
             let _ = read_column(&bytes[..short], column.len());
         }
         bytes.len()

@@ -73,8 +73,8 @@ impl MemoryTier {
         {
             return known.join(bucket);
         }
-        // The buckets in a block are in chronological order and close together, so that blocks can
-        // be sorted by time.
+        // Only buckets that follow each other closely share a block, so that blocks can be sorted
+        // by time.
         let is_next = |known: &Bucket| {
             (known.at_ms..known.at_ms + BUCKETS_PER_BLOCK as u64 * BUCKET_MS)
                 .contains(&bucket.at_ms)
@@ -149,7 +149,7 @@ impl MemoryTier {
     pub fn add_to_grid(&self, grid: &mut Grid, from_ms: u64) {
         let from_ms = from_ms.max(grid.from_ms());
         let wanted = grid.selection().clone();
-        // Values must be added to a grid in chronological order.
+        // The blocks are sorted because values must be added to a grid in chronological order.
         let mut blocks: Vec<_> = self
             .blocks
             .iter()
@@ -180,8 +180,8 @@ impl MemoryTier {
     }
 }
 
-/// Limits the lists to `most` items in total by removing the oldest items. The lists are ordered
-/// from newest to oldest; within a list, the oldest item is first.
+/// Removes the oldest items until the lists have at most `most` items in total. The lists are
+/// ordered from newest to oldest; within a list, the oldest item is first.
 fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usize) {
     let mut room = most;
     for list in lists {
@@ -252,7 +252,7 @@ impl Block {
             .into_iter()
             .map(|(place, condition)| (place, condition.clone()))
             .collect();
-        // A running job is in every bucket, but only its latest state is kept.
+        // A running job is in every bucket. Only its latest state is kept.
         let jobs: BTreeMap<_, _> = buckets
             .iter()
             .enumerate()
@@ -340,8 +340,8 @@ impl Block {
         let Some(columns) = self.columns(fields) else {
             return;
         };
-        // The outer loop is over times, because values must be added to a grid in chronological
-        // order.
+        // Values must be added to a grid in chronological order. The outer loop is therefore over
+        // times.
         for (place, (at_ms, _)) in self
             .times
             .iter()
@@ -457,7 +457,7 @@ mod tests {
             stats: stats(scale),
         };
         let mut devices = vec![device("GPU-a", None, 1.5)];
-        // The MIG device exists half of the time.
+        // The MIG device exists during half of the test's time.
         if (at_ms / 100_000).is_multiple_of(2) {
             devices.push(device("MIG-b", Some("GPU-a"), 0.5));
         }

@@ -41,7 +41,7 @@ pub(super) fn lock_folder(folder: &Path) -> Result<File, LockRefusal> {
         FolderError::Unavailable { cause, .. } => refusal(format!(
             "the directory cannot be created or opened ({cause}): choose another with --data-dir"
         )),
-        // The files may belong to another user, so they are not read.
+        // The files may belong to another user. They are therefore not read.
         error => LockRefusal {
             is_readable: false,
             ..refusal(format!("{error} with --data-dir"))

@@ -36,7 +36,7 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The directory and size limit of the history.
 #[derive(Debug, Clone)]
 pub struct WriterSettings {
-    /// The directory, which is created if necessary.
+    /// The directory. It is created if it does not exist.
     pub folder: PathBuf,
     /// The size limit of all files in bytes.
     pub size_bytes: u64,

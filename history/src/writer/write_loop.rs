@@ -66,7 +66,7 @@ pub(super) struct WriterThread {
     /// The salvage of a damaged file, and the file's name.
     salvage: Option<(Salvage, String)>,
     pending: Pending,
-    /// The start of the newest bucket that this process knows to be on disk.
+    /// The start of the newest bucket on disk, as far as this process knows.
     newest_ms: Option<u64>,
     /// Whether another process has written to the directory since this process last opened the
     /// database.
@@ -75,7 +75,7 @@ pub(super) struct WriterThread {
     retry_at: Option<Instant>,
     /// Whether a reader has reported that the file is damaged.
     is_damaged: bool,
-    /// The time of the next deletion of old rows.
+    /// The time at which old rows are next deleted.
     forget_at: Instant,
     /// The amount of history that may be deleted, last increased at `allowed_at`.
     allowance: Allowance,
@@ -161,8 +161,8 @@ impl WriterThread {
             done = self.replace_damaged();
         }
         if done.is_err() {
-            // The cached devices and tier progress belong to the failed transaction, so the
-            // database is reopened.
+            // The cached devices and tier progress belong to the failed transaction. The database
+            // is therefore reopened.
             self.close();
         }
         self.retry_at = done.is_err().then(|| Instant::now() + RETRY_INTERVAL);

@@ -29,7 +29,7 @@ use crate::support::make_bucket;
 
 const SIZE_LIMIT: u64 = 1 << 30;
 
-/// The start of the first bucket, a multiple of the coarsest tier's resolution.
+/// The start of the first bucket. It is a multiple of the coarsest tier's resolution.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
 fn start_writer(folder: &Path) -> (Writer, mpsc::Receiver<String>) {

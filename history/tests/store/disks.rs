@@ -159,7 +159,7 @@ fn full_disk_is_reported_and_loses_nothing() {
     fill_disk();
     let mut end = 20;
     let problem = loop {
-        // The file's pages may still have room for some buckets, even on a full disk.
+        // Even on a full disk, the file's pages may have room for some buckets.
         add_buckets(&writer, end..end + 1);
         end += 1;
         sleep(Duration::from_millis(5));
@@ -215,8 +215,7 @@ fn history_is_readable_on_unwritable_disk() {
         let begun = at * 10;
         add_buckets(&writer, begun..begun + 5);
         writer.end();
-        // The copied files are in the same state as those of a process that was killed while
-        // writing.
+        // The copied files are like the files of a process that was killed while writing.
         let killed = Path::new("/mnt").join(format!("killed-{at}"));
         fs::create_dir(&killed).unwrap();
         let (writer, _told) = start_writer(folder);

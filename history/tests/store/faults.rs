@@ -144,7 +144,7 @@ fn successor_of_history_writer_does_not_duplicate_rows() {
         let at_ms = FIRST_MS + at * BUCKET_MS;
         first.add_bucket(make_bucket(at_ms, 2));
         first.add_event(of_gpu(at_ms));
-        // Only the second process has recorded this condition.
+        // This condition has been recorded only by the second process.
         let conditions = if at == 5 {
             vec![make_condition(at_ms + 7)]
         } else {

@@ -22,7 +22,7 @@ pub(crate) fn pseudorandom_number(seeds: [u64; 3]) -> f64 {
 /// Returns a field's value in one bucket. It varies by a tenth around a level that changes every
 /// ten minutes.
 fn make_stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat> {
-    // One field in eight is not supported.
+    // Every eighth field is not supported.
     if place % 8 == 7 {
         return None;
     }

@@ -33,7 +33,7 @@ pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
 }
 
 /// Ends a writer, and waits until its lock is free. A process that another test starts at the same
-/// time can inherit the lock and keep it for a moment.
+/// time can inherit the lock, which it then keeps for a moment.
 pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
     writer.end();
     wait_until("the lock is free", || {

@@ -114,7 +114,7 @@ def _execute_cell(shell: Any, cell: str) -> None:
     if isinstance(last, ast.Expr):
         value = eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns)
         # IPython's own check would look for the semicolon at the end of the statement that calls
-        # this magic.
+        # this magic, and not at the end of the cell.
         if not _ends_with_semicolon(source, last):
             shell.displayhook(value)
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: The interval of samples, in seconds.
 INTERVAL_S = 0.5
-#: The maximum number of samples of a cell. If there are more, every second one is dropped, and new
-#: ones are taken half as often.
+#: The maximum number of samples of a cell. If there are more, every second sample is dropped, and
+#: the interval of new samples is doubled.
 MOST_SAMPLES = 240
 #: Line colors with a contrast of at least 3:1 on white and on the dark backgrounds of notebooks.
 #: SVG can only query the browser's theme, which may differ from the notebook's. Text inherits its

@@ -50,8 +50,9 @@ class CellLines:
 
     def _on_cell_start(self, info: Any) -> None:
         # Some front ends, such as nbclient, read a kernel's messages only while a cell runs, and
-        # miss updates that arrive later. So a final line is shown again with the next cell. The
-        # last cell of such a run only shows its duration.
+        # miss updates that arrive later. So a line that has become final is shown again when the
+        # next cell runs. The last cell of a notebook has no next cell, so its line only shows the
+        # duration.
         self._lines = [line for line in self._lines if not line.show_again()]
         if info.store_history:
             self._measurement = Measurement().start()
@@ -101,7 +102,7 @@ class CostLine:
         threading.Thread(target=self._show_final_cost, name="gpumon", daemon=True).start()
 
     def show_again(self) -> bool:
-        """Show the line again if it is final; return whether it is."""
+        """Show the line again if its numbers are final. Return whether they are."""
         text = self._text
         if text is not None and self._output is not None:
             self._output.change_line(text)
@@ -117,8 +118,8 @@ class CostLine:
         )
         if reason is not None:
             self._told.add(reason)
-        # The text is stored before it is shown, because a front end may run the next cell as soon
-        # as it has the line.
+        # The text is stored before it is shown, because a front end may start the next cell as soon
+        # as it receives the line.
         self._text = text
         if self._output is None:
             # No line is printed to a terminal session that is exiting.

@@ -29,7 +29,8 @@ __all__ = ["Tracker", "metrics_of"]
 EPOCH = "gpu/"
 #: The prefix of the whole run's metrics.
 RUN = "gpu/run/"
-#: Seconds from the end of a measurement until its final numbers are available without waiting.
+#: The number of seconds after the end of a measurement from which its final numbers can be read
+#: without waiting.
 FINAL_AFTER_S = 5.0
 
 

@@ -225,8 +225,8 @@ impl AccessPolicy {
     }
 
     pub(super) fn end_session(&self, cookie: &str) {
-        // A change is only sent if the session existed, because all streams check their access
-        // after each change.
+        // All streams check their access after each change. A change is therefore sent only if the
+        // session existed.
         if self.sessions.end_session(cookie) {
             self.changes.send_modify(|count| *count += 1);
         }

@@ -248,7 +248,7 @@ impl AccessPolicy {
             .as_deref()
             .and_then(|web| Some((web, Guess::new(&web.users, &user, &password)?)));
         let (web, guess) = known.ok_or(AuthRefusal::Wrong)?;
-        // A password that was verified before does not count as a guess.
+        // If the password was verified before, it does not count as a guess.
         if !self.passwords.was_verified(&guess) {
             let guessers = list_guess_limits(arrival, &user);
             for (guesser, rate) in &guessers {
@@ -431,9 +431,8 @@ impl ReadPermission {
     }
 
     /// Returns the reason if the permission has ended. After the public origins have changed,
-    /// clients on a port must connect again, because their address may no longer be allowed, or
-    /// because the connection may now count as one from a proxy, whose user is not the client's
-    /// user.
+    /// clients on a port must connect again: their address may no longer be allowed, or their
+    /// connection may now count as that of a proxy, whose user is not the client's user.
     fn end_reason(&self) -> Option<&'static str> {
         let may_read = match &self.identity {
             Some(identity) => self.policy.current_scope(&identity.proof) >= Some(Scope::Read),

@@ -22,7 +22,7 @@ pub(crate) struct Rate {
 /// The number of recent actions of each client.
 #[derive(Debug)]
 pub(crate) struct RatePerClient<K> {
-    /// For each client, the time at which its full limit is available again. Each action moves this
+    /// For each client, the time from which a full burst is allowed again. Each action moves this
     /// time forward by the limit's spacing.
     even: Mutex<HashMap<K, Instant>>,
 }
@@ -81,28 +81,28 @@ fn check_spacing(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), 
 
 // The server's rate limits, and the keys under which clients are counted.
 
-/// The limit of wrong passwords for a user from the same address.
+/// The limit on wrong passwords for one user from one address.
 pub(super) const GUESS_LIMIT_FOR_USER: Rate = Rate {
     burst: 10,
     spacing: Duration::from_secs(6),
 };
 
-/// The limit of wrong passwords from one address for all users. Each check takes a tenth of a
-/// second of CPU time.
+/// The limit on wrong passwords from one address, for all users together. Each check takes a tenth
+/// of a second of CPU time.
 pub(super) const GUESS_LIMIT: Rate = Rate {
     burst: 60,
     spacing: Duration::from_secs(1),
 };
 
-/// The limit of wrong passwords through one proxy for all users. A client that can also reach the
-/// port directly can forge the addresses that a proxy reports.
+/// The limit on wrong passwords through one proxy, for all users together. It is needed because a
+/// client that can also reach the port directly can forge the addresses that a proxy reports.
 pub(super) const GUESS_LIMIT_BY_PROXY: Rate = Rate {
     burst: 300,
     spacing: Duration::from_millis(300),
 };
 
-/// The limit of unauthenticated requests through one proxy. The addresses that a proxy reports can
-/// be forged.
+/// The limit on unauthenticated requests through one proxy. It is needed because the addresses that
+/// a proxy reports can be forged.
 pub(super) const REQUEST_LIMIT_BY_PROXY: Rate = Rate {
     burst: 5000,
     spacing: Duration::from_millis(1),
@@ -118,7 +118,7 @@ pub(super) const HANDSHAKE_LIMIT: Rate = Rate {
 /// The client and user for which wrong passwords are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Guesser {
-    /// The digest of the user's name, or `None` for all users together.
+    /// The digest of the user's name; `None` if wrong passwords are counted for all users together.
     pub(super) user: Option<Digest>,
     pub(super) client: PeerKey,
 }

@@ -9,7 +9,7 @@ use super::{client::Scope, credentials::Digest};
 /// The minimum number of characters of a token: 16 random bytes in hexadecimal.
 const MIN_TOKEN_CHARS: usize = 32;
 const MAX_TOKEN_CHARS: usize = 512;
-/// The maximum number of characters of a name, which is written to the log.
+/// The maximum number of characters of a name. Names are written to the log.
 const MAX_NAME_CHARS: usize = 64;
 
 const TOKEN_HINT: &str = "create one with `openssl rand -hex 32`";
@@ -157,8 +157,8 @@ mod tests {
     /// Measures a lookup many times and returns the shortest duration, because other activity on
     /// the machine can only lengthen it.
     fn measure_shortest_lookup(tokens: &Tokens, shown: &str) -> Duration {
-        // The digest is computed before the measurement: hashing takes the same time for all inputs
-        // of one length.
+        // The digest is computed before the measurement, because hashing takes the same time for
+        // all inputs of one length.
         let digest = digest_token(shown);
         let once = || {
             let begun = Instant::now();
@@ -182,7 +182,8 @@ mod tests {
             tokens.find(&digest_token(&last)).is_some()
                 && tokens.find(&digest_token(&almost)).is_none()
         );
-        // Even on a busy machine, at least one of several attempts should be undisturbed.
+        // On a busy machine, a measurement can be disturbed. At least one of several attempts
+        // should not be.
         let is_even = (0..5).any(|_| {
             let times = [&right, &almost, &last, &nothing]
                 .map(|shown| measure_shortest_lookup(&tokens, shown).as_secs_f64());

@@ -50,7 +50,7 @@ impl Arrival {
         }
     }
 
-    /// Adds the client's user to the origin. This is called after the connection was admitted.
+    /// Adds the client's user to the origin. This is called only after the connection was admitted.
     pub(super) async fn with_user(mut self, client: Option<SocketAddr>) -> Self {
         self.peer = self.peer.with_user_from_table(client, self.local).await;
         self
@@ -74,8 +74,8 @@ pub(crate) const VIA: HeaderName = header::VIA;
 pub(crate) const FLEET_VIA: &str = "1.1 gpumon-fleet";
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Replaces the proxy by its client before any other processing, because the user at the other end
-/// of the connection is the proxy's. This is decided for each request, so that a change of the
+/// Replaces the proxy by its client before any other processing, because the connection's user is
+/// the proxy's user, not the client's. This is decided for each request, so that a change of the
 /// setting also applies to open connections.
 pub(crate) async fn replace_proxy_by_client(
     State(live): State<watch::Receiver<LiveSettings>>,

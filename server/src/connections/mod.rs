@@ -191,7 +191,7 @@ async fn serve_requests(
         .serve_connection(TokioIo::new(Box::pin(stream)), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    // A connection's errors are caused by its client, so they are not reported.
+    // A connection's errors are caused by its client. They are therefore not reported.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = slot.wait_for_eviction() => return,
@@ -231,7 +231,7 @@ fn client_address(socket: &Socket) -> Option<SocketAddr> {
     }
 }
 
-// The TLS handshake, which has the same time limit as a request's head.
+// The TLS handshake. Its time limit is that of a request's head.
 
 /// The first byte of a TLS handshake record.
 const HANDSHAKE_RECORD: u8 = 22;
@@ -255,8 +255,8 @@ async fn serve_tls_connection(
     HandshakeContext { web, policy, peer }: HandshakeContext,
 ) {
     let Some(tls) = web.tls.as_ref() else { return };
-    // A handshake takes a millisecond of CPU time. Connections that send nothing cost nothing, and
-    // do not count toward their address's limit.
+    // A handshake takes a millisecond of CPU time. A connection that sends nothing costs nothing,
+    // so it does not count toward its address's limit.
     if !wait_for_first_byte(&socket, &slot, &mut stopped).await
         || policy.admit_handshake(peer).is_err()
     {

@@ -137,9 +137,9 @@ impl ConnectionTable {
 }
 
 impl OpenConnections {
-    /// Closes one idle connection among those that `may` allows: first connections that have not
-    /// sent a request, then the one that has been idle for the longest time. Returns `false` if no
-    /// connection is idle.
+    /// Closes one of the idle connections that `may` allows. Connections that have not sent a
+    /// request come first, then the one that has been idle for the longest time. Returns `false` if
+    /// there is none.
     fn evict_one(&mut self, may: impl Fn(&OpenConnection) -> bool) -> bool {
         let waiting = self
             .connections

@@ -91,8 +91,8 @@ impl Holders {
 
     /// Removes the holders with the least memory until at most [`MAX_HOLDERS`] existing and new
     /// holders remain. Among equal holders, the oldest is removed. This is done before new holders
-    /// get columns, because adding columns and dropping them again for hundreds of short-lived
-    /// processes per second would fragment the heap.
+    /// get columns: adding and dropping columns for hundreds of short-lived processes per second
+    /// would fragment the heap.
     fn remove_smallest_holders(
         &mut self,
         new: &mut Vec<(HolderKey, &Process, f64)>,

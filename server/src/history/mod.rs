@@ -189,7 +189,8 @@ pub(crate) fn read_span(
     };
     let known = |uuid: &str| past.buckets.find_device(uuid);
     let mut span = stored.into_span(&plan, grid, storage, known);
-    // The conditions in memory are at least as recent as those on disk, so they are added last.
+    // The conditions in memory are at least as recent as those on disk. They are therefore added
+    // last.
     past.buckets
         .conditions(plan.from_ms, plan.to_ms)
         .for_each(|condition| add_condition(&mut span.conditions, condition));

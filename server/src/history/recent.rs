@@ -25,8 +25,8 @@ const SPACING_MS: u64 = 900;
 /// The fields of all devices, with a common time axis.
 #[derive(Debug, Default)]
 pub(crate) struct RecentSamples {
-    /// The time axis and the values. Time points with `reach_ms` 0 are samples. The first time
-    /// points can be means from an earlier process.
+    /// The time axis and the values. A time point whose `reach_ms` is 0 is a sample. The first time
+    /// points can also be means from an earlier process.
     timeline: Timeline<LineKey>,
     devices: [BTreeMap<String, RecentDevice>; 3],
     /// The number of devices seen so far.

@@ -49,7 +49,7 @@ impl EventLog {
             oldest.and_then(|place| self.events.remove(place));
         }
         self.make_room();
-        // A mark's time can be earlier than that of the newest event.
+        // A mark may have an earlier time than the newest event.
         let place = self
             .events
             .iter()
@@ -87,7 +87,7 @@ impl EventLog {
         }
     }
 
-    /// Resets the count of process events after a sample.
+    /// Resets the count of process events, because a new sample has arrived.
     pub(super) fn reset_process_count(&mut self) {
         self.process_events = 0;
     }
@@ -98,8 +98,8 @@ impl EventLog {
 }
 
 /// Returns the position of the event to remove first, which is the oldest one. If more than half of
-/// the events are about processes and cells, only these are considered, so that many short-lived
-/// processes do not displace older Xid events.
+/// the events are about processes and cells, only these events are considered. Many short-lived
+/// processes therefore do not displace older Xid events.
 fn find_least_important(events: &VecDeque<Event>) -> usize {
     let is_frequent =
         |event: &&Event| is_process_event(event) || matches!(event.what, EventKind::Cell(_));

@@ -48,7 +48,7 @@ impl Hub {
             }
         }
         self.notify_hello();
-        // The newest sample is also sent as a sample frame, for everything that waits for samples.
+        // Some tasks wait for samples. The newest sample is therefore also sent as a sample frame.
         if let Some(record) = lines.last().and_then(|line| Record::decode(line).ok()) {
             self.process_record(&lines[lines.len() - 1], record, true);
         }
@@ -79,7 +79,7 @@ impl Hub {
                     .send_replace(self.samples.borrow().number);
             }
             Record::Trace(_) => {
-                // Sending fails if no client has requested traces, which is not an error.
+                // Sending fails if no client has requested traces. This is not an error.
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
@@ -280,7 +280,7 @@ impl Hub {
             self.process_record(&encode_line(&record), record, false);
         }
         self.notify_hello();
-        // The newest sample is also sent as a sample frame, for everything that waits for samples.
+        // Some tasks wait for samples. The newest sample is therefore also sent as a sample frame.
         if let Some(record) = sample {
             self.process_record(&encode_line(&record), record, true);
         }

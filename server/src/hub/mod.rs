@@ -138,7 +138,7 @@ impl Hub {
     }
 
     fn notify(&self, notice: Notice) {
-        // Sending fails if no client is connected, and then no client has to be woken.
+        // Sending fails if no client is connected. In that case, no client has to be notified.
         if self.notices.send(notice).is_ok() {
             self.wake_clients();
         }
@@ -325,7 +325,7 @@ pub(crate) struct AlertReadings {
     /// Whether GPUs are being read. This is `false` while the collector is paused or has not sent
     /// its first sample.
     pub(crate) is_watched: bool,
-    /// The time since which the collector has been in its current state.
+    /// The time at which the collector entered its current state.
     pub(crate) started_ms: u64,
 }
 

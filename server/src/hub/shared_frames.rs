@@ -29,7 +29,8 @@ const MAX_CACHED_HELLOS: usize = 2;
 pub(crate) struct Notice {
     pub(super) text: TextFrame,
     pub(super) about: NoticeSubject,
-    /// The text for each other view, encoded once for all clients with that view.
+    /// The text for each view that may not see everything. It is encoded once for all clients with
+    /// that view.
     by_view: Arc<Mutex<HashMap<View, Option<TextFrame>>>>,
 }
 

@@ -104,8 +104,8 @@ impl ServerJoin {
             match self.relay_frames(connection, hub).await {
                 LeaveReason::Unfit(why) => break why,
                 LeaveReason::Lost(why) => {
-                    // The time limit also covers a server that accepts connections but closes them
-                    // immediately.
+                    // The time limit must also apply to a server that accepts connections but
+                    // closes them immediately.
                     let until = give_up.filter(|_| connected.elapsed() < RECONNECT_TIMEOUT);
                     let until = *give_up
                         .insert(until.unwrap_or_else(|| Instant::now() + RECONNECT_TIMEOUT));
@@ -365,7 +365,7 @@ const MAX_PAUSE: Duration = Duration::from_mins(5);
 #[derive(Debug)]
 struct JoinAttempts {
     due: Instant,
-    /// The pause after the next loss of the connection.
+    /// The pause that will follow the next loss of the connection.
     next: Duration,
     waits: Duration,
 }
@@ -393,8 +393,8 @@ impl JoinAttempts {
         self.waits
     }
 
-    /// Schedules the next attempt. `is_absent` is whether there was no server, as opposed to one
-    /// that cannot be joined.
+    /// Schedules the next attempt after a failed one. `is_absent` is `true` if there was no server,
+    /// and `false` if the server cannot be joined.
     fn record_failure(&mut self, is_absent: bool) {
         self.delay_next_attempt(if is_absent {
             ABSENT_PAUSE

@@ -97,7 +97,7 @@ const DRA_DRIVER: &str = "gpu.nvidia.com";
 /// The maximum length of a device ID in bytes. A UUID with its prefix has 40 bytes.
 const MAX_DEVICE_ID_BYTES: usize = 128;
 
-/// The maximum number of devices in a response. Each share of a shared device counts.
+/// The maximum number of devices in a response. Each share of a shared device counts as a device.
 const MAX_DEVICES: usize = 4096;
 
 fn list_allocated_devices(answer: ListPodResourcesResponse) -> Vec<AllocatedDevice> {

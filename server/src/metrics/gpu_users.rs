@@ -145,11 +145,12 @@ pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
         );
     }
     all.sort_by_key(|(_, process)| Reverse(process.memory_bytes.value().copied()));
-    // A process that both computes and renders, or that uses two MIG devices, can be listed twice.
+    // A process can be listed twice, if it both computes and renders, or if it uses two MIG
+    // devices.
     let mut known = BTreeSet::new();
     all.retain(|(reported, process)| known.insert((reported.gpu.index, process.pid)));
-    // A sample also contains only a limited number of processes. The processes that it omits are
-    // counted here.
+    // Samples also contain only a limited number of processes. The processes that a sample omits
+    // are counted here.
     let unlisted: u32 = scrape
         .gpus
         .iter()

@@ -204,7 +204,7 @@ pub(crate) async fn keep_pages_ready(app: &AppState) {
             };
             let _ = spawn_blocking(renew).await;
         }
-        // Shorter sampling intervals are only used for viewers, and metrics do not need them.
+        // Sampling intervals shorter than this are used only for viewers. Metrics do not need them.
         sleep_until(begun + MIN_WRITE_INTERVAL).await;
     }
 }

@@ -315,7 +315,8 @@ fn describe_metric<S>(metric: &Metric<S>) -> String {
     }
 }
 
-/// Returns the units of a metric's values up to dcgm-exporter 4.8, and since 4.9.
+/// Returns the units of a metric's values: first those up to dcgm-exporter 4.8, then those since
+/// 4.9.
 fn unit_names(name: &str, unit: Unit) -> [&'static str; 2] {
     match unit {
         Unit::Percent if name.starts_with("DCGM_FI_PROF_") => ["ratio"; 2],

@@ -165,7 +165,7 @@ impl Family<'_> {
         } else {
             self.page.truncate(start);
         }
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the result is ignored.
         let _ = if value.fract() == 0.0 && value.abs() < MAX_INTEGER {
             writeln!(self.page, " {}", value as i64)
         } else {

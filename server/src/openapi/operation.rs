@@ -1,4 +1,4 @@
-//! The type of the operations in the table, with functions that describe them in the OpenAPI
+//! The operations in the table: their type, the functions that describe them in the OpenAPI
 //! document, and the schemas of their Rust types.
 
 use axum::http::StatusCode;
@@ -437,7 +437,7 @@ fn describe_property(kinds: &mut Value, kind: &str, path: &str, help: &str) {
         return;
     };
     match rest {
-        // A type that several fields share has been described already.
+        // If several fields share a type, its property has been described already.
         None if property["description"] == help => {}
         None => {
             let said = property["description"].take();

@@ -159,8 +159,8 @@ fn inline_readings(schema: &Value, definitions: &Map<String, Value>) -> Value {
                 .and_then(Value::as_str)
                 .and_then(|path| path.rsplit('/').next());
             if let Some(reading) = name.filter(|name| is_reading(name)) {
-                // The last alternative is the current value. The others are an older value and an
-                // absence.
+                // The last alternative is the current value. The other two are an older value and
+                // an absence.
                 let value = definitions[reading]["anyOf"]
                     .as_array()
                     .and_then(|all| all.last())

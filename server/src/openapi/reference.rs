@@ -76,7 +76,7 @@ fn find_routes(folder: &Path) -> BTreeSet<(String, String)> {
             find_routes_in_source(&fs::read_to_string(&path).unwrap())
         }
     };
-    // The sources of this module are skipped, because they contain a test with example routes.
+    // This module's own sources are skipped, because they contain a test with example routes.
     entries
         .filter(|path| !path.ends_with("openapi"))
         .flat_map(of)

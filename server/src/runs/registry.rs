@@ -96,7 +96,7 @@ impl Runs {
             return Err((StatusCode::CONFLICT, message));
         }
         table.started += 1;
-        // The time makes run IDs unique, even across servers.
+        // The ID contains the time, so that run IDs are unique even across servers.
         let name = format!("{:x}-{}", now_ms(), table.started);
         let seconds = Some(job.requested_seconds()).filter(|seconds| *seconds > 0.0);
         let state = RunState {
@@ -110,8 +110,8 @@ impl Runs {
             server_stopped: self.stopped.clone(),
         };
         let (job, command) = (job.clone(), self.settings.worker.clone());
-        // The worker process ends together with the thread that started it, so the thread waits for
-        // the process.
+        // The worker process ends together with the thread that started it. The thread therefore
+        // waits for the process.
         let supervision = move || {
             let end = parent::run_worker(
                 &command,
@@ -430,7 +430,8 @@ impl RunFollower {
     /// canceled, no change is lost.
     pub(crate) async fn next_changes(&mut self) -> Vec<TextFrame> {
         sleep_until(self.not_before).await;
-        // Waiting fails only if the sender is dropped, but `self` owns the runs.
+        // Waiting fails only if the sender is dropped. This is impossible, because `self` owns the
+        // runs.
         let _ = self.changes.wait_for(|change| *change > self.seen).await;
         let change = *self.changes.borrow_and_update();
         let frames = self.runs.list_changed_runs(self.seen);

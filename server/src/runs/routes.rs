@@ -67,7 +67,7 @@ pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
         .route("/api/v1/catalogue", get(get_catalogue))
 }
 
-/// Returns the router of the route for announced runs, which has no time limit.
+/// Returns the router for announced runs, whose requests have no time limit.
 pub(crate) fn build_announcement_router() -> Router<AppState> {
     Router::new().route(
         "/api/v1/runs/announced",
@@ -277,7 +277,7 @@ async fn post_announced_run(
     };
     let mut chunks = body.into_data_stream();
     let (mut splitter, mut received) = (LineSplitter::default(), 0);
-    // When the process in the terminal ends, its connection is closed, which ends this loop.
+    // If the process in the terminal ends, its connection is closed. This ends the loop.
     while let Some(Ok(chunk)) = chunks.next().await {
         received += chunk.len();
         if received > MAX_ANNOUNCEMENT_BYTES {

@@ -351,8 +351,8 @@ impl RunRecord {
     ) -> RecordChange {
         let state = &mut self.state;
         match report {
-            // If the process reports the beginning of the run several times, only the first report
-            // is used.
+            // A process can report the beginning of a run several times. Only the first report is
+            // used.
             Report::Begun {
                 title,
                 devices,

@@ -101,7 +101,7 @@ pub(crate) async fn upgrade_connection(
         Ok(accepted) => accepted,
         Err(refusal) => return *refusal,
     };
-    // The connection is marked as in use before the upgrade, so that it is not closed as idle
+    // The connection is marked as in use before the upgrade. Otherwise, it could be closed as idle
     // during the upgrade.
     let busy = slot.mark_busy();
     slot.spawn(async move {
@@ -175,7 +175,7 @@ impl StreamClient {
     }
 
     async fn serve(mut self) -> Result<(), Disconnected> {
-        // The subscriptions begin before the hello is created, so that no change is lost.
+        // The subscriptions begin before the hello frame is created. No change is therefore lost.
         let mut updates = self.app.hub.subscribe_changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
@@ -347,8 +347,8 @@ impl StreamClient {
                 self.update_viewer();
                 self.interval_request
                     .set_interval(Some(self.rate_limiter.interval()));
-                // Traces from before the resumption are dropped, because the samples of that time
-                // were not sent either.
+                // Traces are dropped if they are older than the resumption of the stream, because
+                // the samples of that time were not sent either.
                 self.traces = self.traces.take().map(|_| self.app.hub.traces());
                 self.send_history().await
             }

@@ -106,7 +106,8 @@ impl ClientSocket {
 
     /// Writes the parts, preceded by any unfinished output of tungstenite, such as a pong.
     async fn write_parts(&mut self, parts: &[&[u8]]) -> Result<(), Disconnected> {
-        // Usually, all data can be written immediately, so no timer is needed.
+        // Usually, all data can be written immediately. Writing is therefore first tried without a
+        // timer.
         let mut parts = parts.iter().copied();
         let mut rest: &[u8] = &[];
         if let Some(Ok(())) = self.socket.flush().now_or_never() {

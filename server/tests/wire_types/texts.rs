@@ -285,9 +285,9 @@ fn join_arguments(arguments: &[String]) -> String {
     all.collect()
 }
 
-/// Returns the text for translators, with `%1`, `%2` and so on instead of its fields, and the
-/// expressions of these fields. The fields in `before` are numbered first, and their expressions
-/// are not returned.
+/// Returns the text for translators, and the expressions of its fields. In the text, `%1`, `%2` and
+/// so on replace the fields. The fields in `before` are numbered first, and their expressions are
+/// not returned.
 fn split_message(text: &str, before: &[&str]) -> (String, Vec<String>) {
     let mut fields: Vec<&str> = before.to_vec();
     let mut parts = text.split('{');

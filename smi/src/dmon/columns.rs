@@ -24,7 +24,7 @@ pub(super) struct Column {
 pub(super) struct ColumnReader<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) gpu: u32,
-    /// This round's violation counters, if a column needs them.
+    /// This round's violation counters; `None` if no column needs them.
     pub(super) violations: Option<Violations>,
     pub(super) before: Option<Violations>,
 }
@@ -296,8 +296,8 @@ pub(super) fn describe_metric_column(metric: u32) -> (String, &'static str, usiz
     }
 }
 
-/// Returns `true` if the metric is a number of elapsed cycles, after which nvidia-smi prints no
-/// space.
+/// Returns `true` if the metric is a number of elapsed cycles. nvidia-smi prints no space after
+/// such a metric.
 pub(super) fn counts_elapsed_cycles(metric: u32) -> bool {
     metric >= FIRST_CONTEXT_SWITCH_METRIC && metric.is_multiple_of(5)
 }

@@ -89,8 +89,8 @@ impl Selection {
             None => MetricLevels::default(),
         };
         let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
-        // The levels apply only if metrics are selected. In that case, if only the MIG level is
-        // selected, the columns of the whole GPU are hidden.
+        // Without metrics, the levels have no effect. With metrics, the columns of the whole GPU
+        // are hidden if only the MIG level is selected.
         let levels = if metrics.is_empty() {
             MetricLevels::default()
         } else {

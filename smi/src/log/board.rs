@@ -319,7 +319,8 @@ fn format_chassis_serial(at: &Cursor<'_>) -> String {
         .collect()
 }
 
-/// Defines an item for the board's position in a chassis. A board outside a chassis reports 255.
+/// Defines an item for the board's position in a chassis. A board that is not in a chassis reports
+/// 255.
 const fn position_item(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
     computed_item(title, tag, |at| {
         match read_platform_number(at, at.number_at(0) as usize) {

@@ -25,18 +25,18 @@ pub(super) struct Item {
     pub(super) title: &'static str,
     tag: &'static str,
     pub(super) content: Content,
-    /// The first release whose log contains the item, and the first later release whose log does
+    /// Two releases: the first whose log contains the item, and the first later one whose log does
     /// not.
     releases: (Release, Release),
-    /// A range of releases whose log does not contain the item, as an exception.
+    /// An exception: a range of releases whose log does not contain the item.
     except: Range<Release>,
     /// The condition under which the item is shown, or `None` if it is always shown.
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
     /// Whether the item is indented one step more than its neighbors. This affects only text
     /// output.
     pub(super) deeper: bool,
-    /// Numbers that are appended to those of the position at which the item's values are read. They
-    /// allow groups that differ only in a number to share a table.
+    /// Numbers that are appended to the numbers of the log position at which the item's values are
+    /// read. With them, groups that differ only in a number can share a table.
     pub(super) about: &'static [i128],
     /// The section of `-d` that contains the item.
     pub(super) section: Option<Section>,
@@ -289,8 +289,8 @@ pub(super) const fn group_item(title: &'static str, tag: &'static str) -> Item {
     Item::new(title, tag, Content::Group(&[]))
 }
 
-/// Defines a group whose items are added afterwards. If `word` returns text, a line with this text
-/// is shown instead of the group.
+/// Defines a group whose items are added afterwards. If `word` returns a text, a line with this
+/// text replaces the group.
 pub(super) const fn replaceable_group_item(
     title: &'static str,
     tag: &'static str,

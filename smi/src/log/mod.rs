@@ -187,10 +187,10 @@ fn render_block(
         .collect();
     let mut written = vec![String::new(); items.len()];
     thread::scope(|scope| {
-        // Slow queries run one after another. Otherwise, each would measure the traffic that the
-        // others cause.
+        // If slow queries ran at the same time, each would measure the traffic that the others
+        // cause. They therefore run one after another.
         let ahead: Vec<_> = items.iter().flat_map(|item| item.ahead).collect();
-        // If answers are in memory, starting a thread would take longer than running the queries.
+        // Starting a thread takes longer than running the queries if their answers are in memory.
         if !context.driver.is_quick() {
             scope.spawn(move || {
                 for query in ahead {

@@ -66,7 +66,7 @@ pub(super) static ACCOUNTED_PROCESSES: Table = Table {
         )],
         table::COMMON_SECTIONS,
         &[fields(&[
-            // Only vGPU guests have an instance number, and the driver accounts for their processes
+            // Only vGPU guests have an instance number. The driver accounts for their processes
             // separately, so this field is never available.
             row_field(
                 "vgpu_instance",

@@ -160,8 +160,8 @@ impl<'a> Gpu<'a> {
     }
 }
 
-/// The numbers that distinguish a row from the GPU's other rows, and the return code to use if a
-/// further number is requested.
+/// The numbers that distinguish a row from the GPU's other rows, and the return code for a number
+/// that the item does not have.
 pub(super) struct Item {
     numbers: Vec<i128>,
     missing: Code,

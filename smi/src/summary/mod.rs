@@ -91,7 +91,8 @@ impl GpuRow {
         let percent = |query| format_number(&ask(query), 0, |percent| format!("{percent}%"));
         let bus_id = format_text(&ask(Query::BusId));
         let processes = Process::read_all(context, gpu);
-        // Checking the InfoROM takes 70 ms. Therefore, only a server checks it, and only once.
+        // Checking the InfoROM takes 70 ms. It is therefore checked only by a server, and only
+        // once.
         let inforom_is_corrupt = context.driver.is_quick()
             && processes.is_empty()
             && ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);

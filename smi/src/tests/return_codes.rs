@@ -98,10 +98,10 @@ fn is_valid_replacement(value: &str, code: Code) -> bool {
     ABSENT.contains(&value) || value.contains(format_plain(code)) || value == format_bracketed(code)
 }
 
-/// Returns `true` if the failure of `call` may change other readings. This happens if the driver's
-/// version is unknown, if the board's generation, its limits, or the reasons for reduced clocks
-/// that it supports are unknown, if a process is missing from one of two lists, or if `code` means
-/// that the InfoROM is corrupted, which is itself shown as a reading.
+/// Returns `true` if the failure of `call` may change other readings. This happens in three cases:
+/// the driver's version, or the board's generation, limits, or supported reasons for reduced clocks
+/// are unknown; a process is missing from one of two lists; or `code` means that the InfoROM is
+/// corrupted, which is itself shown as a reading.
 fn may_change_other_readings(call: Call, code: Code) -> bool {
     let Call::About(_, query) = call else {
         return call == Call::System(SystemQuery::DriverVersion);

@@ -225,10 +225,10 @@ fn format_connection(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Ma
         .to_owned()
 }
 
-/// Returns the number of active links between two GPUs. If there are no direct links, this is the
-/// number of links through switches that both GPUs are connected to, for which the smaller of the
-/// two GPUs' numbers of switch links is used. As in nvidia-smi 580, the number of switch links
-/// comes from NVML and does not include links that are down.
+/// Returns the number of active links between two GPUs. If there are no direct links, returns the
+/// number of links through switches that both GPUs are connected to: the smaller of the two GPUs'
+/// numbers of switch links. As in nvidia-smi 580, the number of switch links comes from NVML and
+/// does not include links that are down.
 fn count_links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
     let leads_there = |remote: &str| {
         other

@@ -84,8 +84,8 @@ def counter_lines(nodes: list[list[tuple]], at: int, since: int):
             yield f"gpumon_gpu_utilization_ratio{{{on}}} 0.5 {at}"
         busy = 0.0
         for labels, info, begin, end, factor in held:
-            # A server's counters start when the server starts, so time before `since` does not
-            # count.
+            # Counters of a server start when the server starts, so use before `since` is not
+            # counted.
             seconds = min(at, end) - max(begin, since)
             if seconds <= 0:
                 continue

@@ -162,7 +162,8 @@ def main() -> None:
             f"answers"
         )
         if not arguments.no_browser:
-            # The server is restarted so that it has answered no requests before those of the page.
+            # The server is restarted, so that the requests of the page are the first that it
+            # answers.
             fleet.kill()
             fleet.wait()
             fleet = start(

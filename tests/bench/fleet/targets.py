@@ -75,14 +75,13 @@ def gpu_uuid(node: int, index: int) -> str:
 
 
 class Node:
-    """The text of one node: constant parts, and between them the parts that change with each
-    scrape.
-    """
+    """The text of one node. Parts that change with each scrape are between constant parts."""
 
     def __init__(self, number: int, lines: list[str]) -> None:
         self.number = number
-        #: Each item of `parts` is a tuple: the text before a line, the line (only its beginning for
-        #: a reading), the GPU, and the metric of a reading.
+        #: Each item of `parts` is a tuple: the constant text before a line, the line itself (only
+        #: its beginning if it ends with a reading), the GPU, and the name of the metric whose
+        #: reading is added.
         name, memory, limit = world.gpu_model(number)
         constant = {
             "gpumon_gpu_memory_total_bytes": memory << 20,

@@ -14,8 +14,8 @@ from functools import cache
 
 GPUS = 8
 DAY = 86_400
-#: The offset of the fleet's clock in seconds. With it, part of the simulated day has passed at any
-#: hour of a working day.
+#: The offset of the fleet's clock in seconds. It makes sure that a part of the simulated day has
+#: already passed at any hour of a working day.
 AHEAD = 15 * 3600
 
 #: Name, memory in MiB and power limit in watts. Three in five nodes have the first model.

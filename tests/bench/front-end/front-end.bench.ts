@@ -1,8 +1,8 @@
 /**
  * The cost of gpumon to a browser and to Jupyter, compared with NVDashboard. The GPUs are those of
- * the fake NVML library, with an H200's latencies.
+ * the fake NVML library, whose calls take as long as on an H200.
  *
- *     npm run bench --workspace tests/browser [-- -t NAME]
+ * npm run bench --workspace tests/browser [-- -t NAME]
  *
  * `GPUMON_BENCH_SECONDS` is the duration of continuous measurements. The load on a driver can only
  * be measured with a real GPU, and visible smoothness only with a real screen.

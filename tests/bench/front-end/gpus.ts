@@ -8,14 +8,14 @@ import { FAKE_NVML, newFolder, makeFakeEnvironment } from '../../browser/src/mac
 
 const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
 /**
- * A driver that answers immediately. It reports no PCIe readings, which take a real driver 20 ms
- * per call.
+ * A driver that answers immediately. It reports no PCIe readings, because a real driver takes 20 ms
+ * for each of them.
  */
 export const FAST_DRIVER = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
 const PROCESSES_PER_GPU = 2;
 /**
- * The period of changes in power and utilization, in seconds. With these changes, values differ
- * from sample to sample, and charts are not straight lines.
+ * The period in seconds at which power and utilization go up and down. Without these changes,
+ * samples would have equal values, and charts would be straight lines.
  */
 const SWING_PERIOD_S = 10;
 const SWING_COUNT = 360;
@@ -49,7 +49,7 @@ export class Gpus {
         `[[process]]\ngpu = ${String(at % count)}\npid = ${pid}\nmemory = "4 GiB"\nsm_percent = 20\n`,
     );
     writeFileSync(this.scenarioPath, [driver, ...gpus, ...processes].join('\n'));
-    // The library gets its usual file name, because other monitors look for this name.
+    // The library is copied under its usual file name, because other monitors look for this name.
     copyFileSync(FAKE_NVML, path.join(this.folder, 'libnvidia-ml.so.1'));
   }
 

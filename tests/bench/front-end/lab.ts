@@ -85,7 +85,10 @@ export class OpenLab {
     return opened > 0;
   }
 
-  /** Shows the peer's chart whose button has the text `chart`; all charts if `chart` is `null`. */
+  /**
+   * Shows the chart of the peer whose button has the text `chart`. If `chart` is `null`, shows all
+   * charts.
+   */
   async showPeer(chart: string | null): Promise<void> {
     const buttons = this.page.locator('.gpu-dashboard-button:not(.gpu-dashboard-toolbar-button)');
     if (!(await buttons.first().isVisible())) {

@@ -14,7 +14,8 @@ export interface Cost {
   /** Processor time of the page's main thread (`TaskDuration`), in percent of one core. */
   percent: number;
   /**
-   * The part of `percent` spent in scripts. `layout_percent` is the part spent in style and layout.
+   * The part of `percent` that is spent in scripts. `layout_percent` is the part that is spent on
+   * style and layout.
    */
   script_percent: number;
   layout_percent: number;

@@ -1,4 +1,4 @@
-/** Names of the figures that have missed their targets. */
+/** The names of the figures that missed their targets. */
 
 const missed: string[] = [];
 

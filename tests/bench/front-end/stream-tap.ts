@@ -7,8 +7,8 @@
 export interface StreamCounts {
   samples: number;
   /**
-   * The completion time of the latest sample. `gpu_at_ms` is the time at which its first GPU was
-   * read.
+   * The time at which the latest sample was complete. `gpu_at_ms` is the time at which the first
+   * GPU of this sample was read.
    */
   at_ms: number;
   gpu_at_ms: number;
@@ -18,11 +18,12 @@ export interface StreamCounts {
 export function tapStream(ask_ms: number | null): void {
   const tapped: StreamCounts = { samples: 0, at_ms: 0, gpu_at_ms: 0 };
   Object.assign(window, { gpumonTap: tapped });
-  // Messages are compressed, so the tap counts them where the page parses them.
+  // Messages are compressed on the network, so they are counted where the page parses their text.
   const parse = JSON.parse;
   JSON.parse = (text: string, ...rest) => {
     const value = parse(text, ...rest) as unknown;
-    // The page also parses values from its storage, which returns `null` for a missing key.
+    // The page also parses values from the browser's storage. For a missing key, the storage
+    // returns `null` instead of a text.
     if (typeof text === 'string' && text.startsWith('{"type":"sample"')) {
       const { at_ms, gpus } = value as { at_ms: number; gpus: { at_ms: number }[] };
       tapped.samples += 1;

@@ -2,7 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 import { sharedTestSettings } from '../../browser/src/patience.ts';
 
-// An optimized build of the library keeps its own cost out of the results.
+// The measurements use an optimized build of the library, so that the cost of the library itself
+// hardly affects the results.
 process.env.GPUMON_TEST_FAKE_NVML = new URL(
   '../../../target/release/libfake_nvml.so',
   import.meta.url,

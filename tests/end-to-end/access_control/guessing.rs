@@ -50,8 +50,8 @@ fn wrong_tokens_do_not_block_valid_ones() {
                 "{proxy:?}"
             );
         }
-        // The attempts above do not count for clients at other addresses, which have their own
-        // limits.
+        // The attempts above only count for their own address. A client at another address has its
+        // own limit.
         let other = send_get(
             server.port,
             "/metrics",
@@ -117,8 +117,8 @@ fn wrong_passwords_only_block_their_address() {
         200,
         "a password that was right before is not blocked"
     );
-    // Made-up names share the limit of their address, and made-up addresses share the limit of the
-    // proxy.
+    // Attempts with made-up user names share the limit of their address. Behind a proxy, made-up
+    // addresses share the limit of the proxy.
     let names: Vec<u16> = (0..90)
         .map(|number| sign_in("10.0.0.9", &format!("user{number}"), "wrong"))
         .collect();
@@ -194,7 +194,7 @@ fn almost_correct_token_is_refused() {
 fn excessive_requests_are_delayed() {
     let house = ServerFiles::new();
     house.write_web_config("rate_limit:\n  interval: 1h\n  burst: 30\n");
-    // Behind a proxy, no request counts as the server's own user, whose requests are not limited.
+    // The server's own user has no limits. Behind a proxy, no request counts as one of this user.
     let server = house.start_with_tls(&[
         "--token-file",
         &house.path_text("tokens"),

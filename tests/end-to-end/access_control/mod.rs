@@ -154,8 +154,8 @@ fn session_cookie(answer: &HttpResponse) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
         .expect("the response must set a cookie");
-    // The head of the answer was converted to lower case, including the cookie's value. The prefix
-    // of the cookie's name is restored.
+    // The head of the answer was converted to lower case, including the name and value of the
+    // cookie. Here, the prefix of the name is restored.
     format!(
         "Cookie: {}",
         set.split(';').next().unwrap().replace("__host-", "__Host-")

@@ -67,8 +67,8 @@ fn current_user() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Starts a server. Behind a proxy, no client on the port counts as the server's own user. `ana`
-/// and the server's own user have the same password.
+/// Starts a server. It runs behind a proxy, so that no client on its port counts as the server's
+/// own user. `ana` and the server's own user have the same password.
 fn serve_processes(fake: &FakeNvml, house: &ServerFiles, show: &str) -> Server {
     write_secret(
         &house.path("users.yml"),
@@ -159,7 +159,8 @@ async fn client_sees_only_processes_of_same_user() {
             answer.body
         );
     }
-    // The total memory includes hidden processes, and the answer reports that there are some.
+    // The total memory also counts hidden processes, and the answer reports that there are hidden
+    // processes.
     let used = |header: &str| {
         let memory = &send_get(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"]
             [0]["memory"];

@@ -269,7 +269,7 @@ async fn removing_token_ends_sessions_and_streams() {
         401
     );
     while stream.next_frame().await.is_some() {}
-    // The scope of the other token has changed, and so has the scope of its sessions.
+    // The other token now has another scope, which also applies to the sessions that it started.
     let mark = |header: &str| {
         send_request(
             server.port,
@@ -287,7 +287,7 @@ async fn removing_token_ends_sessions_and_streams() {
         ),
         (200, 403, 403)
     );
-    // An invalid file changes nothing. A file without tokens ends all sessions.
+    // An invalid token file changes nothing. A token file without tokens ends all sessions.
     write_secret(&house.path("tokens"), "run ana short\n");
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(snapshot_status(server.port, &run), 200);

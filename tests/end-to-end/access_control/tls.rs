@@ -257,7 +257,7 @@ fn certificate_is_reloaded_and_errors_are_logged_once() {
         reported.contains("burst") || reported.contains("server.crt"),
         "the first error is only logged once: {reported}"
     );
-    // A change that would remove the protection is also ignored.
+    // A change that would remove the protection is ignored, too.
     house
         .authority
         .issue_identity(&["localhost"])

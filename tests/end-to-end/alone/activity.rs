@@ -21,8 +21,8 @@ fn run_observed_loads(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, 
     machine.sample_during(|| loads.iter().flat_map(result).collect())
 }
 
-/// Returns a reading if it was read between two moments. The reading covers a window that ended
-/// when it was read.
+/// Returns a reading if it was read between two moments. The reading covers a time window that
+/// ended at the moment of reading.
 fn read_between(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
     let (value, at_ms) = match reading {
         Value::Object(_) => (&reading["value"], &reading["at_ms"]),
@@ -55,8 +55,8 @@ fn mean_during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns how much a load did per second, from its counter `what`: averaged over the whole time,
-/// and in its fastest runs only.
+/// Returns how much a load did per second, from its counter `what`. The first rate is the mean over
+/// the whole time, and the second is that of its fastest runs only.
 ///
 /// On a machine with other work, the load waits for a CPU, and readings are between the two rates.
 fn compute_rates(load: &Value, what: &str) -> [f64; 2] {
@@ -136,9 +136,9 @@ fn collector_reports_exactly_the_activity_of_load() {
         1.025,
         compute_rates(peer, "moved_bytes"),
     );
-    // Without GPM, the counter is read once a second, so its interval may extend beyond the load.
-    // If the load pauses less during this interval than on average, the rate is above the load's
-    // mean rate.
+    // Without GPM, the counter is read only once a second, so the measured interval may include
+    // time before or after the load. If the load happens to pause less than usual in this interval,
+    // the rate is above the load's mean rate.
     let received = samples.iter().filter_map(|sample| {
         let gpu = &sample["gpus"][1];
         read_between(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])

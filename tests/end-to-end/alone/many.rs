@@ -55,8 +55,8 @@ fn anonymous_bytes(pid: u32) -> u64 {
 #[test]
 fn many_processes_are_sampled_quickly_with_little_memory() {
     let real = std::process::id();
-    // A sample has no room for all of these processes. Their PIDs do not exist, like those of
-    // processes that ended after the driver listed them.
+    // A sample has no room for all of these processes. Their PIDs do not exist, as if the processes
+    // had ended after the driver listed them.
     let scenario = format!(
         "gpus = 2\n[[process]]\ngpu = 0\npid = 5000000\ncount = 2000\nmemory = \"8 MiB\"\n\
          [[process]]\ngpu = 0\npid = {real}\nmemory = \"1 GiB\"\n"

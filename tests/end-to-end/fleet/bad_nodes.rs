@@ -200,8 +200,8 @@ fn credentials_are_sent_only_to_named_hosts() {
         );
     }
     let hosts = ["--node-hosts", "LOCAL*"];
-    // Without TLS, any program could listen on a port that Prometheus reports, and would receive
-    // the token.
+    // Prometheus reports this port, but any program could listen on it. Without TLS, that program
+    // would receive the token.
     assert_eq!(start(&hosts).get(&path).status, 502);
     assert!(!heads.recv().unwrap().contains("authorization"));
     let port = thief.split(':').nth(1).unwrap();
@@ -291,7 +291,8 @@ async fn buffered_data_of_slow_viewer_is_limited() {
     let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
     let (viewer, _) = connect_async(url).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    // If a viewer does not read, the node can only fill the buffers of two connections.
+    // The node can only send until the buffers of two connections are full, because the viewer does
+    // not read.
     let megabytes = sent.load(std::sync::atomic::Ordering::Relaxed);
     assert!(
         (1..40).contains(&megabytes),

@@ -212,7 +212,7 @@ fn unreachable_node_is_explained_with_remedy() {
 
 #[test]
 fn fleet_sends_unencrypted_requests_only_to_this_machine() {
-    // This address is reserved for documentation, so no request reaches a host.
+    // This address is reserved for documentation. So the requests of the test reach no real host.
     let prometheus = FakePrometheus::with_instances(&["192.0.2.1:9123"]);
     let server = start_fleet(&prometheus, &["--node-url", PLAIN_NODE_URL]);
     let name = server.get("/api/v1/fleet").json()["nodes"]["name"][0]

@@ -11,7 +11,8 @@ mod top;
 use self::fake_prometheus::FakePrometheus;
 use crate::support::{Server, gpumon_command};
 
-/// Starts `gpumon fleet` on a free port of loopback, without the settings of this machine.
+/// Starts `gpumon fleet` on a free port of the loopback interface, and ignores the settings of this
+/// machine.
 fn start_fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
     let url = prometheus.url();
     Server::start(gpumon_command(
@@ -29,6 +30,6 @@ const PLAIN_NODE_URL: &str = "http://{host}:{port}/";
 /// The URL template for a node on this machine with TLS.
 const ENCRYPTED_NODE_URL: &str = "https://{host}:{port}/";
 
-/// An unused address of a second node. With two nodes on this host, their names contain their
-/// ports.
+/// The unused address of a second node. Both nodes are on the same host, so their names also
+/// contain their ports.
 const OTHER_NODE: &str = "localhost:1";

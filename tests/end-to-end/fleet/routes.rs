@@ -38,7 +38,7 @@ fn fleet_matches_prometheus_data_queried_only_once() {
         compressed.head.contains("content-encoding: gzip")
             && compressed.head.contains("vary: accept-encoding")
     );
-    // JupyterLab appends the current time to the URL, and the server must ignore it.
+    // JupyterLab appends the current time to a URL as a query. The server must ignore it.
     assert_eq!(
         server
             .get("/api/v1/fleet/node?node=node1&1795493859530")
@@ -105,8 +105,8 @@ fn fleet_server_is_readonly_and_has_no_gpus() {
         at_start > 3,
         "the first request must wait for readings: {at_start}"
     );
-    // Without requests, the server sends no queries. A request would have caused another query
-    // within this time.
+    // The server sends no queries to Prometheus while it gets no requests. A request within this
+    // time would have caused another query.
     assert_eq!(asked_after(1500), at_start);
 }
 

@@ -51,8 +51,8 @@ fn fleet_does_not_store_session_at_node() {
     for part in ["httponly", "samesite=strict", "max-age=2592000"] {
         assert!(set.split("; ").any(|found| found == part), "{part}: {set}");
     }
-    // Without a path and a domain, a browser returns the cookie only to the host and path that have
-    // set it.
+    // A cookie has no path and no domain. A browser then returns it only to the host and path that
+    // have set it.
     assert!(!set.contains("path=") && !set.contains("domain="), "{set}");
     let cookie = node_session_cookie(&answer);
     assert_eq!(
@@ -68,7 +68,7 @@ fn fleet_does_not_store_session_at_node() {
         401,
         "other users are not signed in"
     );
-    // Another server stands for a restarted one: it accepts the same cookie.
+    // This second server takes the place of a restarted one, and accepts the same cookie.
     let other = site.start_fleet(&[]);
     let moved = cookie.replace(&server.port.to_string(), &other.port.to_string());
     assert_eq!(
@@ -119,8 +119,8 @@ fn visitor_uses_fleet_token_unless_processes_are_private() {
         "token fleet",
         "an invalid session falls back to the fleet's token"
     );
-    // Signing in with a wrong token does not fall back to the fleet's token, and the viewer's own
-    // `Authorization` header is not forwarded.
+    // A wrong token is refused: the server does not use the fleet's token instead. The viewer's own
+    // `Authorization` header is not forwarded either.
     assert_eq!(sign_in(&server, &site, "wrong").status, 401);
     let bearer = format!("Authorization: Bearer {ANA_TOKEN}");
     assert_eq!(

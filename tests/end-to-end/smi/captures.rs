@@ -105,8 +105,8 @@ fn split_columns_into_lines(csv: &str) -> String {
 }
 
 impl CapturedOutput {
-    /// Returns the differences from the real tool's output, except for the listed ones; `None` if
-    /// there are none.
+    /// Returns the differences from the real tool's output that are not on the list of known
+    /// differences. Returns `None` if there are none.
     fn find_differences(&self) -> Option<String> {
         let fake = FakeNvml::new(&self.scenario);
         let arguments: Vec<&str> = ["smi"]
@@ -146,8 +146,8 @@ impl CapturedOutput {
 /// second.
 fn diff_lines(first: &str, second: &str) -> Vec<String> {
     let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
-    // `common[i][j]` is the length of the longest common subsequence of the lines from `i` and `j`
-    // on.
+    // `common[i][j]` is the length of the longest common subsequence of two lists of lines: `first`
+    // from line `i` on, and `second` from line `j` on.
     let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
     for i in (0..first.len()).rev() {
         for j in (0..second.len()).rev() {

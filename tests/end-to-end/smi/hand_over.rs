@@ -229,7 +229,7 @@ fn command_is_refused_without_real_nvidia_smi() {
     let again = create_tool_folder(&fake, "again");
     symlink(&linked, &again).unwrap();
     let hard = create_tool_folder(&fake, "hard");
-    // If the build is on another file system, a hard link is not possible.
+    // A hard link is not possible if the build is on another file system.
     let _ = fs::hard_link(GPUMON, &hard);
     let dangling = create_tool_folder(&fake, "dangling");
     symlink("/nowhere/nvidia-smi", &dangling).unwrap();
@@ -290,7 +290,7 @@ fn command_is_refused_without_real_nvidia_smi() {
             "{line}"
         );
     }
-    // The real tool is found although all these folders precede it in `PATH`.
+    // gpumon finds the real tool, although all of these folders come before it in `PATH`.
     let real = create_fake_nvidia_smi(&fake);
     let all = [&none[..], &[&real]].concat();
     assert_tool_was_reached(
@@ -429,7 +429,7 @@ fn simulated_gpus_and_other_commands_avoid_nvidia_smi() {
     }
 }
 
-/// The real tool is called without waiting for a driver that is missing or hangs.
+/// gpumon calls the real tool immediately, and does not wait for a driver that is missing or hangs.
 #[test]
 fn gpu_changing_command_reaches_nvidia_smi_without_driver() {
     let fake = FakeNvml::new("gpus = 1\ninit_error = { code = 9 }");

@@ -277,16 +277,16 @@ fn topology_and_program_queries_match_snapshot() {
 
 #[test]
 fn smi_output_through_server_matches_driver_output() {
-    // These processes exist, because a server's records contain their PIDs and it looks up their
-    // names.
+    // These processes exist, because the server's records only contain PIDs, and gpumon looks up
+    // the names of the processes.
     let really = |gpu, pid: u32| process_scenario(gpu, "").replace("4194303", &pid.to_string());
     let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
     // The driver lists this process last, although its PID is the lowest.
     let last = really(0, own.min(parent)) + "from_s = 0\n";
     let processes = [last, really(0, own.max(parent)), really(1, own)].concat();
     let scenario = machine_scenario(&["nvlinks = 18", "fans = 1\naccounting = true"], &processes);
-    // Throttling times only change while there is a reason for reduced clocks, so this reason is
-    // removed.
+    // Throttling times grow while a reason for reduced clocks is active. The scenario's reason is
+    // removed, so that they stay the same.
     let scenario = scenario.replace("[\"sw_power_cap\"]", "[]");
     let fake = FakeNvml::new(&scenario);
     let forms = [
@@ -314,7 +314,7 @@ fn smi_output_through_server_matches_driver_output() {
         "processes must be in the order of their PIDs: {alone}"
     );
     let _server = Server::start_with_fake(&fake, &[]);
-    // The server reads values that are not part of the model only with its second sample.
+    // Some values are not part of the model. The server only reads them with its second sample.
     crate::support::wait_for_condition("the server has all records", || {
         snapshots::server_has_all_records(&fake)
     });

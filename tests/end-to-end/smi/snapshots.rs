@@ -9,7 +9,8 @@ use std::{
 use crate::support::{FakeNvml, stderr_text, stdout_text};
 
 /// Runs all command lines in `forms` with `scenario`, and compares their output with the file
-/// `name`. Counts that grow with the time since the start are removed, even if they are still zero.
+/// `name`. Counts that grow with the time since the start are removed from the output, even while
+/// they are still zero.
 #[track_caller]
 pub(super) fn check_snapshot(name: &str, scenario: &str, forms: &[&str]) {
     compare_with_file(name, scenario, forms, |fake, forms| {
@@ -62,8 +63,8 @@ fn compare_with_file(
         fs::write(&path, take(&fake, forms)).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    // Some counters change a tenth of a second after the start. Commands only take longer than that
-    // on a busy machine, so they are run again if the output differs.
+    // Some counters change a tenth of a second after the start. Only on a busy machine do commands
+    // take that long. So if the output differs, the commands are run again.
     let mut shown = take(&fake, forms);
     for _ in 1..5 {
         if shown == kept {

@@ -40,8 +40,8 @@ impl FakeMachine {
             .iter()
             .map(|gpu| gpu["uuid"].as_str().unwrap())
             .collect();
-        // The device is small, because the work that this CPU can do would hardly be visible in
-        // percent of an H200's peak.
+        // The device is small, because this CPU can do so little work that it would hardly be
+        // visible as a percentage of an H200's peak.
         let small = "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16";
         let scenario = format!("devices = {}\nuuids = {uuids:?}\n{small}", uuids.len());
         Self {
@@ -138,7 +138,8 @@ impl FakeCuda {
     fn set_variables(&self, mut command: Command) -> Command {
         command
             .env("GPUMON_LIBCUDA", &self.library)
-            // All fake GPUs have the same IDs, so each test needs its own locks.
+            // All fake GPUs have the same IDs, so tests that shared a folder for locks would block
+            // each other.
             .env("GPUMON_LOCKS", self.folder.path())
             .env(
                 "GPUMON_FAKE_CUDA_SCENARIO",

@@ -1,8 +1,8 @@
 //! The readings that each function of NVML provides, and that are lost if the function is missing
 //! or fails.
 
-/// Returns the readings that only this function provides, as paths. A path includes everything
-/// below it.
+/// Returns the readings that only this function provides, as paths. A path stands for a reading and
+/// for all readings below it.
 pub(crate) fn readings_of_function(function: &str) -> &'static [&'static str] {
     let getter = function.strip_prefix("nvmlDeviceGet").unwrap_or(function);
     match getter {
@@ -132,8 +132,8 @@ pub(crate) fn readings_of_function(function: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns further readings that are lost if the function exists but fails, because there is no
-/// replacement in this case.
+/// Returns further readings that are lost if the function exists but fails. If the function does
+/// not exist, another function provides them instead.
 pub(crate) fn additional_readings_of_failure(function: &str) -> &'static [&'static str] {
     match function.strip_prefix("nvmlDeviceGet").unwrap_or(function) {
         "AccountingStats" => &["details.accounting"],
@@ -141,7 +141,8 @@ pub(crate) fn additional_readings_of_failure(function: &str) -> &'static [&'stat
         "CurrentClocksEventReasons" => &["sample.throttle_reasons"],
         "FieldValues" => &["details.throttled"],
         "MemoryInfo_v2" => &["sample.memory"],
-        // If the first link does not exist, there are no link rates.
+        // The link rates depend on this function, too: if it reports that the first link does not
+        // exist, there are no rates.
         "NvLinkState" => &["details.nvlinks", "sample.nvlink"],
         "ProcessesUtilizationInfo" => &[
             "sample.processes[].decoder_percent",

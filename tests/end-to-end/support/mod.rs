@@ -86,8 +86,9 @@ impl FakeNvml {
     }
 }
 
-/// Copies a program with `cp`. If this process wrote the file, a child of another test could keep
-/// it open, and it could not be executed ("Text file busy").
+/// Copies a program with `cp`. If this process wrote the copy itself, a child process of another
+/// test could still have it open for writing. The copy could then not be executed ("Text file
+/// busy").
 pub(crate) fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
     let status = Command::new("cp").arg(from).arg(to).status().unwrap();
     assert!(status.success(), "{}", to.display());
@@ -120,8 +121,8 @@ pub(crate) fn gpumon_command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the same command without the capabilities with which root could open files in spite of
-/// `make_busy` and `forbid_reads`.
+/// Returns the same command without certain capabilities of root. With these, root could open files
+/// in spite of `make_busy` and `forbid_reads`.
 pub(crate) fn drop_capabilities(command: Command) -> Command {
     if !rustix::process::geteuid().is_root() {
         return command;
@@ -231,12 +232,12 @@ pub(crate) fn run_in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn
     });
 }
 
-/// The numbers of samples in successive attempts. A busy machine skips samples, and some readings
-/// need several.
+/// The number of samples in each attempt, one attempt after another. Later attempts take more
+/// samples, because a busy machine skips samples, and some readings need several.
 const SAMPLE_COUNTS: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
-/// Repeats `run`, which receives the number of samples, until a sample has every reading. Returns
-/// the records up to this sample.
+/// Calls `run` with a growing number of samples, until one of its samples has every reading.
+/// Returns the records up to this sample.
 pub(crate) fn run_until_complete(run: impl Fn(u32) -> Records) -> Records {
     SAMPLE_COUNTS
         .into_iter()
@@ -244,7 +245,7 @@ pub(crate) fn run_until_complete(run: impl Fn(u32) -> Records) -> Records {
         .expect("one of the runs must have a sample with all readings")
 }
 
-/// Repeats a check until each complaint was absent in at least one attempt. `check` receives the
+/// Repeats a check, and fails only if some complaint occurs in every attempt. `check` receives the
 /// number of samples.
 #[track_caller]
 pub(crate) fn assert_no_complaints(check: impl Fn(u32) -> Vec<String>) {

@@ -71,8 +71,9 @@ impl Records {
             .collect()
     }
 
-    /// Returns the readings of one GPU that were present at any time, and the reasons why the
-    /// others are absent. Some readings need two samples, and a busy machine may skip one.
+    /// Returns the readings of one GPU in two groups: those that were present at any time, and the
+    /// others with the reasons why they are absent. All samples count, because some readings need
+    /// two samples, and a busy machine may skip one.
     pub(crate) fn classify_readings(&self, gpu: usize) -> (PresentReadings, AbsentReadings) {
         let (mut present, mut absent) = (PresentReadings::new(), AbsentReadings::new());
         let samples = self
@@ -117,8 +118,8 @@ fn collect_readings(
                 );
             }
             (None, Some(earlier), 2) => collect_readings(earlier, path, present, absent),
-            // Conditions, and the time since which a GPU does not respond, depend on the values, so
-            // they are left out.
+            // Conditions depend on the values, and so does the time since which a GPU does not
+            // respond. So both are left out.
             _ => {
                 for (name, field) in fields
                     .iter()

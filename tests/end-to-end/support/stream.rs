@@ -13,7 +13,7 @@ use super::TEST_TIMEOUT;
 
 pub(crate) struct Stream {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// The decompressor of all binary messages, which together are one compressed stream.
+    /// The decompressor of all binary messages. Together, the messages are one compressed stream.
     inflate: Decompress,
 }
 

@@ -21,8 +21,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the program in a terminal of this size, which supports UTF-8 and colors unless the
-    /// command sets other variables.
+    /// Starts the program in a terminal of this size. The terminal supports UTF-8 and colors,
+    /// unless the command sets other variables.
     pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
         let (screen, inside) = pty::open_pty(columns, rows);
         let given = |name: &str| command.get_envs().any(|(known, _)| known == name);
@@ -89,8 +89,9 @@ impl Terminal {
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         pty::set_size(&self.screen, columns, rows);
-        // The kernel only notifies programs whose session has this terminal, which a test does not
-        // set up.
+        // When a terminal's size changes, the kernel only notifies programs whose controlling
+        // terminal it is. The test does not set up a controlling terminal, so it sends the signal
+        // itself.
         send_signal("-WINCH", self.child.id());
     }
 

@@ -73,8 +73,8 @@ impl Tty {
         let reader = thread::spawn(move || {
             let mut part = [0; 4096];
             while !closed.load(SeqCst) {
-                // The wait is short, because a process that waits in a read keeps the terminal
-                // open.
+                // The reader only waits for a short time, because it keeps the terminal open while
+                // it waits.
                 let soon = Timespec {
                     tv_sec: 0,
                     tv_nsec: 50_000_000,
@@ -159,7 +159,8 @@ impl Tty {
             .contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
-    /// Returns the PID of the program. If `setsid` had to fork, this is the PID of its child.
+    /// Returns the PID of the program. If `setsid` has started the program as a child, this is the
+    /// PID of that child.
     pub(crate) fn pid(&self) -> u32 {
         let id = self.child.id();
         let children =
@@ -181,7 +182,8 @@ impl Tty {
             wait_for_condition("all output of the terminal was read", || {
                 self.written.lock().unwrap().contains(&END_MARK)
             });
-            // A process that outlives the program may have written more after the mark.
+            // A process that still runs after the program may have written more output after the
+            // mark.
             self.written
                 .lock()
                 .unwrap()

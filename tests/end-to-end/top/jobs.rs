@@ -100,8 +100,8 @@ fn end_job(terminal: &mut Tty) {
 fn closed_terminal_ends_top_quietly() {
     let fake = FakeNvml::new("gpus = 1");
     let complaints = fake.path("complaints");
-    // The cases are: the program gets a signal; it gets no signal but has something to draw;
-    // neither.
+    // There are three cases: the program gets a signal; it gets no signal but soon has something to
+    // draw; it gets no signal and has nothing to draw.
     for (in_session, interval_ms) in [(true, "60000"), (false, "100"), (false, "60000")] {
         for into_file in [false, true] {
             let mut command = top_command(&fake, &["--interval-ms", interval_ms]);
@@ -133,7 +133,8 @@ fn closed_terminal_ends_top_quietly() {
 fn stopped_job_can_be_ended_or_continued() {
     let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_shell(&fake);
-    // Typed text is echoed, so the shell builds expected text such as `running: 1` from two parts.
+    // The terminal echoes typed text. So the shell composes an expected text such as `running: 1`
+    // from two parts, which are not next to each other in the typed text.
     terminal.press("top\r");
     terminal.wait_for_text("WHAT");
     terminal.press("\u{1a}");
@@ -184,8 +185,8 @@ fn orphaned_stopped_job_ends() {
     let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_shell(&fake);
     let pid_file = fake.path("pid");
-    // The inner shell exits while its job waits in the background. The outer shell never had that
-    // job.
+    // The inner shell exits while its job waits in the background. This job was never a job of the
+    // outer shell.
     let inner = format!(
         "set -m; eval \"$TOP &\"; echo $! > {}; sleep 2; kill -0 $!; echo \"waits: \"$?",
         pid_file.display()

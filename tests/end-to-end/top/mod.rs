@@ -55,7 +55,7 @@ fn top_handles_keys_and_restores_terminal() {
     terminal.wait_for_text("redraw the screen");
     terminal.press("\u{1b}");
     terminal.discard_output();
-    // The view is redrawn after a change of size.
+    // The view is drawn again after the size of the terminal has changed.
     terminal.resize(140, 40);
     terminal.wait_for_text("Charts");
     quit(&mut terminal, "q");

@@ -48,7 +48,8 @@ fn tagged_processes_get_signal_after_one_confirmation() {
     let fake = FakeNvml::new(&format!("gpus = 3\n{}", processes.collect::<String>()));
     let mut terminal = Tty::start(&top_command(&fake, &[]), 120, 30);
     terminal.wait_for_text(&sleepers[2].id().to_string());
-    // Tagging moves the cursor down, so these are the first two processes of the list.
+    // Tagging a process moves the cursor to the next one. So the first two processes of the list
+    // are tagged.
     terminal.press("\u{1b}[B");
     terminal.press("  K");
     terminal.wait_for_text("to 2 processes?");

@@ -12,8 +12,8 @@ const DARK_RESPONSE: &str = "\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{1b}\\";
 const LIGHT_THEME_COLOR: &str = "38;5;25;";
 const DARK_THEME_COLOR: &str = "38;5;12;";
 
-/// Starts the program and waits until it has queried the terminal's background color, which it does
-/// together with drawing the first frame.
+/// Starts the program and waits until it has queried the terminal's background color. It sends this
+/// query together with the first frame.
 fn start_with_query(fake: &FakeNvml, arguments: &[&str]) -> Tty {
     let terminal = Tty::start(&top_command(fake, arguments), 100, 30);
     terminal.wait_for_sequence(BACKGROUND_QUERY);
@@ -59,8 +59,8 @@ fn late_background_response_is_not_read_as_keys() {
         thread::sleep(Duration::from_millis(100));
     }
     terminal.wait_for_sequence(LIGHT_THEME_COLOR);
-    // If a digit 1 of the terminal's answer were read as a key, another view would be shown. If `]`
-    // were, it would be reported as not assigned.
+    // If the program took a digit 1 of the terminal's answer for a key, it would show another view.
+    // If it took `]` for a key, it would report that the key is not assigned.
     terminal.wait_for_text("Network TX");
     assert!(!terminal.output_text().contains("assigned"));
     quit(&mut terminal, "q");

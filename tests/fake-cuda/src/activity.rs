@@ -9,7 +9,8 @@ use crate::{
     state::{State, current_device},
 };
 
-/// The limits of each multiprocessor of an H200.
+/// The maximum number of warps on a multiprocessor of an H200. The next constants are the maximum
+/// number of blocks, the size of a warp, and the memory clock.
 pub(crate) const MAX_WARPS: u32 = 64;
 const MAX_BLOCKS: u32 = 32;
 const THREADS_PER_WARP: u32 = 32;
@@ -20,8 +21,8 @@ thread_local! {
     static RECORDED_ACTIVITY: Cell<Activity> = const { Cell::new(Activity::NONE) };
 }
 
-/// Records the bytes of device memory that the kernel being started reads and writes. Without a
-/// record, only the written result counts.
+/// Records the bytes of device memory that the kernel being started reads and writes. If a kernel
+/// records none, only the bytes of its result count.
 pub(crate) fn record_traffic(bytes: usize) {
     record_activity(Activity {
         dram_bytes: bytes as u64,
@@ -41,8 +42,8 @@ pub(crate) enum Unit {
     Single,
 }
 
-/// Records the operations of the kernel being started. A multiprocessor's units do `in_a_clock` of
-/// them per clock.
+/// Records the operations of the kernel being started. The units of one multiprocessor can do
+/// `in_a_clock` of these operations per clock.
 pub(crate) fn record_operations(unit: Unit, operations: u64, in_a_clock: u64) {
     let clocks = operations.div_ceil(in_a_clock);
     record_activity(match unit {
@@ -69,8 +70,8 @@ fn record_activity(activity: Activity) {
     RECORDED_ACTIVITY.set(RECORDED_ACTIVITY.get().sum_with(activity));
 }
 
-/// Returns and resets the recorded activity of the kernel that was started. If the kernel has
-/// recorded no memory traffic, the written bytes count as its traffic.
+/// Returns the activity that the started kernel has recorded, and resets the record. If the kernel
+/// has recorded no memory traffic, the bytes of its result count as its traffic.
 pub(crate) fn take_recorded(written_bytes: usize) -> Activity {
     let reported = RECORDED_ACTIVITY.replace(Activity::NONE);
     let dram_bytes = if reported.dram_bytes == 0 {
@@ -91,8 +92,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Returns the share of multiprocessors and warps that the grid uses. Blocks are spread evenly
-    /// until the multiprocessors are full.
+    /// Returns the share of the multiprocessors and the share of the warps that the grid uses.
+    /// Blocks are spread evenly over the multiprocessors until these are full.
     pub(crate) fn compute_load(self, multiprocessors: u32) -> Load {
         let warps = self.threads.div_ceil(THREADS_PER_WARP).max(1);
         let room = multiprocessors * (MAX_WARPS / warps).min(MAX_BLOCKS);
@@ -150,7 +151,8 @@ impl State {
         }
     }
 
-    /// Records that the device stays busy for a time in the future, while its stream waits.
+    /// Records that the device will be busy for some time in the future, because its stream will
+    /// wait.
     pub(crate) fn record_future_load(&mut self, load: Load, after: Duration, time: Duration) {
         if let Ok(device) = current_device()
             && let Some(uuid) = self.activities.uuids.get(device as usize)

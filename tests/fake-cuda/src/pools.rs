@@ -102,7 +102,7 @@ impl State {
         }
     }
 
-    /// Releases a pool's memory that is not used and exceeds `keep_bytes`.
+    /// Releases the unused memory of a pool, except for `keep_bytes` that the pool keeps.
     pub(crate) fn trim_pool(&mut self, handle: usize, keep_bytes: u64) -> Outcome {
         let pool = self.pools.find_pool(handle)?;
         let needed = pool

@@ -68,7 +68,7 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// Returns the scenario that the environment variable names.
+    /// Returns the scenario in the file that the environment variable names.
     ///
     /// # Panics
     /// Panics if the file cannot be read, because a test must not run with another scenario.

@@ -35,7 +35,7 @@ pub(crate) struct State {
     pub(crate) streams: Streams,
     pub(crate) pools: Pools,
     pub(crate) virtual_memory: VirtualMemory,
-    /// The number of kernels that were started, for each fault.
+    /// For each fault, the number of kernels that were started so far.
     counts: Vec<u64>,
     /// The number of arguments of each loaded kernel.
     pub(crate) parameters: BTreeMap<String, usize>,
@@ -163,7 +163,8 @@ impl State {
         Ok(())
     }
 
-    /// Allocates host memory for `bytes` that were already taken from the budget.
+    /// Allocates host memory that represents `bytes` of device memory. These bytes were already
+    /// taken from the budget.
     pub(crate) fn allocate_block(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the size is not 0.

@@ -9,7 +9,7 @@ use std::{
 use crate::state::State;
 
 thread_local! {
-    /// The time that the kernel being started keeps its stream busy.
+    /// The time for which the kernel being started keeps its stream busy.
     static WAIT_TIME: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -31,14 +31,14 @@ pub(crate) fn set_wait_time(time: Duration) {
     WAIT_TIME.set(time);
 }
 
-/// Returns and resets the time for which the started kernel makes its stream wait.
+/// Returns and resets the time for which the kernel being started keeps its stream busy.
 pub(crate) fn take_wait_time() -> Duration {
     WAIT_TIME.take()
 }
 
 impl Streams {
-    /// Keeps a stream busy for this time after its current work. Returns the remaining time of the
-    /// current work.
+    /// Keeps a stream busy for this time, beginning when its current work has ended. Returns the
+    /// remaining time of the current work.
     pub(crate) fn keep_busy(&mut self, stream: usize, time: Duration) -> Duration {
         let now = Instant::now();
         let waiting = self.waiting.entry(stream).or_default();
@@ -60,8 +60,8 @@ impl Streams {
 }
 
 impl State {
-    /// Completes the work of a stream: frees its memory, and releases the memory above the
-    /// threshold of every pool.
+    /// Completes the work of a stream. Frees the memory that was waiting for this, and releases the
+    /// memory of every pool that exceeds the pool's threshold.
     pub(crate) fn finish_stream(&mut self, stream: usize) {
         let done = self.streams.waiting.remove(&stream).unwrap_or_default();
         for place in done.frees {

@@ -104,7 +104,7 @@ impl VirtualMemory {
             .filter(|_| is_inside && !is_taken)
             .ok_or(Code::INVALID_VALUE)?;
         let flags = MapFlags::SHARED | MapFlags::FIXED;
-        // SAFETY: these addresses are reserved, and nothing is mapped there.
+        // SAFETY: these addresses are reserved, and no other memory is mapped there.
         unsafe {
             mmap(
                 to_pointer(address),

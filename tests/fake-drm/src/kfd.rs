@@ -108,8 +108,8 @@ impl Tree {
         }
     }
 
-    /// Adds a process's usage of a node: its memory, and the compute units that it occupies, which
-    /// only some GPUs count.
+    /// Adds the usage of a node by a process: the memory, and the number of occupied compute units.
+    /// Only some GPUs count occupied units.
     pub fn add_compute_usage(&self, pid: u32, gpu_id: u32, vram_bytes: u64, occupied: Option<u32>) {
         let process = self.kfd().join(format!("proc/{pid}"));
         tree::write_file(

@@ -1,17 +1,18 @@
-//! An encoder for `gpu_metrics`, the firmware table of AMD GPUs.
+//! An encoder for `gpu_metrics`, the table that the firmware of AMD GPUs provides.
 //!
 //! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. The fields have the names
 //! in that file, and the offsets are those of a 64-bit compiler.
 
-/// A table. Until a field is set, all of its bits are 1, which means that it is missing.
+/// A table of metrics. All bits of a field are 1 until the field is set, which means that its value
+/// is missing.
 #[derive(Debug, Clone)]
 pub struct MetricsTable {
     layout: &'static Layout,
     bytes: Vec<u8>,
 }
 
-/// The name of a field, its offset, the size of an element in bytes, and the number of elements. In
-/// a list of attributes, the number of the attribute replaces the offset.
+/// A field: its name, its offset, the size of one element in bytes, and the number of elements. In
+/// a list of attributes, the second value is the number of the attribute instead of the offset.
 type Field = (&'static str, usize, usize, usize);
 
 #[derive(Debug)]
@@ -21,7 +22,7 @@ struct Layout {
     /// The size of the table in bytes. For a list of attributes, this is the size without them.
     size: usize,
     fields: &'static [&'static [Field]],
-    /// The offset and the size of the first partition's block, and its fields.
+    /// The offset of the first partition's block, the size of a block, and the fields in a block.
     partitions: Option<(usize, usize, &'static [Field])>,
 }
 

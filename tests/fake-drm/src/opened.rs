@@ -26,8 +26,8 @@ const PASSIVE_FILES: [&str; 7] = [
     "numa_node",
 ];
 
-/// The additional files that `amdgpu` provides without waking a sleeping card. Newer versions of
-/// `amdgpu` refuse access to all other files of such a card.
+/// Further files that `amdgpu` provides without waking a sleeping card. Newer versions of `amdgpu`
+/// refuse access to all other files of a sleeping card.
 const PASSIVE_AMD_FILES: [&str; 6] = [
     "unique_id",
     "serial_number",
@@ -99,9 +99,9 @@ impl OpenedFiles {
         }
     }
 
-    /// Returns the files opened since the last call that wake a sleeping card, or to which access
-    /// is refused. If `is_amd` is set, files that `amdgpu` provides without waking the card are
-    /// excluded.
+    /// Returns the files opened since the last call that wake a sleeping card, or that its driver
+    /// refuses to open. If `is_amd` is set, the files that `amdgpu` provides without waking the
+    /// card are left out.
     pub fn take_waking_files(&self, is_amd: bool) -> BTreeSet<String> {
         let mut opened = self.take_opened_files();
         opened.retain(|file| {

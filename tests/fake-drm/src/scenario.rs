@@ -73,7 +73,7 @@ pub fn add_mi300x_in_cpx(tree: &Tree) {
         })
         .collect();
     for (number, address) in (0..).zip(addresses) {
-        // The first partition has the minor number of the package.
+        // The first partition has the same minor number as the package itself.
         tree.add_card(8 * number, &products::make_mi300x_in_cpx(address));
     }
     tree.add_packages(&packages);

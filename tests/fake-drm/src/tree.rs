@@ -47,7 +47,7 @@ impl Tree {
         for folder in ["sys/class/drm", "proc"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        // The namespace is the host's, and the machine was started an hour ago.
+        // The process is in the PID namespace of the host, and the machine was started an hour ago.
         create_link("pid:[4026531836]".as_ref(), &root.join("proc/self/ns/pid"));
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let started = since_1970.as_secs() - 3600;

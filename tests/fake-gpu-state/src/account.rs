@@ -16,7 +16,8 @@ const LOCK_FILE: &str = "lock";
 #[derive(Debug)]
 pub struct Account {
     own: AccountEntry,
-    /// The shared folder and the process's file in it, or `None` if the process shares nothing.
+    /// The shared folder, and the file in it that belongs to this process. `None` if the process
+    /// shares nothing.
     shared: Option<(PathBuf, PathBuf)>,
 }
 

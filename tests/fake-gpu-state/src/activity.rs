@@ -9,7 +9,7 @@ pub struct Activity {
     pub busy_ns: u64,
     /// The time of kernels, multiplied by the share of multiprocessors that they used.
     pub sm_ns: u64,
-    /// The time of kernels, multiplied by the share of possible warps that were resident.
+    /// The time of kernels, multiplied by the share of the possible warps that they had resident.
     pub warp_ns: u64,
     /// The clocks in which tensor cores worked on floating-point numbers of at most half precision,
     /// summed over all multiprocessors.
@@ -66,7 +66,7 @@ impl Activity {
     /// An activity with all counters at 0.
     pub const NONE: Self = Self::from_words([0; COUNTER_COUNT]);
 
-    /// Returns the activity since an earlier moment.
+    /// Returns the activity between an earlier moment and this one.
     #[must_use]
     pub fn subtract(self, earlier: Self) -> Self {
         self.combine(earlier, u64::saturating_sub)

@@ -1,21 +1,22 @@
-//! The file with one process's activity on one device. It consists of a few words.
+//! The file with the activity of one process on one device. It consists of a few words.
 //!
-//! Running work is stored with its start time, so that readers can compute the elapsed time of a
-//! kernel while its process writes nothing. Bytes and operations are counted when the work ends.
+//! Running work is stored with its start time. So a reader can compute how long a kernel has been
+//! running, although the kernel's process writes nothing meanwhile. Bytes and operations are
+//! counted when the work ends.
 
 use std::array;
 
 use crate::activity::{Activity, COUNTER_COUNT, Load, Peaks};
 
-/// The number of words before the spans: the number of spans, the counters, the time up to which
-/// the counters are valid, and the peaks.
+/// The number of words before the spans. These words are the number of spans, the counters, the
+/// time up to which the counters are valid, and the peaks.
 const HEADER_WORDS: usize = 1 + COUNTER_COUNT + 1 + 3;
 const SPAN_WORDS: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ActivityFile {
     pub(crate) done: Activity,
-    /// The time up to which the times in `done` are counted.
+    /// The time up to which work is included in the times of `done`.
     until_ns: u64,
     pub(crate) peaks: Peaks,
     /// The spans of running and future work.

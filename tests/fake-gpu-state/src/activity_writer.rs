@@ -1,4 +1,4 @@
-//! Records a process's device activity as it happens.
+//! Records the activity of a process on devices while it happens.
 
 use std::{
     collections::BTreeMap,
@@ -96,9 +96,9 @@ impl ActivityWriter {
     }
 
     /// Changes the file of a device. The file is overwritten in place with a single write, which
-    /// takes microseconds, so that even thousands of short kernels can be recorded. The lock covers
-    /// reading the clock and writing, because a reader in between would count time of a kernel that
-    /// has already ended.
+    /// takes microseconds, so that even thousands of short kernels can be recorded. The lock is
+    /// held while the clock is read and the file is written. Otherwise, a reader in between would
+    /// count a kernel's time after its end.
     fn change_file(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
         let Some((folder, name)) = &self.shared else {
             return;

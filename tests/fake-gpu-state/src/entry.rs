@@ -16,8 +16,8 @@ pub(crate) const ENTRY_SUFFIX: &str = "held";
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AccountEntry {
     pid: u32,
-    /// The start time of the process in the kernel's ticks, which distinguishes it from others with
-    /// the same PID.
+    /// The start time of the process, in the kernel's ticks. It distinguishes the process from
+    /// earlier and later processes with the same PID.
     started: u64,
     /// The bytes taken, by the UUID of the device.
     pub(crate) held: BTreeMap<String, u64>,
@@ -83,7 +83,8 @@ impl AccountEntry {
 /// Returns the start time of a process in the kernel's ticks, or `None` if it has ended.
 pub(crate) fn read_start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program can contain anything, and ends at the last parenthesis.
+    // The name of the program can contain anything, even parentheses. It ends at the last closing
+    // parenthesis.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     fields

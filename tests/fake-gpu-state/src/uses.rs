@@ -43,7 +43,7 @@ pub fn read_activity(folder: &Path, device: &str) -> Option<DeviceActivity> {
     let mut found: Option<DeviceActivity> = None;
     let files = fs::read_dir(folder).into_iter().flatten();
     for (pid, since, path) in files.filter_map(|file| parse_path(&file.ok()?.path(), &end)) {
-        // Work that was running in a killed process has ended with it.
+        // If a process was killed, the work that it was running has ended, too.
         let is_alive = read_start_time(pid) == Some(since);
         let Some(page) = read_file(&path, is_alive) else {
             continue;
@@ -128,7 +128,8 @@ mod tests {
         );
         let from_ns = now_ns();
         other.record_work("GPU-a", WHOLE_LOAD, from_ns, 10 * MS);
-        // The span starts when it is written, so that the time before that does not count.
+        // The span starts at the moment at which it is written. So time before this moment must not
+        // count.
         let late_ns = now_ns() - from_ns;
         drop(one);
         let done = read_activity(folder.path(), "GPU-a").unwrap();

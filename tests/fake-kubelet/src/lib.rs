@@ -71,8 +71,8 @@ impl FakeKubelet {
 impl Drop for FakeKubelet {
     fn drop(&mut self) {
         let runtime = self.runtime.take();
-        // Shutting down happens on another thread, because a test may be inside its own runtime,
-        // which must not be blocked.
+        // The runtime is shut down on another thread. This thread may belong to the test's own
+        // runtime, which must not be blocked.
         let _ = thread::spawn(move || runtime.map(Runtime::shutdown_background)).join();
         let _ = fs::remove_file(&self.socket);
     }

@@ -1,5 +1,5 @@
-//! Answers to NVML queries: those of the simulation, and fixed ones for queries that only
-//! nvidia-smi sends.
+//! Answers to NVML queries. Most come from the simulation. Queries that only nvidia-smi sends have
+//! fixed answers.
 
 use std::sync::Arc;
 
@@ -111,7 +111,8 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             }
             _ => sys::nvmlBrandType_enum_NVML_BRAND_NVIDIA,
         }]),
-        // No board has several GPUs, no GPU hosts virtual GPUs, and there is no Grace CPU.
+        // No board has more than one GPU, no GPU is shared with virtual machines, and there is no
+        // Grace CPU.
         Q::MultiGpuBoard | Q::AddressingMode | Q::Capabilities => list(&[0]),
         Q::BoardId => list(&[identity.pci_bus << 8]),
         Q::ModuleId => module(),

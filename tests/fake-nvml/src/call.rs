@@ -1,7 +1,7 @@
 //! The common part of all exported functions.
 //!
-//! A call is counted, is delayed by its latency, and hangs or crashes if a fault requires it. Only
-//! then is it answered or refused.
+//! A call is first counted and then delayed by its latency. If a fault requires it, the call also
+//! hangs or crashes. After that, the call is answered or refused.
 
 use std::{
     hint, process, ptr,
@@ -55,8 +55,8 @@ impl Gpu {
             return state;
         };
         let holders = fake_gpu_state::list_holders(folder, &self.identity().uuid);
-        // The activity of a period is recorded with a delay, so the clock is that of the current
-        // moment.
+        // The activity of a period is only recorded after its end. So the clock is taken from the
+        // activity up to the current moment.
         let sm_mhz = self.total_activity().and_then(|moment| moment.sm_mhz());
         let state = held::add_processes(state, &holders, sm_mhz);
         match self.latest_period_activity() {
@@ -65,8 +65,8 @@ impl Gpu {
         }
     }
 
-    /// Returns the latest recorded period of real processes' activity; `None` if there has never
-    /// been any.
+    /// Returns the activity of real processes in the latest recorded period. `None` if real
+    /// processes have never been active.
     pub(crate) fn latest_period_activity(&self) -> Option<PeriodActivity> {
         self.session.notes.as_ref()?.last_period(self.index)
     }
@@ -194,7 +194,7 @@ pub(crate) fn part(
     call_gpu(function, decode_handle(handle), body)
 }
 
-/// Returns the GPU of a function's second handle, if the GPU is present.
+/// Returns the GPU to which the second handle of a function refers, if this GPU is present.
 pub(crate) fn find_other_gpu(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
     let Machine {
         world,
@@ -270,7 +270,8 @@ fn call_gpu(
     to_return_code(answer())
 }
 
-/// Counts the call and then waits: for its latency in the scenario, and while it hangs.
+/// Counts the call and then waits for its latency in the scenario. If a fault makes the call hang,
+/// it waits until the fault is over.
 fn wait_for_latency_and_hang(session: &Session, function: &'static str, gpu: Option<u32>) {
     session.counts.count_call(function, gpu);
     let scenario = session.machine.world.scenario();
@@ -300,8 +301,8 @@ fn check_faults(session: &Session, function: &'static str, gpu: Option<u32>) -> 
         .map_or(Ok(()), |code| Err(Code(code)))
 }
 
-/// Waits for the latency in the same way as the driver: long calls sleep, because they wait for the
-/// board, and short calls keep the processor busy.
+/// Waits for the latency in the same way as the driver. A long call sleeps, because it waits for
+/// the board. A short call keeps the processor busy.
 fn spend_time(latency: Duration) {
     if latency >= Duration::from_millis(1) {
         thread::sleep(latency);

@@ -1,12 +1,13 @@
-//! The activity of real processes on a simulated GPU through the fake CUDA driver, in NVML's terms:
-//! shares of time, and rates.
+//! The activity of real processes on a simulated GPU, expressed as NVML does: shares of time, and
+//! rates. The processes use the GPU through the fake CUDA driver.
 
 use std::path::Path;
 
 use fake_gpu_state::{Activity, DeviceActivity, now_ns, read_activity};
 use gpumon_probe::vendor::sim::{Counters, GpuIdentity, Totals};
 
-/// The bytes on the link for each copied byte, because the hardware also counts headers.
+/// The number of bytes on the PCIe link per copied byte. It is above 1, because the hardware also
+/// counts packet headers.
 const PCIE_OVERHEAD: f64 = 1.09;
 const NVLINK_OVERHEAD: f64 = 1.025;
 
@@ -21,8 +22,8 @@ pub(crate) struct TotalActivity {
 pub(crate) struct ActivityRates {
     /// The share of time in which a kernel or a copy ran, in percent.
     pub(crate) busy_percent: f64,
-    /// The share of time in which tensor cores worked on integers, in percent. The hardware's
-    /// counters do not contain this.
+    /// The share of time in which tensor cores worked on integers, in percent. The structure with
+    /// the hardware's counters has no field for this.
     pub(crate) tensor_integer_percent: f64,
     /// The share of time in which tensor cores worked on double-precision numbers, in percent.
     pub(crate) tensor_double_percent: f64,
@@ -33,7 +34,8 @@ pub(crate) struct ActivityRates {
 }
 
 impl ActivityRates {
-    /// Returns the activity of a GPU without real processes, which comes from the scenario.
+    /// Returns the activity of a GPU without real processes. It only consists of the scenario's
+    /// counters.
     pub(crate) fn from_counters(counters: Counters) -> Self {
         Self {
             busy_percent: counters.sm_percent,
@@ -110,7 +112,7 @@ impl TotalActivity {
             .map_or(Activity::NONE, DeviceActivity::total);
         totals.pcie_tx_bytes += done.pcie_tx_bytes as f64 * PCIE_OVERHEAD;
         totals.pcie_rx_bytes += done.pcie_rx_bytes as f64 * PCIE_OVERHEAD;
-        // This counter contains data only; headers are counted separately.
+        // This counter only counts data. The headers of packets are counted separately.
         totals.nvlink_tx_bytes += done.nvlink_tx_bytes as f64;
         totals.nvlink_rx_bytes += done.nvlink_rx_bytes as f64;
         totals
@@ -234,7 +236,7 @@ mod tests {
             .activity_since(&nothing)
             .unwrap();
         assert!((first.busy_percent - 30.0).abs() < 1e-9);
-        // Negative differences, for example because of the clock, count as zero.
+        // A negative difference counts as zero. It can occur, for example, because of the clock.
         let again = make_total_activity(100, Activity::NONE, Activity::NONE)
             .activity_since(&make_total_activity(100, did, did))
             .unwrap();

@@ -81,8 +81,8 @@ impl Answer {
             .ok_or_else(|| self.failure_code("numbers that fit the output values"))
     }
 
-    /// Returns the failure code of the answer. An answer of the wrong kind is an error in the
-    /// scenario and ends the process, like an unreadable scenario.
+    /// Returns the failure code of the answer. If the answer is of another kind than the function
+    /// needs, the scenario is wrong, and the process ends as it does for an unreadable scenario.
     fn failure_code(self, wanted: &str) -> Code {
         match self.1 {
             GivenAnswer::Code(code) => Code(*code),
@@ -120,7 +120,8 @@ impl Answered {
         Ok(Self { value, given })
     }
 
-    /// Writes the value with index `place` of the answer's `count` values.
+    /// Writes one value of an answer that consists of `count` values. `place` is the index of this
+    /// value.
     ///
     /// # Safety
     /// The pointer is null or points to a value, with its version filled in if it has one.
@@ -159,7 +160,7 @@ impl Answered {
             let mut item = T::new_zeroed();
             item.fill(numbers).map(|()| item)
         };
-        // A scenario's answer has one number for each item.
+        // In an answer from the scenario, each item of a list is a single number.
         let size = if self.given.is_some() { 1 } else { T::COUNT };
         let all = self.value.numbers().chunks(size).map(item);
         all.collect::<Option<_>>()
@@ -252,7 +253,8 @@ pub(crate) struct UnrepairableMemory {
     is_unrepairable: c_uint,
 }
 
-/// The address of a retired page. In an answer, the address comes after the time of the page.
+/// The address of a retired page. In the numbers of an answer, each page has two numbers: first its
+/// time, then its address.
 #[repr(C)]
 pub(crate) struct UntimedPage {
     address: c_ulonglong,
@@ -355,8 +357,8 @@ unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
     }
 }
 
-/// An identifier of 64 bits. A scenario may specify its upper and lower half instead, because TOML
-/// cannot represent all 64-bit numbers.
+/// An identifier of 64 bits. A scenario may instead specify its upper and its lower half as two
+/// numbers, because TOML cannot represent all 64-bit numbers.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPdi_v1_t {
     const VERSION: Option<u32> = Some(1);
@@ -372,7 +374,8 @@ unsafe impl Filled for sys::nvmlPdi_v1_t {
     }
 }
 
-/// Domain, bus, device and two IDs, followed by the text. An answer also has the two classes.
+/// Domain, bus, device, two IDs and the text. An answer has two more numbers, the PCI classes,
+/// which are ignored here.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPciInfo_t {
     fn fill(&mut self, numbers: &[i128]) -> Option<()> {

@@ -27,7 +27,8 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     let copy = directory.join(LIBRARY_NAME);
     let failed =
         |error: std::io::Error| -> ! { panic!("cannot write {}: {error}", copy.display()) };
-    // Writing through the link of an earlier call would change the built library.
+    // An earlier call may have created a link with this name. Writing through this link would
+    // change the built library.
     let _ = fs::remove_file(&copy);
     if hidden.is_empty() {
         symlink(&built, &copy).unwrap_or_else(|error| failed(error));
@@ -46,7 +47,8 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     copy
 }
 
-/// Returns the library without its debug information, which is most of the file and at its end.
+/// Returns the library without its debug information. This information is most of the file, and is
+/// at its end.
 fn read_loaded_part(library: &Path) -> Vec<u8> {
     let mut bytes = fs::read(library)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
@@ -98,16 +100,16 @@ fn find_built_library() -> PathBuf {
         })
 }
 
-/// Changes the first letter of names that are enclosed by two NULs, as in symbol tables. The hash
-/// tables still lead to the entry, where the loader then finds another name. Returns the names that
-/// were found.
+/// Changes the first letter of these names where they are between two NULs, as in symbol tables.
+/// The loader still finds the entry of the old name through the hash tables, but the entry now has
+/// another name. Returns the names that were found.
 fn rename_symbols<'a>(library: &mut [u8], names: &[&'a str]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut places = Vec::new();
     let mut begin = 0;
     for word in library.split(|byte| *byte == 0) {
         let is_between_nuls = begin > 0 && begin + word.len() < library.len();
-        // The check for this prefix is fast and avoids most comparisons.
+        // Comparing this prefix is fast, and makes most of the slower comparisons unnecessary.
         if is_between_nuls && word.starts_with(b"nvml") {
             let name = names.iter().find(|name| name.as_bytes() == word);
             found.extend(name);

@@ -20,7 +20,7 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
     Ok(())
 }
 
-/// Writes a text with its closing NUL into a buffer of `length` bytes.
+/// Writes a text and its closing NUL into a buffer of `length` bytes.
 ///
 /// # Safety
 /// `to` is null or points to `length` bytes that the caller may write.
@@ -31,8 +31,8 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Ou
     if text.len() >= length as usize {
         return Err(Code::INSUFFICIENT_SIZE);
     }
-    // SAFETY: `to` has room for `length` bytes, which is more than the length of the text. The
-    // caller's buffer does not overlap the text.
+    // SAFETY: `to` has room for `length` bytes, and the text is shorter than that. The buffer
+    // belongs to the caller, so it does not overlap the text.
     unsafe {
         ptr::copy_nonoverlapping(text.as_ptr().cast(), to, text.len());
         to.add(text.len()).write(0);
@@ -40,7 +40,8 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Ou
     Ok(())
 }
 
-/// Writes a list if it fits into `count` items. In any case, writes the number of items to `count`.
+/// Writes a list if `*count` items are enough for it. In any case, writes the number of its items
+/// to `count`.
 ///
 /// # Safety
 /// `count` is null or may be read and written, and `to` is null or points to `*count` items that

@@ -29,7 +29,7 @@ pub(crate) struct Session {
     pub(crate) state_folder: Option<PathBuf>,
     /// The recorded activity of real processes; `None` if all processes are simulated.
     pub(crate) notes: Option<Arc<ActivityHistory>>,
-    /// The number of calls that initialized the library and that are not yet matched by a shutdown.
+    /// The number of initializing calls for which no shutdown call has been made yet.
     users: AtomicU32,
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn current_session() -> &'static Session {
     SESSION.get_or_init(|| match load_scenario() {
         Ok(scenario) => Session::new(scenario),
         Err(message) => {
-            // A test must not run with another scenario than the specified one, and NVML has no
-            // return code for this error. So the process ends, as for an invalid argument.
+            // A test must not run with another scenario than the one that it specifies. NVML has no
+            // return code for this error, so the process ends.
             eprintln!("fake NVML: {message}");
             process::exit(2)
         }

@@ -1,5 +1,5 @@
-//! Fuzzes the parser of a Jupyter kernel's connection file, which the command line of the kernel
-//! names.
+//! Fuzzes the parser of a Jupyter kernel's connection file. The path of this file is in the command
+//! line of the kernel.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 const PID: u32 = 42;
 
-/// The `/proc` of a kernel whose connection file is below the kernel's own root.
+/// The `/proc` of a kernel whose connection file is found below the kernel's own root directory.
 static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = gpumon_fuzz::scratch("connection-file");
     fs::create_dir_all(root.join("42/root/run")).expect("a process");

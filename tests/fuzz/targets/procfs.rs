@@ -10,8 +10,8 @@ use libfuzzer_sys::fuzz_target;
 
 const PID: u32 = 42;
 
-/// A `/proc` folder with a process, the parent of the process, which has no command line, and the
-/// boot time of the machine.
+/// A `/proc` folder with a process, its parent, and the boot time of the machine. The parent has no
+/// command line.
 static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = gpumon_fuzz::scratch("procfs");
     fs::create_dir_all(root.join("42")).expect("a process");

@@ -119,7 +119,8 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Returns the amount that results in the size `n`, or `None` if the workload has a fixed size.
+    /// Returns the amount for which the workload has the size `n`, or `None` if the workload has a
+    /// fixed size.
     pub fn from_n(n: u64, extent: Extent) -> Option<Self> {
         match extent {
             Extent::Fixed => None,
@@ -128,8 +129,8 @@ impl Amount {
         }
     }
 
-    /// Returns the size `n` that this amount results in for a workload with this extent, or `None`
-    /// if the size of such a workload cannot be given as this kind of amount.
+    /// Returns the size `n` of a workload with this amount and extent. Returns `None` if a workload
+    /// with this extent cannot have its size given as this kind of amount.
     pub fn to_n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {
             (Self::Count(count), Extent::Elements | Extent::Side)

@@ -85,7 +85,7 @@ pub struct KernelUse {
     pub architecture: String,
     /// The number of 32-bit registers per thread.
     pub registers: u32,
-    /// The local memory per thread, which a thread uses in addition to its registers, in bytes.
+    /// The local memory that a thread uses because its registers are not enough, in bytes.
     pub spilled_bytes: u32,
     /// The shared memory per block, in bytes.
     pub shared_bytes: u32,
@@ -93,8 +93,8 @@ pub struct KernelUse {
     pub threads: u32,
     /// The number of blocks that a multiprocessor can execute simultaneously.
     pub blocks: u32,
-    /// The number of threads in these blocks, as a percentage of the threads that a multiprocessor
-    /// can execute simultaneously.
+    /// The number of threads in these blocks, in percent of the maximum number of threads that a
+    /// multiprocessor can execute simultaneously.
     pub occupancy_percent: f64,
 }
 
@@ -186,8 +186,9 @@ pub struct Verification {
     /// The index of the first wrong element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<u64>,
-    /// The largest error of a correct element. Its unit is the type's precision multiplied by the
-    /// size of the inputs or, for matrices, the element's error bound.
+    /// The largest error among the correct elements. Its unit is the precision of the type
+    /// multiplied by the size of the inputs. For matrices, the unit is the error bound of the
+    /// element.
     pub largest_error: f64,
     /// The largest error that an element may have to count as correct.
     pub tolerance: f64,
@@ -209,8 +210,8 @@ impl From<&Times> for Interval {
 }
 
 impl Roofline {
-    /// Returns the share of the peak that was achieved at a clock that was read during the run, or
-    /// `None` if the clock does not affect the peak.
+    /// Returns the share of the peak that was achieved, relative to the peak at the clock `mhz`,
+    /// which was read during the run. Returns `None` if the clock does not affect the peak.
     pub fn share_at_clock(&self, mhz: f64) -> Option<f64> {
         let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
         (mhz > 0.0).then(|| share * rated_mhz / mhz)
@@ -371,8 +372,8 @@ pub struct TutorialReport {
     /// The time that another framework needs for the same task, measured in advance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<FrameworkTime>,
-    /// The variant's time as a share of the framework's time, both measured by the host's clock;
-    /// `None` if the times cannot be compared.
+    /// The time of the variant divided by the time of the framework, both measured by the host's
+    /// clock. `None` if the times cannot be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_framework: Option<f64>,
     /// The results of frameworks that ran the same operation.

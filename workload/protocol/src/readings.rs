@@ -74,9 +74,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the unit's name for display, the number that a value is divided by to convert it to
-    /// this unit, and the number of decimal places. There are enough decimal places to show the
-    /// tolerances.
+    /// Returns the unit's name for display, the divisor that converts a value to this unit, and the
+    /// number of decimal places. There are enough decimal places to show the tolerances.
     fn display_format(self) -> (&'static str, f64, usize) {
         match self {
             Self::Percent => ("%", 1.0, 1),
@@ -152,8 +151,8 @@ pub struct OtherProcesses {
     /// The processes that the driver listed.
     #[serde(rename = "others")]
     pub listed: Vec<OtherProcess>,
-    /// The largest number of processes that were left out of any single sample. They may be
-    /// computing, and can belong to any user.
+    /// The number of processes that a sample did not list: the highest number of all samples. These
+    /// processes may be computing, and can belong to any user.
     #[serde(rename = "others_omitted", default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
 }

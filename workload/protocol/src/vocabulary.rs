@@ -176,8 +176,8 @@ pub struct Cost {
     pub memory_bytes: u64,
     /// The host memory that the workload uses when it runs on a GPU, in bytes.
     pub host_bytes: u64,
-    /// The number of bytes that cross the relevant bus. Each array counts each time it is read or
-    /// written.
+    /// The number of bytes that cross the bus that matters for this workload. An array counts again
+    /// each time it is read or written.
     pub moved_bytes: u64,
     /// The number of floating-point operations. A call of a mathematical function counts as one
     /// operation.

@@ -117,8 +117,8 @@ trait Burnable {
     }
     /// Returns the number of pieces that memory is divided into.
     fn piece_count(&self) -> usize;
-    /// Returns the number of products in a piece. It is limited, so that an interruption takes
-    /// effect quickly.
+    /// Returns the number of products in a piece. The number is limited, so that the test can be
+    /// interrupted quickly.
     fn products_in_piece(&self, piece: usize) -> u64;
     /// Computes the first product, and checks it against the reference. All other products are
     /// compared with it.
@@ -236,8 +236,8 @@ fn prepare_burn<'a>(
     })
 }
 
-/// Returns the matrix sides, in rows, that need no more than `bytes` of memory. `sides` begins with
-/// the largest.
+/// Returns those of the `sides` (rows of a matrix) for which `needed` is at most `bytes`. `sides`
+/// begins with the largest.
 fn fitting_sides(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
     let too_large = sides
         .iter()
@@ -280,10 +280,9 @@ impl BurnResults {
             products: 0,
         };
         let is_over = || is_stopped() || begun.elapsed() >= time;
-        // A piece is compared just before it is filled again. This way, its products stay in memory
-        // for as long as possible, and the GPU does little but multiply. When all pieces were
-        // compared together instead, the power draw fluctuated for a second afterward, at 0.95 of
-        // its mean.
+        // A piece is compared just before it is filled again. So its products stay in memory for as
+        // long as possible, and the GPU multiplies nearly all the time. If all pieces were compared
+        // together, the power draw would fluctuate for a second afterward, at 0.95 of its mean.
         let mut filled = 0;
         for piece in (0..work.piece_count()).cycle() {
             let was_filled = piece < filled;
@@ -367,7 +366,7 @@ const MAX_PRODUCT_TIME: Duration = Duration::from_millis(50);
 /// each product, it would cool down between products.
 const BATCH_TIME: Duration = Duration::from_millis(60);
 
-/// Work with matrices of a certain size, and the measured time of one product.
+/// Work on matrices of a certain size, and the time that one product was measured to take.
 struct TimedWork<W> {
     work: W,
     product: Duration,
@@ -381,9 +380,10 @@ impl<W> TimedWork<W> {
 }
 
 /// Creates work with the largest matrices whose product is fast enough. `sides` contains the
-/// numbers of rows to choose from, beginning with the largest. Starting with small products, each
-/// measured time decides which larger size is tried next, so that no slow product is ever started.
-/// Small products use only a part of a large GPU, so times predicted from them are never too short.
+/// numbers of rows to choose from, beginning with the largest. The first products are small. Each
+/// measured time decides which larger size is tried next, so no slow product is ever started. A
+/// large product is never slower than predicted from a small one, because small products use only a
+/// part of a large GPU.
 fn choose_largest_side<W>(
     sides: &[u64],
     mut make: impl FnMut(u64) -> Result<TimedWork<W>, RunError>,
@@ -412,8 +412,9 @@ mod tests;
 mod matrix_size_tests {
     use super::*;
 
-    /// Returns the number of rows that is chosen for a device that computes `per_second` operations
-    /// per second after a start time of `begin_us`, and all numbers of rows that were tried.
+    /// Returns the number of rows that is chosen for a simulated device, and all numbers of rows
+    /// that were tried. The device computes `per_second` operations per second, and needs
+    /// `begin_us` to start.
     fn choose_side_on_device(per_second: f64, begin_us: f64, sides: &[u64]) -> (u64, Vec<u64>) {
         let mut tried = Vec::new();
         let timed = choose_largest_side(sides, |side| {

@@ -31,8 +31,8 @@ pub(super) struct CudaBurn<'gpu> {
     poison: Kernel,
     compare: Kernel,
     first: DeviceMemory,
-    /// Memory for products. Each piece contains as many products as are launched together, and the
-    /// last piece contains the remaining products.
+    /// Memory for products, in pieces. Each piece has room for as many products as are launched
+    /// together. The last piece has room for the products that remain.
     pieces: Vec<DeviceMemory>,
     /// Memory with the number of wrong words so far, which the GPU counts.
     wrong: DeviceMemory,
@@ -91,8 +91,8 @@ impl<'gpu> CudaBurn<'gpu> {
     /// Allocates memory for products, up to a total of `bytes` including the memory already in use.
     fn allocate_pieces(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        // Memory for partial sums is not part of `needed_bytes`, and reduces the memory for
-        // products. At least one product is always allocated.
+        // Partial sums also need memory, which `needed_bytes` does not include. So there is less
+        // memory for products, but at least one product is always allocated.
         let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);

@@ -15,8 +15,8 @@ pub(super) enum LaunchMethod {
     Fused,
 }
 
-/// A function that queues kernels. Its arguments are the queue, the memory that the kernels use,
-/// and the kernels.
+/// A function that adds the kernels of a run to a queue. Its arguments are the queue, the memory
+/// that the kernels use, and the kernels.
 pub(super) type QueueKernels = Box<
     dyn for<'held> Fn(
         &Queue<'_, 'held>,
@@ -78,8 +78,8 @@ impl Chain {
     }
 }
 
-/// Prepares a chain that is launched as a whole. The chain's first memory contains the result,
-/// which has this number of elements. `check` verifies the result piece by piece.
+/// Prepares a chain of kernels that is launched as a whole. The first memory of the chain contains
+/// the result, which has this number of elements. `check` verifies the result piece by piece.
 pub(super) fn prepare_chain<T: Plain + Default>(
     gpu: &Gpu,
     chain: Chain,

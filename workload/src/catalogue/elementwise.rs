@@ -14,8 +14,8 @@ const SCALAR: f64 = 0.42;
 const CHUNK_ELEMENTS: usize = 1 << 15;
 /// The size in bytes of the packs that `stream.cu` processes.
 const PACK_BYTES: u64 = 16;
-/// The number of packs that each thread of `stream.cu` processes. In plain copies, each thread
-/// processes one pack.
+/// The number of packs that each thread of `stream.cu` processes. Only in plain copies, a thread
+/// processes a single pack.
 pub(super) const PACKS_PER_THREAD: u64 = 4;
 
 /// An operation on the elements of up to two arrays. If an array is missing, its operand is 0.
@@ -299,8 +299,8 @@ fn prepare_copied<Op: Operation, T: Real>(
     )
 }
 
-/// Prepares an operation on all threads of the CPU, or on a single thread. Each array is first
-/// written by the threads that will use it, so that it is located in their memory and caches.
+/// Prepares an operation on all threads of the CPU, or on a single thread. The threads that will
+/// use an array are the first to write to it, so that the array is in their memory and caches.
 /// Arrays that the operation does not read are empty.
 fn prepare_on_threads<Op: Operation, T: Real>(
     elements: u64,
@@ -408,7 +408,7 @@ impl Program for VectorAddGrid {
                     VECTOR_ADD_ELEMENTS,
                     check_elements::<VectorAdd, f32>,
                 )?;
-                // Adding 1 to 0, 1, 2, ... must result in exactly 1, 2, 3, ...
+                // The sum of 1 and each of 0, 1, 2, ... must be exactly 1, 2, 3, ...
                 let counting: Vec<f32> =
                     (0..VECTOR_ADD_ELEMENTS).map(|index| index as f32).collect();
                 let ones = vec![1.0_f32; VECTOR_ADD_ELEMENTS as usize];

@@ -1,5 +1,5 @@
-//! Products of small matrices and their transposes. The traces of the products represent values
-//! that a loop logs.
+//! Products of small matrices and their transposes. In a real program, the traces of the products
+//! would be values that a loop logs.
 
 use super::prelude::*;
 
@@ -17,8 +17,8 @@ const TILE_GRID: Grid = Grid {
 /// precedes them.
 const PARTS_OFFSET: u64 = 64;
 const SCRATCH_BYTES: u64 = 128;
-/// The allowed error: each of a hundred products and sums is rounded to half a unit of the total,
-/// and the sum of the trace adds the same error again.
+/// The allowed error. Each of the hundred products and sums is rounded to half a unit of the total.
+/// Adding up the trace contributes the same error again.
 const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ const LOADS_PER_RUN: u64 = 1 << 14;
 /// The number of bytes that a GPU loads at a time. Each pointer is in a separate line of this size.
 const LINE_BYTES: u64 = 128;
 const LINE_WORDS: u64 = LINE_BYTES / 8;
-/// The size of the cache is divided by this number. An array of the resulting size fits completely
+/// The divisor of the cache size that gives the size of the array. Such an array fits completely
 /// into the cache, even if each half of the chip has only half of the cache nearby.
 const CACHE_DIVISOR: u64 = 8;
 /// The minimum size in bytes of an array in the cache, used if the size of the cache is unknown.
@@ -19,8 +19,8 @@ const INVALID_POSITION: u64 = u64::MAX;
 
 pub(super) struct PointerChase;
 
-/// Returns the size of an array in memory. GPUs use the same size as the CPU, because generating a
-/// gigabyte of pointers takes longer than following them.
+/// Returns the size of an array in memory. An array on a GPU has the same size as on the CPU,
+/// because generating a gigabyte of pointers takes longer than following them.
 pub(super) fn memory_array_bytes(_: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
     elements_beyond_caches(Backend::Cpu, dtype, budget)
 }
@@ -32,7 +32,7 @@ pub(super) fn cached_array_bytes(_: Backend, _: Dtype, budget: &MemoryBudget) ->
 impl Program for PointerChase {
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = cache_line_count(size).saturating_mul(LINE_BYTES);
-        // The host also stores the path through the array, with four bytes per line.
+        // The host also stores the path through the array, which needs four bytes per line.
         Cost {
             memory_bytes: bytes,
             host_bytes: bytes.saturating_add(cache_line_count(size) * 4),
@@ -106,7 +106,7 @@ impl PointerPath {
         words
     }
 
-    /// Follows the path for the number of loads in a run, and returns the position at which the run
+    /// Follows the path for as many loads as a run has. Returns the position at which the run
     /// started.
     fn advance(&mut self) -> u64 {
         let start = self.at;
@@ -140,8 +140,8 @@ impl Program for LaunchLatency {
     }
 
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> PreparedResult<'gpu> {
-        // The state consists of the number of runs counted by the device, and the number of runs
-        // that were launched.
+        // The state has two numbers: the runs that the device has counted, and the runs that were
+        // launched.
         let state = (gpu.allocate_zeroed(8)?, 0);
         let kernels = gpu.load_kernels(ptx!("launch"), &["empty", "count"])?;
         prepare_work(

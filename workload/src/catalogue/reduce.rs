@@ -8,8 +8,8 @@ use super::{
 };
 use crate::cuda::Attribute;
 
-/// The allowed error. The sum of numbers with both signs grows with the square root of their count,
-/// and so does its rounding error.
+/// The allowed error. Numbers with both signs partly cancel each other, so their sum grows with the
+/// square root of their count. The rounding error of the sum grows in the same way.
 const TOLERANCE: f64 = 64.0;
 /// The number of blocks needed to occupy all threads of a multiprocessor.
 const BLOCKS_PER_MULTIPROCESSOR: u64 = 8;
@@ -170,8 +170,8 @@ fn sum_on_cpu<T: Real>(elements: u64) -> PreparedResult<'static> {
     let expected = expected_sum::<T>(elements);
     prepare_cpu_work(
         T::POISON,
-        // Each chunk is summed separately, so that the order of additions does not depend on the
-        // number of threads.
+        // Each chunk is summed separately. So the order of additions is the same for any number of
+        // threads.
         move |total| *total = sum_numbers(&parallel::map(a.chunks(CHUNK_ELEMENTS), &sum_numbers)),
         move |total| check_sum(&[*total], elements, expected),
     )

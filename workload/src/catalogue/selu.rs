@@ -166,7 +166,8 @@ fn check_elements(out: &[f32], first: u64) -> Verification {
         if x > 0.0 {
             Expected::new(x * scale, x * scale)
         } else {
-            // The result is a difference of numbers with this size, so errors are relative to it.
+            // The result is a difference of two numbers, which are about as large as this scale. So
+            // errors are relative to the scale.
             Expected::new(x.exp_m1() * alpha * scale, alpha * scale)
         }
     })

@@ -52,9 +52,9 @@ impl Program for Transcendental {
                 parallel::for_each(
                     out.chunks_mut(CHUNK_ELEMENTS).zip(a.chunks(CHUNK_ELEMENTS)),
                     &|(out, a)| {
-                        // The rounds are the outer loop, so that the compiler can compute several
-                        // elements at the same time. The sum of a single element must be computed
-                        // sequentially.
+                        // The rounds are the outer loop, so that the compiler can process several
+                        // elements at the same time. The sum of one element cannot be divided,
+                        // because its terms must be added one after another.
                         out.fill(0.0);
                         for round in 0..ROUNDS {
                             out.iter_mut().zip(a).for_each(|(out, a)| {

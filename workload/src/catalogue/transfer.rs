@@ -66,9 +66,9 @@ impl<T: Plain + Default> HostMemory<T> {
     }
 }
 
-/// Creates words in host memory. `word` returns the word at an index. For memory that is copied to
-/// the device, it is a random word of a seed. For memory that the device copies to, it is the
-/// complement of the word that will arrive, so that every word changes.
+/// Creates words in host memory. `word` returns the word at an index. If the memory is copied to
+/// the device, this is a random word of a seed. If the device copies to the memory, it is the
+/// complement of the word that will arrive, so that the copy changes every word.
 fn make_host_words(
     gpu: &Gpu,
     words: u64,
@@ -190,7 +190,7 @@ impl PeerCopy {
 }
 
 impl Program for PeerCopy {
-    /// Returns the cost. The memory in it is the memory used on each of the two GPUs.
+    /// Returns the cost. Its memory is that of one GPU, and each of the two GPUs uses this amount.
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.word_count().saturating_mul(WORD_BYTES);
         let (memory_bytes, moved_bytes) = match self {

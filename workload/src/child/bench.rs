@@ -21,8 +21,8 @@ use crate::{
     workload::Workload,
 };
 
-/// Runs all workloads of the job. Of all errors, only those of the driver prevent further
-/// workloads.
+/// Runs all workloads of the job. After an error of the driver, no further workloads run. After any
+/// other error, they do.
 pub(super) fn run_bench(
     job: &BenchJob,
     context: &JobContext<'_>,
@@ -190,8 +190,8 @@ impl Bench<'_> {
         false
     }
 
-    /// Runs one step. A size that was requested for all workloads is ignored for workloads with a
-    /// fixed size.
+    /// Runs one step. If a size was requested for all workloads, it is ignored for a workload that
+    /// has a fixed size.
     fn run_step(
         &mut self,
         workload: &Workload,

@@ -1,5 +1,5 @@
-//! The plan of a benchmark, which contains the requested workloads. The plan is only created if
-//! these workloads support the requested parameters.
+//! The plan of a benchmark, which contains the requested workloads. It can only be created if these
+//! workloads support the requested parameters.
 
 use super::{JobFailure, select_items};
 use crate::{
@@ -34,8 +34,8 @@ pub(super) struct Step {
     pub(super) is_one_of_all: bool,
 }
 
-/// Returns the steps of a workload. A type that was requested for all workloads is ignored for
-/// workloads that do not support it.
+/// Returns the steps of a workload. If a type was requested for all workloads, it is ignored for a
+/// workload that does not support it.
 fn steps_of_workload(
     workload: &'static Workload,
     backend: Backend,

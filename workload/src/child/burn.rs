@@ -31,9 +31,9 @@ use crate::{
 /// The maximum duration of a stress test: one week.
 const MAX_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// If no device has made progress for this time, results are reported even if earlier devices have
-/// none. Each device reports progress once a second, so the missing devices are stuck. The time is
-/// shorter than the ten seconds after which a canceled process is killed.
+/// Each device reports progress once a second. If none has done so for this time, the results are
+/// reported, and devices without a result are considered stuck. The time is shorter than the ten
+/// seconds after which a canceled process is killed.
 const STUCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 enum DeviceMessage {
@@ -175,8 +175,8 @@ fn run_on_all_devices(
                     }
                 }
             }
-            // Results are reported in the order of the devices, whichever finishes first. A device
-            // that is stuck in the driver is not waited for.
+            // Results are reported in the order of the devices, and not in the order in which they
+            // finish. A device that is stuck in the driver is not waited for.
             while let Some(first) = ended.first_entry()
                 && (is_stuck || open.first().is_none_or(|open| open > first.key()))
             {

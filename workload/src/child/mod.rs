@@ -189,8 +189,8 @@ fn bind_to_parent(parent: Option<u32>) -> Result<(), JobFailure> {
     }
 }
 
-/// Makes signals set a flag. They have no other effect, however often they are sent: the parent
-/// decides when to kill this process.
+/// Makes signals set a flag, and have no other effect. They do not kill this process even if they
+/// are sent repeatedly, because the parent decides when to kill it.
 fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {

@@ -22,8 +22,8 @@ use crate::{
     protocol::{BackendChoice, DeviceName, Report, Topic, Where, report::EXIT_NO_GPU},
 };
 
-/// The name of the lock files for runs. `gpumon wait` uses another name, because the command that
-/// it starts may be a run.
+/// The name of the lock files for runs. `gpumon wait` uses another name: it starts a command while
+/// it holds its own lock, and this command may be a run.
 const LOCK_NAME: &str = "gpumon-run";
 
 pub(super) struct Placement {
@@ -117,9 +117,9 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Reserves additional GPUs for workloads that need several. They are taken in CUDA's order
-    /// after the first reserved GPU, starting again at GPU 0 after the last. Returns the total
-    /// number of reserved GPUs, which is at most `gpus`.
+    /// Reserves additional GPUs for workloads that need several. In CUDA's order, these are the
+    /// GPUs after the first reserved GPU. After the last GPU, the order continues with GPU 0.
+    /// Returns the total number of reserved GPUs, which is at most `gpus`.
     pub(super) fn add_neighbors(
         &mut self,
         gpus: usize,

@@ -47,8 +47,8 @@ pub trait DriverReader: Send + Sync {
 }
 
 /// Returns the interval between readings. A full reading includes all counters, which the driver
-/// updates every 200 ms. Smaller readings are taken twice as often, which does not affect the
-/// measured times.
+/// updates every 200 ms. Smaller readings are taken twice as often, because they do not slow down
+/// the work that is measured.
 fn read_interval(depth: ReadDepth) -> Duration {
     Duration::from_millis(if depth == ReadDepth::Full { 200 } else { 100 })
 }
@@ -187,8 +187,8 @@ pub(super) fn find_other_users(sample: &GpuSample) -> OtherProcesses {
 
 /// Returns all processes that computed in any of these samples, except this process and its
 /// children. `before` contains the PIDs that were computing before the work began. If the driver
-/// uses different PIDs than this process sees, the first process that is not in `before` is taken
-/// to be this process.
+/// uses other PIDs than this process sees, the first process that is not in `before` is taken to be
+/// this process.
 pub(super) fn find_other_processes<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     before: &[u32],
@@ -303,8 +303,8 @@ pub(super) fn current_watts(sample: &GpuSample) -> Option<f64> {
     fresh_value(&sample.power.instant_watts).or_else(|| fresh_value(&sample.power.draw_watts))
 }
 
-/// Returns the energy for the whole time range, if the counter's readings cover at least half of
-/// it.
+/// Returns the energy for the whole time range. Returns `None` if the readings of the energy
+/// counter cover less than half of it.
 fn total_joules<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     from_ms: u64,

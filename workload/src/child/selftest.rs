@@ -25,7 +25,8 @@ use crate::{
 
 /// The number of GPUs that loads for several GPUs use.
 const GPU_COUNT: usize = 2;
-/// The pause between two loads. In this time, the idle readings before the next load are taken.
+/// The pause between two loads. Readings of the idle GPU are taken in it, for comparison with the
+/// next load.
 const LOAD_PAUSE: Duration = Duration::from_millis(700);
 
 #[derive(Clone, Copy)]

@@ -154,8 +154,8 @@ pub enum Attribute {
 /// reference to it is dropped.
 pub(crate) struct Context {
     pub device: Device,
-    /// The context. As a raw pointer, it also prevents the context from being sent to another
-    /// thread.
+    /// The handle of the context. It is a raw pointer, so the compiler also prevents the context
+    /// from being sent to another thread.
     pub(super) handle: Handle,
 }
 
@@ -284,8 +284,8 @@ impl Drop for Context {
         // holds a reference to it, and has therefore been dropped. An error of the driver would
         // change nothing.
         unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
-        // The driver may have destroyed the context. If it is retained again, it must be made
-        // current again.
+        // The driver may have destroyed the context. If this process retains it again, it must be
+        // made current again.
         if CURRENT_CONTEXT.get() == self.handle {
             CURRENT_CONTEXT.set(ptr::null_mut());
         }

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::parallel;
 
-/// Device memory, allocated with `cuMemAlloc`. Memory pools are not used, because they keep
-/// released memory, so that it would not count as free.
+/// Device memory, allocated with `cuMemAlloc`. It does not come from a memory pool: a pool keeps
+/// released memory, which would then not count as free.
 pub(crate) struct DeviceMemory {
     pub(super) context: Rc<Context>,
     pub(super) address: Address,
@@ -147,9 +147,9 @@ fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
 /// The number of buffers, chosen so that the device and the threads rarely have to wait for each
 /// other.
 const STAGING_BUFFER_COUNT: usize = 4;
-/// The size of a buffer in bytes. A device copies a buffer in 80 us, which is long compared with
-/// the time for starting the copy and waking threads. A buffer is small compared with a usual copy,
-/// which is important because the device waits while the first buffer is filled.
+/// The size of a buffer in bytes. A device copies a buffer in 80 us. This is long compared with the
+/// time for starting the copy and waking threads. A usual copy is much larger than a buffer, so the
+/// device waits only a short time while the first buffer is filled.
 const STAGING_BUFFER_BYTES: usize = 4 << 20;
 /// The number of bytes that a thread copies at a time.
 const STAGING_PIECE_BYTES: usize = 128 << 10;

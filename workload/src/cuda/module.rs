@@ -27,8 +27,8 @@ const JIT_ERROR_LOG_BYTES: i32 = 6;
 /// The size of the buffer for the compiler's errors, in bytes.
 const LOG_BYTES: usize = 8192;
 
-/// Values of `CUfunction_attribute`. In the order of these constants, they are a block's declared
-/// shared memory, a thread's memory in addition to its registers, a thread's registers, and the
+/// Values of `CUfunction_attribute`. The first is the shared memory that a block's code declares.
+/// The others are a thread's memory in addition to its registers, a thread's registers, and the
 /// architecture of the machine code times ten.
 const SHARED_SIZE_BYTES: i32 = 1;
 const LOCAL_SIZE_BYTES: i32 = 3;
@@ -275,9 +275,9 @@ impl Argument<'_> {
         }
     }
 
-    /// Returns the bits of the argument. The driver reads as many of the lowest bits as the
-    /// kernel's parameter has. Arguments with more than 64 bits are passed by address, so they have
-    /// no bits here.
+    /// Returns the bits of the argument. The driver reads only the lowest bits, as many as the
+    /// kernel's parameter has. Arguments with more than 64 bits are passed by address, so this
+    /// method does not apply to them.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Self::In(memory) | Self::Out(memory) => memory.address,

@@ -14,10 +14,10 @@ use super::{
     stream::{Graph, Stream},
 };
 
-/// A stream to which operations are added. Arguments of operations live for `'scope`, which
-/// outlives the operations, because the methods of the stream return only after the operations have
-/// finished. Operations are executed in order, so that each can read what earlier operations have
-/// written.
+/// A stream to which operations are added. The arguments of operations live for `'scope`. This
+/// lifetime outlives the operations, because the methods of the stream return only after the
+/// operations have finished. Operations are executed in order, so each can read what earlier
+/// operations have written.
 pub(crate) struct Queue<'stream, 'scope> {
     pub(super) stream: &'stream Stream,
     /// Makes `'scope` invariant, as for scoped threads: it can be neither shortened nor extended.

@@ -242,7 +242,8 @@ def measure_runs(run, limits):
         if time.perf_counter() - begun >= limits["warm_up_s"]:
             break
     times, begun = array.array("d"), time.perf_counter()
-    # Sums of differences from the first time, from which the deviation can be computed quickly.
+    # Sums over the differences from the first time. The deviation can be computed quickly from
+    # them.
     total = squares = 0.0
     while True:
         start = time.perf_counter()

@@ -322,8 +322,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let python = folder.path().join("python3");
         // An executable cannot be started while any process has it open for writing, and the child
-        // process of another test may have inherited such a file. The executable therefore only
-        // calls the script.
+        // process of another test may have inherited such a file. So the script itself is not
+        // executed: the executable only calls it.
         fs::write(folder.path().join("script"), script).unwrap();
         fs::write(&python, "#!/bin/sh\nexec /bin/sh \"${0%/*}/script\"\n").unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();

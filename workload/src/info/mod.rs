@@ -118,8 +118,8 @@ impl Cpu {
     }
 }
 
-/// Returns the caches by level. The kernel lists a cache for every CPU that shares it, but it is
-/// counted once.
+/// Returns the caches by level. The kernel lists a cache once for every CPU that shares it, but
+/// each cache is counted only once.
 fn read_caches(folder: &Path) -> Vec<Cache> {
     let mut each = BTreeSet::new();
     for cpu in numbered_entries(folder, "cpu") {

@@ -57,8 +57,8 @@ const OPERATIONS_PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// The chips whose tensor cores have half the rate on gaming boards, for products that are summed
-/// in 32 bits.
+/// The chips for which products that are summed in 32 bits are slower on gaming boards: their
+/// tensor cores have half the rate there.
 const HALF_RATE_CHIPS: [Capability; 2] = [(8, 6), (8, 9)];
 
 /// The clock that NVIDIA's data sheets use for Hopper's SXM boards, in MHz. The highest clock that

@@ -331,8 +331,8 @@ fn show_delayed_free(context: &mut ScenarioContext<'_>) -> Result<(), DemoError>
         "The stream completes {ms} ms after the call: {} are free.",
         format_gib(end_bytes)
     ));
-    // Other processes may allocate or free memory in the meantime, and pools allocate whole pieces.
-    // Half of the array is enough to distinguish the cases.
+    // Half of the array is enough to distinguish the two cases. The full size would be too strict:
+    // other processes may allocate or free memory meanwhile, and pools allocate whole pieces.
     if during_bytes > taken_bytes + bytes / 2 {
         return Err(DemoError::NotShown(
             "the memory was free before the work was done".to_owned(),

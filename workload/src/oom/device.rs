@@ -86,8 +86,9 @@ pub(crate) trait SecondProcess {
     fn pid(&self) -> Option<u32>;
 
     /// Makes the second process request memory. If the request succeeds, the memory is released
-    /// immediately. If `is_to_fit` is set, memory that must stay free for others is not requested.
-    /// While waiting, `look` is called repeatedly. If it returns an error, the wait ends.
+    /// immediately. If `is_to_fit` is set, the request is only made if it leaves the reserve for
+    /// others free. While waiting, `look` is called repeatedly. If it returns an error, the wait
+    /// ends.
     fn request_memory(
         &mut self,
         bytes: u64,
@@ -201,8 +202,8 @@ impl DemoDevice for CudaDevice<'_> {
         self.gpu.context.memory()
     }
 
-    /// Makes the driver release small freed pieces that it still keeps. This is done by requesting
-    /// more memory than exists.
+    /// Makes the driver release small freed pieces that it still keeps, by requesting more memory
+    /// than exists.
     fn release_driver_memory(&self) {
         if let Ok(FreeMemory { total_bytes, .. }) = self.free_memory() {
             let _ = self.gpu.context.allocate(total_bytes + total_bytes / 8);

@@ -312,8 +312,8 @@ impl PoolState {
         self.reserved.borrow().iter().map(|block| block.bytes).sum()
     }
 
-    /// Releases whole blocks until the reserved memory is at most `keep_bytes` or, if that is
-    /// larger, the memory in use.
+    /// Releases whole blocks until the reserved memory is at most `keep_bytes` or the memory in
+    /// use, whichever is larger.
     fn trim_to(&self, keep_bytes: u64) {
         let keep_bytes = keep_bytes.max(self.used_bytes.get());
         while self.reserved_bytes() > keep_bytes && self.reserved.borrow_mut().pop().is_some() {}

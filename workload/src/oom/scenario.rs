@@ -71,8 +71,8 @@ pub(crate) struct ScenarioContext<'a> {
     /// The free memory in bytes when the scenario started.
     begun_bytes: u64,
     hold: Duration,
-    /// The total delay of all waits so far: the time by which they took longer than requested,
-    /// because this process was not scheduled.
+    /// The total delay of all waits so far. A delay is the time by which a wait took longer than
+    /// requested, because the operating system did not let this process run.
     late: Duration,
     /// The memory level that was last reported, and the time of that report.
     shown: Option<(Instant, MemoryLevel)>,
@@ -286,8 +286,8 @@ impl<'a> ScenarioContext<'a> {
     /// all memory.
     pub(crate) fn check_reserve(&self) -> Result<(), DemoError> {
         let free_bytes = self.free_memory()?.free_bytes;
-        // If at least as much memory is free as when the scenario started, the scenario is not the
-        // reason why the reserve is not free.
+        // If at least as much memory is free as at the start of the scenario, other processes use
+        // the memory that is missing in the reserve.
         let is_ours = free_bytes < self.begun_bytes;
         if is_ours && free_bytes < self.reserve_bytes {
             return Err(DemoError::BackedOff {

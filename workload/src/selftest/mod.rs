@@ -117,8 +117,8 @@ impl Expectation {
     fn with_reported_increase(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
         let risen =
             move |during: &SampleWindow, before: &SampleWindow| match (of(during), of(before)) {
-                // A process that uses no memory is not always listed, so an unknown value before
-                // the load counts as 0.
+                // The driver does not always list a process that uses no memory. So an unknown
+                // value before the load counts as 0.
                 (during, Reading::Absent(Absence::Unknown)) => during,
                 (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
                 (during, before) => {
@@ -216,8 +216,8 @@ pub(crate) struct SampleWindow {
 }
 
 impl SampleWindow {
-    /// Returns the window with the samples of a time range. `samples` contain all readings.
-    /// `metered` samples are taken more often, but only contain energy and cheap readings.
+    /// Returns the window with the samples of a time range. `samples` contains complete samples.
+    /// `metered` contains more frequent samples, which only have energy and cheap readings.
     pub(crate) fn new(
         samples: &[GpuSample],
         metered: &[GpuSample],
@@ -288,7 +288,7 @@ impl SampleWindow {
     }
 
     /// Returns the energy in joules that the board used between the first and the last change of
-    /// the energy counter, calculated from its power readings.
+    /// the energy counter. It is calculated from the board's power readings.
     fn joules_by_power(&self) -> Reading<f64> {
         let watts =
             self.mean_of_samples(&self.metered, |sample| match &sample.power.instant_watts {
@@ -299,8 +299,8 @@ impl SampleWindow {
         watts.map(|watts| watts * time_ms as f64 / 1e3)
     }
 
-    /// Returns the energy in joules that the energy counter counted, and the time in milliseconds
-    /// in which it was counted.
+    /// Returns the energy in joules by which the energy counter has increased, and the time in
+    /// milliseconds that this took.
     fn total_energy(&self) -> (f64, u64) {
         let counts = self.metered.iter();
         let counts = counts.filter_map(|sample| {

@@ -9,8 +9,8 @@ use super::{
 use crate::protocol::Dtype::{Bytes, Fp32, Fp64, Tf32};
 
 const MILLION: u64 = 1_000_000;
-/// The number of elements that is used in quick measurements for arrays that otherwise have a
-/// million elements. It is odd, so that some elements remain after the last full block.
+/// The number of elements in quick measurements, for arrays that otherwise have a million elements.
+/// It is odd, so that some elements remain after the last full block.
 const QUICK_ELEMENTS: u64 = 10_007;
 
 /// All cases, in the order in which they are run.

@@ -78,9 +78,9 @@ struct CombinedRun {
     ok: bool,
 }
 
-/// Runs a workload on all devices at the same time. Returns the time from when all devices are
-/// ready until the last one has finished. If a device fails to get ready, the others do not wait
-/// for it forever.
+/// Runs a workload on all devices at the same time. The time starts when all devices are ready, and
+/// ends when the last one has finished. If a device fails before it is ready, the others do not
+/// wait for it forever.
 fn run_on_devices_together(
     work: &Workload,
     size: Size,
@@ -186,8 +186,8 @@ pub(super) fn skip_unneeded_copy(gpu: &Gpu, _: &Cpu, _: bool) -> Result<VariantO
         .collect();
     let memory = gpu.copy_to_device(&words)?;
     let begun = Instant::now();
-    // This works like the tutorial's `copyto`: the devices are compared, and the same array is
-    // returned if they are equal.
+    // This works like `copyto` in the tutorial: it compares the devices, and returns the same array
+    // if they are equal.
     let (target, source) = (gpu.device().index, memory.device().index);
     let is_there = target == source;
     let ns = begun.elapsed().as_nanos();

@@ -15,7 +15,7 @@ pub(super) struct Row {
     pub(super) gpu: Gpu,
     pub(super) sample: GpuSample,
     pub(super) details: GpuDetails,
-    /// The number of GPUs in the host.
+    /// The number of GPUs in the host, as this row reports it.
     pub(super) count: Option<u32>,
     pub(super) driver_version: Reading<String>,
     /// The current and pending ECC mode, and the current and pending MIG mode. Each pair is
@@ -29,9 +29,9 @@ pub(super) struct Row {
 
 pub(super) type CellSetter = fn(&mut Row, Cell<'_>);
 
-/// The queried columns, by their names in `nvidia-smi --help-query-gpu`. If older drivers use
-/// another name, both names are listed, the newer one last. Drivers that support both names report
-/// the same value for both.
+/// The queried columns, by their names in `nvidia-smi --help-query-gpu`. If a column has another
+/// name in older drivers, both names are listed, the newer one last. A driver that supports both
+/// names reports the same value for both.
 pub(super) const COLUMNS: &[(&str, CellSetter)] = &[
     ("index", |row, cell| {
         if let Reading::Now(index) = cell.parse_small_number() {
@@ -266,7 +266,7 @@ impl Row {
         (row.gpu.index != u32::MAX).then_some(row)
     }
 
-    /// Combines values that come from several columns but form one value in the model.
+    /// Combines the values of several columns that form one value in the model.
     fn combine_values(&mut self) {
         let Self {
             gpu,
@@ -380,8 +380,8 @@ impl<'a> Cell<'a> {
             "Not Found" => Err(Absence::NotInProc),
             "GPU is lost" | "GPU requires reset" => Err(Absence::GpuLost),
             "" | "ERR!" | "Unknown" | "Unknown Error" => Err(Absence::Unknown),
-            // Newer drivers may write other text in brackets, which also means that there is no
-            // value.
+            // Any other text in brackets, which newer drivers may write, also means that there is
+            // no value.
             _ if reported.len() < text.len() => Err(Absence::Unknown),
             text => Ok(text),
         }

@@ -25,10 +25,10 @@ const MAX_GPUS: usize = 64;
 /// The interval between GPU details, in milliseconds, as in gpumon itself.
 const DETAILS_MS: u64 = 10_000;
 
-/// A round of rows is complete after this time without a new row, in milliseconds.
+/// The time without a new row after which a round of rows is complete, in milliseconds.
 const ROUND_MS: u64 = 400;
 
-/// nvidia-smi counts as hung in the driver after this many intervals without a row.
+/// The number of intervals without a row after which nvidia-smi counts as hung in the driver.
 const MAX_MISSED_INTERVALS: u64 = 3;
 
 /// A converter of one host's nvidia-smi output into records.
@@ -39,7 +39,7 @@ pub struct Converter {
     gpus: BTreeMap<u32, GpuState>,
     processes: Processes,
     driver_version: Reading<String>,
-    /// The rows that have arrived since the last sample.
+    /// The rows since the last sample.
     round: Vec<Row>,
     /// The arrival time of the last row, in milliseconds since 1970.
     round_ms: u64,
@@ -49,7 +49,7 @@ pub struct Converter {
     seq: u64,
     /// Whether the inventory has changed since it was last sent.
     inventory_changed: bool,
-    /// The position and PCI bus id of the GPU that is being queried separately, if any.
+    /// The GPU that is being queried separately, if any: its position and PCI bus ID.
     asked: Option<(u32, String)>,
     asked_count: u32,
     /// The last line from nvidia-smi that was a message rather than a row.
@@ -110,8 +110,8 @@ impl Converter {
         Ok(records)
     }
 
-    /// Returns the records that become due as time passes: those of a completed round of rows, or
-    /// those that report overdue rows.
+    /// Returns the records that become due as time passes: the records of a completed round of
+    /// rows, or records that report overdue rows.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Record> {
         let round_ended =
             !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;

@@ -158,8 +158,8 @@ impl GpuState {
         (sample, events)
     }
 
-    /// Updates the GPU's conditions and returns those that have started or ended. `samples` are the
-    /// samples of all GPUs.
+    /// Updates the GPU's conditions and returns the conditions that have started or ended.
+    /// `samples` are the samples of all GPUs.
     pub(super) fn update_conditions(
         &mut self,
         samples: &mut [GpuSample],
@@ -204,7 +204,7 @@ const MAX_PROCESSES: usize = 1000;
 pub(super) struct Processes {
     /// The processes of the list that is currently being received, each with its GPU's UUID.
     new: Vec<(String, Process)>,
-    /// The user of each PID, and how long ago the process started, in seconds.
+    /// The user of each process, and how long ago the process started, in seconds, by PID.
     users: BTreeMap<u32, (String, Option<u64>)>,
     /// The time and contents of the last complete list, or `None` if no list has been completed.
     known: Option<(u64, Reading<ProcessesByGpu>)>,
@@ -213,8 +213,8 @@ pub(super) struct Processes {
 type ProcessesByGpu = BTreeMap<String, Vec<Process>>;
 
 impl Processes {
-    /// Parses a line with the columns `gpu_uuid, pid, used_gpu_memory, process_name` and adds the
-    /// process. Other lines are ignored.
+    /// Parses a line with the columns `gpu_uuid, pid, used_gpu_memory, process_name` and adds its
+    /// process. Lines in any other format are ignored.
     pub(super) fn add_process(&mut self, line: &str) {
         let mut cells = line.splitn(4, ", ").map(Cell);
         let (Some(uuid), Some(pid), Some(memory), Some(name)) =

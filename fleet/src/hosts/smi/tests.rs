@@ -50,8 +50,8 @@ fn simulate_query(capture: &str) -> (String, String) {
     assert_eq!(names.len(), cells.len());
     let found = list_query_fields().into_iter().filter_map(|field| {
         let place = names.iter().position(|name| *name == field)?;
-        // The capture contains units. They are removed, because the remote command queries
-        // nvidia-smi with `nounits`.
+        // The capture contains units, but the remote command queries nvidia-smi with `nounits`. The
+        // units are therefore removed.
         let cell = cells[place];
         let unit = ["MiB", "MHz", "W", "%"]
             .into_iter()

@@ -40,11 +40,11 @@ pub(super) enum ExportTime {
 pub(super) struct Gpu {
     pub(super) model: Option<Arc<str>>,
     readings: [Option<(Family, f64)>; READINGS.len()],
-    /// For each reading, the total over the GPU's MIG devices. It is used only if there is no value
-    /// for the whole GPU.
+    /// For each reading, the total over the GPU's MIG devices. A total is used only if there is no
+    /// value for the whole GPU.
     parts: [Option<f64>; READINGS.len()],
-    /// The values that add up to the total memory in dcgm-exporter's metrics: for the whole GPU,
-    /// and for its MIG devices.
+    /// The values that are added up to get the total memory from dcgm-exporter's metrics: first
+    /// those of the whole GPU, then those of its MIG devices.
     memory: [BTreeMap<&'static str, f64>; 2],
     pub(super) processes: Option<u32>,
     pub(super) is_down: bool,
@@ -56,7 +56,7 @@ pub(super) struct Gpu {
     pub(super) conditions: BTreeMap<Arc<str>, u8>,
 }
 
-/// The GPUs of each node, by index. If only nodes are listed, each node has a single entry.
+/// The GPUs of each node, by index. If the fleet lists only nodes, each node has a single entry.
 pub(super) type Gpus = Vec<BTreeMap<u32, Gpu>>;
 
 pub(super) fn gather_gpus(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
@@ -196,8 +196,8 @@ impl Gpu {
             Some(code) => describe_error(code).severity.rank(),
             None => (fact.value as u8).clamp(1, 3),
         };
-        // dcgm-exporter continues to export an Xid even after gpumon has recognized it as resolved.
-        // Its Xids are therefore ignored for GPUs that gpumon exports.
+        // dcgm-exporter still exports an Xid after gpumon has recognized it as resolved. If gpumon
+        // exports a GPU, dcgm-exporter's Xids for this GPU are therefore ignored.
         if question == QueryName::Xids && self.gpumon == ExportTime::Now {
             return;
         }
@@ -242,7 +242,7 @@ impl Gpu {
 /// How long a node without any series remains listed, in milliseconds.
 const MAX_NODE_ABSENCE_MS: u64 = 300_000;
 
-/// The health of all nodes and GPUs, and the reasons why they are unhealthy.
+/// The health of all nodes and GPUs, with the reason for each that is unhealthy.
 pub(super) struct FleetHealth {
     nodes: Vec<NodeData>,
     /// Whether current data about any GPU is available.
@@ -252,13 +252,13 @@ pub(super) struct FleetHealth {
 
 #[derive(Debug, Default)]
 struct NodeData {
-    /// Whether any of the node's targets could be scraped, or `None` if that is unknown.
+    /// Whether Prometheus could scrape any of the node's targets; `None` if that is unknown.
     is_up: Option<bool>,
     is_current: bool,
     has_gpus: bool,
     /// The state of the node's collector, if it reports one.
     state: Option<String>,
-    /// The age of the newest sample in seconds, if it is too old.
+    /// How old the newest sample is, in seconds, if it is too old to be current.
     stuck_s: Option<f64>,
     /// The time at which the node last had series, in milliseconds since 1970, or `None` if that is
     /// too long ago.

@@ -102,7 +102,8 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
             unopenable: explain_unopenable_node(of_gpus, inputs),
         });
         if inputs.resolution == Resolution::Node {
-            // Each node gets an entry even if no recording rule has values for the node.
+            // If the fleet lists only nodes, each node gets an entry, even if no recording rule has
+            // values for it.
             of_gpus.entry(0).or_default();
         }
         for (index, gpu) in of_gpus {
@@ -228,8 +229,8 @@ fn map_pods_by_uid(facts: &FactsByQuery) -> HashMap<String, FleetOwner> {
         .collect()
 }
 
-/// Returns, by the ID of the data, the reason for each kind of data that is missing for all GPUs of
-/// the fleet.
+/// Returns the reason for each kind of data that is missing for all GPUs of the fleet, by the ID of
+/// the data.
 fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
     let Fleet { gpus, owners, .. } = fleet;

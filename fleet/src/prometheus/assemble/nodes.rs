@@ -43,7 +43,7 @@ impl Nodes {
     pub(super) fn new<'f>(facts: impl Iterator<Item = (bool, &'f Fact)>) -> Self {
         let mut known: HashMap<Arc<Target>, TargetFacts> = HashMap::new();
         for (is_now, fact) in facts {
-            // Avoids cloning the target of every fact.
+            // A target is cloned only for its first fact.
             if !known.contains_key(&fact.target) {
                 known.insert(Arc::clone(&fact.target), TargetFacts::default());
             }
@@ -61,8 +61,8 @@ impl Nodes {
             }
         }
         let mut known: Vec<_> = known.into_iter().collect();
-        // gpumon's targets determine the names of their nodes. If a node has several names, a
-        // current name is preferred.
+        // The first target names the node. gpumon's targets therefore come first, and current names
+        // are preferred to old ones.
         known.sort_by(|(a, of_a), (b, of_b)| {
             of_a.sort_key().cmp(&of_b.sort_key()).then_with(|| a.cmp(b))
         });
@@ -103,7 +103,7 @@ impl Nodes {
         (!targets.is_empty()).then_some(targets)
     }
 
-    /// Returns the name of the node to which `target` belongs.
+    /// Returns the name of `target`'s node.
     pub(in crate::prometheus) fn node_name<'a>(&'a self, target: &'a Target) -> &'a str {
         let node = self.find_node(target).map(|at| self.names[at].as_str());
         node.unwrap_or(&target.host)
@@ -140,8 +140,8 @@ fn group_targets(known: Vec<(Arc<Target>, TargetFacts)>) -> Vec<Vec<Arc<Target>>
     for (target, of) in known {
         let host = (Arc::clone(&target.cluster), Arc::clone(&target.host));
         let mut uuids = of.gpus.iter().map(|(gpu, uuid)| (*gpu, Arc::clone(uuid)));
-        // Targets that share a GPU belong to one node that has two names or ports. Simulated GPUs
-        // are excluded, because several machines can simulate the same GPU.
+        // Targets that export the same GPU belong to one node that has two names or ports.
+        // Simulated GPUs are excluded, because several machines can simulate the same GPU.
         let by_gpu = if of.is_simulated {
             None
         } else {

@@ -49,7 +49,7 @@ pub(super) use error::QueryError;
 const IDLE_CONNECTIONS: usize = 4;
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Headers that the client sets itself and that settings therefore cannot set.
+/// Headers that settings cannot set, because the client sets them itself.
 const CLIENT_HEADERS: [&str; 8] = [
     "authorization",
     "host",
@@ -438,7 +438,7 @@ fn list_tls_files(settings: &Settings) -> Vec<PathBuf> {
     settings.ca_file.iter().chain(own).cloned().collect()
 }
 
-/// Returns a stamp for each file, which changes when the file changes.
+/// Returns a stamp for each file. The stamp changes when the file changes.
 fn read_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
     paths.iter().map(|path| FileStamp::read(path)).collect()
 }

@@ -28,7 +28,8 @@ const MAX_GPU_STEPS: u32 = 40;
 /// The recording rule for GPUs that did not respond.
 const DOWN_RULE: &str = "gpu:gpumon_gpu_up:zero";
 
-/// A metric from the same recording rules that exists for every node, even without problems.
+/// A metric of the same recording rules as `DOWN_RULE`. It exists for every node, even a node
+/// without problems.
 const DOWN_COUNT_RULE: &str = "instance:gpumon_gpus_down:sum";
 
 /// The key that identifies an event. Occurrences with the same key are counted together.
@@ -215,8 +216,8 @@ impl SpanReader {
         for ((target, gpu, kind, xid), found) in
             all.into_iter().filter(|(_, found)| found.count > 0)
         {
-            // Several jobs or Prometheus replicas can report the same event, so their counts are
-            // merged.
+            // Several jobs or Prometheus replicas can report the same event. Their counts are
+            // therefore merged.
             let known = merged
                 .entry((
                     self.told.nodes.node_name(&target).to_owned(),
@@ -292,7 +293,7 @@ fn count_xids(
             .copied()
             .filter(|(_, value)| value.is_finite())
         {
-            // If a value is lower than the previous value, the counter was reset.
+            // A value that is lower than the previous one means that the counter was reset.
             let more = if value < last { value } else { value - last };
             if more > 0.0 {
                 found.count = found.count.saturating_add(more as u32);
@@ -305,8 +306,8 @@ fn count_xids(
     answer.rows.iter().filter_map(event).collect()
 }
 
-/// Counts Xids using dcgm-exporter's metrics, which contain only the newest Xid of each GPU while
-/// the exporter runs.
+/// Counts Xids using dcgm-exporter's metrics. They contain only the newest Xid of each GPU, and
+/// only while the exporter runs.
 fn count_dcgm_xids(
     answer: &Answer<'_>,
     steps: Steps,

@@ -59,8 +59,8 @@ pub(in crate::prometheus) async fn read_history(
     before: Option<Arc<FleetHistory>>,
 ) -> FreshValue<FleetHistory> {
     let reader = SpanReader::new(source, told, range);
-    // Adding up this many GPUs takes Prometheus about a second per query, so the history is read
-    // less often.
+    // Adding up so many GPUs takes Prometheus about a second per query. The history is therefore
+    // read less often.
     let least = if node.is_none() && reader.told.gpus > MAX_FREQUENT_GPUS {
         120
     } else {
@@ -153,7 +153,7 @@ impl SpanReader {
         };
         let aggregated = |id: &str| {
             let names = list_base_unit_expressions(id, families, &matchers);
-            // The fleet's utilization is the mean over the GPUs that report it.
+            // The fleet's utilization is the mean over the GPUs that report a utilization.
             let function = if id == metrics::UTILIZATION {
                 "avg"
             } else {
@@ -210,7 +210,7 @@ fn build_history(
 ) -> FleetHistory {
     let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
         if id == metrics::UTILIZATION {
-            // The recording rule contains a ratio, which is converted to percent.
+            // The recording rule contains ratios, which are converted to percent.
             values = values
                 .into_iter()
                 .map(|value| value.map(|share| (share * 100.0).min(100.0)))

@@ -33,7 +33,7 @@ pub(super) struct SpanReader {
     from_ms: u64,
     to_ms: u64,
     problems: Vec<String>,
-    /// The error of the last failed query.
+    /// The error of the newest query that failed.
     failure: Option<QueryError>,
     is_answered: bool,
 }
@@ -124,7 +124,7 @@ impl SpanReader {
         }
     }
 
-    /// Returns the value of an expression, or `None` if its result is empty.
+    /// Returns the value of an expression, or `None` if the expression has no value.
     async fn query_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
         let read = |answer: &Answer<'_>| answer.rows.first().and_then(super::answer::Row::value);
         Ok(self.send_query(expression, None, read).await?.flatten())

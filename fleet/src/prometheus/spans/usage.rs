@@ -24,7 +24,7 @@ use crate::{
     source::Range,
 };
 
-/// The time that one recorded sum covers, in seconds.
+/// The time that one recorded sum covers, in seconds: a quarter of an hour.
 const RULE_INTERVAL_S: u32 = 900;
 
 /// The minimum range for recorded sums, in seconds. Counters are more precise for shorter ranges.
@@ -68,9 +68,10 @@ type Sums<K> = BTreeMap<K, Amounts>;
 #[derive(Default)]
 struct UsageSums {
     owners: Sums<FleetOwner>,
-    /// The number of nodes that each owner used.
+    /// For each owner, the number of nodes used.
     nodes: AmountByOwner,
-    /// The sums by user, if Prometheus calculated them. The key `None` stands for unknown users.
+    /// The sums by user, if Prometheus calculated them. The sum with the key `None` is that of
+    /// unknown users.
     users: Option<Sums<Option<String>>>,
     /// The sums by namespace, which include only pods whose namespace is known.
     namespaces: Option<Sums<Option<String>>>,
@@ -392,9 +393,9 @@ impl SpanReader {
             .unwrap_or_default())
     }
 
-    /// Returns the query for the increase of a counter over the last `range_s` seconds. If the
-    /// counter is new or was reset, the increase is its current value, provided that its node was
-    /// scraped at the start of the range. Otherwise, the increase is unknown.
+    /// Returns the query for the increase of a counter over the last `range_s` seconds. If a
+    /// counter is new or was reset, its increase is its current value if its node was scraped at
+    /// the start of the range; otherwise, it is unknown.
     fn build_increase_query(&self, counter: &str, further: &str, range_s: u32) -> String {
         let (counter, unheld) = (
             self.select_metric(counter, further),
@@ -500,7 +501,7 @@ impl SpanReader {
                 else {
                     continue;
                 };
-                // Only running pods have a known name. Other pods keep their UID.
+                // Only running pods have a known name. All other pods are listed by UID.
                 let named = if owner.kind == OwnerKind::Pod {
                     pods.get(&owner.id).cloned()
                 } else {
@@ -618,8 +619,8 @@ fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     sort_groups(groups);
 }
 
-/// Returns the usage of `groups` minus the usage of `parts`. Differences below a thousandth are
-/// ignored, because the queries were evaluated at different times.
+/// Returns the usage of `groups` minus the usage of `parts`. The queries for the two were evaluated
+/// at different times, so differences below a thousandth are ignored.
 fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     [0, 1, 2].map(|at| {
         let all = sum_known(groups.iter().map(|group| group.amounts()[at]))?;

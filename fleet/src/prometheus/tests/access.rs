@@ -75,7 +75,7 @@ async fn failure_is_described_and_earlier_data_is_kept() {
             settings.timeout = Duration::from_secs(2);
         }
         fake.set_behavior(behavior);
-        // Each case uses a new reader, because a reader pauses after a failure.
+        // A reader pauses after a failure, so each case uses a new reader.
         let other = PrometheusReader::new(settings).unwrap();
         let fleet = other.fetch_current_fleet().await;
         assert_eq!(fleet.state, FleetState::Loading, "{words}");
@@ -142,8 +142,8 @@ async fn unanswered_queries_keep_previous_data() {
 async fn missing_targets_are_reported_as_problem() {
     let fake = FakeServer::start(Behavior::Series(GPUMON_SERIES)).await;
     let mut settings = settings_for(&fake);
-    // GPUs are counted only every twentieth time the fleet is read, so the test needs a short
-    // period.
+    // GPUs are counted only every twentieth time the fleet is read. With a short period, the test
+    // does not have to wait long for this.
     settings.period = Duration::from_millis(500);
     let reader = PrometheusReader::new(settings).unwrap();
     assert!(reader.fetch_current_fleet().await.problems.is_empty());

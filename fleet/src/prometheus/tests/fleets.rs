@@ -119,7 +119,7 @@ async fn last_known_fleet_is_outdated_until_reread() {
         if fleet.state == FleetState::Outdated {
             break fleet;
         }
-        // The loop waits, because the next read is delayed if the previous read took long.
+        // A read is delayed if the previous read took long. The loop therefore waits between reads.
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
     assert_eq!(old.nodes, first.nodes);
@@ -477,7 +477,7 @@ up{job="g",instance="n2:1"} 1
             .iter()
             .all(|query| query.contains(r#"instance=~"n1:1""#))
     );
-    // If a recording rule has counted the GPUs, no query counts them again.
+    // No query counts the GPUs if a recording rule has already counted them.
     fake.add_answer("max(job:gpumon_gpus:count)", "x 3");
     let mut settings = super::settings_for(&fake);
     settings.gpus_most = 2;

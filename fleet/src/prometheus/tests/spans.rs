@@ -327,7 +327,7 @@ async fn only_fleet_history_uses_recording_rules() {
             .copied()
             .next()
     };
-    // The fake server does not add values up, so the sums equal single values.
+    // The fake server does not add up values, so each sum equals a single value.
     assert_eq!(
         (
             value("gpus"),

@@ -26,15 +26,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time limit for the remote program's first record. Without persistence mode, the driver needs
 /// up to half a minute to open its GPUs.
 const FIRST_RECORD_TIMEOUT: Duration = Duration::from_mins(1);
-/// A remote program that sends no record for this many intervals, and for at least `MIN_SILENCE`,
-/// is considered to hang.
+/// The number of intervals without a record after which a remote program is considered to hang, if
+/// it has also been silent for at least `MIN_SILENCE`.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(10);
 /// The interval at which the reader checks whether a record is complete. Some records are complete
 /// only after a certain time.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
-/// The time limit for ssh to exit. The same limit applies to a remote program that is to read a
-/// line from its standard input.
+/// The time limit for ssh to exit, and also for the remote program to read a line from its standard
+/// input.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// The number of ssh's last messages that are kept. `MAX_MESSAGE_BYTES` limits the length of each.
 const MAX_MESSAGES: usize = 20;
@@ -196,8 +196,8 @@ impl SshConnection {
 
     async fn send(&mut self, request: CollectorRequest) {
         if let Ok(line) = serde_json::to_string(&request) {
-            // If the remote program does not read the line, it has ended or is hanging, which its
-            // output will show.
+            // If the remote program does not read the line, it has ended or is hanging. In both
+            // cases, its output will show that.
             let _ = timeout(GRACE_PERIOD, self.stdin.write_all((line + "\n").as_bytes())).await;
         }
     }
@@ -234,7 +234,7 @@ impl Drop for SshConnection {
     /// Kills the processes if nobody has waited for their end, for example when the server exits.
     fn drop(&mut self) {
         self.messages.abort();
-        // The ID of a process that was already waited for may belong to another group.
+        // If the process was already waited for, its ID may belong to another group.
         if self.child.id().is_some() {
             self.send_signal(Signal::KILL);
         }
@@ -266,15 +266,16 @@ async fn collect_last_messages(stderr: ChildStderr) -> String {
 /// of CPU time on both sides, and a jump host refuses connections if there are too many.
 const MAX_CONNECTING: usize = 16;
 
-/// The time after which a connection that is still being established no longer delays the next one.
+/// The time after which the next connection may be started although this one is still being
+/// established.
 const MAX_TURN_DURATION: Duration = Duration::from_millis(200);
 
 /// The pause before the second attempt to connect. Each further failure doubles the pause, up to
 /// `MAX_RETRY_PAUSE`.
 const MIN_RETRY_PAUSE: Duration = Duration::from_secs(2);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
-/// The duration after which a connection counts as steady, so that the next pause is the shortest
-/// again.
+/// The duration after which a connection counts as steady. When a steady connection ends, the next
+/// pause is the shortest again.
 const STEADY_DURATION: Duration = Duration::from_secs(30);
 
 /// Returns the semaphore that limits the number of connections being established.

@@ -286,7 +286,7 @@ fn process_owner(process: &Process) -> Option<FleetOwner> {
 
 /// Returns the owner of a job. If `job` is `None` or private, the owner is the user.
 pub(super) fn job_owner(user: Option<String>, job: Option<&Job>) -> FleetOwner {
-    // All viewers of the fleet see the same owners, so private jobs must not be named.
+    // All viewers of the fleet see the same owners. Private jobs must therefore not be named.
     let Some(job) = job.filter(|job| !job.private) else {
         return FleetOwner {
             user,

@@ -84,8 +84,8 @@ impl ReadingSums {
                     add(id, value(id));
                 }
                 add(GPU_COUNT, value(MEMORY_TOTAL).map(|_| 1.0));
-                // The history does not record past processes, so a GPU whose utilization is above 0
-                // counts as held.
+                // The history does not record past processes. A GPU whose utilization is above 0
+                // therefore counts as held.
                 let is_busy = value(UTILIZATION).is_some_and(|percent| percent > 0.0);
                 add(
                     HELD_GPU_COUNT,

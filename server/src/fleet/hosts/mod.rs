@@ -45,8 +45,8 @@ pub struct HostsSettings {
     pub hosts: HostList,
     /// The system's ssh program, with its options.
     pub ssh: Ssh,
-    /// The program that starts ssh so that ssh ends together with this process, and its first
-    /// arguments. The program is gpumon itself.
+    /// The program that starts ssh, which is gpumon itself, and its first arguments. It ensures
+    /// that ssh ends together with this process.
     pub tether: (PathBuf, Vec<String>),
     /// The sampling interval if no client requests a shorter one.
     pub interval: Duration,

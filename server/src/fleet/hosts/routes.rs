@@ -79,7 +79,8 @@ fn replace_path(request: Request, path: Uri) -> Request {
     move_extension::<Peer>(&mut parts.extensions, &mut known);
     move_extension::<Arc<ConnectionSlot>>(&mut parts.extensions, &mut known);
     move_extension::<OnUpgrade>(&mut parts.extensions, &mut known);
-    // This machine's permissions and users have no meaning on the other machine.
+    // The user and the permissions that a client has on this machine have no meaning on the other
+    // machine.
     if let Some(client) = known.get_mut::<Client>() {
         client.peer = client.peer.without_local_user();
     }

@@ -113,8 +113,8 @@ impl NodeProblem {
         }
     }
 
-    /// Returns `true` if the fleet's data may contain a more precise reason, because there was no
-    /// response or one from another program.
+    /// Returns `true` if there was no response, or one from another program. The fleet's data may
+    /// then contain a more precise reason.
     pub(super) fn may_be_wrong_address(&self) -> bool {
         matches!(
             self,

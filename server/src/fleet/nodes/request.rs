@@ -45,7 +45,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub(super) struct NodeRequest {
     pub(super) method: Method,
-    /// The path below the node's address, with the query.
+    /// The path relative to the node's address, including the query.
     pub(super) path: String,
     pub(super) body: Bytes,
     /// The cookie of the viewer's session at the node.
@@ -62,7 +62,7 @@ pub(super) async fn send_request(
     question: &NodeRequest,
     shown: &NodeCredentials,
 ) -> Result<hyper::Response<Incoming>, NodeProblem> {
-    // Sign-in and sign-out requests are sent without this server's token.
+    // Requests to sign in or out are sent without this server's token.
     let token = shown
         .token
         .as_ref()
@@ -138,7 +138,7 @@ pub(super) fn build_headers(
     Ok(fixed.into_iter().chain(session).chain(token).collect())
 }
 
-// Connections to nodes. They use TLS unless the node is this machine.
+// A connection to a node. It uses TLS unless the node is this machine.
 
 pub(super) type NodeSocket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 

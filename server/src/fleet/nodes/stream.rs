@@ -39,8 +39,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// seconds.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The maximum size of a frame in bytes. A hello frame for 64 GPUs with five minutes of history is
-/// several megabytes long.
+/// The maximum size of a frame in bytes. A hello frame with five minutes of history for 64 GPUs has
+/// several megabytes.
 const MAX_FRAME_BYTES: usize = 32 << 20;
 
 /// The maximum number of unsent bytes to a node. Viewers' frames are short, so a node with this

@@ -156,7 +156,7 @@ impl fmt::Display for NodeTarget {
     }
 }
 
-/// Returns the host in the form used in addresses, or `None` if it is neither a hostname nor an IP
+/// Returns the host as it is written in addresses; `None` if it is neither a hostname nor an IP
 /// address.
 fn format_host(text: &str) -> Option<String> {
     match text.parse() {

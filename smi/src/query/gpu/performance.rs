@@ -266,7 +266,7 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
                 as_number::<0>,
                 "The maximum clock of the graphics engine, in MHz.",
             ),
-            // In nvidia-smi's help, this field is also listed twice.
+            // nvidia-smi's help also lists this name twice.
             field(
                 "clocks.max.sm or clocks.max.sm [MHz]",
                 Q::MaxClock(SM_CLOCK),

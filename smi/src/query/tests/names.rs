@@ -13,8 +13,8 @@ const NAMES: [(Release, &str); 4] = [
     (Release(610, 57), include_str!("names/610.txt")),
 ];
 
-/// Quoted text at the start of help lines that does not contain field names. It contains values of
-/// the preceding field.
+/// Quoted texts at the start of help lines that are not field names, but values of the preceding
+/// field.
 const VALUES: [&str; 4] = [
     "0: Default",
     "1: Exclusive_Thread",

@@ -107,7 +107,7 @@ function watchPanel(withLine: boolean): void {
       if (numbers_ms === null || (withLine && !line)) {
         requestAnimationFrame(look);
       } else {
-        // The values that were written before this frame are visible in it.
+        // This frame shows the values that were written before it began.
         Object.assign(window, { gpumonSeen: { numbers_ms, line_ms: withLine ? since_ms : null } });
       }
     };

@@ -17,7 +17,10 @@ const PAGE_LOADS = 7;
 /** Filters that are typed letter by letter. */
 const FILTER_TEXTS = ['ana', 'h200 busy', 'memory>80GiB', 'node-01', 'idle>1h -h100', 'xid', ''];
 
-/** Fleets that are shown by GPU, and by node with one cell for each of 10,000 nodes. */
+/**
+ * The fleets that are measured. One is shown by GPU, and the other by node, with one cell for each
+ * of its 10,000 nodes.
+ */
 const FLEETS = [
   { name: '1,000 nodes of 8 GPUs', target_ms: 1000, made: { nodes: 1000, gpus: 8 } },
   {
@@ -80,7 +83,7 @@ async function measureFirstPictures(browser: Browser, server: FakeFleet): Promis
     requestAnimationFrame(look);
   });
   const times: number[] = [];
-  // The first page includes the browser's own start, so it is not counted.
+  // The first page load includes the start of the browser, so it is not counted.
   for (let i = 0; i <= PAGE_LOADS; i += 1) {
     await page.goto('about:blank');
     await page.goto(`${server.url}#fleet`);
@@ -129,7 +132,8 @@ async function measureFilter(page: Page, text: string): Promise<number> {
     const begun_ms = performance.now();
     input.value = typed;
     input.dispatchEvent(new Event('input', { bubbles: true }));
-    // The page draws in the first frame, and the picture is visible when the second begins.
+    // The page draws in the first frame after the change, and the picture is visible when the
+    // second frame begins.
     await new Promise(requestAnimationFrame);
     await new Promise(requestAnimationFrame);
     return performance.now() - begun_ms;

@@ -25,8 +25,8 @@ const THINK_S = 1.35;
 /** The duration of the run in the task that compares power, in seconds. */
 const RUN_S = 15;
 /**
- * The start and end of the run in a chart of two minutes, as fractions of its width. The end is not
- * at the right edge of the chart, because some time has passed since then.
+ * The start and end of the run in a chart of two minutes, as fractions of the chart's width. The
+ * end is not at the right edge, because some time has passed since the run ended.
  */
 const RUN_AT: [from: number, to: number] = [0.6, 0.75];
 const HOLDER = 'train.ipynb';
@@ -182,7 +182,10 @@ function busyGpus(holder: number, other: number): string {
   return [...gpus, holds(holder, 60), holds(other, 5)].join('\n');
 }
 
-/** Starts a run on the server and ends it, with some time before and after it. */
+/**
+ * Starts a run on the server and ends it. The function waits for some time before the run and after
+ * it.
+ */
 async function runWorkload({ page }: OpenLab, worker: Worker): Promise<void> {
   await sleep(RUN_S);
   const status = await page.evaluate(async () => {

@@ -95,7 +95,8 @@ impl Client {
                 Received::End => return on(ClientEvent::Ended),
                 Received::Bytes(count, arrival) => {
                     self.process_bytes(count, arrival, &mut on);
-                    // There is no more to read, and another attempt would cost a system call.
+                    // If fewer bytes were read than requested, the socket is empty. Another attempt
+                    // to read would only cost a system call.
                     if count < wanted || matches!(self.phase, ConnectionPhase::Frames) {
                         return;
                     }

@@ -34,16 +34,16 @@ pub(crate) struct Report {
     expected: u64,
     received: u64,
     lost: u64,
-    /// The number of samples and notices that the server skipped for slow clients, as reported by
-    /// the server.
+    /// The number of samples and notices that the server skipped because a client was too slow. The
+    /// server reports this number.
     lagged: u64,
     /// The time from the completion of a sample until the kernel received it; absent over a unix
     /// socket.
     kernel_ms: Spread,
     /// The time from the completion of a sample until this process read it.
     read_ms: Spread,
-    /// The longest time between two samples. Each sample counts from the time at which the first
-    /// client received it.
+    /// The longest time between two successive samples. The time of a sample is the time at which
+    /// the first client received it.
     longest_gap_ms: u64,
 }
 
@@ -91,8 +91,8 @@ impl Deliveries {
     /// Returns the statistics for this number of clients.
     pub(crate) fn report(self, clients: usize) -> Report {
         let seqs: Vec<_> = self.samples.values().map(|seen| seen.seq).collect();
-        // A new collector restarts the sequence numbers, so samples that are lost between two
-        // collectors are not counted.
+        // A new collector restarts the sequence numbers. So samples that are lost between the old
+        // and the new collector cannot be counted.
         let nobody_saw: u64 = seqs
             .windows(2)
             .map(|pair| pair[1].saturating_sub(pair[0] + 1))
@@ -120,8 +120,8 @@ mod tests {
     fn samples_not_received_by_clients_count_as_lost() {
         let mut deliveries = Deliveries::new(Duration::from_mins(1));
         let begin = deliveries.window_ms.start;
-        // Both of two clients receive the first sample, one receives the next, and none receives
-        // the one after that.
+        // There are two clients. Both receive the first sample, one client receives the second,
+        // none receives the third, and both receive the fourth.
         for (seq, second) in [(0, 0), (0, 0), (1, 1), (3, 3), (3, 3)] {
             let at_ms = begin + second * 1000;
             let read = Duration::from_millis(at_ms + 5);

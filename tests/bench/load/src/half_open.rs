@@ -84,7 +84,7 @@ pub(crate) fn run_half_open(args: &HalfOpenArgs) -> Result<()> {
                     continue;
                 }
             };
-            // Half a request can be sent as soon as the connection is established.
+            // A connection can send half a request as soon as it is established.
             let interest = if args.partial {
                 EpollFlags::EPOLLOUT
             } else {

@@ -27,7 +27,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The pause of a reader after a refused request.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(100);
 
-/// After the measured range, the program waits this long for delayed samples of the range.
+/// After the end of the measured time range, the program waits this long for samples of this range
+/// that arrive late.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]

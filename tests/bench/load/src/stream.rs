@@ -17,7 +17,8 @@ use crate::{
     usage::{cpu_seconds, round_hundredths},
 };
 
-/// After the measured range, the program waits this long for delayed samples of the range.
+/// After the end of the measured time range, the program waits this long for samples of this range
+/// that arrive late.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]

@@ -13,8 +13,8 @@ use crate::{
     state::state,
 };
 
-/// The kernels that a stream has captured, or `None` if it is not being captured. All other work is
-/// complete when a call returns.
+/// The kernels that a stream has captured so far, or `None` if it is not being captured. All other
+/// work of a stream is already complete when its call returns.
 pub(super) type Stream = Option<Vec<Node>>;
 
 /// A kernel in a graph.
@@ -25,8 +25,8 @@ pub(super) struct Node {
     pub(super) grid: Grid,
 }
 
-/// Adds a kernel to the stream's graph if the stream is being captured. Returns `false` if the
-/// kernel has to run now.
+/// Adds a kernel to the stream's graph if the stream is being captured. Otherwise returns `false`,
+/// and the caller has to run the kernel now.
 ///
 /// # Safety
 /// The stream comes from `cuStreamCreate`, and each of the kernel's arguments has 8 bytes.

@@ -25,8 +25,8 @@ pub(super) type Kernel = (&'static str, KernelFunction);
 /// The first bytes of machine code.
 const ELF_MAGIC: &str = "\x7fELF";
 
-/// The error for a text without a kernel, because such a text is not PTX. The error is written into
-/// the first buffer of the options.
+/// The error for a text that contains no kernel and so is no PTX. It is written into the buffer
+/// that is the first option's value.
 const COMPILER_ERROR: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
 
 #[unsafe(no_mangle)]
@@ -177,8 +177,8 @@ unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     to_return_code(known.and_then(|known| unsafe { write_value(blocks, known) }))
 }
 
-/// Creates a tensor map. Only the real driver can read the real format; here, the map begins with
-/// the address that the kernels need.
+/// Creates a tensor map. Only the real driver knows the real format. Here, a map begins with the
+/// address of the matrix, which is all that the kernels need.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)] // The parameters are those of `cuda.h`.
 unsafe extern "C" fn cuTensorMapEncodeTiled(
@@ -247,7 +247,8 @@ struct LaunchConfig {
     stream: Handle,
 }
 
-/// Ignores attributes, because kernels run one after the other here.
+/// Ignores the launch attributes, because here kernels always run one after the other and cannot
+/// overlap.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuLaunchKernelEx(
     config: *const LaunchConfig,
@@ -319,7 +320,8 @@ pub(super) fn launch_kernel(
         return Ok(());
     }
     if bytes > 0 {
-        // If the range is invalid, a real kernel would have written outside of its memory.
+        // If the range is not valid device memory, a real kernel would also have written outside of
+        // its memory.
         state()
             .check_range(address, bytes)
             .map_err(|_| Code::ILLEGAL_ADDRESS)?;

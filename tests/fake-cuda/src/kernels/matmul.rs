@@ -366,8 +366,8 @@ fn multiply_matrices<T: Element>(given: Arguments, lies: Layout) -> (u64, usize)
     record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(out));
     let (unit, in_a_clock) = T::UNIT;
     record_operations(unit, 2 * (rows * columns * depth) as u64, in_a_clock);
-    // A fault flips a bit in the middle of the written range. With this size, it is the highest
-    // byte of an element, where a flip is visible.
+    // A fault flips a bit in the middle of the written range. The range has such a size that its
+    // middle is the highest byte of an element, where a flipped bit is visible.
     let width = size_of::<T::Out>();
     (
         given.read_argument(0),
@@ -450,8 +450,8 @@ fn check_product<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
             first = first.min((row * columns + column) as u64);
         }
     }
-    // The words of the first block contain the findings for all blocks. Those of the other blocks
-    // contain no errors.
+    // The words of the first block contain the findings of all blocks together. The words of the
+    // other blocks report no errors.
     found.as_chunks_mut::<3>().0.fill([0, u64::MAX, 0]);
     found[..3].copy_from_slice(&[wrong, first, largest.to_bits()]);
     record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(got));

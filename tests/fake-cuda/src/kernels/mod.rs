@@ -76,7 +76,8 @@ pub(crate) fn check_threads(name: &str, threads: u32) -> Outcome {
 
 impl Arguments {
     fn read_argument<T: Copy>(self, index: usize) -> T {
-        // SAFETY: the caller passes all arguments of the kernel of this name, each with its type.
+        // SAFETY: the caller passes all arguments that the kernel of this name has, each with the
+        // right type.
         unsafe { (*self.0.add(index)).cast::<T>().read_unaligned() }
     }
 
@@ -92,8 +93,8 @@ impl Arguments {
     }
 }
 
-/// Computes each element of the first array from the elements with the same index in up to two
-/// others.
+/// Computes each element of the first array. The inputs are the elements with the same index in up
+/// to two other arrays.
 fn map_arrays<T: Copy + Default>(
     given: Arguments,
     count: usize,
@@ -163,8 +164,8 @@ mod tests {
             let path = file.unwrap().path();
             if path.file_name().is_some_and(|name| name == "listing.txt") {
                 let text = fs::read_to_string(path).unwrap();
-                // The listing has one line per kernel with its resources, below the name of its
-                // file.
+                // The listing has a section for each file, headed by the file's name. In it, each
+                // kernel has one line with its resources.
                 let rows = text
                     .lines()
                     .map(|line| line.split_whitespace().collect::<Vec<_>>());

@@ -11,8 +11,8 @@ pub(super) const KERNELS: &[Known] = &[
         streams::set_wait_time(Duration::from_nanos(given.read_argument(0)));
         (0, 0)
     }),
-    // Arguments: the output and the number of rounds. With the largest block, the kernel cannot
-    // start.
+    // Arguments: the output and the number of rounds. A block of the maximum size has too few
+    // registers, so the kernel cannot start with it.
     ("oom_registers", |given, blocks| {
         given.array_at::<f32>(0, blocks).fill(0.0);
         (given.read_argument(0), blocks as usize * size_of::<f32>())

@@ -89,8 +89,8 @@ fn adam_step(gradient: f32, mean: &mut f32, square: &mut f32, power1: f64, power
     0.01 * *mean / (1.0 - power1) as f32 / ((*square / (1.0 - power2) as f32).sqrt() + 1e-8)
 }
 
-/// Updates each element of the first array. `count` is the index of the argument with the number of
-/// elements.
+/// Updates each element of the first array in place. The argument with the index `count` contains
+/// the number of elements.
 fn update_in_place(
     given: Arguments,
     count: usize,

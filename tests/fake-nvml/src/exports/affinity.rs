@@ -86,8 +86,8 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
     })
 }
 
-/// Writes a set of GPUs. With a count of 0, it only writes the number of GPUs; otherwise it writes
-/// as many as fit.
+/// Writes a set of GPUs, as many as fit into `*count`. With a count of 0, it only writes the number
+/// of GPUs.
 ///
 /// # Safety
 /// `count` is null or may be read and written, and `devices` is null or has room for `*count`

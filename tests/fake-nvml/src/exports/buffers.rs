@@ -20,8 +20,8 @@ use crate::{
     out::{put, put_list},
 };
 
-/// Writes the samples after `last_seen_us`, the oldest first, as many as fit. Without a list, it
-/// writes their number.
+/// Writes the samples that are newer than `last_seen_us`, the oldest first. It writes as many as
+/// fit. Without a list, it only writes their number.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetSamples(
     handle: nvmlDevice_t,

@@ -1,4 +1,5 @@
-//! Clocks by ID, and functions with parameters or results that the table of queries lacks.
+//! Functions for clocks by ID, and other functions whose parameters or results do not fit into the
+//! table of queries.
 
 use std::ffi::c_uint;
 
@@ -18,7 +19,8 @@ exports! {
     fn nvmlDeviceGetClock(device |gpu|, domain: nvmlClockType_t, id: nvmlClockId_t) -> c_uint {
         let query = match id {
             0 => Query::Clock(domain),
-            // The target, the default and the customer's maximum are all the board's maximum.
+            // These three IDs mean the target clock, the default clock and the maximum set by the
+            // customer. All of them are the board's maximum.
             1..=3 => Query::MaxClock(domain),
             _ => return Err(Code::INVALID_ARGUMENT),
         };

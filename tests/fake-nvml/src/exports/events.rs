@@ -76,8 +76,8 @@ unsafe extern "C" fn nvmlEventSetFree(set: nvmlEventSet_t) -> nvmlReturn_t {
             return Err(Code::INVALID_ARGUMENT);
         }
         let _lock = lock_event_sets();
-        // SAFETY: by NVML's contract, the set comes from nvmlEventSetCreate and is freed once. The
-        // lock excludes a wait for it.
+        // SAFETY: by NVML's contract, the set comes from nvmlEventSetCreate and is freed once.
+        // Nothing waits for it while this function holds the lock.
         drop(unsafe { Box::from_raw(set.cast::<EventSet>()) });
         Ok(())
     })
@@ -91,8 +91,8 @@ unsafe extern "C" fn nvmlDeviceRegisterEvents(
 ) -> nvmlReturn_t {
     device("nvmlDeviceRegisterEvents", device_handle, |gpu| {
         let _lock = lock_event_sets();
-        // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. The lock
-        // excludes other uses.
+        // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. Nothing
+        // else uses it while this function holds the lock.
         let EventSet(registered) =
             unsafe { set.cast::<EventSet>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         if types & !SUPPORTED_EVENTS != 0 {
@@ -126,8 +126,8 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
 ) -> nvmlReturn_t {
     system("nvmlEventSetWait_v2", |session| {
         let _lock = lock_event_sets();
-        // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. The lock
-        // excludes other uses.
+        // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. Nothing
+        // else uses it while this function holds the lock.
         let set = unsafe { set.cast::<EventSet>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         let (begun, patience) = (Instant::now(), Duration::from_millis(timeout_ms.into()));
         loop {
@@ -190,7 +190,8 @@ fn to_event_data(
     }
 }
 
-/// Returns the MIG instance of a process, which is all that NVML reports about the process.
+/// Returns the MIG instance in which a process runs. NVML reports nothing else about the process in
+/// an event.
 fn find_instance_of_process(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
     let processes = session
         .machine

@@ -1,4 +1,4 @@
-//! Links beyond the machine's own bus: the `NVLink` fabric, and a Grace CPU.
+//! Links that lead out of the machine's own bus: the `NVLink` fabric, and the link to a Grace CPU.
 
 use std::ptr;
 
@@ -44,8 +44,8 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
             },
         )?;
         answer.version = version;
-        // SAFETY: according to its version field, the structure has version 2, or version 3, which
-        // begins with the fields of version 2.
+        // SAFETY: according to its version field, the structure has version 2 or 3. A structure of
+        // version 3 begins with the fields of version 2.
         unsafe { ptr::write(info.cast(), answer) };
         if version == INFO_V3 {
             // SAFETY: according to its version field, the structure has version 3, which has this

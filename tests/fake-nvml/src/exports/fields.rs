@@ -25,7 +25,7 @@ use crate::{
     given, out,
 };
 
-/// The bytes on a link per byte of data, including headers.
+/// The number of bytes on a link per byte of data. The difference is due to headers.
 const HEADER_FACTOR: f64 = 1.125;
 /// The values `NVML_NVLINK_POWER_STATE_HIGH_SPEED` and
 /// `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US`.
@@ -33,7 +33,8 @@ const FULL_SPEED: u32 = 0;
 const STEPS_OF_100_US: u32 = 0;
 /// The scope of all links together.
 const ALL_LINKS: c_uint = c_uint::MAX;
-/// The numbers of these fields in drivers from 580.82 on. The bindings have the older numbers.
+/// The numbers of this field and the following ones in drivers since 580.82. The bindings contain
+/// older numbers.
 const SW_THERMAL_SLOWDOWN: u32 = 269;
 const HW_THERMAL_SLOWDOWN: u32 = 270;
 const HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
@@ -134,7 +135,8 @@ fn read_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         {
             return Err(Code::NOT_SUPPORTED);
         }
-        // The limits relative to the highest temperature, as an H200 reports them.
+        // The temperature limits, as differences from the highest temperature. The values are those
+        // of an H200.
         id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => from_i32(-8),
         id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => from_i32(-2),
         id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => {
@@ -149,8 +151,8 @@ fn read_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
         | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => from_u32(0),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => from_u32(own(Query::PcieReplays)? as u32),
-        // The first of these fields also serve as the counters for the reasons power cap and sync
-        // boost.
+        // The first of these fields also count the time for two throttle reasons: power cap and
+        // sync boost.
         id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => from_u64(
             throttled_ns(gpu, field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
         ),
@@ -224,7 +226,7 @@ fn read_nvlink_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Cod
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => {
             carried(gpu.totals().nvlink_rx_bytes * HEADER_FACTOR)
         }
-        // The number of the link at the switch is not reported.
+        // The switch numbers its links, too, but this number is not reported.
         id::NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID => find_link(gpu, scope).map(|_| from_u32(0)),
         id::NVML_FI_DEV_NVLINK_GET_POWER_STATE => {
             find_link(gpu, scope).map(|_| from_u32(FULL_SPEED))

@@ -1,7 +1,7 @@
-//! GPU Performance Monitoring: samples, and the metrics between two samples.
+//! GPU Performance Monitoring (GPM): samples, and the metrics between two samples.
 //!
-//! Like driver 580, the library crashes if two threads use GPM at the same time, even for two GPUs.
-//! Unlike the driver, it crashes every time this happens.
+//! The library crashes if two threads use GPM at the same time, even for different GPUs. Driver 580
+//! also does this, but not every time.
 
 use std::{
     ffi::c_uint,
@@ -44,7 +44,8 @@ const MIN_WINDOW_MS: u64 = 100;
 /// The driver's unit for link rates.
 const MIB: f64 = (1 << 20) as f64;
 
-/// The minimum duration of a call, so that unsynchronized calls overlap.
+/// The minimum duration of a call. It makes sure that calls overlap if the caller does not
+/// synchronize them.
 const MIN_CALL_TIME: Duration = Duration::from_micros(300);
 
 /// Whether a thread is inside a GPM function.

@@ -63,7 +63,8 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     pci_bus_id: *const c_char,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    // The domain may have four or eight digits, and letters are not case-sensitive.
+    // The domain may be written with four or eight digits, and letters may be in upper or lower
+    // case.
     let same = |gpu: &GpuIdentity, id: &str| {
         let own = gpu.pci_bus_id.as_str();
         own.eq_ignore_ascii_case(id)

@@ -11,7 +11,7 @@ use crate::{
     code::{Code, Outcome},
 };
 
-/// Returns an error if the GPU is in MIG mode. Called for queries that the driver refuses in this
+/// Returns an error if the GPU is in MIG mode. This is for queries that the driver refuses in this
 /// mode.
 pub(super) fn refuse_mig_gpu(gpu: &Gpu) -> Outcome {
     if gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms) {

@@ -86,7 +86,7 @@ pub(crate) use identity::{pad_text, pci_device};
 pub(crate) use load::encoder_stats;
 pub(crate) use system::system_process_name;
 
-/// An argument by which a scenario distinguishes calls of the same function.
+/// An argument of a function. A scenario can give different answers for different values of it.
 trait Argument {
     fn number(self) -> u32;
 }
@@ -97,7 +97,7 @@ impl Argument for std::ffi::c_uint {
     }
 }
 
-/// A scenario has no answers about pairs of GPUs.
+/// A scenario cannot give different answers for pairs of GPUs, so this number is always the same.
 impl Argument for nvml_wrapper_sys::bindings::nvmlDevice_t {
     fn number(self) -> u32 {
         0

@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 use super::exports;
 use crate::code::Code;
 
-/// The time for which the driver observes the link while the caller waits.
+/// The time for which a call observes the link. The caller waits meanwhile.
 const WINDOW: Duration = Duration::from_millis(20);
 
 exports! {

@@ -26,8 +26,8 @@ const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
 /// The GPU and compute instance ID of a process outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// Returns processes in the driver's order: by start time, and in the scenario's order if they
-/// started before the driver.
+/// Returns processes in the order in which the driver lists them: by start time. Processes that
+/// started before the driver are in the scenario's order.
 fn sorted_processes(
     state: &GpuState,
     wanted: fn(&ProcessState) -> bool,
@@ -115,8 +115,8 @@ fn is_graphics(process: &ProcessState) -> bool {
     process.kind != ProcessKind::Compute
 }
 
-/// Writes one sample for each process that was busy in the latest sampling period, unless the
-/// caller has already received it.
+/// Writes one sample for each process that was busy in the latest sampling period. If the caller
+/// has already received this period, nothing is written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     handle: nvmlDevice_t,
@@ -159,8 +159,8 @@ exports! {
     }
 }
 
-/// Returns the latest sampling period's end and its busy processes, unless the caller has already
-/// received them.
+/// Returns the end of the latest sampling period and the processes that were busy in it, unless the
+/// caller has already received this period.
 fn latest_samples(
     gpu: &Gpu,
     last_seen_us: c_ulonglong,

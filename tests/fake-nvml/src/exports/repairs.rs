@@ -27,7 +27,8 @@ unsafe extern "C" fn nvmlDeviceGetRetiredPages_v2(
         // room for `*count` items.
         unsafe { put_list(pages, count, retired) }?;
         let mut room = known as c_uint;
-        // SAFETY: by NVML's contract, `stamps` has as much room as `pages`, which was enough.
+        // SAFETY: by NVML's contract, `stamps` has room for as many items as `pages`, which had
+        // enough room.
         unsafe { put_list(stamps, &raw mut room, when) }
     })
 }

@@ -1,5 +1,5 @@
-//! The exports that are generated from the tables of queries. Each has the name and the parameters
-//! of its row, and answers the row's query.
+//! The exports that are generated from the tables of queries. Each export has the name and
+//! parameters of a row in a table, and answers the query in that row.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 
@@ -33,8 +33,8 @@ macro_rules! exports_of_query {
     };
 }
 
-/// Exports a function by its signature. Nothing is exported for the functions in the first lines,
-/// because they are implemented by hand and do more.
+/// Exports a function by its signature. The functions in the first lines are not exported here:
+/// they do more than a query, so each has its own code elsewhere.
 macro_rules! export {
     (nvmlDeviceGetGpuFabricInfoV $($rest:tt)*) => {};
     (nvmlDeviceGetNvLinkInfo $($rest:tt)*) => {};

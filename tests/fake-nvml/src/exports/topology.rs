@@ -39,7 +39,7 @@ fn topology_level(path: PciPath) -> nvmlGpuTopologyLevel_t {
     }
 }
 
-/// Writes the GPUs that are not farther away than this level.
+/// Writes all GPUs whose distance is at most this level.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
     from: nvmlDevice_t,
@@ -64,7 +64,8 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
 }
 
 exports! {
-    /// GPUs with links use them for all peer access. GPUs without links have no peer access.
+    /// If GPUs have NVLinks, they can access each other's memory, always through these links. GPUs
+    /// without links cannot.
     fn nvmlDeviceGetP2PStatus(
         device |gpu|, two: nvmlDevice_t, capability: nvmlGpuP2PCapsIndex_t
     ) -> nvmlGpuP2PStatus_t {

@@ -64,8 +64,8 @@ const MIG_GPU: Subject = Subject::from_gpu(2);
 const MIG_DEVICE: Subject = Subject::from_mig(2, 0);
 const PASCAL: Subject = Subject::from_gpu(3);
 
-/// Opens the library. The first GPU is below a PCIe port of the fourth generation, and the system
-/// has no information about the others.
+/// Opens the library. The system's files show a PCIe port of the fourth generation above the first
+/// GPU, and have no information about the other GPUs.
 fn open_library(library: &Path) -> NvmlBackend {
     let sys = library.parent().unwrap().join("sys");
     let (port, known) = (
@@ -100,7 +100,8 @@ fn not_supported() -> Answer {
 /// Queries with their answers. The list must contain every kind of query.
 macro_rules! every {
     ($kind:ident: $($name:ident $(($($argument:literal),+))? => $answer:expr;)*) => {{
-        // This function does not compile if the table lacks a kind of query.
+        // The compiler reports this function as an error if a kind of query is missing in the
+        // table.
         #[allow(unreachable_patterns, reason = "some are asked with several arguments")]
         fn is_known(query: $kind) {
             match query {
@@ -283,8 +284,8 @@ fn every_query_about_a_gpu_is_answered() {
         |library| {
             let answers = open_library(library);
             let answer = |query| match answers.answer_query(H200, query) {
-                // The energy increases while the test runs, so it is rounded down to the energy of
-                // a minute at 300 W, in mJ.
+                // The energy grows while the test runs. So it is rounded down to the energy that
+                // 300 W need for a minute, in mJ.
                 Ok(Value::Numbers(energy)) if query == Q::TotalEnergyConsumption => {
                     number_answer(&[energy[0] - energy[0] % (60 * 300_000)])
                 }
@@ -296,8 +297,8 @@ fn every_query_about_a_gpu_is_answered() {
                 .filter(|(_, expected, answer)| answer != expected)
                 .collect();
             assert!(wrong.is_empty(), "{wrong:#?}");
-            // The time stamp of the last sample depends on the current time, and there are several
-            // samples.
+            // This query is checked separately: there are several samples, and the time stamp of
+            // the last one depends on the current time.
             let Ok(Value::Numbers(samples)) = answers.answer_query(H200, Q::Samples(0, 0)) else {
                 panic!("there are no power samples")
             };

@@ -66,7 +66,7 @@ fn lost_gpu_is_reported_without_affecting_others() {
         to_s = 1.5
     "#;
     run_with_library(
-        "asking::lost_gpu_reports_it_without_affecting_others",
+        "asking::lost_gpu_is_reported_without_affecting_others",
         scenario,
         &[],
         |library| {
@@ -158,7 +158,7 @@ fn constant_values_are_queried_once() {
                 );
                 answers.forget();
             }
-            // The counts are written once a second, during a call.
+            // The counts are only written during a call, and at most once a second.
             thread::sleep(Duration::from_millis(1100));
             assert!(answers.answer_system(S::DriverVersion).is_ok());
             let text = fs::read_to_string(library.with_file_name("counts.json")).unwrap();
@@ -187,7 +187,7 @@ fn constant_values_are_queried_once() {
 
 #[test]
 fn concurrent_gpm_queries_cover_time_since_last_query() {
-    let test = "asking::gpm_covers_time_since_last_query_without_races";
+    let test = "asking::concurrent_gpm_queries_cover_time_since_last_query";
     run_with_library(test, SCENARIO, &[], |library| {
         let answers = open_library(library);
         let metrics = [2, 3, 7777];

@@ -72,8 +72,8 @@ fn consecutive_buffer_reads_have_no_gaps_or_duplicates() {
             assert_eq!(first.len(), 119);
             let seen = first[118].0;
             thread::sleep(Duration::from_millis(300));
-            // If the list is too short, it receives the oldest samples, so that the next call can
-            // continue.
+            // A list that is too short receives the oldest samples. The next call can then continue
+            // after them.
             let second = read_buffer(&lib, device, POWER, seen, 4).unwrap();
             let third = read_buffer(&lib, device, POWER, second[3].0, 200).unwrap();
             assert_eq!((second.len(), second[0].0), (4, seen + 20_000));

@@ -17,8 +17,9 @@ use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 
 const LIBRARY_VARIABLE: &str = "FAKE_NVML_TEST_LIBRARY";
 
-/// Runs `body` with the path of a copy of the library that lacks the functions in `hidden`, in a
-/// process where the library finds `scenario`. `test` is the name of the calling test.
+/// Runs `body` in a process of its own, in which the library uses `scenario`. `body` receives the
+/// path of a copy of the library that lacks the functions in `hidden`. `test` is the name of the
+/// calling test.
 #[track_caller]
 pub(crate) fn run_with_library(test: &str, scenario: &str, hidden: &[&str], body: fn(&Path)) {
     if let Some(library) = env::var_os(LIBRARY_VARIABLE) {

@@ -68,8 +68,8 @@ fn query_functions() -> BTreeSet<&'static str> {
     of_gpus.into_iter().chain(of_system).collect()
 }
 
-/// The functions of the tables and of `exports!` look up the scenario's answers. Other functions
-/// may do so, too.
+/// The functions in the tables and in `exports!` must look up the scenario's answers. Other
+/// functions may do so.
 #[test]
 fn scenario_answers_require_functions_that_look_them_up() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/exports");
@@ -98,8 +98,8 @@ fn scenario_answers_require_functions_that_look_them_up() {
 #[test]
 fn any_function_can_be_hidden() {
     let directory = tempfile::tempdir().unwrap();
-    // The library cannot be opened without the initialization functions, because the bindings
-    // require them.
+    // The initialization functions cannot be hidden: the bindings require them, so the library
+    // could not be opened.
     let (needed, hidden): (Vec<&str>, Vec<&str>) = FUNCTIONS
         .iter()
         .partition(|name| name.starts_with("nvmlInit"));

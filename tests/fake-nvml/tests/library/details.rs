@@ -58,7 +58,7 @@ const FAULTY_GPU: &str = "[[gpu]]\nindex = 0\necc_corrected = 11\necc_uncorrecte
 #[test]
 fn ecc_errors_and_memory_repairs_are_reported() {
     run_with_library(
-        "details::errors_and_repairs_are_reported",
+        "details::ecc_errors_and_memory_repairs_are_reported",
         FAULTY_GPU,
         &[],
         |library| {
@@ -124,7 +124,7 @@ fn ecc_errors_and_memory_repairs_are_reported() {
 #[test]
 fn engine_use_temperature_margin_and_fans_are_reported() {
     run_with_library(
-        "details::engines_margins_and_fans_are_reported",
+        "details::engine_use_temperature_margin_and_fans_are_reported",
         FAULTY_GPU,
         &[],
         |library| {

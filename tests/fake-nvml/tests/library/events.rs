@@ -1,4 +1,4 @@
-//! The driver sends each event once, to the event sets that registered for it.
+//! The driver sends each event once, to those event sets in which the GPU was registered for it.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 

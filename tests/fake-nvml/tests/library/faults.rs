@@ -205,7 +205,7 @@ fn error_code_fault_affects_only_given_gpu() {
                     4\ngpu = 1\nto_s = 1\n[[fault]]\nkind = \"returns\"\ncall = \
                     \"nvmlDeviceGetCount_v2\"\ncode = 999\n";
     run_with_library(
-        "faults::error_code_is_limited_to_gpu_and_time",
+        "faults::error_code_fault_affects_only_given_gpu",
         scenario,
         &[],
         |library| {
@@ -252,7 +252,7 @@ fn failing_gpu_returns_its_code_from_every_call() {
     );
 }
 
-/// An added GPU has an index only in processes that initialize the driver later.
+/// If a GPU is added, only processes that initialize the driver afterwards can find it by an index.
 #[test]
 fn added_gpu_is_found_by_the_next_process() {
     const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = \
@@ -338,7 +338,7 @@ fn garbage_values_are_out_of_range() {
 fn counters_decrease_while_backwards_fault_lasts() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 2\nto_s = 4\n";
     run_with_library(
-        "faults::counters_run_backwards_while_their_fault_lasts",
+        "faults::counters_decrease_while_backwards_fault_lasts",
         scenario,
         &[],
         |library| {

@@ -289,7 +289,7 @@ fn field_values_fail_separately_and_energy_increases() {
 
             std::thread::sleep(std::time::Duration::from_millis(600));
             let joules = (device.total_energy_consumption().unwrap() - before) as f64 / 1000.0;
-            // The counter changes every 100 ms, by 50 J.
+            // The counter grows by 50 J every 100 ms.
             let most = 500.0 * begun.elapsed().as_secs_f64() + 50.5;
             assert!(
                 (250.0 - 0.5..=most).contains(&joules),

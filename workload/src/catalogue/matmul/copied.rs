@@ -73,8 +73,8 @@ impl Program for CopiedMatmul {
                     out.copy_from_device(queue, on_gpu)
                 })
             },
-            // The product is verified on the GPU. Comparing all words then shows that the matrices
-            // and the result are the same on the GPU and on the host.
+            // The product is verified on the GPU. After that, all words of the matrices and of the
+            // result are compared between the GPU and the host.
             |(product, on_gpu, [a, b, out])| {
                 let checked = product.verify(on_gpu)?;
                 let wrong = [(&product.a, a), (&product.b, b), (&*on_gpu, out)]
@@ -96,8 +96,8 @@ impl Program for CopiedMatmul {
 }
 
 /// The layout of A and B in memory. B's columns are treated like A's rows. The fields are the
-/// length of a line, and the distances between elements in neighboring rows and in neighboring
-/// steps.
+/// number of elements in a line, the distance between neighboring rows, and the distance between
+/// neighboring steps.
 #[derive(Debug, Clone, Copy)]
 struct MatrixStrides {
     pitch: u64,

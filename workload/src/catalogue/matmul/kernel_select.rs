@@ -7,8 +7,9 @@ use crate::{
     protocol::{Dtype, Shape},
 };
 
-/// The size that padded matrices are a multiple of. It is a multiple of every tile side except 192
-/// columns, so that only the kernel for that tile has to check where a row ends.
+/// Padded matrices have sizes that are multiples of this number. It is a multiple of the sides of
+/// all tiles, except for tiles with 192 columns. So only the kernel for those tiles has to check
+/// where a row ends.
 const PADDING_MULTIPLE: u64 = 256;
 /// The number of steps of the sum that `matmul_fp32.cu` loads at a time. `FP32_STAGES` is the
 /// number of these slabs in shared memory.
@@ -21,27 +22,27 @@ const HOPPER_FP64_PART_STEPS: f64 = 44.0;
 /// The time to store a part of a sum of a narrow type, in steps of the sum. It is divided by the
 /// size of an element in bytes, because a step takes longer with wider elements.
 const HOPPER_PART_STEPS: f64 = 800.0;
-/// The number of bytes that the copy engine loads of each row of a tile, which is also the size of
-/// a slab's rows in shared memory.
+/// The number of bytes that the copy engine loads from each row of a tile. The rows of a slab in
+/// shared memory have the same size.
 const HOPPER_ROW_BYTES: u32 = 128;
 /// The size of the shared memory in which results of narrow types are assembled before they are
 /// written, in bytes.
 const HOPPER_RESULT_BYTES: u32 = 32 << 10;
 /// The maximum number of rows of A that `matmul_hopper.cu` loads at a time.
 pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
-/// The time to write results that are as wide as the inputs, in steps of the sum. Measured on an
-/// H100 and an H200.
+/// The time to write a tile of results that are as wide as the inputs, in steps of the sum.
+/// Measured on an H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
-/// The share of the time for writing the last tile that is not hidden if warpgroups take turns.
-/// `HOPPER_RESULT_BEFORE` is the share for each earlier tile if 16-bit results are written while
-/// the next tile is computed.
+/// The share of the time for writing the last tile that remains visible if warpgroups take turns.
+/// If 16-bit results are written while the next tile is computed, `HOPPER_RESULT_BEFORE` is this
+/// share for each earlier tile.
 const HOPPER_LAST_RESULT: f64 = 0.4;
 const HOPPER_RESULT_BEFORE: f64 = 0.08;
 /// The efficiency of tiles with 192 columns. They are as fast as tiles with 256 columns, but need
 /// more energy per operation.
 const HOPPER_192_EFFICIENCY: f64 = 0.97;
-/// The number of elements of a narrow type that are multiplied while an H200 loads a row or column
-/// of a tile. `HOPPER_LINE_FROM_MEMORY` is the share of the loading time that scales with the
+/// The number of elements of a narrow type that an H200 multiplies while it loads a row or column
+/// of a tile. `HOPPER_LINE_FROM_MEMORY` is the share of this loading time that depends on the
 /// memory bandwidth. Both were fitted to an H100 and an H200.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
@@ -49,8 +50,8 @@ const H200_BYTES_PER_SECOND: f64 = 4.9e12;
 /// The share of the memory bandwidth that is reached when both matrices are read. Fitted to an H100
 /// and an H200.
 const READING_EFFICIENCY: f64 = 0.75;
-/// The alignment of the stages in shared memory, in bytes. `HOPPER_BARRIER_BYTES` is the size of
-/// the two barriers of each stage.
+/// The alignment in bytes of the stages in shared memory. Each stage has two barriers, which need
+/// `HOPPER_BARRIER_BYTES` together.
 const HOPPER_ALIGNMENT_BYTES: u32 = 1024;
 const HOPPER_BARRIER_BYTES: u32 = 2 * 8;
 
@@ -70,8 +71,8 @@ pub(super) struct KernelChoice {
     /// The minimum time to load a row or column of a tile for one step, in units of the time to
     /// multiply one element.
     pub(super) line_time: f64,
-    /// The time that a block spends in each round on writing a tile without multiplying, in steps
-    /// of the sum.
+    /// The time in each round in which a block writes a tile and does not multiply, in steps of the
+    /// sum.
     pub(super) result_steps: f64,
     /// The additional time to write the last tile, in steps of the sum.
     pub(super) last_result_steps: f64,
@@ -147,9 +148,9 @@ pub(super) struct Chip {
 }
 
 impl Chip {
-    /// Returns the time to read both matrices from memory, in units of the time in which a
-    /// multiprocessor multiplies one element. When a product is repeated, matrices that fit into
-    /// the cache are read from the cache.
+    /// Returns the time to read both matrices from memory. The unit is the time in which a
+    /// multiprocessor multiplies one element. If a product is repeated, matrices that fit into the
+    /// cache are read from there instead.
     fn reading_time(&self, dtype: Dtype, shape: Shape) -> f64 {
         let bytes = (shape.rows + shape.columns)
             .saturating_mul(shape.depth)
@@ -412,9 +413,9 @@ impl KernelChoice {
         let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1)));
         let pieces_of_parts = (self.count_tiles(shape) - cut.whole) * cut.parts;
         let (mut whole_rounds, part_rounds) = (rounds(cut.whole), rounds(pieces_of_parts));
-        // If there are enough blocks, the GPU assigns two consecutive blocks to each multiprocessor
-        // at a time. In the last round of whole tiles, some multiprocessors then have two whole
-        // tiles, and others only parts. This was measured on an H100 and an H200.
+        // If there are enough blocks, the GPU assigns two consecutive blocks at a time to each
+        // multiprocessor. In the last round with whole tiles, some multiprocessors then get two
+        // whole tiles, and others get only parts. This was measured on an H100 and an H200.
         if pieces_of_parts >= u64::from(multiprocessors) {
             whole_rounds = whole_rounds.next_multiple_of(self.blocks);
         }
@@ -593,8 +594,8 @@ mod tests {
         assert_eq!(kernel(Dtype::Fp64, 64, 8192), "matmul_fp64_64x128");
     }
 
-    /// For wide results, the kernel that writes results during the next multiplication is faster,
-    /// unless the sums are long.
+    /// If results are wide and sums are not long, the fastest kernel is the one that writes results
+    /// during the next multiplication.
     #[test]
     fn wide_results_are_written_during_multiplication() {
         let kernel = |dtype| choose_kernel(dtype, H200, Shape::from_side(4096)).kernel;
@@ -684,7 +685,8 @@ mod tests {
         );
     }
 
-    /// If the order of additions varied between runs, products would not be equal in every bit.
+    /// The order of additions must be the same in every run. Otherwise, the products of two runs
+    /// would differ in some bits.
     #[test]
     fn kernels_do_not_use_atomic_additions() {
         let sources = [
@@ -801,7 +803,7 @@ mod division_tests {
                 parts: 1
             }
         );
-        // There are fewer tiles than multiprocessors, so all tiles are divided.
+        // There are fewer tiles than multiprocessors, so all tiles are divided into parts.
         assert_eq!(cut(64, 8192, 8192), TileDivision { whole: 0, parts: 2 });
     }
 

@@ -80,8 +80,9 @@ impl Matmul {
     }
 }
 
-/// Returns the workload `matmul --shape`, which only runs on a GPU. The returned workload is
-/// leaked, but a run needs at most one, and each run has its own process.
+/// Returns the workload `matmul --shape`, which only runs on a GPU. The memory of the returned
+/// workload is never freed. This is harmless, because each run has its own process and needs at
+/// most one such workload.
 pub(crate) fn workload_for_shape(shape: Shape) -> &'static Workload {
     Box::leak(Box::new(Workload {
         about: WorkloadDescription {
@@ -181,8 +182,8 @@ impl Program for Matmul {
         }
     }
 
-    /// Returns the memory used on the CPU in bytes. For narrow types, it includes both factors in
-    /// their wide form, the factors that the check generates, and the sums.
+    /// Returns the memory in bytes that is used on the CPU. For narrow types, it includes four
+    /// things: both factors in their wide form, the factors that the check generates, and the sums.
     fn cpu_bytes(&self, Size { n, dtype }: Size) -> u64 {
         let wide = match dtype {
             Dtype::Fp32 | Dtype::Fp64 => 0,
@@ -260,7 +261,7 @@ impl Program for Matmul {
 struct CudaMatmul<'gpu> {
     product: Product<'gpu>,
     out: DeviceMemory,
-    /// The cuBLAS library if, for comparison, it multiplies instead of the kernel.
+    /// The cuBLAS library, if it multiplies for comparison. The kernel is then not used.
     cublas: Option<Cublas>,
 }
 

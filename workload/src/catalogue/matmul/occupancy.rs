@@ -1,6 +1,6 @@
-//! The generator of the reference page about kernels: which kernel multiplies on which GPU, and
-//! which share of a multiprocessor it uses. The numbers are computed from the register counts that
-//! `tools/kernels.py` lists, so the GPUs themselves are not needed.
+//! The generator of the reference page about kernels. The page shows which kernel multiplies on
+//! which GPU, and which share of a multiprocessor it uses. The numbers are computed from the
+//! register counts that `tools/kernels.py` lists, so no GPU is needed.
 
 use std::{env, fmt::Write, fs, path::Path};
 
@@ -71,9 +71,9 @@ const ARCHITECTURES: [Architecture; 5] = [
     },
 ];
 
-/// Returns the shared memory that a kernel's code declares, and the number of registers per thread
-/// on an architecture. Both are read from the listing, which does not contain the number of
-/// registers if the kernel spills some of them.
+/// Returns two numbers from the listing: the shared memory that a kernel's code declares, and the
+/// number of registers per thread on an architecture. The listing has no register count if the
+/// kernel spills registers.
 fn find_in_listing(kernel: &str, architecture: &str) -> (u32, u32) {
     let listing = include_str!("../../../kernels/listing.txt");
     let heads = listing

@@ -49,8 +49,8 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Returns memory for a result, filled with poison.
     pub(crate) fn poisoned_result(&self) -> Vec<T> {
-        // The same threads write the poison and later the result, so that the memory is located
-        // near them.
+        // Memory is located near the threads that first write to it. So the poison is written by
+        // the threads that will write the result.
         numbers::generate_array((self.n * self.n) as u64, |_| T::POISON)
     }
 
@@ -81,7 +81,7 @@ impl<T: CpuProduct> Factors<T> {
         self.compare_columns(bound, 1, out)
     }
 
-    /// Verifies one group of columns out of every `every` groups.
+    /// Verifies one of every `every` groups of columns.
     fn compare_columns(
         &self,
         bound: Tolerance,
@@ -126,8 +126,8 @@ pub(super) fn prepare_product<T: CpuProduct>(n: u64) -> PreparedResult<'static> 
 /// A type that is narrower than the types that the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
     const DTYPE: Dtype;
-    /// The type used for multiplication. In this type, each product is exact and, for integers,
-    /// each sum.
+    /// The type that is used for multiplying. It represents each product exactly and, for integers,
+    /// each sum, too.
     type Wide: CpuProduct;
     /// The type that the elements of a product are rounded to.
     type Out: Copy + Send + Sync + 'static;
@@ -275,8 +275,8 @@ impl LowPrecision for Fp8 {
     fn random_number(seed: u64, index: u64) -> Self {
         Self::from_f64(values::round_to_fp8(f32::random_number(seed, index)))
     }
-    /// Converts through fp16, which contains the same exponent and fraction bits, but has an
-    /// exponent bias that is higher by eight.
+    /// Converts the number through fp16. An fp16 number can contain the same exponent and fraction
+    /// bits, but its exponent bias is higher by eight.
     fn to_wide(self) -> f32 {
         let Self(code) = self;
         let bits = u16::from(code & 0x7f) << 7 | u16::from(code & 0x80) << 8;

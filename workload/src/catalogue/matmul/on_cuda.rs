@@ -19,7 +19,7 @@ const CHECKED_SIDE: u64 = 32;
 /// The number of words that each thread block of the check kernel returns: the count of wrong
 /// elements, the index of the first wrong element, and the largest error of the correct elements.
 const FOUND_WORDS: u64 = 3;
-/// The number of elements that the host computes itself, so that the GPU's check is verified too.
+/// The number of elements that the host also computes. They verify the check that the GPU makes.
 const HOST_CHECKED_ELEMENTS: u64 = 16;
 
 /// Two random matrices, and the kernels to multiply them and check the result.
@@ -60,8 +60,8 @@ pub(super) fn padded_shape(shape: Shape) -> Shape {
     }
 }
 
-/// Returns the memory in bytes that a product with several results needs: for all matrices, padded
-/// to whole tiles, and for the results of the check.
+/// Returns the memory in bytes for a product with several results. It is the memory for all
+/// matrices, padded to whole tiles, and for the findings of the check.
 pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
     let Shape {
         rows,
@@ -191,8 +191,9 @@ impl<'gpu> Product<'gpu> {
         })
     }
 
-    /// Returns two distances: that between the result's rows, and that between the rows of both
-    /// factors or, if the factors are stored step by step, between their steps.
+    /// Returns two distances. The first is the distance between rows of the result. The second is
+    /// the distance between rows of both factors, or between their steps if the factors are stored
+    /// step by step.
     pub(super) fn pitches(&self) -> [u64; 2] {
         let Shape {
             rows,
@@ -211,8 +212,8 @@ impl<'gpu> Product<'gpu> {
     pub(crate) fn verify(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let all = self.check_all_elements(out)?;
         let spots = self.check_some_elements(out)?;
-        // The elements that the host checks are already included in all elements, so they are only
-        // counted once.
+        // The elements that the host checks are also among those that the GPU checks, so they are
+        // not counted again.
         Ok(Verification {
             checked: all.checked,
             ..all.merge(spots)
@@ -272,8 +273,8 @@ impl<'gpu> Product<'gpu> {
         ))
     }
 
-    /// Checks a few elements against the host's results, which are computed from nothing but the
-    /// seeds.
+    /// Checks a few elements against results that the host computes. It computes them only from the
+    /// seeds of the matrices.
     fn check_some_elements(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let (
             Shape {

@@ -138,8 +138,8 @@ mod tests {
         let is = |got: f64, expected: f64| {
             assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}");
         };
-        // The values include ties between 1, 1.125 and 1.25, and values below 1/64, where the
-        // spacing is constant.
+        // The values include some that are exactly between two numbers (between 1, 1.125 and 1.25),
+        // and some below 1/64, where the spacing is constant.
         for (of, nearest) in [
             (0.0, 0.0),
             (-1.0, -1.0),

@@ -13,9 +13,9 @@ use super::{chain::LaunchMethod, prelude::*};
 use crate::numbers::generate_bits;
 
 /// The allowed error. Parameters are about 1 in size, and each step rounds them. The next step
-/// corrects most of the error, because training converges from any state. A different order of
-/// additions causes a tenth of this error after a thousand steps. Omitting a single step causes
-/// twice this error.
+/// corrects most of this error, because training converges from any state. After a thousand steps,
+/// another order of additions causes a tenth of the allowed error, and omitting a single step
+/// causes twice the allowed error.
 const TOLERANCE: f64 = 2000.0;
 /// The maximum number of steps. After these steps, training has converged, and the remaining
 /// gradients are rounding errors that cannot be checked.
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// The gradients must agree with the change of the loss when a single parameter is changed.
+    /// If a single parameter is changed, the loss must change as its gradient predicts.
     #[test]
     fn gradients_match_numerical_derivative_of_loss() {
         let start = TrainingStart::generate();

@@ -182,8 +182,8 @@ struct RepeatedRuns {
     times: u64,
 }
 
-/// Calls `once` repeatedly for the duration of a load. Calls before the readings have settled do
-/// not count, and have `false` as their argument. At least one call counts.
+/// Calls `once` repeatedly for the duration of a load. The argument is `true` if the call counts.
+/// Calls before the readings have settled do not count, but at least one call does.
 fn repeat_for_load_duration(
     context: &LoadContext<'_>,
     mut once: impl FnMut(bool) -> Result<(), RunError>,

@@ -187,8 +187,9 @@ fn expect_memory_bandwidth(rates: &Rates, device: &Device) -> Expectation {
     .with_reported_value(|during| during.mean_activity(|activity| &activity.dram_bandwidth_percent))
 }
 
-/// Expects that the activity of the units is the achieved share of the peak rate. The peak rate is
-/// calculated for the actual clock, because the load heats the GPU and thereby lowers the clock.
+/// Expects that the units are active for a share of time that equals the achieved share of the peak
+/// rate. The peak rate is calculated for the actual clock, because the load heats the GPU, which
+/// lowers the clock.
 fn expect_unit_activity(
     &NamedReading { id, of }: &NamedReading<Activity>,
     dtype: Dtype,
@@ -211,7 +212,7 @@ fn expect_unit_activity(
             (Some(possible), clock) => clock.map(|mhz| to_percent(done / (possible * mhz))),
         }
     };
-    // An operation keeps its units busy for at least the shortest possible time. In Hopper's
+    // An operation keeps its units busy at least as long as the peak rate implies. In Hopper's
     // products of narrow types, it takes a tenth longer.
     Expectation::new(
         id,
@@ -253,8 +254,9 @@ fn expect_pcie_traffic(
     .with_reported_value(move |during| during.mean_reading(|sample| of(&sample.pcie).clone()))
 }
 
-/// Expects a generation and width of the link that can carry the copied bytes. The link may be up
-/// to 16 times as fast, because on many hosts the copies do not use its whole bandwidth.
+/// Expects a link whose generation and width can carry the copied bytes. The link may be up to 16
+/// times as fast as these bytes require, because on many hosts the copies do not use its whole
+/// bandwidth.
 fn expect_pcie_lanes(rates: &Rates) -> Expectation {
     let how =
         "a link of this generation and width must be able to carry the copied bytes, but not \
