@@ -34,8 +34,7 @@ LIBRARY = COMPILER / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
 ASSEMBLER = COMPILER / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
 LISTING = KERNELS / "listing.txt"
 #: For each architecture, the oldest PTX version that has all features of the kernels. NVRTC writes
-#: the newest version that it supports. Drivers that are not newer than that version would refuse
-#: it.
+#: the newest version that it supports, and drivers as old as NVRTC or older would refuse it.
 PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4", "compute_90": "7.8"}
 OLDEST = "compute_60"
 #: The architectures for which registers are counted: Ampere, Ada, Hopper and both Blackwells.

@@ -115,7 +115,7 @@ impl<K: Ord> Timeline<K> {
         self.lines.range(keys)
     }
 
-    /// Returns the values of an existing line for modification.
+    /// Returns the values of an existing chart line, so that they can be changed.
     pub fn column_mut(&mut self, key: &K) -> Option<&mut Column> {
         self.lines.get_mut(key)
     }

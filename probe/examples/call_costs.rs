@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .err()
                 .map_or(0, |code| code.0);
             costs.push(begun.elapsed());
-            // NVML caches most answers for a while. The pause between calls lets NVML refresh them.
+            // NVML caches most answers for a while. The pauses spread the calls over a longer time,
+            // so that NVML refreshes some of these answers.
             std::thread::sleep(Duration::from_millis(2));
         }
         costs.sort_unstable();

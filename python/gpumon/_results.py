@@ -256,8 +256,8 @@ def cost_html(cost: Mapping[str, Any]) -> str:
     if cost["gpus"]:
         headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy")
         parts.append(_format_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
-    # If no GPU was used, the summary already contains the first reason for missing numbers, so this
-    # reason is not repeated.
+    # If the cost lists no GPUs, the summary already contains the first reason for missing numbers,
+    # so this reason is not repeated.
     parts.append(_format_notes(cost["lost"] if cost["gpus"] else cost["lost"][1:]))
     return f'<div class="gpumon">{"".join(parts)}</div>'
 

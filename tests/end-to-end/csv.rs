@@ -184,7 +184,7 @@ fn gpus_are_selected_by_index_or_ids() {
 }
 
 #[test]
-fn short_option_lists_users_with_memory() {
+fn short_option_adds_users_and_their_memory() {
     let pid = std::process::id();
     let fake = FakeNvml::new(&format!(
         "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 96\ntemperature_celsius = \

@@ -27,7 +27,8 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
     fn to_f64(self) -> f64;
     /// Returns the bits as an unsigned number of the same width.
     fn to_word(self) -> u64;
-    /// Converts little-endian bytes to a number. Returns poison if the number of bytes is wrong.
+    /// Converts little-endian bytes to a number. If the number of bytes is wrong, returns `POISON`,
+    /// which fails every check.
     fn from_le_bytes(bytes: &[u8]) -> Self;
     fn to_argument(self) -> Argument<'static>;
     fn cos_sin(self) -> (Self, Self);

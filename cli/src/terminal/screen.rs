@@ -252,7 +252,7 @@ impl Glyphs {
             Self::Braille => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
             Self::Blocks | Self::Ascii => &['_', '.', ',', '-', '=', '+', '*', '^'],
         };
-        // A small value above 0 must not look like 0, so it is drawn at least one step high.
+        // A value above 0.5 % must not look like 0, so it is drawn at least one step high.
         let step = |share: f64| {
             let step = (share.clamp(0.0, 1.0) * (steps.len() - 1) as f64).round() as usize;
             steps[if share > 0.005 { step.max(1) } else { step }]

@@ -38,8 +38,8 @@ pub struct Reader {
 }
 
 enum ReaderState {
-    /// The connection is established, but the remote command has not yet reported which program it
-    /// runs.
+    /// The remote command has not yet reported which program it runs. The connection may not be
+    /// established yet.
     Connecting { bytes: usize },
     /// The remote command runs gpumon.
     Records,

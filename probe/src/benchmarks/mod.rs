@@ -149,8 +149,8 @@ impl Benchmarks {
         Some(Siblings { median_us, count })
     }
 
-    /// Returns the latest result of the GPU that is furthest below its baseline, or `None` if all
-    /// results reach their baselines.
+    /// Returns the latest result of the GPU that is furthest below its baseline, or `None` if no
+    /// result counts as below its baseline.
     pub fn find_below_baseline(&self, uuid: &str) -> Option<BelowBaseline> {
         let gpu = self.gpus.get(uuid)?;
         let below = gpu.latest.iter().filter_map(|latest| {
@@ -170,7 +170,7 @@ impl Benchmarks {
     }
 
     /// Returns the baseline of the GPU that is furthest below the siblings' baselines, or `None` if
-    /// none is below them.
+    /// none counts as below them.
     pub fn find_below_siblings(&self, uuid: &str) -> Option<BelowSiblings> {
         let below = self.find_baseline(uuid).iter().filter_map(|baseline| {
             let siblings = self.find_siblings(uuid, baseline)?;

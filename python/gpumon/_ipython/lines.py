@@ -51,8 +51,8 @@ class CellLines:
     def _on_cell_start(self, info: Any) -> None:
         # Some front ends, such as nbclient, read a kernel's messages only while a cell runs, and
         # miss updates that arrive later. So a line that has become final is shown again when the
-        # next cell runs. The last cell of a notebook has no next cell, so its line only shows the
-        # duration.
+        # next cell runs. In such a front end, the line of the last cell only shows the duration,
+        # because no cell follows.
         self._lines = [line for line in self._lines if not line.show_again()]
         if info.store_history:
             self._measurement = Measurement().start()

@@ -46,8 +46,7 @@ pub(crate) struct Guess {
 pub(crate) struct CheckPermit(OwnedSemaphorePermit);
 
 impl Guess {
-    /// The guess is counted before the check. A client could otherwise send many guesses at a time,
-    /// or disconnect without waiting for the result.
+    /// Creates a guess, or returns `None` if the web configuration has no users.
     pub(crate) fn new(users: &Users, user: &str, password: &str) -> Option<Self> {
         let of_user = users.get(user);
         let hash = of_user.or_else(|| substitute_hash(users, user))?.clone();

@@ -29,8 +29,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns a position inside a group or a row: this position, with `numbers` appended to its
-    /// numbers.
+    /// Returns a cursor to a place inside a group or a row: this cursor, with `numbers` appended to
+    /// its list of indices.
     pub(super) fn with_added_numbers(&self, numbers: &[i128]) -> Cursor<'a> {
         Cursor {
             device: self.device,

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { ServerClock } from './store';
 
-it('clock ignores frames that are more delayed', () => {
+it('clock ignores frames delayed longer than earlier ones', () => {
   let local_ms = 1_000_000;
   const clock = new ServerClock(() => local_ms);
   clock.observeFrameTime(5_000_000);

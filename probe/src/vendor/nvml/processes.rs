@@ -110,9 +110,8 @@ impl ProcessReader {
     }
 }
 
-/// How long a process sample is valid, in milliseconds. The driver takes a sample of a running
-/// process about once a second. If there is no newer sample after this time, the process has not
-/// been running.
+/// How long a process sample is valid, in milliseconds. The driver takes a sample at most once a
+/// second. If there is no newer sample after this time, the process has not been running.
 const SAMPLE_LIFE_MS: u64 = 2_000;
 
 /// A sample whose time is further in the future than this is wrong. If all samples are, the

@@ -71,8 +71,8 @@ export class PastPart {
     });
     this.oldest_ms = known?.answer.oldest_ms ?? this.oldest_ms;
     const { failureReason } = this.past;
-    // A gap in the streamed samples causes no note, because a short pause would then show a note
-    // and move the charts.
+    // A gap in the streamed samples does not show a note. Otherwise, even a short pause would show
+    // one and move the charts.
     const note = (from_ms < now_ms - STREAMED_MS || failureReason !== null) && (
       <PastNote
         missing={

@@ -3,7 +3,7 @@
 
 /// A value that gpumon shows differently.
 struct Difference {
-    /// A part of the captures' names; empty for all captures.
+    /// A part of the names of the captures that this applies to. An empty string matches all.
     captures: &'static str,
     form: &'static str,
     /// The text before the value's colon.

@@ -11,8 +11,8 @@ use crate::{
 /// all tiles, except for tiles with 192 columns. So only the kernel for those tiles has to check
 /// where a row ends.
 const PADDING_MULTIPLE: u64 = 256;
-/// The number of steps of the sum that `matmul_fp32.cu` loads at a time. `FP32_STAGES` is the
-/// number of these slabs in shared memory.
+/// The depth of a slab: the number of products of each sum that `matmul_fp32.cu` loads at a time.
+/// Shared memory holds `FP32_STAGES` slabs.
 const FP32_SLAB: u32 = 16;
 const FP32_STAGES: u32 = 3;
 /// The time to store a part of a 32-bit sum, in steps of the sum. `HOPPER_FP64_PART_STEPS` is the

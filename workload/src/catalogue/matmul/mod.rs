@@ -182,8 +182,9 @@ impl Program for Matmul {
         }
     }
 
-    /// Returns the memory in bytes that is used on the CPU. For narrow types, it includes four
-    /// things: both factors in their wide form, the factors that the check generates, and the sums.
+    /// Returns the memory in bytes that is used on the CPU. For narrow types, it includes five more
+    /// matrices: both factors in their wide form, both factors that the check generates, and the
+    /// sums.
     fn cpu_bytes(&self, Size { n, dtype }: Size) -> u64 {
         let wide = match dtype {
             Dtype::Fp32 | Dtype::Fp64 => 0,
