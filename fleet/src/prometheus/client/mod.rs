@@ -171,7 +171,7 @@ impl Client {
                 });
             }
             status if status.is_redirection() => {
-                let to = find_redirect_origin(head.headers.get(LOCATION));
+                let to = describe_redirect_target(head.headers.get(LOCATION));
                 return Err(QueryError::Elsewhere {
                     address: self.name(),
                     status,
@@ -305,9 +305,9 @@ fn build_connections(
         .build(connector.wrap_connector(proxy::Connector { tcp, proxy })))
 }
 
-/// Returns the scheme and host of a redirect's destination. Its path is omitted because it may
+/// Describes a redirect's destination without its user, password and query, because these may
 /// contain secrets.
-fn find_redirect_origin(location: Option<&HeaderValue>) -> String {
+fn describe_redirect_target(location: Option<&HeaderValue>) -> String {
     let uri = location.and_then(|value| value.to_str().ok()?.parse::<hyper::Uri>().ok());
     let of = |uri: hyper::Uri| {
         let host = uri.authority().map(|authority| {
