@@ -59,7 +59,7 @@ pub(crate) struct Hub {
     history: RwLock<HistoryStore>,
     /// The usage by owner since the server's start.
     usage: RwLock<UsageMeter>,
-    /// The use of GPUs by notebooks' kernels.
+    /// The GPU use of each notebook's kernel.
     kernels: RwLock<KernelMeter>,
     /// The number of changes so far. Readers compare it to detect newer data.
     change_count: AtomicU64,

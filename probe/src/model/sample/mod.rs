@@ -494,9 +494,10 @@ pub struct Trace {
 pub enum TraceMetric {
     /// The board's power draw in watts, 50 times a second (`NVML_TOTAL_POWER_SAMPLES`).
     PowerWatts,
-    /// Share of time in which a kernel ran, 5 times a second (`NVML_GPU_UTILIZATION_SAMPLES`).
+    /// Share of time in which a kernel ran, with 5 values per second
+    /// (`NVML_GPU_UTILIZATION_SAMPLES`).
     GpuPercent,
-    /// Share of time in which device memory was read or written, 5 times a second
+    /// Share of time in which device memory was read or written, with 5 values per second
     /// (`NVML_MEMORY_UTILIZATION_SAMPLES`).
     MemoryPercent,
 }
