@@ -30,9 +30,9 @@ const packages = read('dist/licenses.json').map((one) => ({
 }));
 write('static/third-party-licenses.json', { packages });
 
-// JupyterLab shows these instructions for uninstalling the Python package, whose name differs from
-// the extension's. This file is written last, because the build uses it to decide whether the
-// extension is up to date.
+// JupyterLab shows these instructions to users who want to uninstall the extension. The
+// instructions name the Python package, whose name differs from the extension's. This file is
+// written last, because the build uses it to decide whether the extension is up to date.
 const packageName = /^\[project\]\nname = "(.+)"$/m.exec(
   readFileSync(path.join(here, '../pyproject.toml'), 'utf8'),
 )[1];

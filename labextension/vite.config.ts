@@ -14,8 +14,8 @@ const settings = Object.entries(schema.properties).map(([name, setting]) => [
 export default defineConfig({
   // The extension needs only the defaults of the schema, which is too large to bundle.
   define: { SETTINGS_DEFAULTS: JSON.stringify(Object.fromEntries(settings)) },
-  // The limits are long, so that only a test that hangs reaches them, and not a slow test on a busy
-  // machine.
+  // The time limits are long, so that only a test that hangs exceeds them. A slow test on a busy
+  // machine does not.
   test: {
     include: ['src/**/*.test.ts'],
     isolate: false,

@@ -25,8 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !page.exists() && env::var_os("GPUMON_PAGE_FOLLOWS").is_some() {
         return Err("the web page has not been built yet".into());
     }
-    // If `page` does not exist, its parent directory is watched: for a missing path, cargo would
-    // run this script and compile the crate in every build.
+    // If `page` does not exist, its parent directory is watched instead. If a missing path were
+    // watched, cargo would run this script and compile the crate in every build.
     let (watched, files) = if page.exists() {
         (page, list_files(page)?)
     } else {

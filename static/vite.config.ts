@@ -10,8 +10,7 @@ export default defineConfig({
     isolate: false,
     restoreMocks: true,
     setupFiles: ['src/testing/each-file.ts'],
-    // The time limits are long, so that they end a test that hangs, but not a slow test on a busy
-    // machine.
+    // The limits are so long that they only end tests that hang, not slow tests on a busy machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -36,7 +36,7 @@ def main(base: str = "HEAD") -> int:
     checks = [
         check_rust,
         check_typescript,
-        typescript_tests,
+        run_typescript_tests,
         check_python,
         lambda _changed: check_english(base),
     ]
@@ -59,16 +59,22 @@ def check_rust(changed: list[str]) -> list[bool]:
     """Return whether each step passed. Lints are warnings, so that Cargo continues."""
     if not any(name.endswith((".rs", ".toml", ".snap")) for name in changed):
         return []
-    lints = _step("Rust lints", ["cargo", "check", "--workspace", "--locked"], has_no_warnings=True)
+    lints = _run_and_report_step(
+        "Rust lints", ["cargo", "check", "--workspace", "--locked"], has_no_warnings=True
+    )
     tests = [
-        _step(
+        _run_and_report_step(
             f"Rust tests of {crate}",
             ["cargo", "test", "--locked", "--package", crate, "--lib"],
             has_no_warnings=True,
         )
         for crate in sorted(set(filter(None, map(find_crate, changed))))
     ]
-    return [_step("Rust format", ["cargo", "fmt", "--all", "--check"]), lints, *tests]
+    return [
+        _run_and_report_step("Rust format", ["cargo", "fmt", "--all", "--check"]),
+        lints,
+        *tests,
+    ]
 
 
 def find_crate(path: str) -> str | None:
@@ -92,12 +98,12 @@ def check_typescript(changed: list[str]) -> list[bool]:
     if not sources:
         return []
     return [
-        _step("TypeScript format", ["npx", "prettier", "--check", *sources]),
-        _step("TypeScript types and style", ["npx", "oxlint"]),
+        _run_and_report_step("TypeScript format", ["npx", "prettier", "--check", *sources]),
+        _run_and_report_step("TypeScript types and style", ["npx", "oxlint"]),
     ]
 
 
-def typescript_tests(changed: list[str]) -> list[bool]:
+def run_typescript_tests(changed: list[str]) -> list[bool]:
     results = []
     for package in TESTED:
         sources = typescript_sources(changed)
@@ -112,7 +118,7 @@ def typescript_tests(changed: list[str]) -> list[bool]:
                 package,
                 *own,
             ]
-            results.append(_step(f"TypeScript tests of {package}", related))
+            results.append(_run_and_report_step(f"TypeScript tests of {package}", related))
     return results
 
 
@@ -126,19 +132,25 @@ def check_python(changed: list[str]) -> list[bool]:
     sources = [name for name in changed if name.endswith(".py")]
     if not sources:
         return []
-    results = [_step("Python syntax", [sys.executable, "-m", "py_compile", *sources])]
+    results = [
+        _run_and_report_step("Python syntax", [sys.executable, "-m", "py_compile", *sources])
+    ]
     tests = [name for name in sources if name.startswith("tests/python/test_")]
     interpreter = ROOT / "target" / "jupyter" / "bin" / "python"
     if tests and interpreter.exists():
-        results.append(_step("Python tests", [str(interpreter), "-m", "unittest", *tests]))
+        results.append(
+            _run_and_report_step("Python tests", [str(interpreter), "-m", "unittest", *tests])
+        )
     return results
 
 
 def check_english(base: str) -> list[bool]:
-    return [_step("Plain English", [sys.executable, "tools/prose.py", "--base", base])]
+    return [
+        _run_and_report_step("Plain English", [sys.executable, "tools/prose.py", "--base", base])
+    ]
 
 
-def _step(label: str, command: list[str], *, has_no_warnings: bool = False) -> bool:
+def _run_and_report_step(label: str, command: list[str], *, has_no_warnings: bool = False) -> bool:
     code, text = run_step(label, command)
     warnings = clippy_failures(text) if has_no_warnings and code == 0 else []
     print("".join(warnings), end="", flush=True)

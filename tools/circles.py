@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         circle
         for circle in circles
         if len(circle) > MAX_PRINTED
-        and not is_family(circle)
+        and not is_module_with_children(circle)
         and describe_circle(circle) not in REASONS
     ]
     for circle in circles if "--all" in arguments else large:
@@ -56,13 +56,15 @@ def describe_circle(circle: Iterable[Path]) -> str:
     return str(shared[-1])
 
 
-def is_family(circle: set[Path]) -> bool:
+def is_module_with_children(circle: set[Path]) -> bool:
     """Return whether the files are a module and its direct children."""
     heads = [file for file in circle if file.name == "mod.rs"]
-    return any(all(file == head or _parent(file) == head for file in circle) for head in heads)
+    return any(
+        all(file == head or _parent_module_file(file) == head for file in circle) for head in heads
+    )
 
 
-def _parent(file: Path) -> Path:
+def _parent_module_file(file: Path) -> Path:
     return (file.parent.parent if file.name == "mod.rs" else file.parent) / "mod.rs"
 
 
@@ -78,7 +80,7 @@ def rust_graph(source: Path) -> Graph:
     for module, file in modules.items():
         targets = (
             _find_definition(path, modules, exported)
-            for path in _find_paths(module, _without_tests(file))
+            for path in _find_paths(module, _source_without_tests(file))
         )
         graph[file] = {
             modules[target] for target in targets if target is not None and target != module
@@ -100,7 +102,7 @@ def _is_test(file: Path) -> bool:
     )
 
 
-def _without_tests(file: Path) -> str:
+def _source_without_tests(file: Path) -> str:
     text = re.sub(r"//.*", "", file.read_text(encoding="utf-8"))
     return re.split(
         r"^#\[cfg\(test\)\]\n(?:#.*\n)*(?:pub\(.*?\) )?mod ", text, maxsplit=1, flags=re.MULTILINE
@@ -154,7 +156,7 @@ def _reexported_items(
     module: Module, file: Path, modules: dict[Module, Path]
 ) -> Iterator[tuple[str, Module]]:
     """Yield the items that a module reexports, by name."""
-    for tree in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", _without_tests(file)):
+    for tree in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", _source_without_tests(file)):
         for path in _expand_use_tree(re.sub(r"\s+", " ", tree)):
             for absolute in _absolute_paths(module, path):
                 if absolute[:-1] in modules:

@@ -70,7 +70,7 @@ def main(architectures: list[str]) -> None:
         package_deb.build_package(
             pack_archive(wheel, architecture, seconds), architecture, version, seconds
         )
-    check_registry(environment)
+    check_registry_requirements(environment)
     sums = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
         for path in sorted(DIST.iterdir())
@@ -190,7 +190,7 @@ def check_program(wheel: Path, architecture: str) -> None:
         )
 
 
-def check_registry(environment: dict[str, str]) -> None:
+def check_registry_requirements(environment: dict[str, str]) -> None:
     """Check that the wheels and the source distribution meet the requirements of PyPI and of
     installers.
     """

@@ -79,8 +79,8 @@ def _check_link(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None
 
 def main(arguments: list[str]) -> int:
     *options, folder = arguments
-    # The page for errors is shown at any address of the site, so its links start at the root of the
-    # site.
+    # 404.html is not checked: the site shows it at any address, so its links start at the root of
+    # the site and not in this folder.
     files = [
         file for file in sorted(Path(folder).resolve().rglob("*.html")) if file.name != "404.html"
     ]

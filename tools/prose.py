@@ -36,7 +36,7 @@ MAX_TEST_WORDS = 8
 #: The maximum length of one-word names that are checked, because longer words are clear.
 MAX_SHORT_NAME = 8
 
-#: First words of a fragment. A question may begin with them.
+#: The first words of comments that are fragments. A question may begin with these words.
 FRAGMENTS = ["What", "Who", "Of", "Where", "As", "It", "They"]
 
 #: Expressions that sound translated, and their replacements.
@@ -131,8 +131,8 @@ EXCEPTED_NAMES = set(" ".join(EXCEPTIONS.values()).split())
 #: The option `--beside` keeps its name for a version, and so do its variables.
 KEPT_NAMES = {"beside"}
 
-#: Words that do not name a value. A method that only returns a value of `self` may have any other
-#: word as its name.
+#: Words that are not a clear name for a value. A method that only returns a value of `self` may
+#: have any other word as its name.
 OPAQUE = re.compile(
     r"\w+ed|of|at|by|in|on|to|over|under|until|since|between|within|below|above|after|before|behind"
     r"|without|against|who|what|where|when|why|whose|own|none|each|both|one|two|other|only|rest"
@@ -246,7 +246,7 @@ Text = tuple[int, list[str], str]
 
 def _comments(lines: list[str]) -> Iterator[Text]:
     """Yields the comments of Rust and TypeScript; an empty line of a comment begins another."""
-    yield from _blocks(
+    yield from _comment_blocks(
         lines,
         re.compile(r"^\s*(?://[/!]?|/\*\*?|\*/?)(?: |$)(.*?)(?:\*/)?$"),
         re.compile(r"\s//[/!]? (.+)$"),
@@ -254,7 +254,9 @@ def _comments(lines: list[str]) -> Iterator[Text]:
 
 
 def _python_comments(lines: list[str]) -> Iterator[Text]:
-    yield from _blocks(lines, re.compile(r"^\s*#:?(?: |$)(.*)$"), re.compile(r"\s#:? (.+)$"))
+    yield from _comment_blocks(
+        lines, re.compile(r"^\s*#:?(?: |$)(.*)$"), re.compile(r"\s#:? (.+)$")
+    )
     number = 0
     while number < len(lines):
         opening = re.match(r'^\s*[rf]?"""(.*)$', lines[number])
@@ -271,7 +273,9 @@ def _python_comments(lines: list[str]) -> Iterator[Text]:
         number += 1
 
 
-def _blocks(lines: list[str], whole: re.Pattern[str], trailing: re.Pattern[str]) -> Iterator[Text]:
+def _comment_blocks(
+    lines: list[str], whole: re.Pattern[str], trailing: re.Pattern[str]
+) -> Iterator[Text]:
     block: list[str] = []
     is_code = False
     for number, line in enumerate([*lines, ""]):

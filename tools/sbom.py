@@ -27,7 +27,9 @@ class Crate(NamedTuple):
 
 
 def linked_crates(architecture: str) -> dict[Crate, list[Crate]]:
-    """Return the crates of the program, itself first, each with its dependencies."""
+    """Return the crates of the program, each with its dependencies. The program's own crate comes
+    first.
+    """
     command = [*TREE, f"--target={architecture}-unknown-linux-gnu", "--format= {p} \t{l}\t{r}\t"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

@@ -66,10 +66,10 @@ def run_step(
     env: dict[str, str] | None = None,
     summary: Callable[[str], str] = lambda _text: "",
 ) -> tuple[int, str]:
-    """Run a command, and print a report with a summary of its output when it has ended.
+    """Run a command. When it has ended, print a report with a summary of its output.
 
-    Other steps may run at the same time. Return its exit code and its output, without escape
-    sequences.
+    Other steps may run at the same time. Return the command's exit code, and its output without
+    escape sequences.
     """
     if sys.stdout.isatty():
         print(f"{label} ...", flush=True)
@@ -106,14 +106,16 @@ def run_logged(
             output.write(f"cannot start {command[0]}: {error.strerror}\n")
             code = 127
         else:
-            code, cpu_seconds = _watch(
+            code, cpu_seconds = _wait_for_process(
                 process, lambda: each_second(time.monotonic() - started, log)
             )
     text = ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
     return StepResult(label, code, time.monotonic() - started, cpu_seconds, log, text)
 
 
-def _watch(process: subprocess.Popen[bytes], each_second: Callable[[], None]) -> tuple[int, float]:
+def _wait_for_process(
+    process: subprocess.Popen[bytes], each_second: Callable[[], None]
+) -> tuple[int, float]:
     """Wait for a process. Return its exit code and its processor time."""
     ended = threading.Event()
     result: list[tuple[int, float]] = []

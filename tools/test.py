@@ -194,7 +194,8 @@ class Suite:
     command: list[str]
     runner: Runner | None = None
     env: dict[str, str] = field(default_factory=dict)
-    #: A function that returns the command for running only these tests, one after the other.
+    #: A function that receives the names of tests, and returns the command that runs only these
+    #: tests, one after the other.
     alone: Callable[[list[str]], list[str]] | None = None
     failures: list[str] = field(default_factory=list)
     #: Tests that failed at first and then passed alone.
@@ -269,8 +270,9 @@ def _unittest_command(python: str, folder: str) -> list[str]:
 
 
 def _single_unittests_command(python: str, folder: str) -> Callable[[list[str]], list[str]]:
-    """Return a function that returns the command for these tests. Their names have the form `test
-    (module.class.test)`, which the parameters of a subtest may follow.
+    """Return a function that receives the names of tests, and returns the command that runs them. A
+    name has the form `test (module.class.test)`, which may be followed by the parameters of a
+    subtest.
     """
     pattern = lambda name: re.search(r"\(([\w.]+)\)", f"{name} ({name})")[1]
     return lambda names: [

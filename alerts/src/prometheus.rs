@@ -1,10 +1,10 @@
 //! Export of the rules to Prometheus, as a rule file that uses the metrics of `/metrics` in base
 //! units.
 //!
-//! To implement hysteresis, an exported expression reads the state that its own alert had in the
-//! previous evaluation (`ALERTS`). The notes list everything that a Prometheus rule cannot express:
-//! fields without a metric, and thresholds in percent of a limit that has no metric. Silences and
-//! repeated notifications belong in Alertmanager.
+//! To implement hysteresis, an exported expression reads the previous state of its own alert from
+//! the series `ALERTS`. The notes list everything that a Prometheus rule cannot express: fields
+//! without a metric, and percentage thresholds if the limit has no metric. Silences and repeated
+//! notifications belong in Alertmanager.
 
 use std::fmt::Write;
 
@@ -159,13 +159,13 @@ fn build_expression(rule: &Rule) -> Result<String, String> {
     Ok(each?.join(" or "))
 }
 
-/// Returns an expression that is true while a GPU does not respond, while the watched field has no
-/// reading, or while a node exports no GPU with this ID.
+/// Returns an expression for an absence: a GPU that does not respond, a watched field without a
+/// reading, or a node that exports no GPU with this ID.
 fn absence_expression(
     subject: Option<WatchedField>,
     id: Option<&GpuName>,
 ) -> Result<String, String> {
-    let label = id.map(find_label).transpose()?;
+    let label = id.map(build_gpu_label).transpose()?;
     let selector = label.as_ref().map(format_matcher).unwrap_or_default();
     let up = add_matchers(UP, &selector);
     let there = match subject {
@@ -242,7 +242,7 @@ fn value_expression(
             let value = format!(
                 "{function}({own}[{}]) * {}",
                 format_duration(over_ms),
-                per.seconds()
+                per.length_in_seconds()
             );
             (value, Box::new(move |value| to_base_unit(unit, value)))
         }
@@ -257,7 +257,11 @@ fn value_expression(
     if bound.clear.total_cmp(&bound.value).is_eq() {
         return Ok(fires);
     }
-    let on = if subject.is_host() { ON_HOST } else { ON_GPU };
+    let on = if subject.is_host_field() {
+        ON_HOST
+    } else {
+        ON_GPU
+    };
     let firing = format!(
         "ALERTS{{alertname={},alertstate=\"firing\"}}",
         quote_yaml(&rule.name)
@@ -268,7 +272,8 @@ fn value_expression(
     ))
 }
 
-/// Converts a value to Prometheus' base unit, without the rounding error of the division.
+/// Converts a value to Prometheus' base unit. The result is rounded to 13 significant digits, which
+/// removes the rounding error of the conversion.
 fn to_base_unit(unit: Unit, value: f64) -> f64 {
     let base = unit.to_base_unit(value);
     format!("{base:.12e}").parse().unwrap_or(base)
@@ -310,7 +315,7 @@ struct Label {
 const INDEX: &str = "gpu";
 const UUID: &str = "uuid";
 
-fn find_label(id: &GpuName) -> Result<Label, String> {
+fn build_gpu_label(id: &GpuName) -> Result<Label, String> {
     let name = match id {
         GpuName::Index(_) => INDEX,
         GpuName::Uuid(_) => UUID,
@@ -327,7 +332,10 @@ fn find_label(id: &GpuName) -> Result<Label, String> {
 /// Returns one selector for the GPUs identified by index and one for the GPUs identified by UUID.
 /// If `gpus` is empty, returns a single empty selector, which matches all GPUs.
 fn gpu_selectors(gpus: &[GpuName]) -> Result<Vec<String>, String> {
-    let labels = gpus.iter().map(find_label).collect::<Result<Vec<_>, _>>()?;
+    let labels = gpus
+        .iter()
+        .map(build_gpu_label)
+        .collect::<Result<Vec<_>, _>>()?;
     let named = |name: &str, behind: &str| {
         let own = labels.iter().filter(|label| label.name == name);
         let values: Vec<_> = own.map(|label| label.value.clone() + behind).collect();

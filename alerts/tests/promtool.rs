@@ -211,7 +211,7 @@ fn evaluate_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64,
             is_watched: true,
             started_ms: 0,
         };
-        for event in evaluator.update(&readings, sample.at_ms).events {
+        for event in evaluator.evaluate_rules(&readings, sample.at_ms).events {
             match event.what {
                 EventKind::AlertFiring(_) => spans.push((second, SECONDS)),
                 EventKind::AlertResolved(_) => spans.last_mut().unwrap().1 = second,

@@ -25,7 +25,7 @@ use gpumon_probe::{
 use rustix::process::{Pid, WaitOptions, set_child_subreaper, waitpid};
 use signal_hook::{consts::SIGCHLD, iterator::Signals};
 
-use crate::{background::spawn, options::SourceArgs};
+use crate::{background::spawn_detached_thread, options::SourceArgs};
 
 /// The maximum number of ancestors of a process that are examined. No real process has this many.
 const MAX_DEPTH: usize = 64;
@@ -37,8 +37,8 @@ const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 /// recognized only while their ancestors are running.
 const MAX_MEMBERS: usize = 4096;
 
-/// After a search for members, pause for at least this multiple of the search's duration. In a
-/// large tree, a search reads the files of many threads, so the pause limits the load.
+/// The minimum pause after a search for members, as a multiple of the search's duration. The pause
+/// limits the load, because a search of a large tree reads the files of many threads.
 const SEARCH_PAUSE_FACTOR: u32 = 20;
 
 /// The maximum number of processes with unclear membership that are reported individually.
@@ -113,8 +113,8 @@ impl ProcessTree {
     }
 
     /// Searches for new members, so that a member's later children are recognized even after the
-    /// member has ended. A search of a large tree takes long, so some calls then return without a
-    /// search.
+    /// member has ended. Returns without a search if the last search was too recent, because
+    /// searching a large tree takes long.
     pub(crate) fn find_new_members(&mut self) {
         if self
             .searched
@@ -182,7 +182,7 @@ impl ProcessTree {
         meter.push(record, &mut |process| self.contains(process));
         self.remarks
             .drain(..)
-            .for_each(|remark| meter.add_missing_data(&remark));
+            .for_each(|remark| meter.add_missing_data_note(&remark));
     }
 
     fn report_unclear_process(&mut self, process: &Process) {
@@ -208,9 +208,9 @@ impl ProcessTree {
     /// Returns whether a process belongs to the tree, and whether this result is final.
     fn find_membership(&self, process: &Process) -> (Membership, bool) {
         let owner = process.owner.value().filter(|owner| !owner.partial);
-        let by_ancestors = self.find_by_ancestors(process.pid);
-        // Some processes are not visible in this procfs. They are recognized by their ancestors,
-        // which the sample contains for every process.
+        let by_ancestors = self.find_membership_by_ancestors(process.pid);
+        // Some processes are not visible in this procfs. They are recognized by the ancestors that
+        // the sample contains for each process.
         let is_below = || {
             process.pid == self.root
                 || owner
@@ -232,8 +232,8 @@ impl ProcessTree {
             // The membership may become clear once the owner of the process has been read.
             Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
             Some(membership) => (membership, owner.is_some()),
-            // Either the process is not visible, or one of its ancestors has ended during the
-            // search. The result is final only if the process is not visible.
+            // The membership is unknown: either the process is not visible, or one of its ancestors
+            // ended during the search. The result is final only in the first case.
             None => (
                 Membership::Outside,
                 owner.is_some() && self.read_stat(process.pid).is_none(),
@@ -243,7 +243,7 @@ impl ProcessTree {
 
     /// Determines the membership of a process from its running ancestors. Returns `None` if the
     /// process or an ancestor is not visible.
-    fn find_by_ancestors(&self, pid: u32) -> Option<Membership> {
+    fn find_membership_by_ancestors(&self, pid: u32) -> Option<Membership> {
         let began_ms = self.read_stat(pid)?.birth.started_ms;
         let mut belongs_to_leader = false;
         let mut ancestor = pid;
@@ -259,15 +259,16 @@ impl ProcessTree {
             if is_ancestor_of_root || stat.birth.started_ms < self.started_ms {
                 return Some(Membership::Outside);
             }
-            belongs_to_leader |=
-                self.is_led_by_member(stat.session) || self.is_led_by_member(stat.group);
+            belongs_to_leader |= self.is_group_led_by_member(stat.session)
+                || self.is_group_led_by_member(stat.group);
             ancestor = stat.parent;
             if ancestor <= 1 {
                 break;
             }
         }
-        // No member was found among the running ancestors, because the parent of the process or of
-        // an ancestor has ended.
+        // No running ancestor is a member, but an ancestor that has ended may have been one. The
+        // process therefore counts as a member if a member leads or led its process group or
+        // session, or that of a running ancestor.
         if belongs_to_leader {
             return Some(Membership::Inside);
         }
@@ -290,7 +291,7 @@ impl ProcessTree {
     /// Returns `true` if the leader of the process group or session `id` is or was a member of the
     /// tree. The leader's PID equals `id`, and no other process can get this PID while the group or
     /// session exists.
-    fn is_led_by_member(&self, id: u32) -> bool {
+    fn is_group_led_by_member(&self, id: u32) -> bool {
         let is_other = |member: &ProcessStat| {
             self.read_stat(id)
                 .is_some_and(|now| !now.may_have_started_at(member.birth.started_ms))
@@ -337,16 +338,15 @@ pub(crate) fn start_program(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Makes this process the parent of all descendants that become orphans from now on. Otherwise, PID
-/// 1 of the PID namespace would adopt them. A background thread reaps orphans after they exit, but
-/// gpumon may itself exit earlier.
+/// 1 of the PID namespace would adopt them. A background thread reaps the orphans that exit while
+/// gpumon is running.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
-    // While `SIGCHLD` is ignored, the kernel sends no notification when a child ends. A handler is
-    // installed, because this process may have inherited from its parent that the signal is
-    // ignored.
+    // A handler is installed, because this process may have been started with `SIGCHLD` ignored.
+    // While the signal is ignored, the kernel sends no notification when a child ends.
     let mut ended = Signals::new([SIGCHLD])?;
     // Any nonzero PID enables the setting. If a sandbox refuses the call, PID 1 adopts the orphans.
     let _ = set_child_subreaper(Pid::from_raw(id().cast_signed()));
-    spawn("orphans", move || {
+    spawn_detached_thread("orphans", move || {
         ended.forever().for_each(|_| reap_orphans());
     })
 }
@@ -364,8 +364,9 @@ fn reap_orphans() {
 
 // The collector: `gpumon collect` as a child process, for use without a server on this machine.
 //
-// The driver is read in a separate process, so that a hung driver cannot keep this process from
-// exiting. This process also need not wait several milliseconds for the driver to close.
+// The driver is read in a separate process for two reasons. A hung driver cannot keep this process
+// from exiting, and this process can exit without waiting several milliseconds for the driver to
+// close.
 
 /// Returns the command that starts a collector. The collector ends when its standard input is
 /// closed, and Ctrl-C in the terminal does not reach it.

@@ -29,8 +29,8 @@ impl DataDirArgs {
             .filter(|folder| folder != Path::new("none"))
     }
 
-    /// Returns these arguments with a data directory. If neither an option nor a variable sets one,
-    /// `in_settings` is used, the directory from a settings file.
+    /// Returns these arguments with a data directory. If neither an option nor a variable sets the
+    /// data directory, the directory from a settings file, `in_settings`, is used.
     pub(crate) fn with_settings_folder(&self, in_settings: Option<PathBuf>) -> Self {
         Self {
             data_dir: self.data_dir.clone().or(in_settings),
@@ -42,12 +42,12 @@ fn find_default_dir() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(SYSTEM_DATA_DIR.into());
     }
-    Some(find_folder("XDG_STATE_HOME", ".local/state")?.join("gpumon"))
+    Some(find_xdg_folder("XDG_STATE_HOME", ".local/state")?.join("gpumon"))
 }
 
 /// Returns the directory named in an XDG base directory variable, or `usual` below the user's home
 /// directory if the variable is not set. As the specification requires, relative paths are ignored.
-pub(crate) fn find_folder(variable: &str, usual: &str) -> Option<PathBuf> {
+pub(crate) fn find_xdg_folder(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |name| {
         env::var_os(name)
             .map(PathBuf::from)

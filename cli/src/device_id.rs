@@ -44,14 +44,14 @@ impl From<GpuLookupError> for Failure {
     }
 }
 
-/// Finds the GPU, MIG device or partition called `name`. Returns `None` if nothing matches, but
-/// some UUIDs have not been read yet and `name` may be one of them.
+/// Finds the GPU, MIG device or partition called `name`. Returns `None` if nothing matches yet, but
+/// `name` may be a UUID that has not been read.
 ///
 /// # Errors
 /// Returns an error if no GPU matches.
 pub(crate) fn find_device(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, GpuLookupError> {
     let id = find_gpu(name, gpus)
-        .or_else(|| find_part(name, gpus))
+        .or_else(|| find_mig_device_by_index(name, gpus))
         .or_else(|| find_by_uuid(name, gpus));
     let may_be_unread = name.contains('-') && gpus.iter().any(|gpu| gpu.uuid.is_none());
     if id.is_some() || may_be_unread {
@@ -78,7 +78,7 @@ fn find_gpu(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
 
 /// Finds a MIG device or partition by the GPU's name and the part's index, such as `3:1` or
 /// `amd:0:1`.
-fn find_part(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
+fn find_mig_device_by_index(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let (gpu, index) = name.rsplit_once(':')?;
     let gpu = find_gpu(gpu, gpus)?.gpu;
     let index = index.parse().ok()?;
@@ -148,7 +148,7 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
         let mut divided = gpus.iter().filter(|gpu| gpu.index == id.gpu);
         let parts = divided.next().map_or(&[][..], |gpu| &gpu.mig_devices);
         let names = parts.iter().map(|part| format!("{of}:{}", part.index));
-        return describe_range(names)
+        return describe_available_names(names)
             .unwrap_or_else(|| format!("GPU {of} has no MIG devices or partitions"));
     }
     if let Some((vendor, _)) = name.split_once(':')
@@ -158,11 +158,11 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
         let names = own
             .filter_map(|gpu| gpu.vendor_index)
             .map(|index| format!("{}:{index}", vendor.lower_name()));
-        if let Some(names) = describe_range(names) {
+        if let Some(names) = describe_available_names(names) {
             return names;
         }
     }
-    let indices = describe_range(gpus.iter().map(|gpu| gpu.index.to_string()));
+    let indices = describe_available_names(gpus.iter().map(|gpu| gpu.index.to_string()));
     let indices = indices.unwrap_or_else(|| "there are no GPUs".to_owned());
     if gpus.len() < 2 {
         return indices;
@@ -173,7 +173,7 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
 }
 
 /// Returns a clause with the first and the last name, or `None` if there are no names.
-fn describe_range(mut names: impl Iterator<Item = String>) -> Option<String> {
+fn describe_available_names(mut names: impl Iterator<Item = String>) -> Option<String> {
     let first = names.next()?;
     Some(match names.last() {
         None => format!("only {first} is available"),

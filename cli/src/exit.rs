@@ -49,8 +49,8 @@ pub(crate) fn exit_with_argument_error(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Prints why a command line was refused: invalid arguments, or mistakes in settings files. Also
-/// prints the help or version if it was requested.
+/// Prints the reason why a command line was refused: invalid arguments, or mistakes in settings
+/// files. If the command line requested the help or the version, prints that instead.
 pub(crate) fn exit_with_refusal(refusal: Refusal) -> ExitCode {
     match refusal {
         Refusal::Arguments(error) => return exit_with_argument_error(&use_documented_help(error)),
@@ -76,14 +76,14 @@ pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 /// Creates a failure for an invalid argument. The message is formatted like in [`format!`].
 macro_rules! usage {
     ($($message:tt)*) => {
-        $crate::exit::Failure::usage(::anyhow::anyhow!($($message)*))
+        $crate::exit::Failure::from_usage_error(::anyhow::anyhow!($($message)*))
     };
 }
 pub(crate) use usage;
 
 impl Failure {
     /// Returns the failure for invalid arguments.
-    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+    pub(crate) fn from_usage_error(error: impl Into<anyhow::Error>) -> Self {
         Self {
             error: Some(error.into()),
             code: 2,
@@ -118,7 +118,7 @@ impl Failure {
     }
 
     /// Returns the message of a failure to read the GPUs.
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe_read_failure(&self) -> String {
         self.message()
             .unwrap_or_else(|| "the GPUs cannot be read".to_owned())
     }
@@ -158,7 +158,7 @@ impl From<SourceError> for Failure {
 
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Self {
-        Self::usage(error)
+        Self::from_usage_error(error)
     }
 }
 

@@ -22,7 +22,7 @@ use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
 use serde::Deserialize;
 
 use crate::{
-    background::spawn,
+    background::spawn_detached_thread,
     child_processes,
     exit::{Failure, Result},
     local_server::{Frames, ServerArgs},
@@ -91,7 +91,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         match feed.server.connect() {
             Ok(server) if asks_server => {
                 let at = server.path.display().to_string();
-                let frames = server.stream(interval, traces).map_err(|error| {
+                let frames = server.start_stream(interval, traces).map_err(|error| {
                     anyhow!(
                         "the server at {at} does not respond: {error}; restart the server, or use \
                          --no-daemon"
@@ -108,8 +108,9 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 
     /// Starts a feed on a new thread, so that the caller does not wait for a driver or a server.
-    /// The feed includes traces, which are values that the driver itself has recorded. `started`
-    /// converts the result of the start to an input.
+    /// The feed includes traces, which are values that the driver itself has recorded. When the
+    /// feed has started or failed to start, `started` creates the input that reports this to the
+    /// receiver.
     pub(crate) fn start_in_background(
         source: &SourceArgs,
         server: &ServerArgs,
@@ -118,7 +119,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         started: fn(Result<Self>) -> T,
     ) -> io::Result<()> {
         let (source, server) = (source.clone(), server.clone());
-        spawn("records", move || {
+        spawn_detached_thread("records", move || {
             let feed = Self::start(&source, &server, interval, true, inputs.clone());
             // Sending fails only if the receiver no longer exists.
             let _ = inputs.send(started(feed));
@@ -139,8 +140,9 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         self.start_collector(interval)
     }
 
-    /// Changes the sampling interval. During the change, some samples may arrive twice. If the
-    /// server does not respond, the interval does not change.
+    /// Changes the sampling interval. If samples come from a server, a new connection replaces the
+    /// old one, and some samples may arrive on both. If the server does not respond, the interval
+    /// does not change.
     pub(crate) fn set_interval(&mut self, interval: Duration) {
         let ended = match &mut self.way {
             Origin::Server(ended) => Arc::clone(ended),
@@ -156,7 +158,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             return;
         };
         let at = server.path.display().to_string();
-        if let Ok(frames) = server.stream(interval, self.traces)
+        if let Ok(frames) = server.start_stream(interval, self.traces)
             && self.follow_server(frames, &at).is_ok()
         {
             ended.store(true, Ordering::Relaxed);
@@ -200,12 +202,12 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let inputs = self.inputs.clone();
         let ended = Arc::new(AtomicBool::new(false));
         self.way = Origin::Server(Arc::clone(&ended));
-        spawn("records", move || {
+        spawn_detached_thread("records", move || {
             let passed_on = known
                 .iter()
                 .try_for_each(|record| send_record(&inputs, record));
             let _ = passed_on
-                .and_then(|()| send_collector_status(&inputs, &collector))
+                .and_then(|()| send_collector_problem(&inputs, &collector))
                 .and_then(|()| forward_records(&mut frames, &inputs, &ended));
             if !ended.load(Ordering::Relaxed) {
                 // Sending fails only if the receiver no longer exists.
@@ -227,7 +229,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let said = thread::Builder::new()
             .name("said".to_owned())
             .spawn(move || read_last_line(said))?;
-        spawn("records", move || {
+        spawn_detached_thread("records", move || {
             for line in child_processes::read_lines(records) {
                 let is_wanted = traces || read_type(&line).is_ok_and(|kind| kind != "trace");
                 if is_wanted && send_text(&inputs, line).is_err() {
@@ -311,7 +313,7 @@ fn forward_records<T: From<Input>>(
             }
             Ok("collector") => {
                 if let Ok(status) = serde_json::from_str(&text) {
-                    send_collector_status(inputs, &status)?;
+                    send_collector_problem(inputs, &status)?;
                 }
             }
             _ => {}
@@ -321,7 +323,7 @@ fn forward_records<T: From<Input>>(
 }
 
 /// Sends the reason why the server has no readings, if it has none.
-fn send_collector_status<T: From<Input>>(
+fn send_collector_problem<T: From<Input>>(
     inputs: &SyncSender<T>,
     status: &CollectorStatus,
 ) -> Result<(), ReceiverGone> {

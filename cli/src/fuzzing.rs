@@ -1,5 +1,6 @@
-//! Entry points for fuzz targets, and the outcome of a workload for them and for unit tests. An
-//! entry point takes a file with arbitrary content, which may be untrusted.
+//! Entry points for fuzz targets. Each entry point takes a file with arbitrary content, which may
+//! be untrusted. This module also creates an outcome of a workload, for the entry points and for
+//! unit tests.
 
 use std::path::Path;
 

@@ -50,8 +50,10 @@ impl TextRole {
         };
         let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));
         let condition = object.get("condition").and_then(Value::as_str);
-        let is_naming =
-            || is("what", &["mark"]) || condition.is_some_and(ConditionKind::names_processes);
+        let is_naming = || {
+            is("what", &["mark"])
+                || condition.is_some_and(ConditionKind::texts_contain_process_names)
+        };
         Self::Name(match key {
             // In a reading with a time, the string is in `value`, and it has the role of the whole
             // reading.
@@ -84,7 +86,8 @@ impl TextRole {
     /// Returns `true` if the string at `key` in `object` may have been chosen by other people.
     pub(crate) fn is_untrusted(self, key: &str, object: &Map<String, Value>) -> bool {
         match self {
-            // The ID of a run is chosen by the terminal that announces the run.
+            // The only untrusted fixed word is the ID of a run, which is chosen by the terminal
+            // that announces the run.
             Self::Word => key == "run",
             Self::Name(_) => !["uuid", "serial"].contains(&key),
             // The text of a condition is written by gpumon. The text of a condition that names

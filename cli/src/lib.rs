@@ -67,7 +67,9 @@ fn abort_on_panic() {
 /// Parses the command line and runs its command.
 pub fn main() -> ExitCode {
     abort_on_panic();
-    command_definition::set_command(|| Args::command().override_help(overview::format_overview()));
+    command_definition::set_command_definition(|| {
+        Args::command().override_help(overview::format_overview())
+    });
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
@@ -77,15 +79,15 @@ pub fn main() -> ExitCode {
     {
         return smi::run_as_nvidia_smi(&[], &words, true);
     }
-    let (source, rest) = SourceArgs::split_words(&words);
+    let (source, rest) = SourceArgs::split_off_source_arguments(&words);
     let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
     let texts: Vec<String> = rest
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    if gpumon_smi::is_passthrough(&texts, is_command) {
-        // nvidia-smi commands are also accepted without the word `smi`. Their options may then be
-        // mistyped options of gpumon, so such a command must not change the state of a GPU.
+    if gpumon_smi::belongs_to_nvidia_smi(&texts, is_command) {
+        // nvidia-smi commands are also accepted without the word `smi`. In this case, an option may
+        // be a mistyped option of gpumon, so the command must not change the state of a GPU.
         let is_named = rest.first().is_some_and(|word| word == "smi");
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..], is_named);
     }

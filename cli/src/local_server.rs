@@ -35,8 +35,8 @@ pub(crate) struct Server {
     pub(crate) path: PathBuf,
 }
 
-/// The error for the case that no server listens on any of the tried sockets. It contains each
-/// socket and its error.
+/// The error if no server listens on any of the sockets that were tried. It contains each socket
+/// with its error.
 #[derive(Debug)]
 pub(crate) struct NoServerError(Vec<(PathBuf, io::Error)>);
 
@@ -86,8 +86,8 @@ impl ServerArgs {
         Err(NoServerError(missed))
     }
 
-    /// Sends a request and returns the server's reply. For an older server that does not know
-    /// `target`, `lacks` completes the error message, such as “does not report usage”.
+    /// Sends a request and returns the server's reply. If the server is too old to know `target`,
+    /// the error message contains `lacks`, such as “does not report usage”.
     ///
     /// # Errors
     /// Returns an error if no server is running, or if the server does not respond, is too old, or
@@ -204,7 +204,7 @@ impl Server {
     /// Requests the stream of samples and events. The server sends one sample per `interval`, which
     /// is limited to the supported intervals. With `traces`, the server also sends values that the
     /// driver itself has recorded.
-    pub(crate) fn stream(self, interval: Duration, traces: bool) -> io::Result<Frames> {
+    pub(crate) fn start_stream(self, interval: Duration, traces: bool) -> io::Result<Frames> {
         self.stream.set_read_timeout(Some(STREAM_TIMEOUT))?;
         self.stream.set_write_timeout(Some(STREAM_TIMEOUT))?;
         let opened = tungstenite::client("ws://localhost/api/v1/stream", self.stream);

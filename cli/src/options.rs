@@ -78,9 +78,9 @@ const OPTIONS_WITH_VALUE: [&str; 3] = ["--source", "--nvml-lib", "--config"];
 const OPTIONS_WITHOUT_VALUE: [&str; 1] = ["--no-daemon"];
 
 impl SourceArgs {
-    /// Splits the arguments into those that select the source of readings and the remaining ones.
-    /// The order of the arguments is kept.
-    pub(crate) fn split_words(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    /// Splits the arguments into two lists: arguments that select the source of readings, and all
+    /// others. Both lists keep the order of the arguments.
+    pub(crate) fn split_off_source_arguments(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
         let (mut own, mut rest) = (Vec::new(), Vec::new());
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -98,10 +98,10 @@ impl SourceArgs {
         (own, rest)
     }
 
-    /// Parses the source arguments of a command line that otherwise belongs to nvidia-smi. Without
-    /// such arguments and settings files, only environment variables are read, which is faster than
-    /// building the command-line parser.
-    pub(crate) fn from_words(words: &[OsString]) -> Result<Self, Refusal> {
+    /// Parses the source arguments of a command line whose other arguments belong to nvidia-smi. If
+    /// there are neither source arguments nor settings files, only environment variables are read,
+    /// which is faster than building the command-line parser.
+    pub(crate) fn parse_source_arguments(words: &[OsString]) -> Result<Self, Refusal> {
         let source = std::env::var(SOURCE_VARIABLE).unwrap_or_default();
         let config = std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from);
         if words.is_empty()
@@ -141,7 +141,7 @@ impl SourceArgs {
     pub(crate) fn roots(&self) -> Roots {
         let usual = Roots::default();
         Roots {
-            nvml_lib: self.find_library(),
+            nvml_lib: self.named_nvml_library(),
             sys: find_root_in_environment(SYSFS_VARIABLE, usual.sys),
             proc: find_root_in_environment(PROCFS_VARIABLE, usual.proc),
         }
@@ -184,7 +184,7 @@ impl SourceArgs {
         let mut arguments: Vec<OsString> =
             ["--config", "none", "--source"].map(OsString::from).into();
         arguments.push(self.source.to_string().into());
-        if let Some(library) = self.find_library() {
+        if let Some(library) = self.named_nvml_library() {
             arguments.extend(["--nvml-lib".into(), library]);
         }
         arguments
@@ -210,7 +210,7 @@ impl SourceArgs {
     /// Returns the NVML library that was named, or `None` if the name is empty. A file name in the
     /// current directory is converted to an absolute path, because the loader does not search this
     /// directory.
-    pub(crate) fn find_library(&self) -> Option<OsString> {
+    pub(crate) fn named_nvml_library(&self) -> Option<OsString> {
         let named = self.nvml_lib.as_ref().filter(|name| !name.is_empty())?;
         let here = std::path::absolute(named)
             .ok()
@@ -440,8 +440,8 @@ impl ShownGpus {
             .map(|id| id.gpu);
         let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
         let shown: BTreeSet<u32> = allowed.filter(is_named).collect();
-        // If a GPU has not yet reported its UUID, a name that matches no GPU now may match this GPU
-        // later.
+        // A GPU that has not yet reported its UUID may match a name later. The lack of a match is
+        // therefore an error only if all UUIDs are known.
         let may_be_unread = gpus.iter().any(|gpu| gpu.uuid.is_none());
         if shown.is_empty() && !may_be_unread {
             return Err(GpuLookupError::new(if named.is_some() {
@@ -454,7 +454,7 @@ impl ShownGpus {
     }
 
     /// Returns `true` if some GPUs may be hidden.
-    pub(crate) fn is_limited(&self) -> bool {
+    pub(crate) fn may_hide_gpus(&self) -> bool {
         !self.names.is_empty() || self.visible.is_some()
     }
 
@@ -501,7 +501,7 @@ impl ShownProcesses {
     }
 
     /// Returns `true` if some processes may be hidden.
-    pub(crate) fn is_limited(&self) -> bool {
+    pub(crate) fn may_hide_processes(&self) -> bool {
         self.user.is_some() || self.find_typed_option().is_some()
     }
 
@@ -543,7 +543,7 @@ mod tests {
             ("-L --source", "--source", "-L"),
         ] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let (reported, left) = SourceArgs::split_words(&words);
+            let (reported, left) = SourceArgs::split_off_source_arguments(&words);
             assert_eq!(
                 (reported.join(" ".as_ref()), left.join(" ".as_ref())),
                 (own.into(), rest.into()),
@@ -551,8 +551,10 @@ mod tests {
             );
         }
         let read = |words: &[&str]| {
-            SourceArgs::from_words(&words.iter().map(OsString::from).collect::<Vec<_>>())
-                .map(|own| own.source.to_string())
+            SourceArgs::parse_source_arguments(
+                &words.iter().map(OsString::from).collect::<Vec<_>>(),
+            )
+            .map(|own| own.source.to_string())
         };
         assert_eq!(
             read(&["--config", "none", "--source", "sim:2"]).unwrap(),

@@ -128,7 +128,7 @@ impl PastArgs {
     }
 
     /// Returns advice for users if no history is recorded for a time.
-    pub(crate) fn describe_fix(&self) -> &'static str {
+    pub(crate) fn describe_missing_history_fix(&self) -> &'static str {
         if self.data_dir.is_some() {
             "choose another directory with --data-dir, or omit --data-dir to read from the running \
              server"
@@ -139,7 +139,7 @@ impl PastArgs {
 }
 
 /// Returns the maximum number of points in a response.
-pub(crate) fn max_points() -> u64 {
+pub(crate) fn max_response_points() -> u64 {
     u64::from(*POINT_LIMITS.end())
 }
 
@@ -169,7 +169,7 @@ fn fetch_body(server: &ServerArgs, target: &str, what: &str) -> Result<String> {
     Ok(reply.body)
 }
 
-/// Calls `take` with each sample of a span. Each inventory is passed before the samples that belong
+/// Calls `take` with each sample of a span, and with each inventory before the samples that belong
 /// to it. Damaged parts of the recording are reported and skipped.
 ///
 /// # Errors
@@ -187,7 +187,7 @@ pub(crate) fn for_each_sample(
         take(decode_record(&inventory)?)?;
     }
     for block in blocks {
-        let lines = match recording.read(block) {
+        let lines = match recording.read_block(block) {
             Ok(lines) => lines,
             Err(error) => {
                 print_message(&format!("{error}; this part of the recording is skipped"));

@@ -319,9 +319,10 @@ fn build_settings_page() -> String {
             let default = if key.arg.get_default_values().is_empty() {
                 String::new()
             } else {
-                format!("`{}`", key.example())
+                format!("`{}`", key.example_value())
             };
-            let (name, variable, help) = (key.name(), key.variable(), format_cell(&key.help()));
+            let (name, variable, help) =
+                (key.name(), key.variable_name(), format_cell(&key.help()));
             writeln!(
                 page,
                 "| `{name}` | `{variable}` | {help} | {} | {default} |",

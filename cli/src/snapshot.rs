@@ -33,8 +33,8 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum age of a sample that counts as current, in milliseconds.
 const MAX_AGE_MS: u64 = 2_500;
 
-/// A sample up to this age, in milliseconds, always counts as current. Without this limit, a
-/// slightly late sample would be rejected if the server's sampling interval is short.
+/// A sample up to this age, in milliseconds, always counts as current. If the server's sampling
+/// interval is short, the usual limit would reject samples that are only slightly late.
 const MIN_AGE_LIMIT_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {
@@ -61,8 +61,8 @@ pub(crate) enum SnapshotContents {
 pub(crate) struct SourceSelection<'a> {
     pub(crate) source: &'a SourceArgs,
     pub(crate) server: &'a ServerArgs,
-    /// The processes whose command lines are read from `/proc`, including command lines that a
-    /// server hides.
+    /// The users whose command lines are shown. If these are all users, command lines that a server
+    /// hides are read from `/proc`.
     pub(crate) commands: CommandLines,
 }
 
@@ -76,7 +76,7 @@ impl Snapshot {
     ) -> Result<Self> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
-            None => Self::read(&at.source.open()?, need, depth, at.commands),
+            None => Self::read_in_process(&at.source.open()?, need, depth, at.commands),
         }
     }
 
@@ -185,7 +185,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Returns an error if no GPU can be read.
-    pub(crate) fn read(
+    pub(crate) fn read_in_process(
         source: &Arc<dyn Source>,
         need: SnapshotContents,
         depth: ReadDepth,
@@ -264,8 +264,9 @@ impl Snapshot {
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A resolver for command lines that a server hides, because the server does not know which user
-/// sent the request. Like `ps`, the resolver reads only what this user may read.
+/// A resolver for command lines that a server hides. The server hides them because it does not know
+/// which user sent the request. Like `ps`, the resolver reads only command lines that this user may
+/// read.
 pub(crate) struct HiddenCommands(Resolver);
 
 impl HiddenCommands {
@@ -278,7 +279,7 @@ impl HiddenCommands {
         let mut found: Vec<Process> = list_processes_with_hidden_command(sample)
             .map(|process| process.clone())
             .collect();
-        self.0.fill(&mut found, LOOKUP_TIMEOUT);
+        self.0.fill_details(&mut found, LOOKUP_TIMEOUT);
         for process in list_processes_with_hidden_command(sample) {
             // The server may run in another PID namespace, in which the PID belongs to another
             // process.
@@ -360,10 +361,10 @@ impl DriverAnswer {
     }
 }
 
-/// Reads records from the driver until `is_enough` returns `true` or the time limit is reached. If
-/// the driver hangs, the thread that reads it is abandoned. `opening` is the maximum time for the
-/// driver to start. `is_enough` is called after each record; its second argument is `true` for a
-/// sample.
+/// Reads records from the driver until `is_enough` returns `true` or the time limit is reached.
+/// `opening` is the maximum time for the driver to start. `is_enough` is called after each record,
+/// with `true` as its second argument if the record is a sample. If the driver hangs, the thread
+/// that reads it is abandoned.
 pub(crate) fn read_driver(
     source: &SourceArgs,
     commands: CommandLines,
@@ -411,7 +412,7 @@ mod tests {
             .unwrap()
             .open(&gpumon_probe::vendor::Roots::default())
             .unwrap();
-        let mut snapshot = Snapshot::read(
+        let mut snapshot = Snapshot::read_in_process(
             &source,
             SnapshotContents::Nothing,
             ReadDepth::OneShot,
@@ -453,7 +454,7 @@ mod tests {
             1.0,
             "",
         )];
-        Resolver::new("/proc", CommandLines::All).fill(&mut known, Duration::from_secs(20));
+        Resolver::new("/proc", CommandLines::All).fill_details(&mut known, Duration::from_secs(20));
         let hidden = |started_ms: Reading<u64>| {
             let mut process = known[0].clone();
             (process.command, process.started_ms) = (Reading::Absent(Absence::Hidden), started_ms);

@@ -48,8 +48,8 @@ pub(crate) struct VisibilityVariables {
 struct Mask {
     variable: &'static str,
     text: String,
-    /// The variable and the value that would select PCI bus order; `None` if the numbers already
-    /// follow this order.
+    /// The variable and the value with which the numbers would follow PCI bus order; `None` if they
+    /// already do.
     missing_order: Option<(&'static str, &'static str)>,
 }
 
@@ -76,7 +76,7 @@ impl Mask {
                 .filter(|_| self.variable == LEVEL_ZERO);
             let id = match whole.map_or(entry, |(whole, _)| whole).parse::<i64>() {
                 Ok(number) => {
-                    self.check_order(devices, gpus)?;
+                    self.check_device_order(devices, gpus)?;
                     let place = usize::try_from(number).ok();
                     place.and_then(|place| devices.get(place).copied())
                 }
@@ -91,7 +91,7 @@ impl Mask {
     }
 
     /// Returns an error if it is unclear to which devices the numbers in the list refer.
-    fn check_order(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<(), String> {
+    fn check_device_order(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<(), String> {
         let is_listed = |gpu: &&Gpu| devices.iter().any(|id| id.gpu == gpu.index);
         let models: BTreeSet<_> = gpus
             .iter()
@@ -134,8 +134,8 @@ impl VisibilityVariables {
             let masks = match vendor {
                 Vendor::Nvidia => [self.cuda.as_ref(), None],
                 Vendor::Amd => {
-                    // Without CUDA on the machine, HIP also reads `CUDA_VISIBLE_DEVICES`. Its
-                    // indices refer to the GPUs left after `ROCR_VISIBLE_DEVICES` is applied.
+                    // On a machine without CUDA, HIP also reads `CUDA_VISIBLE_DEVICES`. Its indices
+                    // count only the GPUs that `ROCR_VISIBLE_DEVICES` allows.
                     let alias = self.cuda.as_ref().filter(|mask| !mask.text.is_empty());
                     let alias = alias.filter(|_| !has_cuda);
                     [self.rocr.as_ref(), self.hip.as_ref().or(alias)]
@@ -170,8 +170,8 @@ fn list_devices(gpus: &[Gpu], vendor: Vendor) -> Vec<DeviceId> {
         .collect();
     own.sort_by_key(|gpu| gpu.vendor_index);
     // ROCr omits GPUs that are not in the compute driver's topology, such as GPUs of other jobs.
-    // Such GPUs have no architecture. If no GPU has an architecture, the driver is old, and all
-    // GPUs are kept.
+    // The architecture of such a GPU is unknown. If the architecture of every GPU is unknown, the
+    // reason is an old driver, and all GPUs are kept.
     let is_in_topology =
         |gpu: &&Gpu| gpu.board.architecture.absence() != Some(&Absence::NotSupported);
     if vendor == Vendor::Amd && own.iter().any(is_in_topology) {
@@ -234,8 +234,8 @@ impl VisibleName {
                 Some(parts.find(|part| part.index == index)?.uuid.clone())
             }
         };
-        // A partition has no ID of its own, because it has the same ID as its GPU, and some GPUs
-        // have no ID at all. The UUID is not used in these cases.
+        // Some GPUs have no ID, and a partition only has the ID of its GPU. In these cases, the
+        // position is used instead of the UUID.
         let has_own_id = || id.mig.is_none() && uuid().is_some_and(|uuid| uuid.starts_with("GPU-"));
         let name = match vendor {
             Vendor::Nvidia => uuid()?,
@@ -261,8 +261,8 @@ impl VisibleName {
             match vendor {
                 Vendor::Nvidia => variables.extend([(CUDA, names.join(",")), order(CUDA_ORDER)]),
                 Vendor::Amd => {
-                    // The indices in `HIP_VISIBLE_DEVICES` refer to the GPUs left after
-                    // `ROCR_VISIBLE_DEVICES` is applied.
+                    // The indices in `HIP_VISIBLE_DEVICES` count only the GPUs that
+                    // `ROCR_VISIBLE_DEVICES` allows.
                     let places: Vec<_> = (0..names.len()).map(|place| place.to_string()).collect();
                     let places = places.join(",");
                     variables.extend([

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fleet
 import node
-from panels import DATASOURCE, lay_out
+from panels import DATASOURCE, lay_out_panels
 
 HERE = Path(__file__).resolve().parent
 
@@ -74,7 +74,7 @@ def make_dashboard(
         "links": [others],
         "templating": {"list": [SOURCE, JOB, *variables]},
         "annotations": {"list": []},
-        "panels": lay_out(rows),
+        "panels": lay_out_panels(rows),
     }
 
 
@@ -102,10 +102,10 @@ def make_dashboards() -> dict[str, dict]:
     }
 
 
-def to_text(model: dict) -> str:
+def to_json_text(model: dict) -> str:
     return json.dumps(model, indent=1) + "\n"
 
 
 if __name__ == "__main__":
     for name, model in make_dashboards().items():
-        (HERE / name).write_text(to_text(model), encoding="utf-8")
+        (HERE / name).write_text(to_json_text(model), encoding="utf-8")

@@ -41,8 +41,8 @@ class Panel:
     width: int = 6
     height: int = 8
     steps: Steps = field(default_factory=lambda: GREEN)
-    #: The fixed lower limit of the axis or bar, followed by the upper limit (`most`). `None` lets
-    #: Grafana choose the limit.
+    #: The fixed lower limit of the axis or bar. The next field, `most`, is the upper limit. If a
+    #: limit is `None`, Grafana chooses it.
     least: float | None = None
     most: float | None = None
     is_stacked: bool = False
@@ -83,7 +83,7 @@ class Panel:
                 "defaults": self._defaults(),
                 "overrides": self._overrides() if is_table else [],
             },
-            "options": self._options(),
+            "options": self._panel_options(),
         }
         if is_table:
             model["transformations"] = self._transformations()
@@ -117,7 +117,7 @@ class Panel:
             defaults["custom"] = {"fillOpacity": 80, "lineWidth": 0}
         return defaults
 
-    def _options(self) -> dict:
+    def _panel_options(self) -> dict:
         shown = {"calcs": ["lastNotNull"], "fields": "", "values": False}
         return {
             "timeseries": {
@@ -221,7 +221,7 @@ def value_mappings(words: dict[str, tuple[str, str]]) -> list[dict]:
     return [{"type": "value", "options": options}]
 
 
-def lay_out(rows: list[tuple[str, list[Panel]]]) -> list[dict]:
+def lay_out_panels(rows: list[tuple[str, list[Panel]]]) -> list[dict]:
     """Returns the models of the rows and their panels. Panels are placed from left to right, and a
     new line starts when the grid is full.
     """

@@ -71,7 +71,7 @@ fn build_header(file: &Path, text: &str) -> Result<HeaderValue, String> {
 ///
 /// # Errors
 /// Returns the problem with the file and its remedy.
-pub fn read_authorities(file: Option<&Path>) -> Result<Option<RootCertStore>, String> {
+pub fn read_root_certificates(file: Option<&Path>) -> Result<Option<RootCertStore>, String> {
     let mut store = RootCertStore::empty();
     let Some(path) = file else {
         store.add_parsable_certificates(load_native_certs().certs);
@@ -141,7 +141,7 @@ pub fn parse_private_key(name: &str, pem: &str) -> Result<PrivateKeyDer<'static>
 ///
 /// # Errors
 /// Returns an error if the crypto provider lacks required algorithms, which is a bug.
-pub fn build_client_config() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
+pub fn client_config_builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())

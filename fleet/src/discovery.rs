@@ -1,5 +1,6 @@
-//! Service discovery for Prometheus: [`group_targets`] returns lists of scrape targets in the
-//! format of `file_sd` and `http_sd`, and [`parse_gpu_nodes`] returns a Slurm cluster's GPU nodes.
+//! Service discovery for Prometheus: [`group_targets`] returns lists of scrape targets in
+//! the format of `file_sd` and `http_sd`, and [`parse_gpu_nodes`] returns a Slurm cluster's GPU
+//! nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -76,7 +76,7 @@ pub trait FleetReader: Send + Sync {
 
     /// Returns how much memory the reader has freed since the last call, in KiB. The allocator may
     /// not yet have returned it to the system.
-    fn take_released_kib(&self) -> usize {
+    fn take_released_memory_kib(&self) -> usize {
         0
     }
 
@@ -111,8 +111,8 @@ pub enum FleetError {
     /// The fleet has no node of the given name.
     #[error("the fleet has no node '{0}'; /api/v1/fleet lists all nodes")]
     NoSuchNode(String),
-    /// The source does not provide this data. The sentence gives the reason and names a source that
-    /// does.
+    /// The source does not provide this data. The text contains the reason and names a source that
+    /// provides it.
     #[error("{0}")]
     NotAvailable(String),
     #[error(

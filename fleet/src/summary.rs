@@ -8,7 +8,7 @@ use std::{
 
 use crate::model::{
     Fleet, FleetCondition, FleetOwner, FleetSums, GpuHealth, GpuState, HELD_BYTES, MEMORY_USED,
-    READINGS, Resolution, TEMPERATURE, UTILIZATION, is_plausible,
+    READINGS, Resolution, TEMPERATURE, UTILIZATION, is_plausible_reading,
 };
 
 /// The rank of a GPU if nothing is known about it.
@@ -43,7 +43,7 @@ impl Summary {
         let gpus = rows.count_gpus(row);
         self.gpus += gpus;
         self.states[rows.state(row) as usize] += gpus;
-        let rank = rows.rank(row);
+        let rank = rows.state_rank(row);
         self.rank = Some(self.rank.map_or(rank, |worst| worst.min(rank)));
         for (at, id) in READINGS.into_iter().enumerate() {
             let Some(value) = rows.value(id, row) else {
@@ -59,7 +59,7 @@ impl Summary {
             });
             self.reporting[at] += gpus.max(1);
         }
-        let longest = self.idle_s.into_iter().chain(rows.idle_s(row));
+        let longest = self.idle_s.into_iter().chain(rows.idle_with_memory_s(row));
         self.idle_s = longest.reduce(f64::max);
     }
 
@@ -74,7 +74,7 @@ impl Summary {
     }
 
     /// Returns the rank of the worst GPU. A lower rank is worse.
-    pub fn rank(&self) -> u8 {
+    pub fn worst_rank(&self) -> u8 {
         self.rank.unwrap_or(u8::MAX)
     }
 
@@ -104,7 +104,7 @@ impl FleetSums {
             let counts = self.states.entry(state).or_default();
             counts.push(sum.count_in_state(state));
         }
-        self.rank.push(sum.rank());
+        self.rank.push(sum.worst_rank());
         for (at, id) in READINGS.into_iter().enumerate() {
             let values = self.readings.entry(id.to_owned()).or_default();
             values.push(sum.value(id));
@@ -120,7 +120,7 @@ impl Fleet {
     pub fn derive_values(&mut self) {
         for (id, values) in &mut self.gpus.readings {
             for value in values {
-                *value = value.filter(|value| is_plausible(id, *value));
+                *value = value.filter(|value| is_plausible_reading(id, *value));
             }
         }
         self.gpus.unlisted = find_nodes_of_unlisted_rows(self);
@@ -148,9 +148,9 @@ impl Fleet {
     }
 }
 
-/// Returns the node of each row without data, for nodes that have no listed GPUs. A node is
-/// repeated once for each GPU that it last had. It appears only once if its last number of GPUs is
-/// unknown, or if the fleet lists only nodes.
+/// Returns the node of each row without data. A node without listed GPUs has one such row for each
+/// GPU that it last had. It has a single row if this number is unknown, or if the fleet lists only
+/// nodes.
 fn find_nodes_of_unlisted_rows(fleet: &Fleet) -> Vec<u32> {
     let listed: BTreeSet<u32> = fleet.gpus.node.iter().copied().collect();
     let counts = (0..).zip(&fleet.nodes.gpus);
@@ -172,7 +172,7 @@ fn derive_state(rows: &Rows<'_>, row: usize) -> GpuState {
         Some(GpuHealth::NotResponding) => return GpuState::Lost,
         Some(GpuHealth::Unknown) | None => return GpuState::Unknown,
     }
-    if rows.idle_s(row).is_some() {
+    if rows.idle_with_memory_s(row).is_some() {
         return GpuState::Idle;
     }
     let is_busy = rows.value(UTILIZATION, row) > Some(0.0);
@@ -252,7 +252,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns `true` if each row is a GPU, and `false` if each row is a node.
-    pub fn lists_gpus(&self) -> bool {
+    pub fn has_gpu_rows(&self) -> bool {
         self.fleet.resolution == Resolution::Gpu
     }
 
@@ -262,7 +262,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the rank of a row's state. A lower rank is worse.
-    pub fn rank(&self, row: usize) -> u8 {
+    pub fn state_rank(&self, row: usize) -> u8 {
         let rank = self.fleet.gpus.rank.get(row).copied();
         rank.unwrap_or(UNKNOWN_RANK)
     }
@@ -286,7 +286,7 @@ impl<'a> Rows<'a> {
     /// Returns the number of GPUs that a row represents.
     pub fn count_gpus(&self, row: usize) -> u32 {
         let of_node = || self.fleet.nodes.gpus.get(self.node_position(row)).copied();
-        match (self.lists_gpus(), self.is_listed(row)) {
+        match (self.has_gpu_rows(), self.is_listed(row)) {
             (true, true) => 1,
             (true, false) => of_node().unwrap_or(0).min(1),
             (false, _) => of_node().unwrap_or(1),
@@ -312,7 +312,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns how long a row's GPU has been idle although its memory is in use, in seconds.
-    pub fn idle_s(&self, row: usize) -> Option<f64> {
+    pub fn idle_with_memory_s(&self, row: usize) -> Option<f64> {
         *self.fleet.gpus.idle_holding_s.get(row)?
     }
 }

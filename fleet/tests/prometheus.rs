@@ -23,8 +23,8 @@ use serde_json::Value;
 const STEP: u64 = 30;
 const STEPS: u64 = 240;
 
-/// A series, and a function that receives a number of minutes and returns the value that many
-/// minutes ago, or `None` if there was no sample.
+/// A series, and a function that returns its value a given number of minutes ago, or `None` if
+/// there was no sample.
 type Series = (&'static str, fn(f64) -> Option<f64>);
 
 /// Three nodes. `n1` has no problems. `n2` was restarted 30 minutes ago and was unreachable for
@@ -120,7 +120,7 @@ const SERIES: &[Series] = &[
 const JOBS: u32 = 1200;
 
 /// Returns the labels of each job, and how many minutes ago it started. Each job ran for a minute.
-/// No job was running about an hour ago, where a tested range starts.
+/// No job was running about an hour ago, because a tested range starts at that time.
 fn list_jobs() -> impl Iterator<Item = (String, f64)> {
     (0..JOBS).map(|job| {
         let user = format!("user{}", job % 7);

@@ -35,7 +35,7 @@ pub struct Bucket {
     pub conditions: Vec<ConditionSpan>,
     /// The jobs on each device, with the times at which they were seen.
     pub jobs: Vec<JobSpan>,
-    /// The usage of each owner that was recorded since the previous bucket. No usage is counted in
+    /// The usage that was recorded for each owner since the previous bucket. No usage is counted in
     /// two buckets.
     pub usage: Vec<Period>,
 }
@@ -53,7 +53,9 @@ pub struct DeviceBucket {
 impl Bucket {
     /// Returns a row for each device and for the host: the device's kind and UUID, the number of
     /// samples, and the values.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = ((DeviceKind, &str), u32, &[Option<Stat>])> {
+    pub(crate) fn stat_rows(
+        &self,
+    ) -> impl Iterator<Item = ((DeviceKind, &str), u32, &[Option<Stat>])> {
         let of_devices = self.devices.iter().map(|of| {
             let owner = (of.device.kind(), &*of.device.uuid);
             (owner, of.samples, &*of.stats)
@@ -62,7 +64,7 @@ impl Bucket {
     }
 
     /// Merges `later`, a bucket with newer readings for the same ten seconds, into this bucket.
-    pub(crate) fn join(&mut self, later: Self) {
+    pub(crate) fn merge_later(&mut self, later: Self) {
         for device in later.devices {
             match self
                 .devices
@@ -195,7 +197,7 @@ impl Buckets {
         let ended = if at_ms == self.at_ms {
             None
         } else {
-            self.end()
+            self.end_bucket()
         };
         self.at_ms = at_ms;
         // A value that was read before the first sample does not count as new, because no bucket
@@ -241,23 +243,23 @@ impl Buckets {
             .gpus
             .iter()
             .filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
-        self.conditions.update(sample.at_ms, conditions);
+        self.conditions.record_conditions(sample.at_ms, conditions);
         self.jobs.push(sample);
         ended
     }
 
-    /// Ends the current bucket and returns it if its time has passed at `now_ms`. A sample that
-    /// arrives late for this bucket starts another bucket with the same start time.
-    pub fn end_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
+    /// Ends and returns the current bucket if its ten seconds are over at `now_ms`. If a sample of
+    /// these ten seconds arrives later, it starts another bucket with the same start time.
+    pub fn end_bucket_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
         if now_ms < self.at_ms + BUCKET_MS {
             None
         } else {
-            self.end()
+            self.end_bucket()
         }
     }
 
     /// Ends the current bucket and returns it, or `None` if it has no samples.
-    pub fn end(&mut self) -> Option<Bucket> {
+    pub fn end_bucket(&mut self) -> Option<Bucket> {
         let host = std::mem::take(&mut self.host);
         let taken = |map: &mut BTreeMap<String, Totals>| std::mem::take(map).into_iter();
         let all = taken(&mut self.gpus).chain(taken(&mut self.mig_devices));
@@ -345,15 +347,14 @@ const MAX_PAST_CONDITIONS: usize = 256;
 struct ConditionLog {
     open: Vec<ConditionSpan>,
     past: std::collections::VecDeque<ConditionSpan>,
-    /// The conditions that have begun, ended or changed since the last time this list was taken for
-    /// a bucket.
+    /// The conditions that have begun, ended or changed since this list was last moved to a bucket.
     changed: Vec<ConditionSpan>,
 }
 
 impl ConditionLog {
     /// Sets the current conditions of each GPU, and records which conditions began, ended or
     /// changed.
-    fn update<'a>(
+    fn record_conditions<'a>(
         &mut self,
         at_ms: u64,
         now: impl Iterator<Item = (&'a String, &'a Vec<Condition>)>,
@@ -473,10 +474,12 @@ mod tests {
         );
         assert_eq!(find_stat(&bucket, "memory.used_bytes"), None);
         assert_eq!(
-            buckets.end().map(|begun| (begun.at_ms, begun.samples)),
+            buckets
+                .end_bucket()
+                .map(|begun| (begun.at_ms, begun.samples)),
             Some((30_000, 1))
         );
-        assert!(buckets.end().is_none());
+        assert!(buckets.end_bucket().is_none());
     }
 
     #[test]
@@ -510,8 +513,8 @@ mod tests {
             find_stat(&bucket, "pcie.tx_bytes_per_second"),
             Some(Stat::from_value(40.0))
         );
-        // While somebody watches, the field is read every second. When nobody watches any longer,
-        // each reading covers the eight seconds since the previous one.
+        // While somebody watches, the field is read every second. Afterward, it is read less often:
+        // the reading at second 19 covers the eight seconds since the previous one.
         push(11, Reading::Now(10.0));
         (12..19).for_each(|second| drop(push(second, earlier(10.0, 11))));
         push(19, Reading::Now(50.0));
@@ -539,13 +542,13 @@ mod tests {
         (0..9).for_each(|second| {
             drop(buckets.push(&make_sample(20_000 + second * 1000, 100.0, &[])));
         });
-        assert!(buckets.end_if_over(29_999).is_none());
-        let mut bucket = buckets.end_if_over(30_000).unwrap();
-        assert!(buckets.end_if_over(40_000).is_none(), "once");
+        assert!(buckets.end_bucket_if_over(29_999).is_none());
+        let mut bucket = buckets.end_bucket_if_over(30_000).unwrap();
+        assert!(buckets.end_bucket_if_over(40_000).is_none(), "once");
         assert!(buckets.push(&make_sample(29_000, 200.0, &[])).is_none());
         let late = buckets.push(&make_sample(30_000, 100.0, &[])).unwrap();
         assert_eq!((bucket.samples, late.at_ms, late.samples), (9, 20_000, 1));
-        bucket.join(late);
+        bucket.merge_later(late);
         assert_eq!((bucket.samples, bucket.devices[0].samples), (10, 10));
         assert_eq!(
             find_stat(&bucket, "power.draw_watts"),
@@ -567,7 +570,7 @@ mod tests {
         let mut hung = make_sample(20_000, 500.0, &[]);
         hung.gpus[0].at_ms = 1_000;
         buckets.push(&hung);
-        let bucket = buckets.end().unwrap();
+        let bucket = buckets.end_bucket().unwrap();
         assert_eq!((bucket.samples, bucket.devices.len()), (1, 0));
     }
 
@@ -584,14 +587,14 @@ mod tests {
         };
         assert_eq!(spans(&buckets, 0, 5000), [(900, None), (1500, None)]);
         assert_eq!(
-            buckets.end().unwrap().conditions.len(),
+            buckets.end_bucket().unwrap().conditions.len(),
             2,
             "each is told when it begins"
         );
         buckets.push(&make_sample(3000, 1.0, &[1500]));
         assert_eq!(spans(&buckets, 0, 5000), [(900, Some(3000)), (1500, None)]);
         assert_eq!(spans(&buckets, 3500, 5000), [(1500, None)]);
-        let reported = buckets.end().unwrap().conditions;
+        let reported = buckets.end_bucket().unwrap().conditions;
         assert_eq!(
             reported
                 .iter()

@@ -38,11 +38,11 @@ pub struct JobList {
     pub jobs: Vec<JobSpan>,
 }
 
-/// If a job has had no process for longer than this time, it counts as ended. The time is this long
+/// A job counts as ended if it has had no process for longer than this. The limit is this high
 /// because the steps of a job and the cells of a notebook can be minutes apart.
 const MAX_GAP_MS: u64 = 5 * 60 * 1000;
 
-/// The maximum number of jobs that are kept in memory, and that a request returns.
+/// The maximum number of jobs in memory, and in the response to a request.
 pub const MAX_JOBS: usize = 1024;
 
 /// The maximum number of jobs that are written with one bucket.
@@ -61,7 +61,7 @@ pub struct Jobs {
 
 impl JobSpan {
     /// Returns `true` if `text` identifies the job by ID or name, see [`is_job_named`].
-    pub fn has_name(&self, text: &str) -> bool {
+    pub fn matches_id_or_name(&self, text: &str) -> bool {
         is_job_named(self.kind, &self.id, self.name.as_ref(), text)
     }
 
@@ -324,13 +324,17 @@ mod tests {
         };
         let pod = span(JobKind::Pod, "11112222-3333", Some("research/train-0"));
         for text in ["11112222-3333", "111122", "research/train-0", "train-0"] {
-            assert!(pod.has_name(text), "{text}");
+            assert!(pod.matches_id_or_name(text), "{text}");
         }
-        assert!(!pod.has_name("11112") && !pod.has_name("research") && !pod.has_name(""));
-        assert!(!span(JobKind::Slurm, "88123456", None).has_name("881234"));
-        assert!(span(JobKind::Service, "ollama.service", None).has_name("ollama"));
-        assert!(span(JobKind::Pbs, "88123[7].server", None).has_name("88123[7]"));
-        assert!(!span(JobKind::Pbs, "88123.server", None).has_name("8812"));
+        assert!(
+            !pod.matches_id_or_name("11112")
+                && !pod.matches_id_or_name("research")
+                && !pod.matches_id_or_name("")
+        );
+        assert!(!span(JobKind::Slurm, "88123456", None).matches_id_or_name("881234"));
+        assert!(span(JobKind::Service, "ollama.service", None).matches_id_or_name("ollama"));
+        assert!(span(JobKind::Pbs, "88123[7].server", None).matches_id_or_name("88123[7]"));
+        assert!(!span(JobKind::Pbs, "88123.server", None).matches_id_or_name("8812"));
         let by_name = span(JobKind::Pod, "research/train-0", Some("research/train-0"));
         assert!(
             pod.is_same_job(&by_name)

@@ -1,5 +1,4 @@
-//! Merges history spans of two servers: this server, and the server whose readings this server
-//! shows.
+//! Merges the history of this server with that of another server, whose readings this server shows.
 
 use std::{iter, mem::discriminant};
 
@@ -84,7 +83,7 @@ fn merge_points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &MetricSelecti
         ours.to_ms.max(theirs.to_ms),
     );
     let mut grid = Grid::new(from_ms, to_ms, step_ms, wanted.clone());
-    let places = |span| iter::zip(span_times(span), iter::repeat(span));
+    let places = |span| iter::zip(times_with_positions(span), iter::repeat(span));
     let mut places: Vec<_> = places(ours).chain(places(theirs)).collect();
     // The sort is stable. At equal times, the other server's values are therefore added after this
     // server's values.
@@ -118,7 +117,7 @@ fn has_only_samples(span: &HistorySpan) -> bool {
         .all(|series| series.min.is_none())
 }
 
-fn span_times(span: &HistorySpan) -> impl Iterator<Item = (u64, usize)> + '_ {
+fn times_with_positions(span: &HistorySpan) -> impl Iterator<Item = (u64, usize)> + '_ {
     span.times_ms.iter().copied().zip(0..)
 }
 

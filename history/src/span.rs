@@ -244,7 +244,7 @@ impl DeviceKind {
     pub const ALL: [Self; 3] = [Self::Gpu, Self::Mig, Self::Host];
 
     /// Returns the kind's name in the database and in exports.
-    pub fn word(self) -> &'static str {
+    pub fn export_name(self) -> &'static str {
         match self {
             Self::Gpu => "gpu",
             Self::Mig => "mig",
@@ -366,8 +366,8 @@ pub struct SpanRequest {
     pub to_ms: u64,
     /// The maximum number of points on the time axis.
     pub points: u32,
-    /// The requested time that each point covers. If set, it is used instead of `points`. If no
-    /// tier has this resolution, a multiple of a tier's resolution is used.
+    /// The time that each point should cover. It takes precedence over `points`. If no tier has
+    /// this resolution, a multiple of a tier's resolution is used.
     pub resolution_ms: Option<u64>,
     /// The metrics of the span.
     pub wanted: MetricSelection,
@@ -451,20 +451,20 @@ pub struct Plan {
     pub oldest_ms: u64,
     /// The index of the tier that the points are made from.
     pub tier: usize,
-    /// The time that a point covers, or 0 if each entry is a point.
+    /// The time that a point covers, or 0 if each entry of the tier becomes a point.
     pub step_ms: u64,
-    /// The time that a point covers, in milliseconds, which is never 0.
+    /// The time that a point covers, in milliseconds. Unlike `step_ms`, it is never 0.
     pub resolution_ms: u64,
 }
 
 impl Plan {
     /// Chooses one of the tiers, which are ordered from fine to coarse.
     ///
-    /// To read as little as possible, points are made from the coarsest tier that has at least half
-    /// as many entries as the maximum number of points. If this tier does not reach back to the
-    /// start of the span, a coarser tier that reaches further is chosen. If all tiers are too
-    /// coarse, the finest is chosen. For a requested resolution, the coarsest tier whose resolution
-    /// divides it is chosen.
+    /// To read as little as possible, points are made from the coarsest tier whose number of
+    /// entries is at least half the maximum number of points. If this tier does not reach back to
+    /// the start of the span, a coarser tier that reaches further is chosen. If all tiers are too
+    /// coarse, the finest is chosen. If the request sets a resolution, the coarsest tier whose
+    /// resolution divides it is chosen.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
         // A coarser entry starts before the finer entries that it was made from. A coarser tier

@@ -19,8 +19,8 @@ pub struct Timeline<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimePoint {
     pub at_ms: u64,
-    /// The longest time since the previous time point at which a line connects the two points, in
-    /// milliseconds. After a longer time, the line has a gap.
+    /// The maximum time since the previous time point, in milliseconds. If more time has passed,
+    /// lines have a gap between the two points.
     pub reach_ms: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct TimePoint {
 #[derive(Debug, Clone)]
 pub struct Column {
     values: Values,
-    /// How many of the newest positions repeat the last new reading.
+    /// How many values at the end repeat the last new reading.
     repeated: usize,
 }
 
@@ -194,9 +194,9 @@ impl Column {
         }
     }
 
-    /// Sets the newest value to a reading, which may be new or repeated. A new average is the
-    /// average since the previous reading. It therefore also replaces the repeated values since
-    /// then, except in gaps.
+    /// Sets the newest value to a reading, which may be new or repeated. A new average covers all
+    /// the time since the previous new reading. It therefore also replaces the repeated values
+    /// since then, except in gaps.
     pub fn record_reading(&mut self, value: f64, is_new: bool, is_average: bool) {
         let newest = self.len() - 1;
         let repeated = if is_new {

@@ -1,5 +1,5 @@
 import type { Feed } from '@gpumon/page/feed';
-import { describeFiringAlert, firingKey } from '@gpumon/page/alerts';
+import { describeFiringAlert, firingAlertKey } from '@gpumon/page/alerts';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -22,7 +22,7 @@ export function notifyOfAlerts(feed: Feed, trans: TranslationBundle): () => void
    */
   const shown = new Map<string, string>();
   const update = (): void => {
-    const firing = new Map(feed.store.firing.map((alert) => [firingKey(alert), alert]));
+    const firing = new Map(feed.store.firing.map((alert) => [firingAlertKey(alert), alert]));
     for (const [key, id] of shown) {
       if (!firing.has(key)) {
         Notification.dismiss(id);

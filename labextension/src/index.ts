@@ -17,7 +17,7 @@ import { addCommands, CommandIDs } from './commands';
 import type { NotebookFeaturesOptions } from './notebook/notebook-features';
 import type { NotebookPanel } from './notebook/notebook-panel';
 import { Connection } from './server/connection';
-import { followSettings, type Settings } from './settings';
+import { applySettingsOnChange, type Settings } from './settings';
 import { GpuPanel } from './views/panel';
 import { Tabs } from './views/tabs';
 
@@ -87,10 +87,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     addCommands({ ...parts, panel, tabs, palette, launcher, translator, palettePanels });
     tabs.restoreTabs(CommandIDs.openCharts, CommandIDs.openFleet);
     if (running !== null) {
-      listGpuMemory(parts, running);
+      addGpuMemorySection(parts, running);
     }
     const showPanel = (): void => run(CommandIDs.open);
-    const applyInNotebooks = followNotebooks({
+    const applyInNotebooks = setUpNotebookFeatures({
       ...parts,
       statusBar,
       palette,
@@ -98,7 +98,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       translator,
       showPanel,
     });
-    void followSettings(registry, PLUGIN_ID, (settings) => {
+    void applySettingsOnChange(registry, PLUGIN_ID, (settings) => {
       applyInNotebooks(settings);
       void connection.apply(settings).then(() => {
         panel.apply(settings);
@@ -112,7 +112,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
  * Once a kernel runs, adds a section to JupyterLab's list of running items. The section
  * lists the kernels that use GPU memory.
  */
-function listGpuMemory(
+function addGpuMemorySection(
   parts: Pick<NotebookFeaturesOptions, 'app' | 'connection' | 'notebooks' | 'trans'>,
   running: IRunningSessionManagers,
 ): void {
@@ -133,7 +133,7 @@ function listGpuMemory(
  * Loads the notebook features when the first notebook opens. Returns a function that applies
  * settings to the features.
  */
-function followNotebooks(options: NotebookFeaturesOptions): (settings: Settings) => void {
+function setUpNotebookFeatures(options: NotebookFeaturesOptions): (settings: Settings) => void {
   let chosen: Settings | null = null;
   let isOpened = false;
   const loaded = memoizePromise(async () => {

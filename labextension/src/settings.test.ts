@@ -4,11 +4,11 @@ import { DefaultSchemaValidator, type ISettingRegistry } from '@jupyterlab/setti
 import { expect, it, vi } from 'vitest';
 
 import schema from '../schema/plugin.json';
-import { followSettings } from './settings';
+import { applySettingsOnChange } from './settings';
 
 it('defaults apply if settings cannot be read', async () => {
   const apply = vi.fn();
-  await followSettings(null, 'gpumon:plugin', apply);
+  await applySettingsOnChange(null, 'gpumon:plugin', apply);
   const entries = Object.entries(schema.properties);
   const defaults = entries.map(([name, setting]) => [name, setting.default]);
   expect(apply).toHaveBeenLastCalledWith(Object.fromEntries(defaults));

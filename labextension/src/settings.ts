@@ -34,7 +34,7 @@ declare const SETTINGS_DEFAULTS: Settings;
  * Calls `apply` with the settings immediately and after each change. If the settings cannot be
  * read, the defaults are used.
  */
-export async function followSettings(
+export async function applySettingsOnChange(
   registry: ISettingRegistry | null,
   plugin: string,
   apply: (settings: Settings) => void,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use gpumon_probe::{
     vendor::nvml::query::{QueryBackend, Subject},
-    vendor::nvml::{NvmlBackend, shared_queries},
+    vendor::nvml::{NvmlBackend, shared_queries_with_costs},
 };
 
 const CALLS: usize = 20;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{:>8} {:>10} {:>10}  code  call",
         "table", "median", "largest"
     );
-    for (query, known) in shared_queries() {
+    for (query, known) in shared_queries_with_costs() {
         let mut costs = Vec::with_capacity(CALLS);
         let mut code = 0;
         for _ in 0..CALLS {

@@ -23,8 +23,8 @@ pub const STAT_LIMIT: usize = 8 << 10;
 /// The limit for `/proc/PID/cgroup`, which has one line per hierarchy.
 pub const CGROUP_LIMIT: usize = 16 << 10;
 
-/// The limit for `/proc/PID/cmdline`. The program and the connection file of a Jupyter kernel are
-/// near the start.
+/// The limit for `/proc/PID/cmdline`. The arguments that gpumon needs, such as the program and the
+/// connection file of a Jupyter kernel, are near the start of the command line.
 pub const COMMAND_LINE_LIMIT: usize = 16 << 10;
 
 /// The limit for `/proc/PID/environ`.

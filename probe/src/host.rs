@@ -27,9 +27,9 @@ const SECTOR_BYTES: u64 = 512;
 /// The interval between searches for new disks and network cards.
 const LIST_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The interval between network readings is at least this many times the CPU time of one reading.
-/// sysinfo reads eleven files per network card, which takes 0.2 ms, and a container host has
-/// hundreds of cards.
+/// Limits the CPU time for network readings: the interval between two readings is at least this
+/// many times the CPU time of one reading. sysinfo reads eleven files per network card, which takes
+/// 0.2 ms, and a container host has hundreds of cards.
 const NETWORK_CPU_RATIO: u32 = 5000;
 
 /// A reader for processors, memory, disks and network cards. Readings that the system does not
@@ -69,7 +69,7 @@ impl HostReader {
             system.refresh_memory();
             self.cpu_since.get_or_insert_with(Instant::now);
         }
-        let disks = self.read_disks();
+        let disks = self.read_disk_bytes();
         let [received, sent] = self.networks.read_totals(at_ms);
         // The total is 0 if `/proc/meminfo` could not be read.
         let memory = self
@@ -77,8 +77,8 @@ impl HostReader {
             .as_ref()
             .filter(|system| system.total_memory() > 0);
         let ram = |amount: fn(&System) -> u64| to_reading(memory.map(amount));
-        // Used memory is computed here, because the amounts are inconsistent in some containers,
-        // and the subtraction in sysinfo would overflow.
+        // Used memory is computed here and not by sysinfo. In some containers, the amounts are
+        // inconsistent, and sysinfo's subtraction would overflow.
         HostSample {
             at_ms,
             memory: RamSample {
@@ -132,7 +132,7 @@ impl HostReader {
 
     /// Returns the bytes read and written by all physical disks. Partitions, RAID, LVM and loop
     /// devices are skipped, because they would count the same bytes twice.
-    fn read_disks(&mut self) -> Option<(u64, u64)> {
+    fn read_disk_bytes(&mut self) -> Option<(u64, u64)> {
         let stats = self.disks.names().iter().filter_map(|disk| {
             let stat =
                 bounded::read_text(format!("/sys/block/{disk}/stat"), bounded::VALUE_LIMIT).ok()?;

@@ -7,8 +7,8 @@
 //! - [`sampler`] schedules all readings, with one thread per GPU.
 //! - [`mod@derive`] derives rates, conditions and events from several readings.
 //! - [`owner`] finds the owners of a process: user, job, pod, notebook.
-//! - [`own_processes`] describes the user's own processes if another user's collector is not
-//!   allowed to.
+//! - [`own_processes`] adds details of the current user's processes that another user's collector
+//!   may not report.
 //! - [`allocation`] finds the jobs and pods to which schedulers have allocated GPUs.
 //! - [`usage`] computes GPU use by owner.
 //! - [`process_stat`] reads the start time, state and parent of a process.

@@ -1,8 +1,9 @@
 //! The local time zone, which is used to display and parse times.
 //!
-//! `TZ` is interpreted as in the C library. For an unknown name, jiff's own lookup would open a
-//! file in the working directory, and listing all time zones of the system takes a millisecond.
-//! This module instead reads a single file, which jiff parses.
+//! `TZ` is interpreted as in the C library. jiff's own lookup is not used: for an unknown name, it
+//! would open a file in the working directory, and it lists all time zones of the system, which
+//! takes a millisecond. This module reads only the file of one time zone, and jiff parses the
+//! content.
 
 use std::{
     env,

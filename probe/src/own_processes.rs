@@ -1,9 +1,10 @@
 //! Adds details of the current user's processes to samples from a collector that runs as another
 //! user.
 //!
-//! A system-wide collector hides command lines, because other users could see them, and cannot read
-//! everything, such as the path of a notebook or a job that is recorded only in the environment.
-//! This process may read and show both for the current user's own processes.
+//! A system-wide collector hides command lines, because other users could see them. It also cannot
+//! read some details, such as the path of a notebook or a job that is recorded only in the
+//! environment. For the current user's processes, this process may read and show all of these
+//! details.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -22,8 +23,9 @@ use crate::{
 
 /// The maximum difference between the start times that the collector and this process read for the
 /// same process. They differ if the clock was set. Such a large tolerance is safe: if the collector
-/// runs in another PID namespace, its PID belongs to a different process here, but that process is
-/// unlikely to have the same user and to have been started in the same minute.
+/// runs in another PID namespace, a PID can belong to a different process there than here, but
+/// these two processes are unlikely to have the same user and to have been started in the same
+/// minute.
 const START_TOLERANCE_MS: u64 = 60_000;
 
 /// A reader that adds details to the current user's processes.
@@ -56,7 +58,7 @@ impl OwnProcessReader {
     /// Fills in details of the current user's processes. Waits for details of new processes, but no
     /// longer than `patience`. Returns `false` and changes nothing if no process belongs to the
     /// current user.
-    pub fn fill(&mut self, gpus: &mut [GpuSample], patience: Duration) -> bool {
+    pub fn fill_own_processes(&mut self, gpus: &mut [GpuSample], patience: Duration) -> bool {
         let listed = gpus
             .iter()
             .flat_map(listed_processes)
@@ -70,7 +72,7 @@ impl OwnProcessReader {
             .filter(|pid| self.is_owned_by_current_user(*pid))
             .collect();
         self.names.retain(|pid, _| own.contains(pid));
-        let budget = process_list::budget_per_gpu(gpus.len() as u32);
+        let budget = process_list::max_process_bytes_per_gpu(gpus.len() as u32);
         for gpu in gpus {
             if listed_processes(gpu).any(|process| own.contains(&process.pid)) {
                 self.fill_gpu(gpu, &own, budget);
@@ -89,19 +91,22 @@ impl OwnProcessReader {
         else {
             return;
         };
-        let (listed, omitted) =
-            process_list::fit_into_budget(mem::take(processes), budget, |process, fields| {
+        let (listed, omitted) = process_list::select_processes_within_budget(
+            mem::take(processes),
+            budget,
+            |process, fields| {
                 if own.contains(&process.pid) && self.may_belong_to_current_user(&process.user) {
-                    self.describe(process, fields);
+                    self.fill_process_details(process, fields);
                 }
-            });
+            },
+        );
         *processes = listed;
         gpu.processes_omitted = gpu.processes_omitted.saturating_add(omitted.len() as u32);
     }
 
-    fn describe(&mut self, process: &mut Process, fields: ProcessFields) {
+    fn fill_process_details(&mut self, process: &mut Process, fields: ProcessFields) {
         let mut described = process.clone();
-        self.resolver.describe(&mut described, fields);
+        self.resolver.fill_known_details(&mut described, fields);
         let times = process.started_ms.value().zip(described.started_ms.value());
         if times.is_some_and(|(theirs, ours)| theirs.abs_diff(*ours) > START_TOLERANCE_MS) {
             return;
@@ -117,9 +122,9 @@ impl OwnProcessReader {
         *process = described;
     }
 
-    /// Replaces the name of the current user's process in a start or end event with the name used
-    /// in samples. Waits for the name, but no longer than `patience`. Returns `false` and changes
-    /// nothing for other events.
+    /// Changes the process name in a start or end event to the name used in samples, if the process
+    /// belongs to the current user. Waits for the name, but no longer than `patience`. Returns
+    /// `true` if the event was changed.
     pub fn name_event_process(&mut self, event: &mut Event, patience: Duration) -> bool {
         let (EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process)) =
             &mut event.what
@@ -225,7 +230,7 @@ mod tests {
         gpus[0].processes = Reading::Now(vec![make_collected_process(pid, me, unknown())]);
         gpus[1].processes = Reading::Now(vec![long_ago.clone()]);
         gpus[2].processes = Reading::Now(vec![other.clone()]);
-        assert!(own.fill(&mut gpus, PATIENCE));
+        assert!(own.fill_own_processes(&mut gpus, PATIENCE));
         let of = |gpu: usize| &gpus[gpu].processes.value().unwrap()[0];
         assert_eq!(of(0).command, Reading::Now("sleep 617".to_owned()));
         assert!(
@@ -237,7 +242,7 @@ mod tests {
             (&long_ago, &other),
             "another process of that number, and another user's"
         );
-        assert!(!own.fill(&mut [], PATIENCE));
+        assert!(!own.fill_own_processes(&mut [], PATIENCE));
     }
 
     #[test]
@@ -253,7 +258,7 @@ mod tests {
             init.started_ms.clone(),
         );
         gpus[0].processes = Reading::Now(vec![this, nobody.clone()]);
-        assert!(own.fill(&mut gpus, PATIENCE));
+        assert!(own.fill_own_processes(&mut gpus, PATIENCE));
         let reported = gpus[0].processes.value().unwrap();
         assert!(
             reported[0]
@@ -327,7 +332,7 @@ mod tests {
             Reading::Now(own.user[0].clone()),
             Reading::Absent(Absence::Unknown),
         )]);
-        assert!(own.fill(&mut gpus, PATIENCE));
+        assert!(own.fill_own_processes(&mut gpus, PATIENCE));
         drop(running);
         assert!(
             is_named(&mut own, end, "", file),

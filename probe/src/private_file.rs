@@ -104,14 +104,14 @@ impl PrivateFile {
         if metadata.mode() & 0o022 != 0 {
             return Err(PrivateFileError::Writable(own_path()));
         }
-        let text = text(file, path)?;
+        let text = read_limited_text(file, path)?;
         let read = Self {
             path: own_path(),
             metadata,
             text,
         };
         if secrecy == Secrecy::Secret {
-            read.check_secret()?;
+            read.check_not_world_readable()?;
         }
         Ok(read)
     }
@@ -121,7 +121,7 @@ impl PrivateFile {
     ///
     /// # Errors
     /// Returns an error if everybody can read the file.
-    pub fn check_secret(&self) -> Result<(), PrivateFileError> {
+    pub fn check_not_world_readable(&self) -> Result<(), PrivateFileError> {
         let is_readable =
             self.metadata.mode() & 0o004 != 0 && !self.path.starts_with(MOUNTED_SECRETS);
         if is_readable {
@@ -136,7 +136,7 @@ impl PrivateFile {
     }
 }
 
-fn text(file: File, path: &Path) -> Result<String, PrivateFileError> {
+fn read_limited_text(file: File, path: &Path) -> Result<String, PrivateFileError> {
     let mut text = String::new();
     let length = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
     let length = length.map_err(|error| PrivateFileError::Unreadable(path.to_owned(), error))?;

@@ -1,11 +1,11 @@
 //! Safe writing of files in directories that another user may have prepared.
 //!
-//! Another user can place links, pipes and files under the names that gpumon writes to, so that
-//! gpumon overwrites one of its own user's files. gpumon therefore uses its own directories only if
-//! they belong to this user or root, and are not writable by everybody. Files in them are opened
-//! relative to the directory ([`Folder`]). In every directory, a file is opened only if it is a
-//! regular file without other hard links. It is never opened through a symbolic link, and is
-//! replaced by renaming a new file.
+//! Another user can place links, pipes and files under the names that gpumon writes to. Through
+//! such a link, gpumon could overwrite a file of the user who runs it. gpumon therefore uses its
+//! own directories only if they belong to this user or root, and are not writable by everybody.
+//! Files in them are opened relative to the directory ([`Folder`]). In every directory, a file is
+//! opened only if it is a regular file without other hard links. It is never opened through a
+//! symbolic link, and is replaced by renaming a new file.
 //!
 //! A path on the command line is chosen by the user, so links that belong to that user or root are
 //! followed ([`create`]). Temporary files and locks next to the path are never opened through
@@ -211,7 +211,7 @@ impl Folder {
     /// Returns an error if the file cannot be written. The old content is kept.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let folder = File::from(self.handle.try_clone()?).metadata()?;
-        replace_in(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
+        write_and_rename(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
             // Files that root writes into a service's directory must belong to that service's user.
             if folder.uid() != geteuid().as_raw() {
                 let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
@@ -318,8 +318,8 @@ pub fn create(path: &Path) -> io::Result<File> {
                     ),
                 ));
             }
-            // If the link's target does not exist, `canonicalize` fails, and the kernel resolves
-            // the link when it creates the file.
+            // `canonicalize` fails if the link's target does not exist. In this case, the
+            // unresolved path is used, and the kernel follows the link when it creates the file.
             fs::canonicalize(path).ok()
         }
         _ => Some(path.to_owned()),
@@ -366,13 +366,13 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         || Permissions::from_mode(mode),
         |before| before.permissions(),
     );
-    replace_in(folder.as_fd(), name, bytes, |file| {
+    write_and_rename(folder.as_fd(), name, bytes, |file| {
         file.set_permissions(permissions)
     })
 }
 
 /// Writes a new file under an unpredictable name, and renames it to `name`.
-fn replace_in(
+fn write_and_rename(
     folder: BorrowedFd<'_>,
     name: &OsStr,
     bytes: &[u8],

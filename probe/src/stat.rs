@@ -72,7 +72,7 @@ impl Window {
     }
 
     /// Returns the weighted sum of all readings, or `None` if the window is empty.
-    pub fn integral(&self) -> Option<f64> {
+    pub fn weighted_sum(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.sum)
     }
 

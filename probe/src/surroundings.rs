@@ -98,19 +98,19 @@ impl Surroundings {
         }
     }
 
-    /// Returns the remedy if a GPU is missing although the driver works.
-    pub fn gpu_cure(self) -> &'static str {
+    /// Returns the remedy for a missing GPU on a machine whose driver works.
+    pub fn missing_gpu_cure(self) -> &'static str {
         match self {
             Self::Machine => {
                 "check `lspci | grep -i nvidia`; in a Slurm job, check that it requested GPUs; in \
                  a container, check that it was started with GPUs (docker run --gpus all)"
             }
-            surroundings => surroundings.driver_cure(),
+            surroundings => surroundings.missing_driver_cure(),
         }
     }
 
     /// Returns the remedy if the driver library is missing.
-    pub fn driver_cure(self) -> &'static str {
+    pub fn missing_driver_cure(self) -> &'static str {
         match self {
             Self::Machine => "install the NVIDIA driver's utilities",
             Self::Apptainer => {
@@ -157,9 +157,9 @@ pub fn is_wsl(root: &Path) -> bool {
     release.to_ascii_lowercase().contains("microsoft")
 }
 
-/// Returns `true` if `/proc` is mounted with `hidepid`, or does not appear in `mountinfo`.
-/// `mountinfo` is the content of `/proc/self/mountinfo`: the fifth field of each line is the mount
-/// point, and if several lines have the same mount point, the last one is in effect.
+/// Returns `true` if `/proc` is mounted with `hidepid`, or if `mountinfo` has no entry for `/proc`.
+/// `mountinfo` is the content of `/proc/self/mountinfo`. The fifth field of each line is the mount
+/// point. If several lines have the same mount point, the last one is in effect.
 pub fn hides_processes(mountinfo: &str) -> bool {
     let of_proc = mountinfo
         .lines()
@@ -238,8 +238,9 @@ mod tests {
                 expected.container_name().is_none(),
                 expected == Surroundings::Machine
             );
-            // The variable identifies a pod in containers of Docker or Podman. In containers of
-            // Apptainer and Enroot, it does not, because these containers can run within a pod.
+            // In a container of Docker or Podman, the variable means that the container belongs to
+            // a pod. A container of Apptainer or Enroot can run within a pod and inherit the
+            // variable, so the variable is ignored there.
             write(
                 "proc/self/environ",
                 "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0",

@@ -126,7 +126,8 @@ pub struct AcceptedAmounts<T> {
     expected: &'static str,
 }
 
-/// Returns the accepted names of a unit, each with its size relative to the first name.
+/// Returns the names that are accepted for a unit, each with a factor that converts an amount to
+/// the first name's unit.
 pub fn unit_names(unit: Unit) -> &'static [(&'static str, f64)] {
     match unit {
         Unit::Percent => &[("%", 1.0)],
@@ -197,8 +198,8 @@ impl Amount {
         number.is_finite().then_some(Self { number, unit })
     }
 
-    /// Converts the number to the first name in [`unit_names`]. Returns `None` if the amount has
-    /// the unit of another quantity.
+    /// Converts the number to the unit that is first in [`unit_names`]. Returns `None` if the
+    /// amount has the unit of another quantity.
     pub fn convert_to(&self, unit: Unit) -> Option<f64> {
         Some(self.number * find_factor(&self.unit, unit)?)
     }
@@ -241,7 +242,7 @@ impl AcceptedAmounts<u64> {
     /// Accepts sizes in bytes with an unambiguous unit: `20GiB`, but not `20G`.
     pub const fn accept_sizes(least: u64, most: u64, expected: &'static str) -> Self {
         Self {
-            read: read_size,
+            read: parse_size_or_suggest,
             least,
             most,
             expected,
@@ -253,7 +254,7 @@ impl AcceptedAmounts<Duration> {
     /// Accepts durations with a unit: `500ms`, `2h30m`, `1d`.
     pub const fn accept_durations(least: Duration, most: Duration, expected: &'static str) -> Self {
         Self {
-            read: read_duration,
+            read: parse_duration_or_suggest,
             least,
             most,
             expected,
@@ -311,14 +312,14 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     time.try_into().ok()
 }
 
-fn read_duration(text: &str) -> Result<Duration, String> {
+fn parse_duration_or_suggest(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| match text.parse::<u64>() {
         Ok(number) => format!("; did you mean {number}s or {number}m?"),
         Err(_) => String::new(),
     })
 }
 
-fn read_size(text: &str) -> Result<u64, String> {
+fn parse_size_or_suggest(text: &str) -> Result<u64, String> {
     let Some(amount) = Amount::parse(text) else {
         return Err(String::new());
     };

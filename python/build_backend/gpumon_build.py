@@ -29,7 +29,7 @@ __all__ = [
 os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}")
 
 
-def check_libc() -> None:
+def require_glibc() -> None:
     """Exit unless this system is Linux with glibc."""
     try:
         found = os.confstr("CS_GNU_LIBC_VERSION")
@@ -45,7 +45,7 @@ def check_libc() -> None:
         )
 
 
-def _run_before(*steps):
+def _run_steps_before_hook(*steps):
     """Return a decorator that runs `steps` before the hook."""
 
     def wrap(hook):
@@ -61,15 +61,19 @@ def _run_before(*steps):
 
 # An installer calls these two hooks before all others, so it reports an unsupported system before
 # it does anything else.
-get_requires_for_build_wheel = _run_before(check_libc)(maturin.get_requires_for_build_wheel)
-get_requires_for_build_editable = _run_before(check_libc)(maturin.get_requires_for_build_editable)
+get_requires_for_build_wheel = _run_steps_before_hook(require_glibc)(
+    maturin.get_requires_for_build_wheel
+)
+get_requires_for_build_editable = _run_steps_before_hook(require_glibc)(
+    maturin.get_requires_for_build_editable
+)
 
 # maturin's hooks below read the README and the built files of the page and the extension.
-_after_frontend = _run_before(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
+_after_frontend = _run_steps_before_hook(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
 # The program embeds the page, so the page is built first. The program then writes its completions
 # and manual pages.
-_after_program = _run_before(
-    check_libc,
+_after_program = _run_steps_before_hook(
+    require_glibc,
     gpumon_index.write_readme,
     gpumon_frontend.build_if_needed,
     gpumon_share.build,

@@ -28,7 +28,7 @@ MANIFESTS = [
     ".npmrc",
     *(f"{package}/package.json" for package in PACKAGES),
 ]
-#: Folders that the search for changed sources skips. Builds either write these folders or do not
+#: Folders that are not searched for changed sources. Builds either write these folders or do not
 #: depend on them.
 SKIPPED = {"node_modules", "dist"}
 #: The minimum version of Node.js for the build tools.
@@ -39,17 +39,17 @@ def build_if_needed() -> None:
     """Bring the outputs up to date, and print each step. The program exits if a step fails."""
     # A source distribution contains the outputs, so it can be installed without Node.js.
     is_source_distribution = (ROOT / "PKG-INFO").exists() and all(path.exists() for path in OUTPUTS)
-    if is_source_distribution or _is_current(OUTPUTS, _source_files()):
+    if is_source_distribution or _are_outputs_current(OUTPUTS, _source_files()):
         return
-    _check_node()
-    if not _is_current(
+    _require_node()
+    if not _are_outputs_current(
         [ROOT / "node_modules" / ".package-lock.json"], [ROOT / name for name in MANIFESTS]
     ):
         _run("npm", "ci")
     _run("npm", "run", "build")
 
 
-def _is_current(outputs: list[Path], sources: list[Path]) -> bool:
+def _are_outputs_current(outputs: list[Path], sources: list[Path]) -> bool:
     if not all(path.exists() for path in outputs):
         return False
     newest_source = max(path.stat().st_mtime_ns for path in sources if path.exists())
@@ -74,7 +74,7 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _check_node() -> None:
+def _require_node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
     if shutil.which("npm") is None or shutil.which("node") is None:
         sys.exit(

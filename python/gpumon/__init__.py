@@ -30,11 +30,11 @@ from gpumon._find import (
     GpumonNotFound,
     describe_other_package,
     find_gpumon_bin,
-    find_other_version,
+    find_other_package_version,
 )
 
-#: Type checkers recognize this name. Importing `typing` would take longer than importing the rest
-#: of this module.
+#: Type checkers treat a variable with this name as `True`. Importing it from `typing` would take
+#: longer than importing the rest of this module.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ if not TYPE_CHECKING:
         return [*__all__, *globals()]
 
 
-_other_version = find_other_version()
+_other_version = find_other_package_version()
 if _other_version is not None:
     import warnings
 

@@ -7,8 +7,8 @@ from gpumon._find import GpumonNotFound, find_gpumon_bin
 
 
 def main() -> None:
-    """Replace this process by the ``gpumon`` program, with the same arguments, signals and exit
-    code.
+    """Replace this process with the ``gpumon`` program, which gets the same arguments. It receives
+    signals directly, and its exit code is the exit code of this process.
     """
     try:
         program = find_gpumon_bin()

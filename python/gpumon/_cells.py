@@ -50,7 +50,7 @@ class CellCosts:
         }
         self._hooks_before = {name: getattr(client, name) for name in ours}
         for name, hook in ours.items():
-            setattr(client, name, _call_both(hook, self._hooks_before[name]))
+            setattr(client, name, _combine_hooks(hook, self._hooks_before[name]))
 
     def start(self) -> None:
         """Start reading the GPUs, so that the first cell does not have to wait. Call this before
@@ -70,7 +70,7 @@ class CellCosts:
             self._waiter.shutdown()
         self._warm = self._waiter = None
 
-    def detach(self) -> None:
+    def restore_client_hooks(self) -> None:
         """Restore the client's own hooks."""
         for name, hook in self._hooks_before.items():
             setattr(self._client, name, hook)
@@ -114,8 +114,8 @@ class CellCosts:
 
     def _write_final_costs(self, is_last: bool) -> None:
         """Write the costs that are final. If `is_last` is set, wait for the others and write them,
-        too. Costs are written nowhere else, because other programs may save the notebook between
-        two hooks.
+        too. Only this method writes costs, and no thread does, because other programs may save the
+        notebook between two hooks.
         """
         left = []
         for cell, stored in self._ended:
@@ -146,7 +146,7 @@ def cell_costs(client: NotebookClient) -> Iterator[None]:
     try:
         yield
     finally:
-        costs.detach()
+        costs.restore_client_hooks()
         costs.finish()
 
 
@@ -184,7 +184,9 @@ def remove_cost(cell: NotebookNode) -> None:
     cell.metadata.pop(KEY, None)
 
 
-def _call_both(first: Callable[..., None], then: Callable[..., Any] | None) -> Callable[..., Any]:
+def _combine_hooks(
+    first: Callable[..., None], then: Callable[..., Any] | None
+) -> Callable[..., Any]:
     """Return a hook that calls both hooks. It returns the result of the second hook, which nbclient
     awaits.
     """

@@ -60,7 +60,7 @@ class GpuCost(_EncodableRepr):
     index: int
     uuid: Optional[str]
     name: Optional[str]
-    #: Seconds during which a process of the measured tree was on this GPU.
+    #: Seconds during which a process of the measured process tree was on this GPU.
     held_s: float
     #: Seconds during which kernels of the measured processes ran.
     gpu_s: Optional[float]
@@ -79,8 +79,8 @@ class GpuCost(_EncodableRepr):
     energy_joules: Optional[Energy]
     #: Whether other processes used the GPU at the same time.
     shared: bool
-    #: The bytes that the GPU received over PCIe, counting all processes. The next fields are the
-    #: bytes that it sent (`tx`), and both numbers for NVLink.
+    #: The number of bytes that the GPU received over PCIe, counting all processes. The next fields
+    #: are the bytes sent over PCIe, and the bytes received and sent over NVLink.
     pcie_rx_bytes: Optional[int]
     pcie_tx_bytes: Optional[int]
     nvlink_rx_bytes: Optional[int]
@@ -111,8 +111,8 @@ class StoredCost(TypedDict):
     energy_joules: Optional[float]
     shared: bool
     gpus: list[str]
-    #: The run that the cost belongs to. If its values equal the cell's current values, the cell has
-    #: not run since then.
+    #: The run that the cost belongs to. If the cell's current values are the same, the cell has not
+    #: run again.
     run: Optional[CellRun]
 
 

@@ -28,7 +28,7 @@ class GpumonNotFound(ProgramError, FileNotFoundError):
     """The ``gpumon`` program is not in any of the folders where an installer puts it."""
 
 
-def find_other_version() -> str | None:
+def find_other_package_version() -> str | None:
     """Return the version of the other package called gpumon if it is in the same folder as this
     package; `None` if it is not.
 
@@ -72,7 +72,7 @@ def find_gpumon_bin() -> str:
     for path in programs:
         if not is_script(path):
             return path
-    other = find_other_version()
+    other = find_other_package_version()
     if other is not None:
         raise GpumonNotFound(describe_other_package(other))
     if programs:
@@ -107,8 +107,8 @@ def _script_folders() -> list[str]:
     package_root = _package_root()
     return [
         sysconfig.get_path("scripts"),
-        # A virtual environment that can see the packages of the base installation can use its
-        # program.
+        # A virtual environment that can see the packages of the base installation can also use the
+        # base installation's program.
         sysconfig.get_path("scripts", vars={"base": sys.base_prefix}),
         # pip install --prefix DIR: this package is in DIR/lib/python3.x/site-packages.
         os.path.normpath(os.path.join(package_root, "..", "..", "..", "bin")),

@@ -52,17 +52,17 @@ class Run:
         """Seconds from the start to the end, or to now."""
         return max(0.0, (self.ended_ms or time.time() * 1000) - self.begun_ms) / 1000
 
-    def copy_ended(self, ended_ms: float) -> Run:
-        """Return a copy that ended at this time and has no program."""
+    def copy_with_end(self, ended_ms: float) -> Run:
+        """Return a copy that ended at `ended_ms` and that no program measures."""
         run = Run(self.number, self.name, self.pid)
         run.begun_ms, run.ended_ms = self.begun_ms, ended_ms
         return run
 
-    def format_begin(self, at_ms: float) -> bytes:
+    def format_begin_request(self, at_ms: float) -> bytes:
         name = "" if self.name is None else f',"name":{json.dumps(self.name)}'
         return f'{{"begin":{self.number},"at_ms":{at_ms:.3f}{name},"pid":{self.pid}}}\n'.encode()
 
-    def format_end(self) -> bytes:
+    def format_end_request(self) -> bytes:
         return f'{{"end":{self.number},"at_ms":{self.ended_ms:.3f}}}\n'.encode()
 
 
@@ -91,18 +91,19 @@ class Helper:
         self._over: str | None = None
 
     def begin_run(self, name: str | None, pid: int | None) -> Run:
-        """Begin a measurement of this process or of another one. Only the first call may wait,
-        until the program has started.
+        """Begin a measurement of this process or of another one. Only the first call may wait: it
+        waits until the program has started.
         """
         run = Run(next(self._numbers), name, pid)
         for _ in range(2):
-            process = run.process = self._running_process()
+            process = run.process = self._ensure_running_process()
             if process is None:
                 break
             self._runs[run.number] = run
-            process.send(run.format_begin(run.begun_ms))
-            # If the program has ended in the meantime, the loop starts a new one, unless another
-            # thread has already done so and has begun this run again.
+            process.send(run.format_begin_request(run.begun_ms))
+            # If the program has ended in the meantime, the loop starts a new one. This is not
+            # necessary if another thread has already started a program and has begun this run
+            # again.
             if process.failure is None or run.process is not process:
                 return run
             self._runs.pop(run.number, None)
@@ -115,9 +116,9 @@ class Helper:
         run.ended_ms = max(run.begun_ms, time.time() * 1000)
         process = run.process
         if process is not None and self._over is None:
-            process.send(run.format_end())
+            process.send(run.format_end_request())
             if process.failure is not None:
-                self._running_process()
+                self._ensure_running_process()
 
     def forget_run(self, run: Run) -> None:
         """Discard a measurement whose result is not needed. This method takes no lock, so a
@@ -133,13 +134,13 @@ class Helper:
 
     def mark(self, text: str) -> None:
         """Add a mark with this text at the current time, without waiting."""
-        process = self._running_process()
+        process = self._ensure_running_process()
         if process is not None:
             process.send(json.dumps({"mark": text, "at_ms": time.time() * 1000}).encode() + b"\n")
 
     def request_cost(self, run: Run) -> Json | None:
-        """Return the program's answer about a measurement; `None` if there is no answer, for a
-        reason in `run.lost`.
+        """Return the program's answer about a measurement. If there is no answer, return `None`;
+        `run.lost` then contains the reason.
         """
         for _ in range(2):
             process = run.process
@@ -158,7 +159,7 @@ class Helper:
                     break
                 # The program has ended. This call starts a new one, which measures the rest of the
                 # run if the run is still in progress.
-                self._running_process()
+                self._ensure_running_process()
         if self._over is not None and run.process is not None:
             run.lost.append(self._over)
         return None
@@ -171,7 +172,7 @@ class Helper:
             RequestError: the program refuses the request. The message describes the remedy.
         """
         for is_last in (False, True):
-            process = self._running_process()
+            process = self._ensure_running_process()
             if process is None:
                 self._raise_failure()
             try:
@@ -191,7 +192,7 @@ class Helper:
         """Read messages from the program until a condition is met or the monotonic clock reaches
         `until`; return whether the condition is met.
         """
-        process = self._running_process()
+        process = self._ensure_running_process()
         return is_done() if process is None else self._mail.wait(is_done, until, process)
 
     def subscribe(self, interval_s: float, receive: Callable[[Json], None]) -> int:
@@ -202,7 +203,7 @@ class Helper:
         """
         number = next(self._numbers)
         self._receivers[number] = (interval_s, receive)
-        if self._running_process() is None:
+        if self._ensure_running_process() is None:
             del self._receivers[number]
             self._raise_failure()
         self._send_interval(self._process)
@@ -216,7 +217,7 @@ class Helper:
 
     def _read_for_receivers(self) -> None:
         while True:
-            is_running = self._running_process() is not None
+            is_running = self._ensure_running_process() is not None
             with self._mail.changed:
                 if not self._receivers or not is_running:
                     self._is_draining = False
@@ -229,7 +230,7 @@ class Helper:
             self._send_interval(self._process)
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether this helper has ended."""
         return self._over is not None
 
@@ -245,7 +246,7 @@ class Helper:
             ProgramError: the program cannot be started.
             RequestError: the program has nothing to read.
         """
-        if self._running_process() is None:
+        if self._ensure_running_process() is None:
             self._raise_failure()
         self._mail.warn_of_failure()
         if self._mail.failed is not None:
@@ -259,7 +260,7 @@ class Helper:
                 + b"\n"
             )
 
-    def _running_process(self) -> Process | None:
+    def _ensure_running_process(self) -> Process | None:
         """Return the running program, starting it if necessary; `None` if that fails."""
         process = self._process
         if process is not None and process.failure is None and self._over is None:
@@ -268,7 +269,7 @@ class Helper:
             return None
         with self._starting:
             if self._process is not None and self._process.failure is not None:
-                self._replace_ended(self._process)
+                self._replace_ended_process(self._process)
             if self._process is None and self._unavailable is None and self._over is None:
                 self._start()
             return self._process
@@ -284,12 +285,12 @@ class Helper:
                 if isinstance(error, GpumonNotFound)
                 else f"the gpumon program cannot be started: {error}"
             )
-            self._give_up(cause)
+            self._disable_with_warning(cause)
             return
         if self._receivers:
             self._send_interval(self._process)
 
-    def _replace_ended(self, process: Process) -> None:
+    def _replace_ended_process(self, process: Process) -> None:
         """Replace a program that has ended, unless it keeps ending soon after its start. Record for
         each of its measurements which part of the GPU use is unknown.
         """
@@ -298,7 +299,7 @@ class Helper:
         why = process.close()
         self._process = None
         if self._short_lives > 1:
-            self._give_up(
+            self._disable_with_warning(
                 f"the gpumon program ends repeatedly: {why}. Run `gpumon doctor` to check this "
                 f"machine"
             )
@@ -317,8 +318,8 @@ class Helper:
                     f"the usage before {clock}, when the gpumon program was restarted: {why}"
                 )
                 run.is_partial = True
-                run.process.send(run.format_begin(now_ms))
-        self._mail.wake()
+                run.process.send(run.format_begin_request(now_ms))
+        self._mail.wake_waiting_threads()
 
     def _raise_failure(self) -> NoReturn:
         """Raise an error for the caller, because there is no program."""
@@ -332,7 +333,7 @@ class Helper:
         """Return the reason why there is no program."""
         return self._over or self._unavailable or "the gpumon program ended right after its start"
 
-    def _give_up(self, cause: str) -> None:
+    def _disable_with_warning(self, cause: str) -> None:
         self._unavailable = cause
         warn_once(f"gpumon measures no GPUs: {cause}")
 
@@ -343,7 +344,7 @@ class Helper:
         if process is not None:
             process.close()
 
-    def end_in_child(self, parent: int) -> None:
+    def end_in_forked_child(self, parent: int) -> None:
         """End this helper in a forked child. This method takes no lock, because threads that exist
         only in the parent may hold locks, and nothing would release these in the child.
         """
@@ -352,7 +353,7 @@ class Helper:
             f"numbers"
         )
         if self._process is not None:
-            self._process.abandon()
+            self._process.release_in_forked_child()
 
 
 #: Whether the interpreter is about to end.
@@ -368,7 +369,7 @@ def current_helper() -> Helper:
 
 def _after_fork() -> None:
     global _current, _parent
-    _current.end_in_child(_parent)
+    _current.end_in_forked_child(_parent)
     _current, _parent = Helper(), os.getpid()
 
 

@@ -64,10 +64,10 @@ def history(
 
 
 class Series:
-    """The values of one field, for each time of the history; None without a reading."""
+    """The values of one field at each time of the history. Absent readings are None."""
 
     def __init__(self, json: Json) -> None:
-        #: The mean of each point; for counters and states the last value.
+        #: The mean of the readings at each point; for counters and states, the last reading.
         self.values: list[float | None] = json["values"]
         #: The lowest reading of each point, if a point has several readings.
         self.min: list[float | None] | None = json.get("min")
@@ -79,7 +79,9 @@ class Series:
 
 
 class GpuHistory:
-    """The history of one GPU, for example ``gpu["power.draw_watts"].values``."""
+    """The history of one GPU. For example, ``gpu["power.draw_watts"].values`` contains the power at
+    each time of the history.
+    """
 
     def __init__(self, json: Json) -> None:
         self._json = json

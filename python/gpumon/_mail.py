@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from gpumon._process import Process
 
 #: Maximum time to wait for an answer, in seconds. The answer about a measurement that has just
-#: ended waits up to three seconds for the driver's last samples.
+#: ended can take three seconds, because the program waits for the driver's last samples.
 PATIENCE_S = 30.0
-#: The maximum time to wait for an answer, in seconds, if an earlier request got no answer and the
-#: program has sent nothing since then. This is slightly longer than the driver takes to report its
-#: last samples.
+#: The maximum time to wait for an answer, in seconds, while the program seems to hang: an earlier
+#: request got no answer, and the program has sent nothing since then. This is slightly longer than
+#: the driver takes to report its last samples.
 IMPATIENCE_S = 4.0
 
 Json = dict[str, Any]
@@ -109,7 +109,7 @@ class MessageDispatcher:
             self._is_failure_told = True
             warn_once(f"gpumon measures no GPUs: {self.failed}")
 
-    def wake(self) -> None:
+    def wake_waiting_threads(self) -> None:
         """Wake all waiting threads, so that they check their conditions."""
         with self.changed:
             self.changed.notify_all()

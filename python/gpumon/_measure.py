@@ -140,7 +140,7 @@ def _is_process(pid: int) -> bool:
     return True
 
 
-def measure_calls(
+def wrap_with_measurements(
     function: Callable[_P, _R], name: str | None, pid: int | None
 ) -> Measured[Callable[_P, _R], _P, _R]:
     """Return a function with an attribute `measurements`: the measurements of its last 100 calls,

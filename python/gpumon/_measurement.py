@@ -87,7 +87,7 @@ class Measurement:
         Raises:
             MeasurementError: the measurement has not been started.
         """
-        run = self._started_run()
+        run = self._require_started_run()
         if run.ended_ms is None and self._helper is not None:
             self._helper.end_run(run)
 
@@ -115,19 +115,19 @@ class Measurement:
 
     def __call__(self, function: Callable[_P, _R]) -> Measured[Callable[_P, _R], _P, _R]:
         """Measure each call of a function; see `measure`."""
-        from gpumon._measure import measure_calls
+        from gpumon._measure import wrap_with_measurements
 
         if not callable(function):
             raise TypeError(
                 f"{function!r} cannot be decorated: write @gpumon.measure('name') above a function"
             )
-        return measure_calls(function, self.name, self.pid)
+        return wrap_with_measurements(function, self.name, self.pid)
 
     def __del__(self) -> None:
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of copies and pickles: the numbers, without the connection to the
+        """Return the state for copying and pickling: the numbers, without the connection to the
         program.
         """
         state = {**self.__dict__, "_helper": None}
@@ -143,19 +143,21 @@ class Measurement:
                     f"running"
                 )
                 cost = {**cost, "lost": [*cost["lost"], lost]}
-            state["_run"] = run.copy_ended(ended_ms)
+            state["_run"] = run.copy_with_end(ended_ms)
             state["_final"] = cost, stored
         return state
 
     @property
     def duration_s(self) -> float:
         """Seconds from the start to the end, or to now."""
-        return self._started_run().duration_s
+        return self._require_started_run().duration_s
 
     @property
     def started(self) -> datetime.datetime:
         """The start of the measurement, in the local time zone."""
-        return datetime.datetime.fromtimestamp(self._started_run().begun_ms / 1000).astimezone()
+        return datetime.datetime.fromtimestamp(
+            self._require_started_run().begun_ms / 1000
+        ).astimezone()
 
     @property
     def gpu_s(self) -> float | None:
@@ -195,7 +197,7 @@ class Measurement:
 
     @property
     def gpus(self) -> list[GpuCost]:
-        """The cost on each GPU that was used, by index; empty if there was none."""
+        """The cost on each GPU that was used, sorted by index; empty if no GPU was used."""
         from gpumon._cost import parse_gpu_cost
 
         return [parse_gpu_cost(one) for one in self.to_dict()["gpus"]]
@@ -267,7 +269,7 @@ class Measurement:
     def _label(self) -> str:
         return "Measurement" if self.name is None else f"Measurement {self.name!r}"
 
-    def _started_run(self) -> Run:
+    def _require_started_run(self) -> Run:
         if self._run is None:
             raise MeasurementError(
                 f"{self._label()} has not started: use it in a `with` statement, or call start()"
@@ -280,12 +282,12 @@ class Measurement:
         return parse_energy(self.to_dict()["energy_joules"])
 
     def _cost(self) -> tuple[Cost, StoredCost | None]:
-        run = self._started_run()
+        run = self._require_started_run()
         if self._final is not None:
             return self._final
         is_final = run.ended_ms is not None
         answer = None if self._helper is None else self._helper.request_cost(run)
-        found = _merge_cost(run, answer)
+        found = _add_times_to_cost(run, answer)
         if is_final:
             self._final = found
             self._forget()
@@ -296,8 +298,10 @@ class Measurement:
             self._helper.forget_run(self._run)
 
 
-def _merge_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost | None]:
-    """Return the program's numbers with the start, end and duration of the whole measurement."""
+def _add_times_to_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost | None]:
+    """Return the cost and the cost to store: the program's numbers, with the start, end and
+    duration of the whole measurement.
+    """
     cost: dict[str, Any] = {} if answer is None else answer["cost"]
     times = {
         "started_ms": round(run.begun_ms),

@@ -22,13 +22,13 @@ MAX_WAITING_LINES = 50_000
 MAX_LINES_PER_WRITE = 100
 #: The number of seconds that the program has to exit after its input was closed.
 END_S = 1.0
-#: The maximum length of the program's error output that is quoted in an error message, in bytes.
+#: The maximum number of bytes of the program's error output that an error message quotes.
 MAX_ERROR_CHARACTERS = 600
 #: The reasons why the connection is closed: the program has ended, or this process has closed the
 #: connection.
 ENDED, CLOSED = "it has ended", "it was closed"
-#: With `MSG_NOSIGNAL`, writing to a closed connection raises an error. Without this flag, it would
-#: send SIGPIPE, which ends a process that does not ignore this signal.
+#: With `MSG_NOSIGNAL`, writing to a closed connection raises an error. Without this flag, this
+#: process would receive SIGPIPE, which ends a process that does not ignore it.
 FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
@@ -97,8 +97,8 @@ class Process:
 
     def flush(self) -> None:
         """Write the queued lines as far as possible without blocking."""
-        # If another thread has the lock, that thread also writes this thread's line: after it has
-        # released the lock, it checks the queue again.
+        # If another thread has the lock, it also writes this thread's line, because it checks the
+        # queue again after it has released the lock.
         while self._is_waiting() and self.failure is None and self._writing.acquire(blocking=False):
             try:
                 is_full = not self._write()
@@ -183,8 +183,8 @@ class Process:
             return f"{how}: {' '.join(words.split())}" if words.strip() else how
         return self.failure or ""
 
-    def abandon(self) -> None:
-        """Release the parent's resources in a forked child."""
+    def release_in_forked_child(self) -> None:
+        """Release the resources that a forked child has inherited from its parent."""
         self.failure = "it belongs to the parent process"
         self._waiting.clear()
         self._socket.close()

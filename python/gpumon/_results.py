@@ -71,7 +71,7 @@ PLAIN = (
     "index", "uuid", "name", "held_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes",
     "shared", "pcie_rx_bytes", "pcie_tx_bytes", "nvlink_rx_bytes", "nvlink_tx_bytes",
 )  # fmt: skip
-#: JSON keys that become several columns, each with the names of its parts.
+#: JSON keys whose values become several columns, and the names of the parts of each value.
 PARTS = {
     "sm_percent": ("mean", "peak"),
     "tensor_percent": ("mean", "peak"),
@@ -169,7 +169,7 @@ HEADINGS = ("GPU", "Name", "Utilization", "Memory", "Power", "Temperature")
 def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
     """Return the rows of a small table, without its header."""
 
-    def unit(value: float | None, unit: str) -> str:
+    def format_with_unit(value: float | None, unit: str) -> str:
         return DASH if value is None else f"{value:.0f} {unit}"
 
     rows: list[tuple[str, ...]] = []
@@ -182,10 +182,10 @@ def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
             (
                 str(gpu.index),
                 escape_controls(gpu.name or DASH),
-                unit(gpu.utilization_percent, "%"),
+                format_with_unit(gpu.utilization_percent, "%"),
                 memory,
-                unit(gpu.power_watts, "W"),
-                unit(gpu.temperature_celsius, "°C"),
+                format_with_unit(gpu.power_watts, "W"),
+                format_with_unit(gpu.temperature_celsius, "°C"),
             )
         )
     return rows

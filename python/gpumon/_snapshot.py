@@ -30,7 +30,7 @@ def find_reading(holder: Json, field: str) -> float | None:
     return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
 
-def absence(holder: Json, field: str) -> str | None:
+def absence_reason(holder: Json, field: str) -> str | None:
     """Return why the number at a path is absent, for example ``not_supported``; None if it is
     present.
     """
@@ -162,7 +162,7 @@ class Gpu:
 
     def absence(self, field: str) -> str | None:
         """Return why a field is None, such as ``not_supported``; None if the field has a value."""
-        return absence(self._sample, field)
+        return absence_reason(self._sample, field)
 
     def to_dict(self) -> Json:
         """Return all readings of the GPU as in JSON."""

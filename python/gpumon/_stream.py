@@ -16,13 +16,14 @@ from gpumon._snapshot import Snapshot
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: The maximum number of snapshots that wait for a slow consumer. With more, the oldest are dropped.
+#: The maximum number of snapshots that wait for a slow consumer. If there are more, the oldest are
+#: dropped.
 MAX_WAITING_SAMPLES = 60
-#: A sample may arrive early by this fraction of the interval.
+#: The fraction of the interval by which a sample may arrive early without being skipped.
 TOLERANCE = 0.25
 #: The range of valid intervals, as a part of error messages.
 INTERVALS = " from 0.1 to 3600"
-#: The maximum time between two checks by `async for`, in seconds.
+#: The maximum time between two checks for a new sample in `async for`, in seconds.
 POLL_INTERVAL_S = 0.05
 
 
@@ -66,8 +67,8 @@ def _snapshot(helper: Helper) -> Snapshot:
 
 
 class Stream:
-    """An iterator over new snapshots. It ends when the loop that created it is left with ``break``,
-    when `close` is called, or at the end of a ``with`` block.
+    """An iterator over new snapshots. It ends when `close` is called, at the end of a ``with``
+    block, or when a loop such as ``for now in gpumon.stream()`` is left with ``break``.
 
     Up to 60 snapshots wait for a consumer that is slower than the readings. After that, the oldest
     snapshots are dropped.
@@ -82,7 +83,8 @@ class Stream:
             )
         self._helper = current_helper()
         self._waiting: collections.deque[Json] = collections.deque(maxlen=MAX_WAITING_SAMPLES)
-        #: The inventory, because samples only contain the index of each GPU.
+        #: The inventory, which every snapshot needs. Samples do not repeat it: they contain only
+        #: the index of each GPU.
         self._inventory: Json | None = None
         self._number = self._helper.subscribe(
             self._interval_s, _Receiver(self._waiting, self._interval_s)
@@ -98,7 +100,7 @@ class Stream:
         return self
 
     def __next__(self) -> Snapshot:
-        late = self._seconds_late()
+        late = self._next_sample_deadline()
         while self._number is not None:
             if self._wait_for_sample(late):
                 return self._next_snapshot()
@@ -109,23 +111,23 @@ class Stream:
         return self
 
     async def __anext__(self) -> Snapshot:
-        late = self._seconds_late()
+        late = self._next_sample_deadline()
         while self._number is not None:
             if self._wait_for_sample(time.monotonic()):
                 return self._next_snapshot()
             self._restart_if_late(late)
-            # The loop polls, because a thread that waits in the background would continue to wait
-            # after the task is canceled.
+            # The loop polls instead of waiting in a background thread, because such a thread would
+            # continue to wait after the task is canceled.
             await asyncio.sleep(min(POLL_INTERVAL_S, self._interval_s / 4))
         raise StopAsyncIteration
 
     def _next_snapshot(self) -> Snapshot:
-        # There is already a sample, so the program answers immediately.
+        # The program has already sent a sample, so it returns the inventory immediately.
         inventory: Json = self._inventory or _snapshot(self._helper).to_dict()["inventory"]
         self._inventory = inventory
         return Snapshot(inventory, self._waiting.popleft())
 
-    def _seconds_late(self) -> float:
+    def _next_sample_deadline(self) -> float:
         return time.monotonic() + self._interval_s + PATIENCE_S
 
     def _wait_for_sample(self, until: float) -> bool:
@@ -176,7 +178,7 @@ class Stream:
 
 class _Receiver:
     """Puts samples into a queue at the interval of one stream. It has no reference to the stream,
-    so that an unused stream can be deleted.
+    so that Python can delete a stream that is no longer used.
     """
 
     def __init__(self, waiting: collections.deque[Json], interval_s: float) -> None:
@@ -185,8 +187,8 @@ class _Receiver:
         self._last_ms = float("-inf")
 
     def __call__(self, sample: Json) -> None:
-        # Samples arrive more often than this stream needs them if another stream of this process
-        # has a shorter interval.
+        # If another stream of this process has a shorter interval, samples arrive more often than
+        # this stream needs. The extra samples are skipped.
         if sample["at_ms"] - self._last_ms >= self._least_ms:
             self._last_ms = sample["at_ms"]
             self._waiting.append(sample)

@@ -16,7 +16,13 @@ import sys
 from typing import Any
 from urllib.parse import quote
 
-from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin, find_other_version, is_script
+from gpumon._find import (
+    NAME,
+    GpumonNotFound,
+    find_gpumon_bin,
+    find_other_package_version,
+    is_script,
+)
 
 #: Maximum time until gpumon answers, in seconds. It usually takes milliseconds, but a machine that
 #: is busy starting kernels may take longer to start a process.
@@ -34,12 +40,12 @@ def setup_gpumon() -> dict[str, Any]:
     """Return the configuration of the server process behind the route ``/gpumon/``, in the format
     of jupyter-server-proxy.
     """
-    other, refusal = find_other_version(), None
+    other, refusal = find_other_package_version(), None
     try:
         program = find_gpumon_bin()
     except GpumonNotFound as error:
-        # An error here would also disable the routes of other packages. With the program from PATH
-        # instead, only gpumon's route fails.
+        # An exception here would also disable the routes of other packages. The program from PATH
+        # is used instead, so that at most gpumon's own route fails.
         program = NAME
         # The program in PATH may belong to the other package called gpumon, which does not know
         # these arguments.
@@ -78,8 +84,8 @@ def setup_gpumon() -> dict[str, Any]:
         # An open panel does not count as activity, so that a server that is otherwise idle is still
         # shut down automatically.
         "update_last_activity": False,
-        # jupyter-server-proxy adds no launcher entry, because the panel and the command palette
-        # already open the page. The query of `path` informs the panel before a server starts:
+        # No launcher entry is added, because the panel and the command palette already open the
+        # page. Before a server starts, the panel reads three values from the query of `path`:
         # whether to connect automatically (`alerts`), whether the launcher offers the fleet
         # (`fleet`), and the version of the other package called gpumon (`other`).
         "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": path},
@@ -87,8 +93,8 @@ def setup_gpumon() -> dict[str, Any]:
 
 
 def _is_script_in_path() -> bool:
-    """Return whether the command `gpumon` in PATH is a script. The program of this package is not a
-    script.
+    """Return whether the command `gpumon` in PATH is a script. If it is, it belongs to another
+    package, because the program of this package is not a script.
     """
     import shutil
 
@@ -97,15 +103,17 @@ def _is_script_in_path() -> bool:
 
 
 def _read_server_flags(program: str) -> list[str]:
-    """Return the flags for the query string in the page's address: `alerts` if the server has
-    alerts (or the server that it joins), and `fleet` if the server has a fleet.
+    """Return the flags for the query string of the page's address: `alerts` if the server, or the
+    server that it joins, has alerts, and `fleet` if the server has a fleet.
     """
     if os.environ.get("GPUMON_REPLAY"):
         return []
     settings = _read_settings(program)
     joined = None if settings.get("no-join") else settings.get("join")
     has_alerts = (
-        os.environ.get("GPUMON_ALERTS") or settings.get("alerts") or (joined and _has_rules(joined))
+        os.environ.get("GPUMON_ALERTS")
+        or settings.get("alerts")
+        or (joined and _has_alert_rules(joined))
     )
     has_fleet = any(
         settings.get(key) for key in ("fleet-prometheus", "fleet-hosts", "fleet-hosts-file")
@@ -114,7 +122,9 @@ def _read_server_flags(program: str) -> list[str]:
 
 
 def _read_settings(program: str) -> dict[str, Any]:
-    """Return the server's settings from variables and files; empty if they cannot be read."""
+    """Return the server's settings from environment variables and settings files. The result is
+    empty if they cannot be read.
+    """
     command = [program, "config", "show", "--json", "serve"]
     with contextlib.suppress(
         OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError
@@ -128,7 +138,7 @@ def _read_settings(program: str) -> dict[str, Any]:
     return {}
 
 
-def _has_rules(shared_socket: str) -> bool:
+def _has_alert_rules(shared_socket: str) -> bool:
     """Return whether the machine's shared server, which listens at this socket, has alert rules."""
     with (
         contextlib.suppress(OSError, ValueError, LookupError, TypeError),
@@ -149,8 +159,8 @@ def _escape_braces(text: str) -> str:
 
 
 def _history_options() -> list[str]:
-    """Return options that store history in the user's state folder, unless a variable or a settings
-    file names another folder.
+    """Return options that set the user's state folder as the default folder for history. A variable
+    or a settings file can name another folder.
     """
     # The XDG base directory specification requires that relative paths are ignored.
     state = os.environ.get("XDG_STATE_HOME", "")

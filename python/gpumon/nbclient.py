@@ -31,7 +31,7 @@ class MeasuredNotebookClient(nbclient.NotebookClient):
         try:
             return await super().async_execute(reset_kc, **options)
         finally:
-            costs.detach()
+            costs.restore_client_hooks()
             # `finish` blocks, so it runs in a thread: other tasks may share this event loop.
             await asyncio.to_thread(costs.finish)
 

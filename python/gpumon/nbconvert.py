@@ -19,7 +19,8 @@ class CostPreprocessor(Preprocessor):
     """Writes the cost of each cell to `cell.metadata.gpumon` if the exporter executes notebooks.
     Otherwise it does nothing.
 
-    The hooks are added to the exporter's own `ExecutePreprocessor`, which keeps its configuration.
+    The measuring hooks are added to the exporter's existing `ExecutePreprocessor`, so its
+    configuration still applies.
     """
 
     def __init__(self, **options: Any) -> None:

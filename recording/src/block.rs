@@ -15,7 +15,7 @@ use flate2::{Compression, GzBuilder, read::GzDecoder};
 
 use crate::{RecordKind, parse_kind_and_time};
 
-/// The format version that is written, and the newest version that can be read.
+/// The version of the block format. Blocks with a newer version cannot be read.
 pub const FORMAT_VERSION: u8 = 1;
 
 /// The first bytes of a gzip member that has only an extra field: the magic number, the compression
@@ -36,8 +36,8 @@ const HAS_INVENTORY: u8 = 1;
 /// single record is always smaller than the remaining 28 MiB.
 pub const MAX_TEXT_BYTES: u32 = 32 << 20;
 
-/// The maximum ratio of a text's size to its compressed size. Records of idle GPUs are compressed
-/// to about 1/50.
+/// The maximum ratio of a text's size to its compressed size. Real recordings stay far below it:
+/// records of idle GPUs reach a ratio of about 50.
 pub(crate) const MAX_COMPRESSION_RATIO: u64 = 200;
 
 /// The head of a block, which summarizes its records.
@@ -82,8 +82,8 @@ impl BlockHead {
         }
     }
 
-    /// Returns the head for the next block, which has no records yet. Both of its times are the
-    /// time of this block's last sample.
+    /// Returns an empty head for the next block. Until that block has a sample, both times in its
+    /// head are the time of this block's last sample.
     pub(crate) fn next_empty_head(&self) -> Self {
         Self {
             first_ms: self.last_ms,
@@ -205,11 +205,11 @@ pub fn unpack(block: &[u8], head: &BlockHead) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The maximum time before a block is written. A recorder that is killed loses at most the records
-/// of this time.
+/// The maximum time for which records are collected before they are written as a block. A recorder
+/// that is killed loses at most the records of this time.
 const MAX_BLOCK_TIME: Duration = Duration::from_secs(10);
 
-/// The size of text at which a block is written immediately.
+/// The size of the collected text, in bytes, at which a block is written immediately.
 const FULL_BLOCK_BYTES: usize = 4 << 20;
 
 /// A buffer that collects records until there are enough for a block.

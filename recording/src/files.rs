@@ -19,8 +19,8 @@ use crate::{
 /// Limits for the size, duration and number of files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RotationLimits {
-    /// The maximum size of a file in bytes. A file can only be larger if it has a single larger
-    /// block.
+    /// The maximum size of a file in bytes. A file exceeds it only if a block does not fit into a
+    /// new file.
     pub bytes: Option<u64>,
     /// The time after which a new file is started.
     pub time: Option<Duration>,
@@ -199,7 +199,7 @@ impl Files {
         })
     }
 
-    /// Sets the block at the start of all later files.
+    /// Sets the block with which every further file starts.
     pub fn set_first_block(&mut self, block: Vec<u8>) {
         self.opening = block;
     }
@@ -226,10 +226,10 @@ impl Files {
         if is_full && self.bytes > 0 && !self.is_stream {
             self.rotate()?;
         }
-        self.append(block)
+        self.append_to_current_file(block)
     }
 
-    fn append(&mut self, block: &[u8]) -> Result<(), FilesError> {
+    fn append_to_current_file(&mut self, block: &[u8]) -> Result<(), FilesError> {
         if let Err(cause) = self.file.write_all(block).and_then(|()| self.file.flush()) {
             if !self.is_stream {
                 // A partial block is useless, so the file is truncated. If that fails too, readers
@@ -273,7 +273,7 @@ impl Files {
         let _ = self.file.try_lock();
         (self.bytes, self.begun) = (0, Instant::now());
         let opening = std::mem::take(&mut self.opening);
-        let written = self.append(&opening);
+        let written = self.append_to_current_file(&opening);
         self.opening = opening;
         written
     }

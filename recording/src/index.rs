@@ -1,5 +1,5 @@
-//! The index of a file: the positions of its blocks, or of pieces of similar size in a file of
-//! plain lines.
+//! The index of a file: the positions of its blocks. A file of plain lines is divided into pieces
+//! of a similar size instead.
 
 use std::{
     cell::Cell,
@@ -59,7 +59,7 @@ impl FileIndex {
                 format,
                 known: FORMAT_VERSION,
             }),
-            ParsedHead::Other if has_blocks(&first, &file).map_err(unreadable)? => {
+            ParsedHead::Other if has_blocks_after_damage(&first, &file).map_err(unreadable)? => {
                 Self::from_blocks(file, &name)
             }
             ParsedHead::Other => Self::from_lines(first, file, &name),
@@ -177,7 +177,7 @@ impl FileIndex {
     }
 
     /// Returns the decompressed text of a block.
-    pub(crate) fn read_text(&self, block: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_block_text(&self, block: usize) -> io::Result<Vec<u8>> {
         let (offset, head) = &self.blocks[block];
         let mut bytes = vec![0; head.bytes as usize];
         self.file.read_exact_at(&mut bytes, *offset)?;
@@ -205,7 +205,7 @@ impl<R: Read> Read for CountingReader<'_, R> {
 
 /// Returns `true` if the start of a file is damaged, but the file contains a block. The start
 /// counts as damaged if it is neither a block, a record nor gzip data.
-fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
+fn has_blocks_after_damage(first: &[u8], file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if first.starts_with(b"{") || first.starts_with(&[0x1f, 0x8b]) || !metadata.is_file() {
         return Ok(false);

@@ -9,8 +9,8 @@ use std::{
 
 use crate::{Lines, RecordKind, Recording, RecordingError};
 
-/// The maximum wait between two samples. Longer gaps are shortened, because a recording may have
-/// been interrupted for hours.
+/// The maximum time between two samples during playback at normal speed, in milliseconds. Longer
+/// gaps are shortened to this time, because a recording may have been interrupted for hours.
 const MAX_WAIT_MS: u64 = 5_000;
 /// The maximum number of samples per call. The limit ensures that user input takes effect promptly
 /// even at high speeds.
@@ -53,8 +53,8 @@ pub struct Player {
     start_ms: Option<u64>,
     /// The last block that was read: its index and its records.
     block: Option<(usize, Lines)>,
-    /// A read error that occurred after the records of the last call. The next call returns the
-    /// error.
+    /// A read error that occurred after some records had already been read. The last call returned
+    /// these records, and the next call returns the error.
     damage: Option<io::Error>,
 }
 
@@ -87,8 +87,8 @@ impl Player {
         &self.recording
     }
 
-    /// Returns the time at which [`advance`](Self::advance) has the next records; `None` while
-    /// playback is paused or over.
+    /// Returns the time at which [`advance`](Self::advance) will return the next records; `None`
+    /// while playback is paused or over.
     pub fn next_due_time(&self) -> Option<Instant> {
         (!self.paused && !self.is_over()).then_some(self.due)
     }
@@ -110,7 +110,7 @@ impl Player {
 
     /// Returns the times of the currently shown, the first and the last sample, in milliseconds
     /// since 1970.
-    pub fn shown_first_and_last_sample_ms(&self) -> (u64, u64, u64) {
+    pub fn current_first_and_last_ms(&self) -> (u64, u64, u64) {
         let (first, last) = self.recording.first_and_last_sample_ms();
         (self.shown_ms, first, last)
     }
@@ -142,7 +142,7 @@ impl Player {
             self.due = self
                 .due
                 .max(now.checked_sub(Duration::from_secs(1)).unwrap_or(now))
-                + self.next_delay();
+                + self.delay_to_next_sample();
         }
         Ok(played)
     }
@@ -162,13 +162,13 @@ impl Player {
 
     pub fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
-        self.due = Instant::now() + self.next_delay();
+        self.due = Instant::now() + self.delay_to_next_sample();
     }
 
     /// Sets the speed as a multiple of real time, from 0.1 to 1000.
     pub fn set_speed(&mut self, speed: f64) {
         self.speed = speed.clamp(SPEEDS[0], 1000.0);
-        self.due = Instant::now() + self.next_delay();
+        self.due = Instant::now() + self.delay_to_next_sample();
     }
 
     /// Changes to the next higher or lower of [`SPEEDS`].
@@ -199,7 +199,7 @@ impl Player {
     ///
     /// # Errors
     /// Same as for [`advance`](Self::advance).
-    pub fn skip(&mut self, by_ms: i64) -> io::Result<Vec<PlayedItem>> {
+    pub fn seek_by(&mut self, by_ms: i64) -> io::Result<Vec<PlayedItem>> {
         self.seek_to_time(self.shown_ms.saturating_add_signed(by_ms))
     }
 
@@ -234,7 +234,7 @@ impl Player {
     /// the sample itself.
     fn seek_to_sample(&mut self, sample: usize) -> io::Result<Vec<PlayedItem>> {
         let mut played = vec![PlayedItem::Rewound];
-        played.extend(self.past_records(sample)?);
+        played.extend(self.read_past_records(sample)?);
         let (block, nth) = self.recording.locate_sample(sample);
         self.load(block)?;
         let lines = &self.block.as_ref().expect("the block is loaded").1;
@@ -244,7 +244,7 @@ impl Player {
             .expect("a block has the samples that its header lists")];
         played.push(PlayedItem::Record(lines.text(line).to_owned()));
         (self.shown, self.shown_ms) = (Some(sample), line.at_ms);
-        self.due = Instant::now() + self.next_delay();
+        self.due = Instant::now() + self.delay_to_next_sample();
         Ok(played)
     }
 
@@ -274,8 +274,8 @@ impl Player {
         let first = from.map_or(0, |(block, _)| block);
         let mut left_bytes = MAX_PAST_BYTES;
         for number in first..=block {
-            // A block before `block` is skipped if its text does not fit into the remaining part of
-            // `MAX_PAST_BYTES`. The blocks between `from` and `block` contain no samples.
+            // An earlier block than `block` is skipped if its text is larger than the remaining
+            // part of `MAX_PAST_BYTES`. The blocks between `from` and `block` contain no samples.
             let bytes = u64::from(self.recording.head(number).text_bytes);
             match left_bytes.checked_sub(bytes) {
                 Some(left) => left_bytes = left,
@@ -322,7 +322,7 @@ impl Player {
 
     fn load(&mut self, block: usize) -> io::Result<()> {
         if self.block.as_ref().is_none_or(|(known, _)| *known != block) {
-            self.block = Some((block, self.recording.read(block)?));
+            self.block = Some((block, self.recording.read_block(block)?));
         }
         Ok(())
     }
@@ -342,7 +342,7 @@ impl Player {
             .map_or(head.last_ms, |line| lines.lines()[*line].at_ms)
     }
 
-    fn next_delay(&mut self) -> Duration {
+    fn delay_to_next_sample(&mut self) -> Duration {
         if self.is_over() || self.shown.is_none() {
             return Duration::ZERO;
         }
@@ -354,12 +354,12 @@ impl Player {
     /// Returns the earlier records that are needed before a sample can be shown, in order: the
     /// inventory, the latest details of each GPU, recent events, and some samples of the last
     /// minutes. Unreadable blocks are skipped.
-    fn past_records(&mut self, sample: usize) -> io::Result<Vec<PlayedItem>> {
+    fn read_past_records(&mut self, sample: usize) -> io::Result<Vec<PlayedItem>> {
         let (last, nth) = self.recording.locate_sample(sample);
         self.load(last)?;
         let at_ms = self.sample_time_ms(sample);
-        // A block without samples, such as the block at the start of every file, has no time of its
-        // own and must not end the search.
+        // The search goes back until a block is too old. A block without samples, such as the one
+        // at the start of every file, has no time, so it must not end the search.
         let reaches = |block: &usize| {
             let head = self.recording.head(*block);
             head.samples == 0 || head.last_ms.saturating_add(PAST_MS) >= at_ms
@@ -382,7 +382,7 @@ impl Player {
         let mut number = self.recording.first_sample_index(first);
         let mut past = PastRecords::default();
         for block in first..=last {
-            let Ok(lines) = self.recording.read(block) else {
+            let Ok(lines) = self.recording.read_block(block) else {
                 continue;
             };
             let end = if block == last {

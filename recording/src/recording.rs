@@ -1,4 +1,5 @@
-//! A recording that can be read block by block, its lines, and the errors when it is read.
+//! A recording that can be read block by block, the lines of its blocks, and the errors that
+//! reading can cause.
 
 use std::{
     io,
@@ -29,7 +30,7 @@ struct Block {
     file: usize,
     number: usize,
     head: BlockHead,
-    /// How many samples all previous blocks contain.
+    /// The total number of samples in all previous blocks.
     first_sample: usize,
 }
 
@@ -163,7 +164,7 @@ impl Recording {
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or the block is damaged.
-    pub fn read(&self, block: usize) -> io::Result<Lines> {
+    pub fn read_block(&self, block: usize) -> io::Result<Lines> {
         let Block {
             file, number, head, ..
         } = &self.blocks[block];
@@ -177,7 +178,7 @@ impl Recording {
             )
         };
         let text = self.files[*file]
-            .read_text(*number)
+            .read_block_text(*number)
             .map_err(|error| match error.kind() {
                 io::ErrorKind::InvalidInput
                 | io::ErrorKind::InvalidData
@@ -215,7 +216,7 @@ impl Recording {
     /// Returns the newest inventory in the blocks before `block`, as JSON.
     ///
     /// # Errors
-    /// Same as for [`read`](Self::read).
+    /// Same as for [`read_block`](Self::read_block).
     pub fn read_inventory_before(&self, block: usize) -> io::Result<Option<String>> {
         let Some(block) = (0..block)
             .rev()
@@ -223,7 +224,7 @@ impl Recording {
         else {
             return Ok(None);
         };
-        let lines = self.read(block)?;
+        let lines = self.read_block(block)?;
         let newest = lines
             .lines()
             .iter()
@@ -273,7 +274,8 @@ pub enum RecordingError {
         /// The newest format that this gpumon can read.
         known: u8,
     },
-    /// The blocks would need more memory or time than any real recording.
+    /// The file claims to contain so much text that reading it would need more memory or time than
+    /// any real recording.
     #[error(
         "{file} is not a recording that gpumon made: its blocks contain more than {} MiB of text, \
          or expand to more than {} times their size; make a recording with `gpumon record FILE`",

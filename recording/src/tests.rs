@@ -68,7 +68,7 @@ fn write_recording(folder: &TempDir, samples: u64, limits: RotationLimits) -> Pa
 
 /// Returns all records of a recording in order.
 fn read_records(recording: &Recording) -> Vec<String> {
-    let blocks = (0..recording.block_count()).map(|block| recording.read(block).unwrap());
+    let blocks = (0..recording.block_count()).map(|block| recording.read_block(block).unwrap());
     blocks
         .flat_map(|lines| {
             lines
@@ -182,12 +182,12 @@ fn damage_makes_only_one_block_unreadable() {
     let recording = Recording::open(&path).unwrap();
     assert!(
         recording
-            .read(1)
+            .read_block(1)
             .unwrap_err()
             .to_string()
             .contains("damaged")
     );
-    assert!(recording.read(2).is_ok());
+    assert!(recording.read_block(2).is_ok());
     let mut player = Player::new(recording);
     let mut shown = Vec::new();
     let mut errors = 0;
@@ -472,7 +472,7 @@ fn seek_returns_earlier_details_and_events_before_sample() {
         "the newest alone"
     );
     assert_eq!(
-        player.shown_first_and_last_sample_ms(),
+        player.current_first_and_last_ms(),
         (FIRST_MS + 1_500_000, FIRST_MS, FIRST_MS + 1_999_000)
     );
     player.start_at(FIRST_MS + 3_000);
@@ -565,7 +565,7 @@ fn block_of_too_many_records_is_damaged() {
     .unwrap();
     let error = Recording::open(&path)
         .unwrap()
-        .read(0)
+        .read_block(0)
         .unwrap_err()
         .to_string();
     assert!(error.contains("more than 100000 records"), "{error}");

@@ -72,8 +72,8 @@ fn write_records() -> io::Result<()> {
             gpus,
             ..sample.clone()
         }))?;
-        // The server's memory is measured at these two samples, so no further sample is sent for
-        // two seconds.
+        // The server's memory is measured after each of these two samples. The pause gives the
+        // measurement enough time before the next sample.
         if seq == SAMPLES_PER_HOUR || seq + 1 == SAMPLE_COUNT {
             std::thread::sleep(Duration::from_secs(2));
         }
@@ -111,7 +111,7 @@ fn measure_server() -> io::Result<()> {
     let settings = ServerSettings {
         join: None,
         readings: SampleSource::Collector(collector),
-        live: LiveSettings::default().into_fixed(),
+        live: LiveSettings::default().into_constant_receiver(),
         policy,
         show_processes: ShowProcesses::Names,
         runs,

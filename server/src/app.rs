@@ -78,7 +78,7 @@ pub(crate) struct AppState {
     pub(crate) encoders: Arc<Encoders>,
     pub(crate) live: watch::Receiver<LiveSettings>,
     pub(crate) policy: Arc<AccessPolicy>,
-    /// The setting for which processes users may see.
+    /// The setting that determines which processes users may see.
     pub(crate) show_processes: ShowProcesses,
     pub(crate) stopped: watch::Receiver<bool>,
 }

@@ -33,7 +33,7 @@ const REFUSAL_LINE_RATE: Rate = Rate {
 /// Logs an action of a client, such as `started run 1-2: copy`.
 pub(crate) async fn log_action(client: &Client, what: &str) {
     let what: String = clean_line(what).chars().take(MAX_ACTION_CHARS).collect();
-    tracing::info!("audit: {} {what}", client.label().await);
+    tracing::info!("audit: {} {what}", client.log_label().await);
 }
 
 /// The log of wrong tokens and passwords. The number of log lines is limited, but every refusal is
@@ -53,14 +53,14 @@ impl RefusalLog {
         }
     }
 
-    pub(crate) fn counts(&self) -> Arc<RefusedCredentials> {
+    pub(crate) fn refusal_counts(&self) -> Arc<RefusedCredentials> {
         Arc::clone(&self.counts)
     }
 
     /// Counts and logs a refusal. `proxy` is the address of the proxy that reported the address of
     /// `client`.
     pub(crate) fn log_refusal(&self, credential: Credential, client: Peer, proxy: Option<IpAddr>) {
-        self.counts.count(credential);
+        self.counts.count_refusal(credential);
         let mut unlogged = lock::lock(&self.unlogged);
         if self
             .logged
@@ -100,7 +100,7 @@ impl fmt::Display for Credential {
     }
 }
 
-/// The numbers of wrong tokens and passwords since the server's start.
+/// How many wrong tokens and how many wrong passwords were received since the server's start.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedCredentials {
     tokens: AtomicU64,
@@ -108,7 +108,7 @@ pub(crate) struct RefusedCredentials {
 }
 
 impl RefusedCredentials {
-    pub(crate) fn count(&self, credential: Credential) {
+    pub(crate) fn count_refusal(&self, credential: Credential) {
         self.counter_for(credential).fetch_add(1, Relaxed);
     }
 

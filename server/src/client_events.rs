@@ -90,7 +90,7 @@ async fn post_mark(
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
     audit::log_action(&client, &format!("set a mark: {text}")).await;
-    let user = client.user().await;
+    let user = client.user_name().await;
     let event = Event {
         at_ms,
         gpu: None,
@@ -150,7 +150,7 @@ async fn post_cell(
         );
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
-    cell.user = client.user().await;
+    cell.user = client.user_name().await;
     let event = Event {
         at_ms: cell.ended_ms,
         gpu: None,

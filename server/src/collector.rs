@@ -18,12 +18,12 @@ use crate::{
 /// The time limit for the collector's first line. Without persistence mode, the driver needs up to
 /// half a minute to open its GPUs.
 const FIRST_LINE_TIMEOUT: Duration = Duration::from_mins(1);
-/// The number of intervals without a line after which a collector is considered to hang, if it has
-/// also been silent for at least `MIN_SILENCE`.
+/// A collector is considered to hang if it has written no line for this number of sampling
+/// intervals, and for at least `MIN_SILENCE`.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(5);
-/// The time limit for a collector to exit after it has closed its output, and also for it to read a
-/// line from its standard input.
+/// How long the server waits for a collector to exit after its output has closed, and for a
+/// collector to read a line from its standard input.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// How a collector ended.
@@ -32,7 +32,8 @@ pub(crate) enum CollectorEnd {
     NothingToRead(String),
     /// Another server provides the readings.
     NotNeeded,
-    /// Some GPUs, which the message describes, are not read. A restarted collector would read them.
+    /// The collector does not read some GPUs that a restarted collector would read. The message
+    /// describes these GPUs.
     Outdated(String),
     /// The collector crashed, is hanging, or wrote a line that is not a record.
     Broken {
@@ -79,7 +80,7 @@ impl RunningCollector {
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
-        let last_message = tokio::spawn(forward_stderr(BufReader::new(stderr).lines()));
+        let last_message = tokio::spawn(log_stderr(BufReader::new(stderr).lines()));
         let lines = BufReader::new(stdout).lines();
         Ok(Self {
             child,
@@ -101,18 +102,18 @@ impl RunningCollector {
 
     /// Passes on the collector's records until it ends or a problem occurs.
     pub(crate) async fn monitor_output(&mut self, hub: &Hub) -> CollectorEnd {
-        match self.read_lines(hub).await {
+        match self.exchange_lines_until_end(hub).await {
             Some(message) => CollectorEnd::Broken {
                 message,
                 had_begun: self.has_written_record(),
             },
-            None => self.exit_reason().await,
+            None => self.wait_for_exit_reason().await,
         }
     }
 
     /// Reads the collector's output. Returns a description of the problem, or `None` if the output
     /// was closed.
-    async fn read_lines(&mut self, hub: &Hub) -> Option<String> {
+    async fn exchange_lines_until_end(&mut self, hub: &Hub) -> Option<String> {
         let mut last_line = Instant::now();
         let known_gpus = std::mem::take(&mut self.known_gpus);
         if !known_gpus.is_empty() {
@@ -121,7 +122,7 @@ impl RunningCollector {
         if !self.instructions.allocations.borrow().is_empty() {
             self.instructions.allocations.mark_changed();
         }
-        let mut answers_requests = hub.driver_answer_requests();
+        let mut answers_requests = hub.subscribe_answer_requests();
         // After a change of the interval, the collector may use the previous interval until its
         // next line. The longer of the two therefore determines how long the collector may be
         // silent.
@@ -172,12 +173,12 @@ impl RunningCollector {
 
     async fn send(&mut self, request: CollectorRequest) {
         let line = serde_json::to_string(&request).expect("a request is JSON") + "\n";
-        // If the collector does not read the line, it has ended or is hanging. In both cases, its
-        // output will show that.
+        // The result is ignored. A collector that does not read the line has ended or is hanging,
+        // and its output will show that.
         let _ = timeout(GRACE_PERIOD, self.stdin.write_all(line.as_bytes())).await;
     }
 
-    async fn exit_reason(&mut self) -> CollectorEnd {
+    async fn wait_for_exit_reason(&mut self) -> CollectorEnd {
         let had_begun = self.has_written_record();
         let Ok(Ok(status)) = timeout(GRACE_PERIOD, self.child.wait()).await else {
             let message = "the collector closed its output, but has not ended".to_owned();
@@ -203,7 +204,7 @@ impl RunningCollector {
 }
 
 /// Logs the collector's messages until the end of its output, and returns the last message.
-async fn forward_stderr(mut lines: Lines<BufReader<ChildStderr>>) -> Option<String> {
+async fn log_stderr(mut lines: Lines<BufReader<ChildStderr>>) -> Option<String> {
     let mut last = None;
     while let Ok(Some(line)) = lines.next_line().await {
         tracing::debug!("collector: {line}");
@@ -231,7 +232,7 @@ impl StuckCollectors {
         }
     }
 
-    pub(crate) fn find_pids(&mut self) -> Vec<u32> {
+    pub(crate) fn list_running_pids(&mut self) -> Vec<u32> {
         self.0
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         self.0.iter().filter_map(Child::id).collect()

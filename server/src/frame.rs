@@ -208,7 +208,7 @@ pub struct Snapshot {
     pub history: Option<History>,
 }
 
-/// Returns the age in milliseconds from which a sample is late at this sampling interval.
+/// Returns the age, in milliseconds, at which a sample counts as late with this sampling interval.
 pub(crate) fn late_sample_age_ms(interval_ms: u64) -> u64 {
     5_000 + 3 * interval_ms
 }

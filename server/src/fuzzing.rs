@@ -112,7 +112,7 @@ impl Server {
                 process_metrics: true,
                 ..LiveSettings::default()
             }
-            .into_fixed(),
+            .into_constant_receiver(),
             policy: Arc::new(AccessPolicy::allow_all()),
             show_processes: ShowProcesses::Names,
             stopped: stopped.clone(),
@@ -149,8 +149,8 @@ impl Server {
             let (mut output, mut input) = client.into_split();
             let (mut answer, mut sent) = (Vec::new(), Ok(()));
             let talk = async {
-                // Requests are written and responses read concurrently, because the server stops
-                // reading while its output is not read.
+                // Requests are written while responses are read, because the server stops reading
+                // requests as long as nobody reads its output.
                 let write = async {
                     sent = input.write_all(request).await;
                     drop(input);

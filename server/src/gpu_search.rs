@@ -20,11 +20,12 @@ use crate::{
     collector::StuckCollectors, frame::CollectorState, hub::Hub, supervisor::CollectorCommand,
 };
 
-/// The interval between searches without a hint of a change. A search costs 50 ms of CPU time.
+/// The interval between searches if there is no hint that the GPUs have changed. A search costs 50
+/// ms of CPU time.
 const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The interval at which the kernel's list of GPUs is checked for changes, which are hints. A check
-/// takes a few microseconds.
+/// The interval at which the kernel's list of GPUs is checked. A change of this list is a hint that
+/// a search is needed. A check takes a few microseconds.
 const HINT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The time limit of a search. A busy driver can need this long.
@@ -47,7 +48,7 @@ impl GpuSearch {
     pub(crate) fn new(collector: CollectorCommand) -> Self {
         Self {
             collector,
-            bound_devices: all_bound_devices(),
+            bound_devices: list_devices_of_gpu_drivers(),
             searched: Instant::now(),
             reported: BTreeSet::new(),
             child: None,
@@ -66,10 +67,12 @@ impl GpuSearch {
         loop {
             hints.tick().await;
             // If a collector is stuck in the driver, a search would get stuck as well.
-            if hub.collector().state != CollectorState::Running || !stuck.find_pids().is_empty() {
+            if hub.collector_status().state != CollectorState::Running
+                || !stuck.list_running_pids().is_empty()
+            {
                 continue;
             }
-            let bound_now = all_bound_devices();
+            let bound_now = list_devices_of_gpu_drivers();
             if bound_now == self.bound_devices && self.searched.elapsed() < SEARCH_INTERVAL {
                 continue;
             }
@@ -124,10 +127,10 @@ impl GpuSearch {
     }
 }
 
-/// Describes a GPU that a new process found and that a restarted collector would read: an unknown
-/// GPU, or one that the current collector has lost. Returns `None` if there is no such GPU. The
-/// UUID of a lost GPU is kept in `reported` until the GPU responds, so that it is described only
-/// once.
+/// Returns a description of a GPU that a new process found and that a restarted collector would
+/// read, or `None` if there is no such GPU. It is an unknown GPU, or a known one that the current
+/// collector has lost. The UUID of a lost GPU stays in `reported` until the GPU responds, so that
+/// it is described only once.
 fn describe_unread_gpu(
     found: &[Option<String>],
     known: &[KnownGpu],
@@ -142,8 +145,8 @@ fn describe_unread_gpu(
     reported.retain(|uuid| !matches!(health(uuid), Some(Health::Ok)));
     let identified: Vec<_> = found.iter().flatten().collect();
     let mut unknown = identified.iter().filter(|uuid| health(uuid).is_none());
-    // Each GPU whose UUID the collector could not read may have one of the unknown UUIDs. That many
-    // unknown UUIDs are therefore skipped.
+    // The collector could not read the UUIDs of some known GPUs. Each of these GPUs may have one of
+    // the unknown UUIDs, so an equal number of unknown UUIDs is skipped.
     let nameless = known
         .iter()
         .filter(|known| known.gpu.uuid.is_none())
@@ -151,7 +154,8 @@ fn describe_unread_gpu(
     if let Some(uuid) = unknown.nth(nameless) {
         return Some(format!("{uuid} was added"));
     }
-    // The new process may also have found more GPUs without a UUID than are known.
+    // An added GPU may have no readable UUID. It is then noticed only because there are more GPUs
+    // than before.
     if found.len() > known.len() {
         return Some(format!(
             "the driver finds {} GPUs instead of {}",
@@ -169,16 +173,16 @@ fn describe_unread_gpu(
 }
 
 /// Returns the PCI addresses of all devices that a GPU driver of the kernel is bound to.
-fn all_bound_devices() -> BTreeSet<OsString> {
+fn list_devices_of_gpu_drivers() -> BTreeSet<OsString> {
     let drivers = KERNEL_DRIVERS.iter();
     drivers
-        .flat_map(|driver| bound_devices(Path::new(driver)))
+        .flat_map(|driver| list_devices_of_driver(Path::new(driver)))
         .collect()
 }
 
 /// Returns the PCI addresses of the devices that a driver is bound to. The result is empty if the
 /// driver is not loaded.
-fn bound_devices(driver: &Path) -> BTreeSet<OsString> {
+fn list_devices_of_driver(driver: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(driver)
         .into_iter()
         .flatten()
@@ -289,9 +293,9 @@ mod tests {
         for name in ["0000:3b:00.0", "0000:86:00.0", "bind", "module", "uevent"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        let addresses: Vec<_> = bound_devices(folder.path()).into_iter().collect();
+        let addresses: Vec<_> = list_devices_of_driver(folder.path()).into_iter().collect();
         assert_eq!(addresses, ["0000:3b:00.0", "0000:86:00.0"]);
-        assert!(bound_devices(Path::new("/nowhere")).is_empty());
+        assert!(list_devices_of_driver(Path::new("/nowhere")).is_empty());
     }
 
     fn make_search(script: &str) -> GpuSearch {
@@ -321,6 +325,6 @@ mod tests {
         let mut stuck = StuckCollectors::default();
         search.stop(&mut stuck).await;
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
-        assert!(stuck.find_pids().is_empty());
+        assert!(stuck.list_running_pids().is_empty());
     }
 }

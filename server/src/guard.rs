@@ -81,7 +81,7 @@ impl Guard {
         headers: &HeaderMap,
     ) -> Result<(), Refusal> {
         let public = Arc::clone(&self.live.borrow().public_origins);
-        let host: Authority = single_header(headers, header::HOST.as_str()).ok_or((
+        let host: Authority = parse_single_header(headers, header::HOST.as_str()).ok_or((
             StatusCode::BAD_REQUEST,
             "a request needs exactly one valid Host header\n",
         ))?;
@@ -106,18 +106,19 @@ impl Guard {
         }
         // A proxy that changes the `Host` header keeps the original host in `X-Forwarded-Host`.
         let forwarded = matches!(self.access, Access::Socket)
-            .then(|| single_header(headers, "x-forwarded-host"))
+            .then(|| parse_single_header(headers, "x-forwarded-host"))
             .flatten();
-        let is_ours =
-            single_header(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
+        let is_ours = parse_single_header(headers, header::ORIGIN.as_str()).is_some_and(
+            |origin: PublicOrigin| {
                 // A page that was not transferred over TLS may have been tampered with.
                 let may_be_own = !is_tls || origin.is_https();
                 let has_host = [Some(host), forwarded]
                     .iter()
                     .flatten()
-                    .any(|own| origin.has_host(own));
+                    .any(|own| origin.matches_host(own));
                 (may_be_own && has_host) || public.contains(&origin)
-            });
+            },
+        );
         is_ours.then_some(()).ok_or((
             StatusCode::FORBIDDEN,
             "requests from pages of another origin are refused; behind a reverse proxy, start \
@@ -146,7 +147,7 @@ impl Guard {
         };
         is_loopback(name)
             || is_address()
-            || public.iter().any(|origin| origin.has_host(host))
+            || public.iter().any(|origin| origin.matches_host(host))
             || is_certified()
     }
 }
@@ -183,7 +184,7 @@ fn has_header_value(headers: &HeaderMap, name: &str, value: &str) -> bool {
 }
 
 /// Returns a header's value if the header occurs exactly once and is valid.
-fn single_header<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
+fn parse_single_header<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?.parse().ok()?;
     values.next().is_none().then_some(value)
@@ -225,7 +226,7 @@ mod tests {
             public_origins,
             ..LiveSettings::default()
         }
-        .into_fixed();
+        .into_constant_receiver();
         let guard = Guard {
             access,
             live,

@@ -136,7 +136,8 @@ pub struct ServerSettings {
     pub live: watch::Receiver<LiveSettings>,
     /// The server's access policy.
     pub policy: Arc<AccessPolicy>,
-    /// The setting for which processes users other than the server's own may see.
+    /// The setting that determines which processes users may see. It does not apply to the server's
+    /// own user and root.
     pub show_processes: ShowProcesses,
     /// The settings for workload runs.
     pub runs: RunSettings,
@@ -180,7 +181,7 @@ pub async fn run(
     }
     let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
-        hub.write_history(history)?;
+        hub.start_writing_history(history)?;
     }
     let sampling_interval = SamplingInterval::new(match &readings {
         SampleSource::Collector(collector) => collector.interval,
@@ -194,8 +195,8 @@ pub async fn run(
     let (mut supervision, replay) = match readings {
         SampleSource::Collector(collector) => {
             let instructions = CollectorInstructions {
-                interval: sampling_interval.interval(),
-                watchers: watching.viewer_count(),
+                interval: sampling_interval.subscribe_interval(),
+                watchers: watching.subscribe_viewer_count(),
                 allocations,
             };
             let supervision = supervisor::supervise(
@@ -299,8 +300,8 @@ pub async fn run(
             let _ = stop.send(true);
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
-        () = trim_regularly(&app, &connections) => Ok(()),
-        () = app.hub.end_buckets() => Ok(()),
+        () = trim_memory_regularly(&app, &connections) => Ok(()),
+        () = app.hub.end_buckets_regularly() => Ok(()),
         () = following => Ok(()),
         () = service_manager::report_status(&app.hub, &connections) => Ok(()),
         () = metrics::keep_pages_ready(&app) => Ok(()),
@@ -320,7 +321,7 @@ pub async fn run(
     let hub = Arc::clone(&app.hub);
     let _ = tokio::task::spawn_blocking(move || {
         app.alerts.finish_writing();
-        hub.finish_history();
+        hub.write_remaining_history();
     })
     .await;
     // Shutting down drops the listeners, which removes their socket files.
@@ -329,14 +330,14 @@ pub async fn run(
 }
 
 /// Regularly releases unused responses and freed memory. This function never returns.
-async fn trim_regularly(app: &AppState, connections: &connections::ConnectionTable) {
+async fn trim_memory_regularly(app: &AppState, connections: &connections::ConnectionTable) {
     let mut memory = MemoryTrimmer::new();
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
         let of_fleet = app
             .fleet
             .as_ref()
-            .map_or(0, |fleet| fleet.reader.take_released_kib());
+            .map_or(0, |fleet| fleet.reader.take_released_memory_kib());
         memory.trim_if_worthwhile(
             connections.count(),
             app.encoders.release_unused_responses() + of_fleet,

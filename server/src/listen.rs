@@ -116,7 +116,7 @@ pub enum ListenError {
     )]
     NotASocket(PathBuf),
     /// Any other error from the system.
-    #[error("cannot listen on {address}: {cause}{}", describe_cure(cause))]
+    #[error("cannot listen on {address}: {cause}{}", suggest_remedy(cause))]
     Other {
         /// The address or path that cannot be used.
         address: String,
@@ -140,7 +140,7 @@ fn describe_missing_protection(has_tls: bool, asks: bool) -> &'static str {
     }
 }
 
-fn describe_cure(cause: &io::Error) -> &'static str {
+fn suggest_remedy(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
             "; choose a port of 1024 or more, or a folder that you may write to"
@@ -196,7 +196,7 @@ impl Listener {
     ///
     /// # Errors
     /// Returns a [`ListenError`], whose message contains the remedy.
-    pub async fn open_shared(path: &Path) -> Result<Self, ListenError> {
+    pub async fn open_shared_unix(path: &Path) -> Result<Self, ListenError> {
         Self::bind_unix(path, true).await
     }
 

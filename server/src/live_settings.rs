@@ -43,7 +43,7 @@ impl LiveSettings {
     }
 
     /// Returns settings that never change.
-    pub fn into_fixed(self) -> watch::Receiver<Self> {
+    pub fn into_constant_receiver(self) -> watch::Receiver<Self> {
         watch::channel(self).1
     }
 }
@@ -59,7 +59,7 @@ pub(crate) async fn apply_changes(
     while live.changed().await.is_ok() {
         let now = live.borrow_and_update().clone();
         interval.set_base_interval(now.interval);
-        hub.limit_history(now.history_bytes);
+        hub.set_history_size_limit(now.history_bytes);
         policy.set_user_run_permission(now.runs_for_all);
     }
     pending::<()>().await;

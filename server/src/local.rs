@@ -1,5 +1,5 @@
-//! A running server's Unix socket, through which programs on the same machine find it without a
-//! port, and the socket that all users of the machine share.
+//! The Unix sockets of running servers: the one through which a user's programs find their server
+//! without a port, and the one that all users of the machine share.
 
 use std::{
     env, fs,
@@ -160,8 +160,8 @@ fn parse_response(answer: &str) -> Option<LocalResponse> {
     })
 }
 
-/// Refuses, on the socket that all users of the machine share, all requests that change something.
-/// This applies even to clients that may make changes through another socket.
+/// Refuses all requests that change something. It is used on the socket that all users of the
+/// machine share, and applies even to clients that may make changes through another socket.
 pub(crate) async fn refuse_changes(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;

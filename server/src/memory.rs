@@ -1,9 +1,10 @@
 //! Functions that return freed memory to the system.
 //!
-//! glibc's allocator keeps freed memory below any block that is still in use. A server with
-//! thousands of clients needs hardly any of this memory after the clients have left. Samples are
-//! allocated and freed by different threads, each with its own heap. If hundreds of processes start
-//! and end per second, these heaps keep several times the memory that is in use.
+//! glibc's allocator does not return freed memory below a block that is still in use. After
+//! thousands of clients have left, the server would therefore keep memory that it hardly needs. In
+//! addition, samples are allocated and freed by different threads, each with its own heap. If
+//! hundreds of processes start and end per second, these heaps keep several times the memory that
+//! is in use.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +20,8 @@ const MIN_INTERVAL: Duration = Duration::from_secs(5);
 /// accumulated within five minutes.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The estimated amount of freed memory, in KiB, from which returning the memory is worth the cost.
+/// The smallest estimated amount of freed memory, in KiB, for which returning the memory is worth
+/// the cost.
 const MIN_FREE_KIB: usize = 1024;
 
 /// The estimated memory of a connection with a stream, in KiB.

@@ -18,7 +18,8 @@ use crate::{app::AppState, audit, auth::Client, frame::CollectorStatus, supervis
 /// still be handling the end of a previous collector.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The maximum length of a pause in milliseconds. Longer pauses should have no end.
+/// The maximum length of a pause in milliseconds. For a longer pause, clients should request one
+/// without an end.
 const MAX_PAUSE_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// The query of `POST /api/v1/pause`: the length of the pause.
@@ -56,8 +57,8 @@ pub(crate) async fn pause(
         );
         return Err((StatusCode::CONFLICT, message));
     }
-    let number = app.control.pause(for_ms.map(Duration::from_millis));
-    let answer = respond_when_done(&app, number).await?;
+    let number = app.control.request_pause(for_ms.map(Duration::from_millis));
+    let answer = respond_after_command(&app, number).await?;
     let time = for_ms.map_or_else(String::new, |ms| format!(" for {} s", ms.div_ceil(1000)));
     audit::log_action(&client, &format!("paused monitoring{time}")).await;
     Ok(answer)
@@ -67,28 +68,28 @@ pub(crate) async fn resume(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
 ) -> PauseResponse {
-    let number = app.control.resume();
-    let answer = respond_when_done(&app, number).await?;
+    let number = app.control.request_resume();
+    let answer = respond_after_command(&app, number).await?;
     audit::log_action(&client, "resumed monitoring").await;
     Ok(answer)
 }
 
-async fn respond_when_done(app: &AppState, number: u64) -> PauseResponse {
-    if !wait_until_done(&app.control, number).await {
+async fn respond_after_command(app: &AppState, number: u64) -> PauseResponse {
+    if !wait_or_withdraw_command(&app.control, number).await {
         let message =
             "the collector's supervisor does not respond; restart the server\n".to_owned();
         return Err((StatusCode::SERVICE_UNAVAILABLE, message));
     }
-    Ok(Json(app.hub.collector()))
+    Ok(Json(app.hub.collector_status()))
 }
 
-/// Waits until a command has been carried out, and returns `true`. A command that takes too long is
-/// withdrawn, and `false` is returned unless the command was carried out in the meantime. If the
-/// client disconnects, the command is also withdrawn, so that it is not carried out when nobody is
-/// waiting.
-async fn wait_until_done(control: &PauseControl, number: u64) -> bool {
+/// Waits until a command has been carried out, and returns `true`. If this takes too long,
+/// withdraws the command and returns `false`, unless the command was carried out in the meantime.
+/// If the client disconnects, the command is withdrawn as well, so that it is not carried out when
+/// nobody is waiting.
+async fn wait_or_withdraw_command(control: &PauseControl, number: u64) -> bool {
     let order = PendingOrder { control, number };
-    timeout(ORDER_TIMEOUT, control.wait_until_done(number))
+    timeout(ORDER_TIMEOUT, control.wait_for_command(number))
         .await
         .is_ok()
         || !order.withdraw()
@@ -103,7 +104,7 @@ struct PendingOrder<'a> {
 
 impl PendingOrder<'_> {
     fn withdraw(&self) -> bool {
-        self.control.withdraw_order(self.number)
+        self.control.withdraw_command(self.number)
     }
 }
 
@@ -122,15 +123,15 @@ mod tests {
     #[tokio::test]
     async fn pause_is_withdrawn_if_its_request_is_canceled() {
         let control = PauseControl::new();
-        let is_paused = || control.orders().borrow().pause.is_some();
+        let is_paused = || control.subscribe_commands().borrow().pause.is_some();
         assert!(
-            wait_until_done(&control, control.pause(None))
+            wait_or_withdraw_command(&control, control.request_pause(None))
                 .now_or_never()
                 .is_none()
         );
         assert!(!is_paused());
-        let number = control.pause(None);
-        control.mark_done(*control.orders().borrow());
-        assert!(wait_until_done(&control, number).await && is_paused());
+        let number = control.request_pause(None);
+        control.mark_done(*control.subscribe_commands().borrow());
+        assert!(wait_or_withdraw_command(&control, number).await && is_paused());
     }
 }

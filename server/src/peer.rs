@@ -52,9 +52,9 @@ pub(crate) enum PeerKey {
 }
 
 impl Peer {
-    /// Returns the peer of a TCP connection. The accept loop calls this function, so it reads no
-    /// files, and it queries the kernel only about connections from this machine, which takes 10
-    /// us.
+    /// Returns the peer of a TCP connection. The accept loop calls this function, so it must be
+    /// fast: it reads no files, and queries the kernel only about connections from this machine. A
+    /// query takes 10 us.
     pub(crate) fn from_tcp(client: SocketAddr, server: Option<SocketAddr>) -> Self {
         let local =
             server.filter(|server| is_local_connection(client, *server) && supports_sock_diag());
@@ -64,9 +64,9 @@ impl Peer {
         }
     }
 
-    /// Returns the peer with its user, which is searched in the kernel's table if the kernel does
-    /// not support queries of single connections. This is called for admitted connections that have
-    /// sent data.
+    /// Returns the peer with its user. If the kernel does not support queries of single
+    /// connections, the user is looked up in the kernel's table of connections. This function is
+    /// called only for admitted connections that have sent data.
     pub(crate) async fn with_user_from_table(
         self,
         client: Option<SocketAddr>,
@@ -106,8 +106,8 @@ impl Peer {
         }
     }
 
-    /// Returns the peer as seen by another machine, where this machine's users have no meaning:
-    /// without its user, unless that is the server's own user.
+    /// Returns the peer as seen by another machine. Its user is removed, because users of this
+    /// machine have no meaning there. Only the server's own user and root are kept.
     pub(crate) fn without_local_user(self) -> Self {
         match self {
             _ if self.belongs_to_server_user() => self,
@@ -189,9 +189,8 @@ const MAX_SOCK_DIAG_BYTES: usize = 4096;
 /// The cookie that matches any instance of a connection (`INET_DIAG_NOCOOKIE`).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
-/// Whether the kernel has found a test connection of this process. A real connection has to be
-/// looked up, because the response "not found" can also mean that `sock_diag` is not available for
-/// TCP.
+/// Whether the kernel supports `sock_diag` for TCP. This is tested with a real connection of this
+/// process, because the response "not found" can also mean that the interface is not available.
 static SUPPORTS_SOCK_DIAG: LazyLock<bool> = LazyLock::new(|| {
     let loopback = [
         (Ipv4Addr::LOCALHOST, 0).into(),
@@ -199,10 +198,10 @@ static SUPPORTS_SOCK_DIAG: LazyLock<bool> = LazyLock::new(|| {
     ];
     loopback
         .into_iter()
-        .any(|address: SocketAddr| finds_test_connection(address).unwrap_or(false))
+        .any(|address: SocketAddr| can_find_test_owner(address).unwrap_or(false))
 });
 
-fn finds_test_connection(address: SocketAddr) -> io::Result<bool> {
+fn can_find_test_owner(address: SocketAddr) -> io::Result<bool> {
     let listener = TcpListener::bind(address)?;
     let client = TcpStream::connect(listener.local_addr()?)?;
     let (accepted, _) = listener.accept()?;
@@ -442,8 +441,8 @@ mod sock_diag_tests {
                 "{connect}"
             );
             drop(stream);
-            // A process that another test starts may have inherited the socket. It keeps the socket
-            // open until it executes its program.
+            // Another test may be starting a process that has inherited the socket. Until that
+            // process executes its program, the socket stays open.
             let end = Instant::now() + Duration::from_secs(20);
             while find_uid_by_sock_diag(client, server).is_some() && Instant::now() < end {
                 thread::sleep(Duration::from_millis(5));

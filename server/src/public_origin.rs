@@ -73,7 +73,7 @@ impl PublicOrigin {
     }
 
     /// Returns `true` if this `Host` header belongs to a request to this origin.
-    pub(crate) fn has_host(&self, host: &Authority) -> bool {
+    pub(crate) fn matches_host(&self, host: &Authority) -> bool {
         host.host().eq_ignore_ascii_case(&self.host)
             && host.port_u16().unwrap_or(default_port(self.is_https)) == self.port
     }
@@ -104,7 +104,7 @@ mod tests {
         ] {
             assert!(!is(other), "{other}");
         }
-        let has_host = |host: &str| origin.has_host(&host.parse().unwrap());
+        let has_host = |host: &str| origin.matches_host(&host.parse().unwrap());
         assert!(has_host("gpus.example.org") && has_host("GPUS.example.org:443"));
         assert!(!has_host("gpus.example.org:80") && !has_host("gpus.example.org.evil.example"));
     }

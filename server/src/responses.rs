@@ -60,7 +60,7 @@ pub(crate) enum Resource {
 }
 
 /// The data of a fleet: the current state of the fleet or of one node, or the usage, events or
-/// history of a time range up to now, whose length is given in seconds.
+/// history of a time range. The range ends now, and its length is given in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FleetResource {
     Now { at_once: bool },
@@ -207,8 +207,9 @@ pub(crate) fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
 // The history of 64 GPUs is 10 MB of JSON. Encoding this much in the event loop would delay the
 // samples of all clients.
 //
-// Each user gets at most half of the simultaneous encodings, and at most as much memory as remains
-// for others. A user with many requests or slow connections therefore does not delay other users.
+// Each user gets at most half of the simultaneous encodings. A response is refused if its user
+// would then use more memory in total than was free before. A user with many requests or slow
+// connections therefore does not delay other users.
 
 /// The time for which a response is reused for equal requests.
 const REUSE_DURATION: Duration = Duration::from_millis(500);
@@ -224,7 +225,7 @@ pub(crate) struct Overloaded;
 pub(crate) struct Encoder<K> {
     permits: Arc<Semaphore>,
     permits_per_user: usize,
-    /// The permits of each user who is encoding or waiting.
+    /// The permits of each user with a request that is being encoded or is waiting.
     by_user: Mutex<HashMap<PeerKey, Arc<Semaphore>>>,
     quota: Arc<MemoryQuota>,
     /// The recent responses, including responses that are still being encoded.

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use gpumon_probe::model::{GpuSample, Health, Sample, join_advice, now_ms};
+use gpumon_probe::model::{GpuSample, Health, Sample, join_meaning_and_advice, now_ms};
 use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
@@ -137,8 +137,8 @@ pub(crate) fn add_protection(routes: Router<AppState>, state: AppState, access: 
         .with_state(state)
 }
 
-/// Sets the headers of the web configuration, which can change. A content security policy is added
-/// to the response's own: browsers apply both, so it can only make the policy stricter.
+/// Sets the headers of the current web configuration. A content security policy is sent in addition
+/// to the response's own. Browsers apply both, so the configured policy can only add restrictions.
 async fn set_configured_headers(
     State(policy): State<Arc<AccessPolicy>>,
     request: Request,
@@ -192,13 +192,13 @@ fn describe_unresponsive_gpu(sample: &Sample) -> Option<String> {
     Some(match &first.health {
         Health::Failed {
             meaning, advice, ..
-        } => join_advice(meaning, advice),
+        } => join_meaning_and_advice(meaning, advice),
         health => format!("GPU {} is {}", first.index, health.json_name()),
     })
 }
 
 async fn get_readiness(State(app): State<AppState>) -> Response {
-    let collector = app.hub.collector();
+    let collector = app.hub.collector_status();
     if let Some(sample) = app.hub.fresh_sample(now_ms()) {
         if let Some(why) = describe_unresponsive_gpu(&sample) {
             return (

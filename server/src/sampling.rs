@@ -50,7 +50,7 @@ impl SamplingInterval {
         self.change_requests(|wanted| wanted.base = base);
     }
 
-    pub(crate) fn interval(&self) -> watch::Receiver<Duration> {
+    pub(crate) fn subscribe_interval(&self) -> watch::Receiver<Duration> {
         self.interval.subscribe()
     }
 
@@ -110,7 +110,7 @@ impl Drop for IntervalRequest {
     }
 }
 
-/// Selects the samples that one client receives, at most as many as it requested.
+/// Selects the samples that one client receives: at most one per requested interval.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     interval: Duration,
@@ -150,9 +150,10 @@ impl RateLimiter {
         self.due = None;
     }
 
-    /// Decides whether the client receives the newest sample. The sample arrived at `at`, and the
-    /// next one is expected after `spacing`. Returns `None` if the client does not receive the
-    /// sample, and otherwise the number of samples that the client missed since the previous one.
+    /// Decides whether the client receives the newest sample, which arrived at `at`. The next
+    /// sample is expected after `spacing`. Returns `None` if the client does not receive the
+    /// sample. Otherwise, returns the number of samples that the client missed since the one that
+    /// it received before.
     pub(crate) fn admit_sample(
         &mut self,
         number: u64,
@@ -204,7 +205,7 @@ impl ViewerCounter {
     }
 
     /// Returns a channel with the number of viewers.
-    pub(crate) fn viewer_count(&self) -> watch::Receiver<usize> {
+    pub(crate) fn subscribe_viewer_count(&self) -> watch::Receiver<usize> {
         self.watchers.subscribe()
     }
 
@@ -215,7 +216,7 @@ impl ViewerCounter {
     }
 
     /// Counts the client as a viewer for some time, because it requested current data.
-    pub(crate) fn record_request(self: &Arc<Self>) {
+    pub(crate) fn add_temporary_viewer(self: &Arc<Self>) {
         self.add_viewer_for(REQUEST_VIEW_DURATION);
     }
 
@@ -257,7 +258,7 @@ mod tests {
     #[test]
     fn smallest_requested_interval_applies_until_client_disconnects() {
         let shared = SamplingInterval::new(MS(1000));
-        let mut interval = shared.interval();
+        let mut interval = shared.subscribe_interval();
         let (mut fast, mut same, mut slow) = (
             shared.new_request(),
             shared.new_request(),
@@ -395,7 +396,7 @@ mod viewer_tests {
     #[test]
     fn viewer_is_counted_until_dropped() {
         let watching = ViewerCounter::new();
-        let mut watchers = watching.viewer_count();
+        let mut watchers = watching.subscribe_viewer_count();
         let both = (watching.add_viewer(), watching.add_viewer());
         assert_eq!(*watchers.borrow_and_update(), 2);
         drop(both);
@@ -405,7 +406,7 @@ mod viewer_tests {
     #[tokio::test]
     async fn request_is_counted_as_viewer_for_limited_time() {
         let watching = ViewerCounter::new();
-        let mut watchers = watching.viewer_count();
+        let mut watchers = watching.subscribe_viewer_count();
         let begun = Instant::now();
         watching.add_viewer_for(MS(300));
         sleep(MS(100)).await;
@@ -418,7 +419,7 @@ mod viewer_tests {
         watchers.changed().await.unwrap();
         assert_eq!(*watchers.borrow_and_update(), 0);
         assert!(begun.elapsed() >= MS(700));
-        watching.record_request();
+        watching.add_temporary_viewer();
         assert_eq!(
             *watchers.borrow_and_update(),
             1,

@@ -1,5 +1,6 @@
-//! The service manager: notifications (`sd_notify(3)`) of readiness, status and the watchdog, and
-//! the sockets that it has opened. Without a service manager, nothing is sent.
+//! Communication with the service manager. The server reports its readiness and status and notifies
+//! the watchdog (`sd_notify(3)`), and takes over sockets that the service manager has opened.
+//! Without a service manager, nothing is sent.
 
 use std::{
     io,
@@ -57,7 +58,7 @@ pub(crate) async fn report_status(hub: &Hub, connections: &ConnectionTable) {
     let interval = watchdog.map_or(STATUS_INTERVAL, |limit| (limit / 3).min(STATUS_INTERVAL));
     let (mut reported, mut well_at) = (String::new(), Instant::now());
     loop {
-        let (collector, at_ms) = (hub.collector(), now_ms());
+        let (collector, at_ms) = (hub.collector_status(), now_ms());
         let status = format_status(&collector, hub.gpus().len(), connections.count());
         if reported != status {
             send_notification(&[NotifyState::Status(&status)]);
@@ -73,9 +74,9 @@ pub(crate) async fn report_status(hub: &Hub, connections: &ConnectionTable) {
     }
 }
 
-/// Returns `true` if samples arrive or if clients are informed why they do not. A hanging driver is
-/// not a fault of this process, and restarting it would not help. If the collector is supposed to
-/// run but no samples arrive, its supervisor has failed.
+/// Returns `true` if samples arrive, or if the collector's state shows clients why they do not. A
+/// hanging driver, for example, is not a fault of this process, and restarting this process would
+/// not help. If the collector is supposed to run but no samples arrive, its supervisor has failed.
 fn is_healthy(collector: &CollectorStatus, is_fresh: bool) -> bool {
     is_fresh || collector.state != CollectorState::Running
 }

@@ -57,7 +57,7 @@ pub(crate) async fn get_snapshot(
         metrics: parts.wanted.ids(),
         brief: parts.brief,
     };
-    app.watching.record_request();
+    app.watching.add_temporary_viewer();
     let view = parts.view.clone();
     Ok(respond_with_resource(
         &app,
@@ -111,8 +111,8 @@ pub(crate) async fn get_answers(
                        shows each client only the client's own processes\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
-    app.watching.record_request();
-    app.hub.update_answers().await;
+    app.watching.add_temporary_viewer();
+    app.hub.refresh_driver_answers().await;
     respond_with_resource(
         &app,
         &headers,
@@ -124,7 +124,7 @@ pub(crate) async fn get_answers(
             let theirs = hub
                 .joined_socket()
                 .and_then(|socket| client::fetch_body(&socket, "/api/v1/answers").ok());
-            theirs.map_or_else(|| to_json(&hub.answers()), String::into_bytes)
+            theirs.map_or_else(|| to_json(&hub.driver_answers()), String::into_bytes)
         },
     )
     .await

@@ -91,7 +91,7 @@ pub(crate) async fn supervise(
     join: Option<JoinSettings>,
 ) {
     let gpu_search = GpuSearch::new(collector.clone());
-    let mut orders = control.orders();
+    let mut orders = control.subscribe_commands();
     let join = join.map(|settings| {
         ServerJoin::new(
             settings,
@@ -113,7 +113,7 @@ pub(crate) async fn supervise(
     };
     loop {
         supervisor.keep_collectors_running(&mut orders).await;
-        supervisor.keep_paused(&mut orders).await;
+        supervisor.wait_while_paused(&mut orders).await;
     }
 }
 
@@ -158,7 +158,7 @@ impl Supervisor {
                     (CollectorState::Unavailable, message, RETRY_INTERVAL)
                 }
                 CollectorEnd::Broken { message, had_begun } => {
-                    let wait = backoff.pause_after(started.elapsed(), had_begun);
+                    let wait = backoff.next_restart_pause(started.elapsed(), had_begun);
                     let message = format!(
                         "{message}; a new collector starts in {:.1} s",
                         wait.as_secs_f64()
@@ -211,7 +211,7 @@ impl Supervisor {
     }
 
     /// Waits without a collector until the pause ends.
-    async fn keep_paused(&mut self, orders: &mut watch::Receiver<PauseOrder>) {
+    async fn wait_while_paused(&mut self, orders: &mut watch::Receiver<PauseOrder>) {
         tracing::info!("paused");
         loop {
             let order = *orders.borrow_and_update();
@@ -221,7 +221,7 @@ impl Supervisor {
                 self.control.mark_done(order);
                 return;
             };
-            let holders = self.stuck_collectors.find_pids();
+            let holders = self.stuck_collectors.list_running_pids();
             self.hub
                 .set_collector_paused(pause_message(&holders), pause.resumes_ms);
             self.control.mark_done(order);
@@ -229,7 +229,7 @@ impl Supervisor {
                 // The sender of commands cannot be dropped, because `self` owns it.
                 _ = orders.changed() => {}
                 () = sleep_until(pause.until.unwrap_or_else(Instant::now)), if pause.until.is_some() => {
-                    self.control.resume();
+                    self.control.request_resume();
                 }
                 () = sleep(STUCK_CHECK_INTERVAL), if !holders.is_empty() => {}
             }
@@ -261,7 +261,7 @@ impl Default for Backoff {
 impl Backoff {
     /// Returns the pause after the end of a collector that ran for the time `ran`. `had_begun` is
     /// whether the collector had sent samples.
-    fn pause_after(&mut self, ran: Duration, had_begun: bool) -> Duration {
+    fn next_restart_pause(&mut self, ran: Duration, had_begun: bool) -> Duration {
         let longest = if had_begun {
             MAX_RESTART_PAUSE_AFTER_SAMPLES
         } else {
@@ -346,25 +346,26 @@ impl PauseControl {
 
     /// Requests a pause, and returns the command's number. Without `time`, the pause lasts until
     /// the collector is resumed. If there are several commands, the last one is valid.
-    pub(crate) fn pause(&self, time: Option<Duration>) -> u64 {
+    pub(crate) fn request_pause(&self, time: Option<Duration>) -> u64 {
         let pause = Pause {
             until: time.map(|time| Instant::now() + time),
             resumes_ms: time.map(|time| now_ms() + time.as_millis() as u64),
         };
-        self.submit_order(Some(pause))
+        self.submit_command(Some(pause))
     }
 
-    pub(crate) fn resume(&self) -> u64 {
-        self.submit_order(None)
+    pub(crate) fn request_resume(&self) -> u64 {
+        self.submit_command(None)
     }
 
-    /// Withdraws a command that nobody is waiting for, so that it is not carried out later. Then
-    /// the last remaining command is valid or, if none remains, the last one that was carried out.
-    /// Returns `false` if the command was already carried out.
-    pub(crate) fn withdraw_order(&self, number: u64) -> bool {
+    /// Withdraws a command that nobody is waiting for, so that it is not carried out later.
+    /// Afterwards, the last remaining command applies. If none remains, the last command that was
+    /// carried out applies. Returns `false` if it is too late because the command was already
+    /// carried out.
+    pub(crate) fn withdraw_command(&self, number: u64) -> bool {
         let mut is_open = false;
         self.order.send_if_modified(|order| {
-            let mut open = self.lock_open_orders();
+            let mut open = self.lock_open_commands();
             let Some(place) = open.iter().position(|one| one.number == number) else {
                 return false;
             };
@@ -384,33 +385,33 @@ impl PauseControl {
         is_open
     }
 
-    fn submit_order(&self, pause: Option<Pause>) -> u64 {
+    fn submit_command(&self, pause: Option<Pause>) -> u64 {
         let mut number = 0;
         self.order.send_modify(|order| {
             number = order.number + 1;
             *order = PauseOrder { number, pause };
-            self.lock_open_orders().push(*order);
+            self.lock_open_commands().push(*order);
         });
         number
     }
 
-    fn lock_open_orders(&self) -> MutexGuard<'_, Vec<PauseOrder>> {
+    fn lock_open_commands(&self) -> MutexGuard<'_, Vec<PauseOrder>> {
         lock::lock(&self.open)
     }
 
     /// Returns the channel of pause and resume commands.
-    pub(crate) fn orders(&self) -> watch::Receiver<PauseOrder> {
+    pub(crate) fn subscribe_commands(&self) -> watch::Receiver<PauseOrder> {
         self.order.subscribe()
     }
 
     /// Marks a command and all earlier ones as carried out.
     pub(crate) fn mark_done(&self, order: PauseOrder) {
-        let mut open = self.lock_open_orders();
+        let mut open = self.lock_open_commands();
         open.retain(|one| one.number > order.number);
         self.done.send_replace(order);
     }
 
-    pub(crate) async fn wait_until_done(&self, number: u64) {
+    pub(crate) async fn wait_for_command(&self, number: u64) {
         // Waiting fails only if the sender is dropped. This is impossible, because `self` owns the
         // sender.
         let _ = self
@@ -431,7 +432,7 @@ mod tests {
             let mut backoff = Backoff::default();
             [(); 8].map(|()| {
                 backoff
-                    .pause_after(Duration::from_secs(1), had_begun)
+                    .next_restart_pause(Duration::from_secs(1), had_begun)
                     .as_millis()
             })
         };
@@ -442,14 +443,14 @@ mod tests {
         );
         let mut backoff = Backoff::default();
         for _ in 0..8 {
-            backoff.pause_after(Duration::ZERO, false);
+            backoff.next_restart_pause(Duration::ZERO, false);
         }
         assert_eq!(
-            backoff.pause_after(Duration::ZERO, true),
+            backoff.next_restart_pause(Duration::ZERO, true),
             MAX_RESTART_PAUSE_AFTER_SAMPLES
         );
         assert_eq!(
-            backoff.pause_after(STEADY_DURATION * 2, false),
+            backoff.next_restart_pause(STEADY_DURATION * 2, false),
             MIN_RESTART_PAUSE
         );
     }
@@ -473,19 +474,19 @@ mod pause_control_tests {
     fn failed_pause_is_withdrawn() {
         let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
-        let failed = control.pause(None);
-        assert!(control.withdraw_order(failed) && !is_paused());
-        let (failed, too) = (control.pause(None), control.pause(None));
+        let failed = control.request_pause(None);
+        assert!(control.withdraw_command(failed) && !is_paused());
+        let (failed, too) = (control.request_pause(None), control.request_pause(None));
         assert!(
-            control.withdraw_order(failed) && control.withdraw_order(too) && !is_paused(),
+            control.withdraw_command(failed) && control.withdraw_command(too) && !is_paused(),
             "both failed"
         );
-        let done = control.pause(None);
+        let done = control.request_pause(None);
         control.mark_done(*control.order.borrow());
-        assert!(!control.withdraw_order(done) && is_paused(), "it is done");
-        let failed = control.resume();
+        assert!(!control.withdraw_command(done) && is_paused(), "it is done");
+        let failed = control.request_resume();
         assert!(
-            control.withdraw_order(failed) && is_paused(),
+            control.withdraw_command(failed) && is_paused(),
             "it is still paused"
         );
     }
@@ -494,11 +495,11 @@ mod pause_control_tests {
     fn withdrawing_failed_pause_keeps_other_pause_requests() {
         let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
-        let (first, failed) = (control.pause(None), control.pause(None));
+        let (first, failed) = (control.request_pause(None), control.request_pause(None));
         assert!(
-            control.withdraw_order(failed) && is_paused(),
+            control.withdraw_command(failed) && is_paused(),
             "the first still waits"
         );
-        assert!(control.withdraw_order(first) && !is_paused());
+        assert!(control.withdraw_command(first) && !is_paused());
     }
 }

@@ -118,7 +118,7 @@ pub(crate) async fn get_cost(
     let span = query::parse_span(query.from_ms, query.to_ms, app.hub.now_ms()).map_err(bad)?;
     let view = View::for_client(&client, app.show_processes).await;
     if query.to_ms.is_some() {
-        let _ = timeout(MAX_COST_WAIT, app.hub.wait_for_costs(span.end)).await;
+        let _ = timeout(MAX_COST_WAIT, app.hub.wait_for_final_costs(span.end)).await;
     }
     let cost = app.hub.kernel_cost(&query.kernel_id, &span, &view);
     let stored = StoredCost::from_cost(&cost);

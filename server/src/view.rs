@@ -111,12 +111,12 @@ impl View {
         match show {
             _ if peer.belongs_to_server_user() => Self::Whole,
             ShowProcesses::All => Self::Whole,
-            ShowProcesses::Own => Self::Own(client.user().await.map(Into::into)),
+            ShowProcesses::Own => Self::Own(client.user_name().await.map(Into::into)),
             ShowProcesses::Names => {
                 let commands =
                     peer.uid().is_some() && !PROC_PRIVACY.is_private(proc_is_private).await;
                 Self::Names {
-                    user: client.user().await.map(Into::into),
+                    user: client.user_name().await.map(Into::into),
                     commands,
                 }
             }
@@ -175,7 +175,7 @@ impl View {
             // The sample must be copied if a condition names processes, because these processes may
             // be missing from the sample's list.
             Self::Names { .. } => {
-                !has_names() && processes().all(|process| self.shows_all(process))
+                !has_names() && processes().all(|process| self.shows_whole_process(process))
             }
             Self::Own(_) => false,
         };
@@ -208,7 +208,7 @@ impl View {
         }
         let named: Vec<u32> = processes
             .iter()
-            .filter(|process| self.shows_all_names(process))
+            .filter(|process| self.shows_all_process_names(process))
             .map(|process| process.pid)
             .collect();
         gpu.conditions
@@ -246,7 +246,7 @@ impl View {
     }
 
     /// Returns `true` if [`Self::filter_process`] hides nothing.
-    fn shows_all(&self, process: &Process) -> bool {
+    fn shows_whole_process(&self, process: &Process) -> bool {
         let permits = |datum| self.is_permitted(datum, process.user.value().map(String::as_str));
         let owner = process.owner.value();
         let is_private_job = owner
@@ -255,7 +255,7 @@ impl View {
         let has_kernel_name = owner
             .and_then(|owner| owner.notebook.as_ref()?.kernel_name.as_ref())
             .is_some();
-        self.shows_all_names(process)
+        self.shows_all_process_names(process)
             && (process.command.value().is_none() || permits(Datum::CommandLine))
             && (!has_kernel_name || permits(Datum::Notebook))
             && (!is_private_job || permits(Datum::Environment))
@@ -263,7 +263,7 @@ impl View {
 
     /// Returns `true` if the client may read every name of the process that can occur in an alert's
     /// or condition's text.
-    fn shows_all_names(&self, process: &Process) -> bool {
+    fn shows_all_process_names(&self, process: &Process) -> bool {
         let permits = |datum| self.is_permitted(datum, process.user.value().map(String::as_str));
         let notebook = process
             .owner
@@ -410,9 +410,9 @@ impl View {
         span
     }
 
-    /// Removes data about processes from a condition, unless all of its processes are in `named`,
-    /// the list of processes whose names the client may read. PIDs are kept for clients that may
-    /// see other users' processes.
+    /// Removes data about processes from a condition. Nothing is removed if all of its processes
+    /// are in `named`, the PIDs of processes whose names the client may read. PIDs are kept for
+    /// clients that may see other users' processes.
     fn conceal_condition(&self, condition: &mut Condition, named: &[u32]) {
         if self.hides_nothing() {
             return;
@@ -469,18 +469,19 @@ impl View {
     }
 
     fn conceal_alert(&self, alert: &mut Alert) {
-        if self.hides_text(alert.names_processes) {
+        if self.hides_alert_text(alert.names_processes) {
             alert.text = format!("The alert rule {} is firing", alert.rule);
         }
     }
 
     /// Returns `true` if the client may not see an alert's text. `names_processes` is whether the
     /// text can contain names of processes.
-    pub(crate) fn hides_text(&self, names_processes: bool) -> bool {
+    pub(crate) fn hides_alert_text(&self, names_processes: bool) -> bool {
         match self {
             Self::Whole => false,
             Self::Names { .. } => names_processes,
-            // Even texts without process names can contain PIDs, such as those about driver errors.
+            // Even a text without process names can contain PIDs, for example a text about a driver
+            // error.
             Self::Own(_) => true,
         }
     }

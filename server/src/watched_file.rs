@@ -47,7 +47,7 @@ impl<T> WatchedFile<T> {
     /// Loads the files again if at least one has changed. Returns `None` if no file has changed, so
     /// that an error is returned only once. `is_fit` compares the old with the new contents, and
     /// can refuse the new contents.
-    pub(crate) fn refresh(
+    pub(crate) fn reload_if_changed(
         &self,
         is_fit: impl FnOnce(&T, &T) -> Result<(), String>,
     ) -> Option<Result<(), String>> {
@@ -110,29 +110,35 @@ mod tests {
         };
         let watched = WatchedFile::new(load).unwrap();
         assert_eq!(
-            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (watched.reload_if_changed(|_, _| Ok(())), *watched.current()),
             (None, 1)
         );
         fs::write(&path, "22").unwrap();
         assert_eq!(
-            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (watched.reload_if_changed(|_, _| Ok(())), *watched.current()),
             (Some(Ok(())), 22)
         );
         fs::write(&path, "two").unwrap();
-        assert!(matches!(watched.refresh(|_, _| Ok(())), Some(Err(_))));
+        assert!(matches!(
+            watched.reload_if_changed(|_, _| Ok(())),
+            Some(Err(_))
+        ));
         assert_eq!(
-            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (watched.reload_if_changed(|_, _| Ok(())), *watched.current()),
             (None, 22)
         );
         fs::remove_file(&path).unwrap();
-        assert!(matches!(watched.refresh(|_, _| Ok(())), Some(Err(_))));
+        assert!(matches!(
+            watched.reload_if_changed(|_, _| Ok(())),
+            Some(Err(_))
+        ));
         assert_eq!(
-            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (watched.reload_if_changed(|_, _| Ok(())), *watched.current()),
             (None, 22)
         );
         fs::write(&path, "3").unwrap();
         assert_eq!(
-            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (watched.reload_if_changed(|_, _| Ok(())), *watched.current()),
             (Some(Ok(())), 3)
         );
     }

@@ -29,9 +29,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The script of a collector. The collector with the number n prints `lines.n` and then everything
-/// that is written to `more`. It ends when `end.n` exists, and appends the requests that it
-/// receives to `requests`.
+/// The script of a collector. Collector n, counted from 0, prints the file `lines.n`, and then
+/// everything that is written to the file `more`. It ends when the file `end.n` exists, and appends
+/// the requests that it receives to the file `requests`.
 const SCRIPT: &str = r#"
 cd "$0"
 n=$(cat count 2>/dev/null || echo 0)
@@ -82,7 +82,7 @@ impl Server {
         let settings = ServerSettings {
             join: None,
             readings: SampleSource::Collector(collector),
-            live: LiveSettings::default().into_fixed(),
+            live: LiveSettings::default().into_constant_receiver(),
             policy,
             show_processes: ShowProcesses::Names,
             runs,
@@ -339,8 +339,8 @@ async fn traces_are_sent_only_to_active_requesters() {
 #[tokio::test]
 async fn collector_receives_each_settings_change_once() {
     let server = Server::start(&[make_inventory(&["a"])], &[make_inventory(&["a"])]);
-    // Lines that depend on timing are ignored: `watched` can be sent before the first client
-    // connects, and the second collector is sent the known GPUs.
+    // Two kinds of lines are ignored: `watched`, because it can be sent before the first client
+    // connects, and `known_gpus`, because it is sent to the second collector.
     let requests = || {
         let all = fs::read_to_string(server.file_path("requests")).unwrap_or_default();
         let counts = |line: &&str| !line.contains("watched") && !line.contains("known_gpus");

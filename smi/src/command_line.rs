@@ -49,7 +49,7 @@ pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
         command,
         ids: typed.values(Flag::Id),
         file: typed.value(Flag::File).map(PathBuf::from),
-        pause: typed.parse_pause()?,
+        pause: typed.parse_loop_interval()?,
         error_on_warning: typed.contains(Flag::ErrorOnWarning),
     })
 }
@@ -70,7 +70,7 @@ impl<'a> TypedOptions<'a> {
         let value =
             |words: &mut Peekable<_>| words.next_if(|next: &&'a str| !options::is_option(next));
         while let Some(word) = words.next() {
-            if let Some(refusal) = options::find_refusal(word) {
+            if let Some(refusal) = options::find_option_refusal(word) {
                 return Err(refusal);
             }
             let option = options::find_option(word)
@@ -123,7 +123,7 @@ impl<'a> TypedOptions<'a> {
         })
     }
 
-    fn parse_pause(&self) -> Result<Option<Duration>, Refusal> {
+    fn parse_loop_interval(&self) -> Result<Option<Duration>, Refusal> {
         let Some(word) = self
             .0
             .iter()
@@ -131,7 +131,7 @@ impl<'a> TypedOptions<'a> {
         else {
             return Ok(None);
         };
-        // An invalid number is treated as if the number were missing.
+        // If the number is invalid, the default is used, as for a missing number.
         let number = word
             .value
             .map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok())
@@ -331,7 +331,7 @@ pub(crate) fn find_subcommand(name: &str) -> Option<&'static Subcommand> {
 }
 
 /// Returns `true` if NVIDIA's own nvidia-smi must run the subcommand `name`.
-pub(crate) fn is_handed_over(name: &str) -> bool {
+pub(crate) fn is_nvidia_only_subcommand(name: &str) -> bool {
     HANDED_OVER_SUBCOMMANDS.contains(&name)
 }
 
@@ -341,13 +341,14 @@ pub(crate) fn is_handed_over(name: &str) -> bool {
 /// first word is `smi` or an nvidia-smi subcommand that gpumon does not have, or if there is an
 /// option that only nvidia-smi has. `is_own` returns whether a word is a gpumon command; options
 /// after such a command belong to gpumon.
-pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
+pub fn belongs_to_nvidia_smi(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
     let is_nvidias = |word: &String| match options::find_option(word) {
         Some(option) => !has_meaning_in_gpumon(option.flag),
         // `--columns` is an option of gpumon, where it selects columns.
         None => options::is_option(word) && !word.starts_with("--columns"),
     };
-    let is_subcommand = |name: &str| find_subcommand(name).is_some() || is_handed_over(name);
+    let is_subcommand =
+        |name: &str| find_subcommand(name).is_some() || is_nvidia_only_subcommand(name);
     words
         .first()
         .is_some_and(|word| word == "smi" || (is_subcommand(word) && !is_own(word)))
@@ -368,7 +369,7 @@ mod tests {
 
     fn is_meant_for_nvidia_smi(line: &str) -> bool {
         let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-        is_passthrough(&words, |word| {
+        belongs_to_nvidia_smi(&words, |word| {
             ["collect", "serve", "wait", "doctor"].contains(&word)
         })
     }

@@ -1,5 +1,5 @@
-//! The data that output forms are generated from: the driver, the GPUs, and the time. A cache keeps
-//! the driver's answers.
+//! The data from which all forms of output are generated: the driver, the GPUs, and the time. A
+//! cache keeps the driver's answers.
 
 use std::{
     collections::HashMap,
@@ -41,7 +41,7 @@ impl Context<'_> {
     /// Calls `work` for every selected GPU, and returns the results in the order of the GPUs. Each
     /// GPU is processed on its own thread, because driver calls are slow.
     pub(crate) fn map_gpus<T: Send>(&self, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
-        if self.gpus.len() == 1 || self.driver.is_quick() {
+        if self.gpus.len() == 1 || self.driver.answers_from_memory() {
             return self.gpus.iter().map(|gpu| work(*gpu)).collect();
         }
         let work = &work;

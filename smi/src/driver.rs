@@ -84,7 +84,8 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Creates a source that has not read anything yet, for help that needs no answers.
+    /// Creates a source that has not read anything yet, for output that needs no answers, such as
+    /// help.
     pub(crate) fn new(source: &AnswerSource<'a>) -> Self {
         Self {
             source: source.clone(),
@@ -199,7 +200,7 @@ impl QueryBackend for Driver<'_> {
         self.run_driver_query(|driver| driver.answer_gpm(subject, metrics))
     }
 
-    fn is_quick(&self) -> bool {
+    fn answers_from_memory(&self) -> bool {
         self.records
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -260,8 +261,8 @@ const OPENING_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct TimeLimited<D> {
     driver: Arc<D>,
     gpus: Mutex<Vec<Arc<GpuCallers>>>,
-    /// The time at which a GPU last completed its first call. Opening a GPU takes time, so the
-    /// deadlines of the GPUs that are waiting start at this time.
+    /// The time at which any GPU most recently completed its first call. Opening GPUs takes time,
+    /// so the time limit for GPUs that are still waiting starts at this time.
     last_opened: Mutex<Option<Instant>>,
 }
 
@@ -290,8 +291,12 @@ impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
         }
     }
 
-    fn call(&self, index: u32, call: impl FnOnce(&D) -> Answer + Send + 'static) -> Answer {
-        let gpu = self.find_gpu(index);
+    fn call_with_deadline(
+        &self,
+        index: u32,
+        call: impl FnOnce(&D) -> Answer + Send + 'static,
+    ) -> Answer {
+        let gpu = self.get_or_add_gpu(index);
         if gpu.is_stuck() {
             return Err(Code::TIMEOUT);
         }
@@ -327,7 +332,7 @@ impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
         }
     }
 
-    fn find_gpu(&self, index: u32) -> Arc<GpuCallers> {
+    fn get_or_add_gpu(&self, index: u32) -> Arc<GpuCallers> {
         let mut gpus = lock(&self.gpus);
         let known = gpus.len().max(index as usize + 1);
         gpus.resize_with(known, Arc::default);
@@ -347,14 +352,14 @@ impl<D: QueryBackend + Send + 'static> QueryBackend for TimeLimited<D> {
     }
 
     fn answer_query(&self, subject: Subject, query: Query) -> Answer {
-        self.call(subject.gpu, move |driver| {
+        self.call_with_deadline(subject.gpu, move |driver| {
             driver.answer_query(subject, query)
         })
     }
 
     fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         let metrics = metrics.to_vec();
-        self.call(subject.gpu, move |driver| {
+        self.call_with_deadline(subject.gpu, move |driver| {
             driver.answer_gpm(subject, &metrics)
         })
     }
@@ -429,14 +434,14 @@ mod tests {
             (ask(0), ask(1)),
             (Ok(Value::from_number(0)), Err(Code::TIMEOUT))
         );
-        let callers = || lock(&limited.find_gpu(1).stuck).len();
+        let callers = || lock(&limited.get_or_add_gpu(1).stuck).len();
         assert_eq!(
             (ask(1), callers()),
             (Err(Code::TIMEOUT), 1),
             "it is not asked again"
         );
         drop(held);
-        while limited.find_gpu(1).is_stuck() {
+        while limited.get_or_add_gpu(1).is_stuck() {
             thread::sleep(OPENING_POLL_INTERVAL);
         }
         assert_eq!(ask(1), Ok(Value::from_number(1)));

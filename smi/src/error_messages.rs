@@ -62,7 +62,7 @@ impl Refusal {
 
     /// Creates the refusal for a feature that only NVIDIA's own nvidia-smi supports. `form` is the
     /// subcommand, if any, and the switch.
-    pub(crate) fn new_handed_over(form: &str) -> Self {
+    pub(crate) fn new_nvidia_only(form: &str) -> Self {
         Self::new_unsupported(format!(
             "gpumon: '{form}' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n"
         ))
@@ -105,20 +105,20 @@ pub(crate) fn make_driver_refusal(error: &SourceError) -> Refusal {
 
 /// Returns the warning about a GPU that cannot be opened while the other GPUs are shown.
 pub(crate) fn format_lost_gpu_warning(gpu: u32, count: u32, code: Code) -> String {
-    let bus_id = find_bus_id(gpu, count)
+    let bus_id = find_lost_gpu_bus_id(gpu, count)
         .map(|id| format!(" {id}:"))
         .unwrap_or_default();
     let what = if code == Code::GPU_IS_LOST {
         "GPU is lost.  Reboot the system to recover this GPU".to_owned()
     } else {
-        format_plain(code).to_owned()
+        describe_code(code).to_owned()
     };
     format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {what}\n")
 }
 
 /// Returns the bus ID of a GPU that cannot be opened. The kernel module lists such GPUs as well,
 /// and NVML numbers all GPUs in the order of their bus IDs.
-fn find_bus_id(gpu: u32, count: u32) -> Option<String> {
+fn find_lost_gpu_bus_id(gpu: u32, count: u32) -> Option<String> {
     let listed = fs::read_dir("/proc/driver/nvidia/gpus").ok()?;
     let mut ids: Vec<String> = listed
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -131,7 +131,7 @@ fn find_bus_id(gpu: u32, count: u32) -> Option<String> {
 
 /// Returns the word used in the output of `-q`, including XML, such as `N/A`, `Insufficient
 /// Permissions` or `Unknown Error`.
-pub(crate) fn format_plain(code: Code) -> &'static str {
+pub(crate) fn describe_code(code: Code) -> &'static str {
     match code {
         Code::NOT_SUPPORTED => "N/A",
         Code::NO_PERMISSION => "Insufficient Permissions",
@@ -145,16 +145,16 @@ pub(crate) fn format_plain(code: Code) -> &'static str {
 }
 
 /// Returns the text in an answer, or the word that replaces it.
-pub(crate) fn format_text(answer: &Answer) -> String {
+pub(crate) fn format_text_answer(answer: &Answer) -> String {
     match answer {
         Ok(value) => value.text().unwrap_or("N/A").to_owned(),
-        Err(code) => format_plain(*code).to_owned(),
+        Err(code) => describe_code(*code).to_owned(),
     }
 }
 
 /// Returns the word used in the cells of a query, which is enclosed in brackets.
-pub(crate) fn format_bracketed(code: Code) -> String {
-    format!("[{}]", format_plain(code))
+pub(crate) fn describe_code_in_brackets(code: Code) -> String {
+    format!("[{}]", describe_code(code))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use gpumon_probe::{
     vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery},
 };
 
-use super::{Context, Refusal, error_messages::format_text};
+use super::{Context, Refusal, error_messages::format_text_answer};
 
 /// Returns the output for `-L`, which lists the GPUs and their MIG devices.
 pub(crate) fn render_gpu_list(context: &Context<'_>) -> String {
@@ -20,10 +20,10 @@ fn render_listed_gpu(context: &Context<'_>, gpu: u32) -> String {
     let ask = |query| context.run_query(gpu, query);
     let mut out = format!(
         "GPU {gpu}: {} (UUID: {})\n",
-        format_text(&ask(Query::Name)),
-        format_text(&ask(Query::Uuid))
+        format_text_answer(&ask(Query::Name)),
+        format_text_answer(&ask(Query::Uuid))
     );
-    if !is_divided(context.driver, gpu) {
+    if !is_divided_into_mig(context.driver, gpu) {
         return out;
     }
     let devices =
@@ -34,11 +34,11 @@ fn render_listed_gpu(context: &Context<'_>, gpu: u32) -> String {
                 .driver
                 .answer_query(Subject::from_mig(gpu, device as u32), query)
         };
-        let name = format_text(&about(Query::Name));
+        let name = format_text_answer(&about(Query::Name));
         let profile = name
             .rsplit_once("MIG ")
             .map_or(name.as_str(), |(_, profile)| profile);
-        let uuid = format_text(&about(Query::Uuid));
+        let uuid = format_text_answer(&about(Query::Uuid));
         // Writing to a string cannot fail, so the result is ignored.
         let _ = writeln!(out, "  MIG {profile:<12}Device {device:>2}: (UUID: {uuid})");
     }
@@ -92,7 +92,7 @@ pub(crate) fn read_device_count(driver: &dyn QueryBackend) -> u32 {
 }
 
 /// Returns `true` if a GPU is divided into MIG devices.
-pub(crate) fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
+pub(crate) fn is_divided_into_mig(driver: &dyn QueryBackend, gpu: u32) -> bool {
     driver
         .answer_query(Subject::from_gpu(gpu), Query::MigMode)
         .is_ok_and(|mode| mode.number_at(0) == Some(1))

@@ -39,7 +39,7 @@ use gpumon_probe::{
 };
 
 use self::{
-    command_line::{Command, CommandLine, find_subcommand, is_handed_over},
+    command_line::{Command, CommandLine, find_subcommand, is_nvidia_only_subcommand},
     context::Context,
     driver::Driver,
     error_messages::Refusal,
@@ -49,7 +49,7 @@ use self::{
 };
 
 pub use self::{
-    command_line::is_passthrough,
+    command_line::belongs_to_nvidia_smi,
     driver::{AnswerSource, Server},
     release::{NEWEST_KNOWN, OLDEST_KNOWN},
     subcommand::Arity,
@@ -81,8 +81,8 @@ pub fn run(source: &AnswerSource<'_>, arguments: &[OsString]) -> io::Result<u8> 
 }
 
 fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, SubcommandError> {
-    if let Some(name) = words.first().filter(|name| is_handed_over(name)) {
-        return Err(Refusal::new_handed_over(name).into());
+    if let Some(name) = words.first().filter(|name| is_nvidia_only_subcommand(name)) {
+        return Err(Refusal::new_nvidia_only(name).into());
     }
     if let Some(own) = words.first().and_then(|name| find_subcommand(name)) {
         let behind = &words[1..];

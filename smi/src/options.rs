@@ -137,12 +137,12 @@ fn option_name(word: &str) -> &str {
 
 /// Returns a refusal if `word` is an option that only NVIDIA's own tool can handle, otherwise
 /// `None`.
-pub(crate) fn find_refusal(word: &str) -> Option<Refusal> {
+pub(crate) fn find_option_refusal(word: &str) -> Option<Refusal> {
     let name = option_name(word);
     if CHANGING_OPTIONS.contains(&name) {
         Some(Refusal::new_gpu_change(name))
     } else if HANDED_OVER_OPTIONS.contains(&name) {
-        Some(Refusal::new_handed_over(name))
+        Some(Refusal::new_nvidia_only(name))
     } else {
         None
     }
@@ -150,7 +150,7 @@ pub(crate) fn find_refusal(word: &str) -> Option<Refusal> {
 
 /// Returns `true` if `word` is an nvidia-smi option.
 pub(crate) fn is_option(word: &str) -> bool {
-    find_option(word).is_some() || find_refusal(word).is_some()
+    find_option(word).is_some() || find_option_refusal(word).is_some()
 }
 
 /// Returns the option that `word` stands for. `word` may include a value after `=`.

@@ -23,8 +23,8 @@ impl Output {
         Self(Box::new(io::stdout()))
     }
 
-    /// Opens and empties the file at `path`, or uses standard output if no path is given. Like
-    /// nvidia-smi, reports errors in different words if the output is that of a query.
+    /// Opens and empties the file at `path`, or uses standard output if no path is given. As in
+    /// nvidia-smi, the wording of the error depends on whether the output is that of a query.
     pub(crate) fn open(path: Option<&Path>, is_query: bool) -> Result<Self, Refusal> {
         let Some(path) = path else {
             return Ok(Self::to_stdout());
@@ -132,8 +132,8 @@ impl Ticker {
     }
 
     /// Waits for the next round. Returns `false` if SIGINT has arrived. Rounds start at fixed
-    /// intervals, regardless of how long they take. If a round takes too long, the rounds that it
-    /// overlaps are skipped.
+    /// intervals, regardless of how long they take. If a round is still running when the next one
+    /// should start, the next one is skipped.
     pub(crate) fn wait_for_next(&mut self) -> bool {
         let now = Instant::now();
         while self.next < now {

@@ -4,7 +4,7 @@ use std::{num::ParseIntError, ops::Range, str::FromStr};
 
 use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
 
-use crate::{Context, error_messages::format_text};
+use crate::{Context, error_messages::format_text_answer};
 
 /// The first two components of a driver version, such as 580.159 for `580.159.04`.
 ///
@@ -69,13 +69,13 @@ pub(crate) fn tool_version(context: &Context<'_>) -> Option<String> {
 
 /// Returns the output for `--version`.
 pub(crate) fn render_version(context: &Context<'_>) -> String {
-    let driver = format_text(&context.run_system_query(SystemQuery::DriverVersion));
+    let driver = format_text_answer(&context.run_system_query(SystemQuery::DriverVersion));
     let tool = tool_version(context).unwrap_or_else(|| driver.clone());
     // This line shows only the first two components of the version.
     let mut parts = tool.split('.');
     let nvml = match (parts.next(), parts.next()) {
         (Some(major), Some(minor)) => format!("{major}.{minor}"),
-        _ => format_text(&context.run_system_query(SystemQuery::NvmlVersion)),
+        _ => format_text_answer(&context.run_system_query(SystemQuery::NvmlVersion)),
     };
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
     let head = format!("NVIDIA-SMI version  : {tool}\nNVML version        : {nvml}\n");

@@ -186,11 +186,11 @@ impl SubcommandSyntax {
         if switches.contains("-h") {
             return Err(self.help_as_error());
         }
-        if let Some(switch) = switches.first_of(self.changing) {
+        if let Some(switch) = switches.find_first_typed(self.changing) {
             return Err(Refusal::new_gpu_change(&format!("{} {switch}", self.name)).into());
         }
-        if let Some(switch) = switches.first_of(self.handed_over) {
-            return Err(Refusal::new_handed_over(&format!("{} {switch}", self.name)).into());
+        if let Some(switch) = switches.find_first_typed(self.handed_over) {
+            return Err(Refusal::new_nvidia_only(&format!("{} {switch}", self.name)).into());
         }
         Ok(switches)
     }
@@ -322,7 +322,7 @@ impl<'a> Switches<'a> {
     }
 
     /// Returns the first of the typed switches that is among `spellings`.
-    pub(crate) fn first_of(&self, spellings: &[&'static str]) -> Option<&'static str> {
+    pub(crate) fn find_first_typed(&self, spellings: &[&'static str]) -> Option<&'static str> {
         self.0
             .iter()
             .map(|(name, _)| *name)
@@ -346,7 +346,7 @@ impl fmt::Display for UsageError<'_> {
 pub(super) mod tests {
     use super::*;
     use crate::{
-        command_line::{find_subcommand, is_handed_over},
+        command_line::{find_subcommand, is_nvidia_only_subcommand},
         tests::scripted::ScriptedBackend,
     };
 
@@ -393,7 +393,7 @@ pub(super) mod tests {
     #[test]
     fn unknown_name_does_not_match_subcommand() {
         assert!(find_subcommand("bogus").is_none() && find_subcommand("mig").is_none());
-        assert!(is_handed_over("mig") && !is_handed_over("dmon"));
+        assert!(is_nvidia_only_subcommand("mig") && !is_nvidia_only_subcommand("dmon"));
     }
 
     #[test]
@@ -459,7 +459,7 @@ mod switches_tests {
         assert_eq!(switches.parse_number("-l"), Ok(Some(-1)));
         assert!(switches.contains("-s"));
         assert_eq!(switches.value("-g"), None);
-        assert_eq!(switches.first_of(&["-s", "-g"]), Some("-g"));
+        assert_eq!(switches.find_first_typed(&["-s", "-g"]), Some("-g"));
     }
 
     #[test]

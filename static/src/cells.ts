@@ -2,14 +2,14 @@
 
 export {
   belongsToRun,
-  costOfCell,
+  toCellCost,
   EXECUTION_KEY,
   isWorthShowing,
   METADATA_KEY,
   readStoredCost,
-  recordCell,
+  sendCellCost,
   requestCost,
-  runOf,
+  makeCellRun,
 } from './model/cell-cost';
 export type { CellCost } from './model/cell-cost';
 export type { KernelCost, Sample, StoredCost } from './wire';

@@ -2,6 +2,6 @@
 
 export { parseOomError } from './model/oom-error';
 export type { KernelError, OomError } from './model/oom-error';
-export { selectFullerSample, describeOom } from './model/describe-oom';
+export { selectSampleWithMoreMemory, describeOom } from './model/describe-oom';
 export { OomNote } from './view/oom-note';
 export type { Sample } from './wire';

@@ -23,8 +23,8 @@ from hooks import RULE
 ROOT = Path(__file__).resolve().parents[2]
 GPUMON = ROOT / "target/debug/gpumon"
 SECONDS = int(os.environ.get("GPUMON_API_SECONDS", "25"))
-#: The additional time for the tests in seconds. A busy machine may need it to start the programs,
-#: and to reduce a failing example to a minimal one.
+#: The number of seconds that a test may take in addition to `SECONDS`. A busy machine needs this
+#: time to start the programs, and to reduce a failing example to a minimal one.
 PATIENCE_S = 300
 
 

@@ -14,8 +14,8 @@ from report import print_row
 GPUS = 64
 #: Processes on each GPU. Each lives for one second, so 512 processes start per second.
 PROCESSES = 8
-#: Samples are stored without averaging for the first ten minutes, so memory grows for this long. It
-#: is only measured after that.
+#: For the first ten minutes, samples are stored without averaging, so memory grows. Only its growth
+#: after that is measured.
 FILLED = 10 * 60
 MEASURED = 50 * 60
 STEP = 30

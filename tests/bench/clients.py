@@ -238,7 +238,7 @@ def measure_under_load(gpus, history_seconds, seconds, mode, *arguments):
         idle, collector = rss_mb(program)
         with Load(mode, *arguments, f"--seconds={seconds}") as load:
             load.wait_until_connected()
-            percent = serve_percent(program, seconds - 1)
+            percent = server_cpu_percent(program, seconds - 1)
             full, _ = rss_mb(program)
             said = load.read_result()
         time.sleep(REST)
@@ -306,7 +306,7 @@ def rss_mb(program):
     return status_kb(serve, "VmRSS") / 1024, sum(status_kb(pid, "VmRSS") for pid in others) / 1024
 
 
-def serve_percent(program, seconds):
+def server_cpu_percent(program, seconds):
     """Returns the processor time of the server without its collector, in percent of one core."""
     return program.cpu_percent(seconds, program.tree_pids()[:1])
 

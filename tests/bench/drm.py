@@ -49,7 +49,9 @@ def make_eight_gpus(writer):
 
 @contextmanager
 def start_processes():
-    """Starts sleeping processes, as children of a process that ends with the `with` block."""
+    """Starts sleeping processes. They are children of one process, which ends with the `with`
+    block.
+    """
     script = f"""
 import os, signal
 files = [open('/dev/null') for _ in range({DESCRIPTORS - 3})]

@@ -100,7 +100,7 @@ def measure_spans(_):
                     print_row("    events", "up to 1000", len(answer["events"]), False)
 
 
-def measure_cost(seconds):
+def measure_history_cost(seconds):
     """Measures CPU and memory of server and collector with history on disk, and in memory only."""
     figures = {}
     for name, arguments in [("memory", []), ("disk", ["--data-dir"])]:
@@ -124,4 +124,4 @@ def measure_cost(seconds):
 
 def history(seconds):
     measure_spans(seconds)
-    measure_cost(seconds)
+    measure_history_cost(seconds)

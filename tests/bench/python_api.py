@@ -8,8 +8,8 @@ import sys
 from machine import GPUMON, ROOT, Machine
 from report import print_row
 
-#: A program that prints how many seconds the import takes, the first measurement, and each of many
-#: further measurements.
+#: A program that prints durations in seconds: that of the import, that of the first measurement,
+#: and those of many further measurements.
 PROGRAM = """
 import json, sys, time
 began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The reasons for the number of calls to each function of NVML."""
+"""Explanations of how often each function of NVML is called."""
 
 _SAMPLE = "in every sample; the library has the value in memory"
 _LISTS = "processes on the GPU, in every sample; takes microseconds"

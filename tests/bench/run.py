@@ -51,7 +51,7 @@ def cost(seconds):
             percent <= 0.3,
         )
         print_row("RSS of both together, after a minute", "<= 20 MB", f"{rss:.1f} MB", rss <= 20)
-        for name, command, path in find_peers():
+        for name, command, path in installed_peer_commands():
             with Program(command, machine.environment) as peer:
                 wait_until_reachable(PORT + 1, path, 30)
                 time.sleep(5)
@@ -64,7 +64,7 @@ def cost(seconds):
             )
 
 
-def find_peers():
+def installed_peer_commands():
     port = str(PORT + 1)
     if shutil.which("all-smi"):
         yield (

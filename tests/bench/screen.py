@@ -10,8 +10,8 @@ import time
 
 
 class Screen:
-    """A terminal of this size. `inside` is the input and output for programs. `drawn` counts the
-    characters, and `first` is the time of the first one.
+    """A terminal of this size. Programs use `inside` for their input and output. `drawn` is the
+    number of characters that they have written, and `first` is the time of the first one.
     """
 
     def __init__(self, columns, rows):

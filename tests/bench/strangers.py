@@ -26,7 +26,7 @@ from machine import GPUMON
 from measure import status_kb
 from report import missed, print_row
 
-#: Addresses of the network for tests (RFC 2544). They exist only in the two namespaces.
+#: Addresses from the range that RFC 2544 reserves for tests. They exist only in the two namespaces.
 SERVER, STRANGER = "198.18.0.1", "198.18.0.2"
 PORT = 9123
 PROXY = 8443
@@ -71,7 +71,9 @@ http {{
 
 
 class Network:
-    """The two namespaces of the server and of the unknown clients."""
+    """Two network namespaces: one for the server, and one for the clients on simulated other
+    machines.
+    """
 
     def __init__(self):
         self.names = [f"gpumon-{who}-{os.getpid()}" for who in ("server", "stranger")]
@@ -169,7 +171,7 @@ class Client:
     def __init__(self, network, who, address, port, token, pause):
         script = (
             f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import strangers; "
-            f"strangers.ask_on()"
+            f"strangers.send_requests_until_terminated()"
         )
         words = [address, str(port), token, str(pause)]
         command = [*network.namespace_command(who), sys.executable, "-c", script, *words]
@@ -182,8 +184,8 @@ class Client:
         return [(int(status), float(ms)) for status, ms in (line.split() for line in lines)]
 
 
-def ask_on():
-    """The program of a `Client` process."""
+def send_requests_until_terminated():
+    """Sends requests in a loop. This is the main function of a `Client` process."""
     address, port, token, pause = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
     context = ssl._create_unverified_context()
     done = threading.Event()

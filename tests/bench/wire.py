@@ -24,12 +24,12 @@ def wire(seconds, history_seconds):
             serve = program.tree_pids()[:1]
             cost = {0: program.cpu_percent(seconds, serve)}
             with contextlib.closing(Clients(PLAIN, 1)) as clients:
-                plain = clients.receive(seconds)
+                plain = clients.measure_received_data(seconds)
             came = {}
             for count in (1, 100):
                 with contextlib.closing(Clients(COMPRESSED, count)) as clients:
                     begun, at = program.cpu_seconds(serve), time.monotonic()
-                    came[count] = clients.receive(seconds)
+                    came[count] = clients.measure_received_data(seconds)
                     cost[count] = (
                         100 * (program.cpu_seconds(serve) - begun) / (time.monotonic() - at)
                     )
@@ -75,16 +75,16 @@ class Clients:
             self.selector.register(client, selectors.EVENT_READ)
         self.count, self.opening, self.rate = count, 0.0, 0.0
 
-    def receive(self, seconds):
+    def measure_received_data(self, seconds):
         """Measures the data that one client receives: in the first seconds (`opening`, in kB), and
         after that per second (`rate`, in kB/s).
         """
-        opening = self.read_until(time.monotonic() + OPENING_SECONDS)
-        rest = self.read_until(time.monotonic() + seconds)
+        opening = self.count_bytes_until(time.monotonic() + OPENING_SECONDS)
+        rest = self.count_bytes_until(time.monotonic() + seconds)
         self.opening, self.rate = opening / 1000 / self.count, rest / 1000 / self.count / seconds
         return self
 
-    def read_until(self, end):
+    def count_bytes_until(self, end):
         received = 0
         while (left := end - time.monotonic()) > 0:
             for key, _ in self.selector.select(left):

@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = ["laptop", "apu"]
 #: The PCIe generation for each link speed in tenths of GT/s.
 GENERATIONS = {25: 1, 50: 2, 80: 3, 160: 4, 320: 5, 640: 6}
-#: Names of readings, the fields from which each is taken (the first that is present), and whether 0
-#: means no value.
+#: Each item has the name of a reading, the fields that may contain it, and whether 0 means that
+#: there is no value. The first field that is present counts.
 COMPARED = [
     ("power.draw_watts", ["average_socket_power"], False),
     ("temperature.gpu_celsius", ["temperature_edge", "temperature_gfx"], False),

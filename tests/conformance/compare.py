@@ -1,9 +1,9 @@
 """Compares the output of two programs cell by cell, and separates changing values from real
 differences.
 
-A cell is a word with the white space before it. A cell that differs between two outputs of NVIDIA's
-own tool is a changing value; a changing number may have any value. The layout counts, too: a word
-must begin or end in the same column.
+A cell is a word with the white space before it. If a cell differs between two outputs of NVIDIA's
+own tool, its value changes over time; if it is a number, any number is accepted. The layout is
+compared, too: a word must begin or end in the same column.
 """
 
 import re
@@ -21,7 +21,7 @@ class Verdict:
     different: list = field(default_factory=list)
 
 
-def split_words(line):
+def split_words_with_columns(line):
     """Returns the words of a line: text, first column, last column."""
     return [(match.group(), match.start(), match.end()) for match in re.finditer(r"\S+", line)]
 
@@ -44,7 +44,7 @@ def compare_outputs(theirs, ours, is_csv=False):
         counts = sorted({len(lines) for lines in taken})
         verdict.different.append(f"{len(own)} lines instead of {counts}")
         fitting = taken[-1:]
-    split = split_csv if is_csv else split_words
+    split = split_csv if is_csv else split_words_with_columns
     for number, line in enumerate(own):
         others = [lines[number] for lines in fitting if number < len(lines)]
         if not others:
@@ -89,8 +89,8 @@ def is_aligned(own, theirs, place):
 
 
 def is_changing_number(word, words):
-    """Returns whether `word` differs from the other tool's words only in its numbers, and these
-    numbers differ from each other.
+    """Returns whether `word` is a changing number: the other tool has printed several different
+    words, and `word` differs from one of them only in its numbers.
     """
 
     def remove_numbers(text):

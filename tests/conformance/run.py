@@ -72,8 +72,8 @@ def capture_output(command, arguments, environment=None):
 
 
 def compare_command(arguments, programs):
-    """Runs both programs in turn until their outputs have no difference, or until the attempts are
-    used up. Several attempts are needed, because some values only change after a while.
+    """Runs both programs alternately until their outputs have no difference, at most `TRIES` times.
+    Several attempts are needed, because some values only change after a while.
     """
     smi, own, environment = programs
     theirs, ours = [capture_output(smi, arguments)], []
@@ -163,7 +163,7 @@ def main():
                 name, compare_command(words, (smi, own, variables)), arguments.verbose
             )
         if not arguments.only and not arguments.fields:
-            different += compare_names(smi, own)
+            different += compare_help_names(smi, own)
     finally:
         for process in started:
             process.terminate()
@@ -182,7 +182,7 @@ def print_verdict(name, verdict, verbose):
     return bool(verdict.different)
 
 
-def compare_names(smi, own):
+def compare_help_names(smi, own):
     """Compares the names in the help texts, because other programs parse them. The sentences of the
     help texts may differ.
     """

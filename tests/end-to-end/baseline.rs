@@ -97,8 +97,8 @@ fn gpu_is_compared_with_baseline_and_sibling_gpus() {
             ratio("ratio") < Some(0.5) && compared["is_slower"] == true,
             "{line}"
         );
-        // The other GPU only has a stored result for fp32, so no other type can be compared with
-        // it.
+        // The other GPU has a stored result only for fp32, so the comparison with it is only
+        // possible for this type.
         assert!(ratio("siblings").is_none_or(|ratio| ratio < 0.5), "{line}");
         assert_eq!(
             ratio("siblings").is_some(),
@@ -317,8 +317,8 @@ fn doctor_and_server_report_gpu_below_baseline() {
         assert!(output.status.success(), "{}", stderr_text(&output));
     };
     let folder = data.to_str().unwrap();
-    // These closures return the warnings of `doctor`, and the conditions of the first GPU that the
-    // server reports.
+    // `warnings` returns the warnings of `doctor`. `conditions` returns the conditions
+    // `below_baseline` of all GPUs, as the server reports them.
     let warnings = || {
         let output = nvml
             .gpumon_command(&["doctor", "--json", "--data-dir", folder])

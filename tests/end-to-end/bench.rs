@@ -96,7 +96,7 @@ fn all_benchmarks_pass_on_cpu_and_gpu() {
         .find(|line| line["id"] == "h2d-pinned")
         .unwrap();
     assert_eq!(link["roofline"]["share"]["absent"], "unknown");
-    cuda.assert_released();
+    cuda.assert_resources_released();
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn pageable_memory_is_copied_completely_through_reused_buffers() {
         ]));
         assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
     }
-    cuda.assert_released();
+    cuda.assert_resources_released();
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn peer_benchmarks_need_two_gpus() {
         ];
         let (code, lines, said) = run_json_lines(cuda.gpumon_command(&command));
         assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
-        cuda.assert_released();
+        cuda.assert_resources_released();
     }
 }
 
@@ -275,7 +275,7 @@ fn every_ordered_gpu_pair_is_measured_and_verified() {
             "{id}"
         );
     }
-    cuda.assert_released();
+    cuda.assert_resources_released();
 
     // The fault corrupts the source buffer of the third transfer, from GPU 1 to GPU 0.
     let cuda = FakeCuda::new(
@@ -420,7 +420,7 @@ fn flipped_bit_in_result_causes_exit_code_1() {
     }
 }
 
-/// The result is checked again after the measurement.
+/// The check after the measurement must find errors that occur after the first check.
 #[test]
 fn error_after_first_verification_fails_last_verification() {
     let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \
@@ -445,8 +445,8 @@ fn result_that_kernel_does_not_write_fails_verification() {
     let (code, lines, _) = run_json_lines(
         cuda.gpumon_command(&["bench", "copy", "--quick", "--json", "--size", ODD_SIZE]),
     );
-    // The first check only sees the poison. The last check sees the result that the other runs have
-    // written.
+    // The fault skips the first run. So all elements are wrong in the first check, which only sees
+    // the poison, and right in the last check.
     assert_eq!(
         (code, lines[0]["verify"]["wrong"].as_u64()),
         (Some(1), Some(100_003))
@@ -484,7 +484,8 @@ fn too_large_size_is_refused_with_free_memory() {
         0,
         "no memory was allocated"
     );
-    // Another process may take memory after the free memory was queried.
+    // The fault simulates another process that takes memory after gpumon has queried the free
+    // memory.
     let cuda = FakeCuda::new("[[fault]]\nkind = \"out_of_memory\"\nafter_kernels = 0");
     let (code, _, said) =
         run_json_lines(cuda.gpumon_command(&["bench", "copy", "--size", ODD_SIZE]));
@@ -570,8 +571,8 @@ fn interrupted_bench_prints_results_and_frees_memory() {
     let child = start_command(
         cuda.gpumon_command(&["bench", "copy", "scale", "--json", "--size", ODD_SIZE]),
     );
-    // This condition needs more than seven kernels: two create the input, one computes the result
-    // for the check, one warms up, and the rest are measured.
+    // The first kernels are not measured: two create the input, one computes the result for the
+    // check, and one warms up. After more than seven kernels, some runs were measured.
     wait_for_condition("some runs were measured", || {
         cuda.read_counters()["kernels"].as_u64() > Some(7)
     });
@@ -593,7 +594,7 @@ fn interrupted_bench_prints_results_and_frees_memory() {
         "{}",
         lines[0]
     );
-    let counters = cuda.assert_released();
+    let counters = cuda.assert_resources_released();
     assert!(
         counters["most_bytes"].as_u64() > Some(800_000),
         "{counters}"
@@ -797,8 +798,8 @@ fn results_below_threshold_exit_with_code_4() {
         "{}",
         lines[0]
     );
-    // Without earlier results, the threshold applies to rated performance, which the workload
-    // `launch-latency` does not have.
+    // Without earlier results, `--fail-below` refers to the rated performance of the GPU. The
+    // workload `launch-latency` has no rated performance.
     let rated = run(&["--fail-below", "0.9"]);
     assert!(rated.status.code() == Some(4), "{}", stdout_text(&rated));
     let none = cuda

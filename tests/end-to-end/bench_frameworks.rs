@@ -29,7 +29,7 @@ impl PythonEnvironment {
     }
 
     /// Returns the command in this environment.
-    fn set_environment(&self, mut command: Command) -> Command {
+    fn add_environment_to_command(&self, mut command: Command) -> Command {
         let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end-to-end/frameworks");
         command
             .env("VIRTUAL_ENV", self.folder.path())
@@ -42,7 +42,7 @@ impl PythonEnvironment {
     }
 }
 
-fn tutorials_without_gpu(arguments: &[&str]) -> Command {
+fn make_command_without_gpu(arguments: &[&str]) -> Command {
     let mut command = gpumon_command(arguments);
     command.env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1");
     command
@@ -75,7 +75,7 @@ fn framework_on_cpu_is_verified_and_compared() {
         "--json",
     ];
     let (code, lines, said) =
-        run_json_lines(python.set_environment(tutorials_without_gpu(&arguments)));
+        run_json_lines(python.add_environment_to_command(make_command_without_gpu(&arguments)));
     assert_eq!(code, Some(0), "{said}");
     let without: Vec<_> = lines
         .iter()
@@ -123,7 +123,7 @@ fn framework_on_cpu_is_verified_and_compared() {
         "raise SystemExit('not this')",
     )
     .unwrap();
-    let mut command = python.set_environment(tutorials_without_gpu(&[
+    let mut command = python.add_environment_to_command(make_command_without_gpu(&[
         "tutorials",
         "i",
         "--quick",
@@ -171,7 +171,7 @@ fn framework_uses_same_gpu_and_includes_copies() {
         "--json",
     ];
     let (code, lines, said) =
-        run_json_lines(python.set_environment(cuda.gpumon_command(&arguments)));
+        run_json_lines(python.add_environment_to_command(cuda.gpumon_command(&arguments)));
     assert_eq!(code, Some(0), "{said}");
     for line in &lines {
         let runs = line["beside"].as_array().unwrap();
@@ -193,7 +193,7 @@ fn framework_uses_same_gpu_and_includes_copies() {
     }
     assert!(framework_results(&lines).len() > 8, "{lines:?}");
     let output = python
-        .set_environment(
+        .add_environment_to_command(
             cuda.gpumon_command(&["bench", "triad", "--quick", "--beside", "--size", "10007"]),
         )
         .output();
@@ -206,7 +206,7 @@ fn framework_uses_same_gpu_and_includes_copies() {
         line.contains(" fp32 ") && line.contains(" verified  gpumon is "),
         "{text}"
     );
-    cuda.assert_released();
+    cuda.assert_resources_released();
 }
 
 #[test]
@@ -228,7 +228,8 @@ fn bench_continues_after_error_in_framework() {
                 last,
             ]
             .concat();
-            let mut command = python.set_environment(tutorials_without_gpu(&arguments));
+            let mut command =
+                python.add_environment_to_command(make_command_without_gpu(&arguments));
             command.env("STUB_FAULT", fault);
             command
         };
@@ -265,7 +266,7 @@ fn missing_framework_is_refused_with_remedy() {
         "--beside",
     ];
     let output = python
-        .set_environment(tutorials_without_gpu(&arguments))
+        .add_environment_to_command(make_command_without_gpu(&arguments))
         .output()
         .unwrap();
     let said = stderr_text(&output);
@@ -292,7 +293,7 @@ fn missing_framework_is_refused_with_remedy() {
         ("/bin/true", "the process ended"),
     ] {
         for arguments in [&arguments[..], &several, &tutorials] {
-            let command = tutorials_without_gpu(&[arguments, &["--python", program]].concat());
+            let command = make_command_without_gpu(&[arguments, &["--python", program]].concat());
             assert_eq!(
                 assert_refused_with(command, 2, &[words, program, "with --python"]),
                 ""
@@ -300,7 +301,7 @@ fn missing_framework_is_refused_with_remedy() {
         }
     }
     assert_refused(
-        tutorials_without_gpu(&["tutorials", "a", "--python", "python3"]),
+        make_command_without_gpu(&["tutorials", "a", "--python", "python3"]),
         2,
         "--beside",
     );

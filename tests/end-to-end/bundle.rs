@@ -71,17 +71,21 @@ fn assert_has_none_of(bytes: &[u8], originals: &[&str]) {
 }
 
 /// Returns all strings that are stored under `key`.
-fn find_texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
+fn find_strings_by_key<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
     match value {
         Value::Object(object) => {
             let own = object.get(key).and_then(Value::as_str);
             own.into_iter()
-                .chain(object.values().flat_map(|value| find_texts(value, key)))
+                .chain(
+                    object
+                        .values()
+                        .flat_map(|value| find_strings_by_key(value, key)),
+                )
                 .collect()
         }
         Value::Array(items) => items
             .iter()
-            .flat_map(|item| find_texts(item, key))
+            .flat_map(|item| find_strings_by_key(item, key))
             .collect(),
         _ => Vec::new(),
     }
@@ -144,11 +148,11 @@ fn bundle_of_running_server_has_no_personal_data() {
     let own = own.file_name().unwrap().to_str().unwrap();
     let mut originals = vec!["hunter", "zoe", "top secret", "se[cr]et", "0.001", own];
     originals.extend(
-        find_texts(&real, "uuid")
+        find_strings_by_key(&real, "uuid")
             .iter()
             .map(|uuid| uuid.trim_start_matches("GPU-")),
     );
-    originals.extend(find_texts(&real, "serial"));
+    originals.extend(find_strings_by_key(&real, "serial"));
     assert_has_none_of(&bytes, &originals);
 
     let json = |name: &str| serde_json::from_str::<Value>(&files[name]).unwrap();
@@ -169,7 +173,7 @@ fn bundle_of_running_server_has_no_personal_data() {
     );
     assert_eq!(server["snapshot"]["collector"]["state"], "running");
     assert_eq!(
-        find_texts(&server["snapshot"]["events"], "text"),
+        find_strings_by_key(&server["snapshot"]["events"], "text"),
         ["text-1"]
     );
     let uuid = sample["inventory"]["gpus"][1]["uuid"].as_str().unwrap();

@@ -23,8 +23,8 @@ const PRODUCT_ELEMENTS: u64 = 256 * 256;
 /// The number of products that are computed to measure their duration, before any result is
 /// checked.
 const TIMED_PRODUCTS: u64 = 2;
-/// The options for 32-bit products. `FP32_PRODUCTS` is the number of products that fit into the
-/// memory besides the two factors and the reference.
+/// The options for products of 32-bit numbers. Besides the two factors and the reference,
+/// `FP32_PRODUCTS` products fit into the memory.
 const FP32_OPTIONS: [&str; 2] = ["--dtype", "fp32"];
 const FP32_PRODUCTS: u64 = 8;
 const FP32_KERNEL: &str = "matmul_fp32_128x64";
@@ -53,7 +53,8 @@ fn burn_runs_every_type_that_gpu_supports() {
         let scenario = format!("{SMALL_DEVICE}\ncapability = {capability}");
         let started = types.iter().map(|dtype| {
             let cuda = FakeCuda::new(&scenario);
-            // With these parts of the memory, the matrices of all types have the same size.
+            // fp64 gets a larger part of the memory, so that the matrices of all types have the
+            // same size.
             let mem = if *dtype == "fp64" { "1%" } else { "0.5%" };
             (
                 *dtype,
@@ -160,7 +161,7 @@ fn gpus_burn_in_parallel_and_end_on_time() {
         .map(|line| line["device"]["index"].as_u64().unwrap())
         .collect();
     assert_eq!(indices, [0, 1]);
-    cuda.assert_released();
+    cuda.assert_resources_released();
 }
 
 #[test]
@@ -282,7 +283,7 @@ fn failing_gpu_does_not_hide_other_results() {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        // The worker ends together with this process.
+        // The worker ends when its parent is killed.
         child.kill().unwrap();
         child.wait().unwrap();
         serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))

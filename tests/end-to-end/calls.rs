@@ -99,8 +99,8 @@ pub(crate) fn expensive_calls_are_rare() {
     assert_call_count(&calls, "nvmlDeviceGetHandleByIndex_v2", 1, 7..=12);
     assert_call_count(&calls, "nvmlDeviceGetPowerUsage", 1, 2..=5);
     assert_call_count(&calls, "nvmlDeviceGetUUID", 1, 1..=1);
-    // Each GPU is opened several times: by its own thread, for its links, and for events. If a GPU
-    // is lost, the GPUs are opened for events again.
+    // Each GPU is opened several times: by its own thread, to read its links, and to wait for
+    // events. When a GPU is lost, gpumon opens all GPUs again to wait for their events.
     assert_call_count(&calls, "nvmlDeviceGetHandleByIndex_v2", 0, 1..=4);
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn unwatched_server_makes_expensive_calls_only_for_history() {
     }
     assert_call_count(&unwatched, "nvmlDeviceGetSamples", 0, 0..=0);
     assert_call_count(&unwatched, "nvmlDeviceGetPowerManagementLimit", 0, 0..=1);
-    // These readings are also read without clients, because conditions depend on them.
+    // Conditions depend on these readings, so they are also read without clients.
     assert_call_count(&unwatched, "nvmlDeviceGetRemappedRows", 0, 2..=4);
     assert_call_count(
         &unwatched,
@@ -203,8 +203,8 @@ pub(crate) async fn unwatched_server_makes_expensive_calls_only_for_history() {
     server.get("/api/v1/snapshot");
     let looked = within(20).await;
     assert_call_count(&looked, "nvmlGpmSampleGet", 0, 9..=15);
-    // A scrape does not count as a watching client. So the counters in it may be up to ten seconds
-    // old.
+    // A scrape does not count as a client that is watching. So the server may answer it with
+    // counters that are up to ten seconds old.
     server.get("/metrics");
     let read = || {
         let calls = read_counts(&file);

@@ -29,8 +29,8 @@ fn inventory_is_followed_by_numbered_samples() {
         3,
         "slowly changing values are sent every ten seconds: {details:?}"
     );
-    // A second inventory follows when the links of the GPUs are known. There may also be events and
-    // traces.
+    // The collector sends a second inventory as soon as it knows the links of the GPUs. The output
+    // may also contain events and traces.
     let (mut samples, mut seen) = (0, false);
     lines.retain(|line| {
         samples += u32::from(line["type"] == "sample");
@@ -170,8 +170,8 @@ fn energy_counter_matches_power_over_time() {
     let mut lines = parse_json_lines(&stdout_text(&output));
     lines.retain(|line| line["type"] == "sample");
     let (first, last) = (&lines[0]["gpus"][0], &lines[lines.len() - 1]["gpus"][0]);
-    // The counter is only read every five seconds. A sample in between contains the old reading
-    // with the time at which it was read.
+    // The counter is only read every five seconds. Samples in between contain the old reading, and
+    // the time at which it was read.
     let counter = |gpu: &Value| {
         let reading = &gpu["power"]["energy_joules_total"];
         match reading.as_f64() {
@@ -184,7 +184,7 @@ fn energy_counter_matches_power_over_time() {
     };
     let ((begun_joules, begun_ms), (joules, at_ms)) = (counter(first), counter(last));
     let watts = (joules - begun_joules) / ((at_ms - begun_ms) / 1000.0);
-    // The counter only changes every 100 ms, which causes an error of up to 2 % in 5 s.
+    // The counter only changes every 100 ms. This causes an error of up to 2 % in 5 s.
     assert!(
         (watts / 500.0 - 1.0).abs() < 0.05,
         "the mean power is {watts} W"

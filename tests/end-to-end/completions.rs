@@ -57,8 +57,8 @@ const PROPOSALS: &[(&str, &str)] = &[
     ("gpumon nvlink -re", ""),
 ];
 
-/// After an equals sign, bash replaces only the value with the proposal, and fish replaces the
-/// whole word.
+/// Proposals for a value after an equals sign. bash replaces only the value with the proposal, and
+/// fish replaces the whole word.
 const ATTACHED_PROPOSALS: &[(&str, &str, &str)] = &[
     (
         "gpumon smi --query-gpu=clocks.max.m",
@@ -79,7 +79,8 @@ fn generate_completion_script(shell: &str) -> String {
     stdout_text(&output)
 }
 
-/// Runs the completion script and these lines in a shell, if the shell is installed.
+/// Runs the completion script in a shell, followed by the lines in `behind`. Returns `None` if the
+/// shell is not installed.
 fn run_shell(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script");
@@ -99,7 +100,7 @@ fn run_shell(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> O
     Some(output)
 }
 
-fn sort_words(output: &Output) -> String {
+fn sorted_completions(output: &Output) -> String {
     let text = stdout_text(output);
     let mut words: Vec<&str> = text
         .lines()
@@ -133,7 +134,7 @@ fn bash_proposes_valid_words() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output =
             run_shell("bash", &["--norc"], call, &words).expect("bash is needed for this test");
-        assert_eq!(sort_words(&output), *proposed, "{line}");
+        assert_eq!(sorted_completions(&output), *proposed, "{line}");
     }
 }
 
@@ -156,7 +157,7 @@ fn fish_proposes_valid_words() {
         ) else {
             return;
         };
-        assert_eq!(sort_words(&output), proposed, "{line}");
+        assert_eq!(sorted_completions(&output), proposed, "{line}");
     }
 }
 

@@ -59,7 +59,7 @@ fn assert_refused(mut command: Command, words: &str) {
 }
 
 /// Returns the value of a setting and its kind of origin.
-fn read_setting(mut command: Command, key: &str) -> (Value, String) {
+fn read_setting_and_origin(mut command: Command, key: &str) -> (Value, String) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr_text(&output));
     let shown: Value = serde_json::from_str(&stdout_text(&output)).unwrap();
@@ -81,7 +81,7 @@ fn flag_overrides_variable_and_variable_overrides_file() {
             &[&["config", "show", "--json", "serve"], more].concat(),
         );
         variable.map(|value| command.env("GPUMON_INTERVAL_MS", value));
-        read_setting(command, "interval-ms")
+        read_setting_and_origin(command, "interval-ms")
     };
     let of = |value: u64, origin: &str| (Value::from(value), origin.to_owned());
     let file = "[serve]\ninterval-ms = 200\n";
@@ -99,9 +99,15 @@ fn flag_overrides_variable_and_variable_overrides_file() {
     let show = ["config", "show", "--json", "serve"];
     let mut named = command_with_settings(&fake, file, &show);
     named.env("GPUMON_CONFIG", &other);
-    assert_eq!(read_setting(named, "interval-ms"), of(500, "file"));
+    assert_eq!(
+        read_setting_and_origin(named, "interval-ms"),
+        of(500, "file")
+    );
     let none = command_with_settings(&fake, file, &[&["--config", "none"], &show[..]].concat());
-    assert_eq!(read_setting(none, "interval-ms"), of(1000, "default"));
+    assert_eq!(
+        read_setting_and_origin(none, "interval-ms"),
+        of(1000, "default")
+    );
 }
 
 #[test]
@@ -465,7 +471,7 @@ fn unreadable_settings_stop_server_but_not_top() {
     );
     fs::set_permissions(user_settings_file(&fake), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(user_settings_file(&fake)).is_ok() {
-        // Root can read any file, but not a directory with this name.
+        // Root can read any file, so a directory takes the place of the file here.
         fs::remove_file(user_settings_file(&fake)).unwrap();
         fs::create_dir(user_settings_file(&fake)).unwrap();
     }

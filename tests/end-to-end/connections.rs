@@ -112,7 +112,7 @@ fn every_response_is_restricted_to_same_origin() {
     assert_eq!(from_elsewhere(&["Sec-Fetch-Site: same-origin"]), 200);
 }
 
-/// The test needs root to run as another user, and a `/proc` that hides processes.
+/// The test needs root, to run as another user and to mount a `/proc` that hides processes.
 #[test]
 fn tcp_port_hides_command_lines_hidden_by_proc() {
     if !is_root() {

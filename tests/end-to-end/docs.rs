@@ -75,7 +75,7 @@ fn is_endless(command: &str) -> bool {
 }
 
 /// Returns whether this machine has the programs that the command needs.
-fn is_possible(command: &str) -> bool {
+fn has_needed_programs(command: &str) -> bool {
     !command.starts_with("curl ")
         || Command::new("curl")
             .arg("--version")
@@ -85,7 +85,7 @@ fn is_possible(command: &str) -> bool {
 }
 
 /// Returns the exit code in the command's comment.
-fn expected_code(command: &str) -> i32 {
+fn documented_exit_code(command: &str) -> i32 {
     command
         .split_once("# exit code ")
         .map_or(0, |(_, code)| code.trim().parse().unwrap())
@@ -186,7 +186,8 @@ impl CommandRunner {
             .any(|screen| command.contains(screen))
             && !is_endless(command)
         {
-            // The terminal starts its program in another directory.
+            // A terminal starts in another directory, so the command first changes to the page's
+            // folder.
             let command = format!("cd '{}' && {command}", self.folder.path().display());
             let mut terminal = Tty::start(
                 self.build_command(&command).env("TERM", "xterm-256color"),
@@ -210,7 +211,7 @@ impl CommandRunner {
         let said = || String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
         loop {
             if let Some(status) = child.try_wait().unwrap() {
-                let expected = Some(expected_code(command));
+                let expected = Some(documented_exit_code(command));
                 return (status.code() != expected)
                     .then(|| format!("{status}, not {expected:?}: {}", said()));
             }
@@ -254,7 +255,10 @@ fn every_documented_command_works() {
             return;
         }
         let place = CommandRunner::new();
-        for (line, command) in commands.iter().filter(|(_, command)| is_possible(command)) {
+        for (line, command) in commands
+            .iter()
+            .filter(|(_, command)| has_needed_programs(command))
+        {
             if let Some(complaint) = place.find_problem(command) {
                 complaints.lock().unwrap().push(format!(
                     "{}:{line}: `{command}` {complaint}",

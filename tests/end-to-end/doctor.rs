@@ -108,8 +108,8 @@ fn driver_newer_than_tested_is_noted() {
 
 #[test]
 fn hanging_and_lost_gpus_are_reported_in_time() {
-    // GPU 3 hangs after its first reading. As GPU 1 does not respond, the second reading begins two
-    // seconds after the first.
+    // GPU 3 hangs after its first reading. The second reading only begins two seconds after the
+    // first, because gpumon waits for GPU 1, which does not respond.
     let scenario = "gpus = 4\n[[fault]]\ngpu = 1\nkind = \"hang\"\n[[fault]]\ngpu = 2\nkind = \
                     \"lost\"\n[[fault]]\ngpu = 3\nkind = \"hang\"\nfrom_s = 1.5\n";
     let fake = FakeNvml::new(scenario);

@@ -82,8 +82,8 @@ async fn wait_for_state(stream: &mut Stream, state: &str) -> Value {
         .await
 }
 
-/// Waits for five consecutive samples that are on time and have new readings of the other GPUs,
-/// while the faulty GPU is in this state. A single delay on a busy machine is tolerated.
+/// Waits for five consecutive samples in which the faulty GPU has this state. These samples must be
+/// on time and have new readings of the other GPUs. A single delay on a busy machine is tolerated.
 async fn check_other_gpus_are_on_time(stream: &mut Stream, state: &str) {
     let begun = Instant::now();
     let mut before = wait_for_state(stream, state).await;
@@ -175,8 +175,8 @@ async fn unplugged_card_is_lost_and_comes_back() {
     assert_eq!(back["gpus"][FAULTY_GPU]["power"]["draw_watts"], 35.0);
 }
 
-/// Checks the state of a card during a reset, while `refuse` makes reads of its files fail. Each
-/// caller passes another kind of failure.
+/// Checks the state of a card during a reset. `refuse` makes reading a file of the card fail; each
+/// caller simulates a different kind of failure.
 async fn check_reset(refuse: impl Fn(&Tree, &Path)) {
     let machine = Machine::new();
     let server = machine.serve();
@@ -210,14 +210,14 @@ async fn forbidden_sysfs_reads_are_reported_as_card_reset() {
 
 #[tokio::test]
 async fn busy_sysfs_reads_are_reported_as_card_reset() {
-    check_reset(Tree::make_busy).await;
+    check_reset(Tree::make_file_busy).await;
 }
 
 #[tokio::test]
 async fn refused_file_leaves_only_its_reading_absent() {
     let machine = Machine::new();
     let (used, edge) = ("mem_info_vram_used", "hwmon/hwmon4/temp1_input");
-    machine.tree.make_busy(&machine.faulty.path(used));
+    machine.tree.make_file_busy(&machine.faulty.path(used));
     machine.tree.forbid_reads(&machine.faulty.path(edge));
     let server = machine.serve();
     let mut stream = server.open_stream().await;

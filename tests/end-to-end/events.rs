@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::support::FakeNvml;
 
 /// Sleeps until this many milliseconds of the scenario have passed.
-fn sleep_until(start_ms: u64, ms: u64) {
+fn sleep_until_scenario_time(start_ms: u64, ms: u64) {
     thread::sleep(Duration::from_millis(
         (start_ms + ms).saturating_sub(now_ms()),
     ));
@@ -132,21 +132,21 @@ fn events_and_conditions_are_reported_once() {
         bus_id[4..].trim_end_matches(".0").to_owned()
     };
     let mut kernel = File::options().append(true).open(&log).unwrap();
-    sleep_until(start_ms, 2000);
+    sleep_until_scenario_time(start_ms, 2000);
     writeln!(
         kernel,
         "4,2,2,-;NVRM: Xid (PCI:{}): 79, pid='<unknown>', GPU has fallen off the bus.",
         bus_id(0)
     )
     .unwrap();
-    sleep_until(start_ms, 3050);
+    sleep_until_scenario_time(start_ms, 3050);
     writeln!(
         kernel,
         "4,3,3,-;NVRM: Xid (PCI:{}): 31, pid=4312, name=python3, MMU Fault",
         bus_id(1)
     )
     .unwrap();
-    sleep_until(start_ms, 8000);
+    sleep_until_scenario_time(start_ms, 8000);
     child.kill().unwrap();
     child.wait().unwrap();
     sleeper.kill().unwrap();
@@ -390,7 +390,7 @@ fn sleeping_gpu_is_read_only_after_waking() {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut records = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let mut samples = records.by_ref().filter(|record| record["type"] == "sample");
-    // When this sample arrives, the library has written its call counts, and gpumon has queried
+    // By the time of this sample, the library has written its call counts, and gpumon has queried
     // links and events.
     let asleep = samples.nth(16).unwrap();
     assert_eq!(asleep["gpus"][0]["health"]["state"], "asleep");

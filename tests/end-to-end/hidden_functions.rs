@@ -1,6 +1,6 @@
-//! Libraries that lack functions of NVML. If a function is missing, the only absent readings are
-//! those that no other function provides. The last test removes all functions that a newer driver
-//! lacks.
+//! Libraries that lack functions of NVML. If a function is missing, only those readings are absent
+//! that no other function provides. The last test removes all functions that do not exist in a
+//! newer driver.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 use serde_json::Value;
 
 use crate::support::{
-    FakeNvml, Records, assert_no_complaints, assert_refused_with, is_below_reading,
-    readings_of_function, run_in_parallel, run_until_complete, stdout_text,
+    FakeNvml, Records, assert_no_persistent_complaints, assert_refused_with,
+    is_at_or_below_reading, readings_of_function, run_in_parallel, run_until_complete, stdout_text,
 };
 
 /// Functions without which the program cannot run.
@@ -116,8 +116,8 @@ fn find_lost_readings(function: &str, whole: &Records, run: &Records) -> BTreeSe
     lost
 }
 
-/// Returns the differences between two sets of readings: those that were lost, and those that only
-/// this function provides.
+/// Returns readings that are lost although the function does not provide them, and readings that
+/// are still there although only this function provides them.
 fn find_unexpected_losses(
     function: &str,
     scenario: &str,
@@ -135,12 +135,12 @@ fn find_unexpected_losses(
     let is_given = |path: &str| {
         given
             .iter()
-            .any(|given| is_below_reading(path, given) || is_list(path, given))
+            .any(|given| is_at_or_below_reading(path, given) || is_list(path, given))
     };
     let more = lost.iter().filter(|path| !is_given(path)).cloned();
     let less = given
         .iter()
-        .filter(|given| !lost.iter().any(|path| is_below_reading(path, given)));
+        .filter(|given| !lost.iter().any(|path| is_at_or_below_reading(path, given)));
     let less = less.map(|given| format!("still there: {given}"));
     more.chain(less)
         .map(|what| format!("without {function}: {what}"))
@@ -156,7 +156,7 @@ fn missing_function_removes_only_its_readings() {
         .filter(|function| !REQUIRED_FUNCTIONS.contains(*function))
         .collect();
     run_in_parallel(4, &functions, |function| {
-        assert_no_complaints(|samples| {
+        assert_no_persistent_complaints(|samples| {
             find_unexpected_losses(function, &scenario, &whole, samples)
         });
     });
@@ -260,7 +260,7 @@ fn readings_use_successors_of_functions_newer_driver_removed() {
                 what.contains(".application_clocks.") || what.contains("Applications Clocks: ");
             is_without_application_clocks && is_application_clock
         };
-        assert_no_complaints(|samples| {
+        assert_no_persistent_complaints(|samples| {
             let mut lost = find_lost_readings(driver, &collected, &collect_records(&fake, samples));
             lost.extend(
                 find_absent_readings(&fake.read_json(), "")

@@ -167,8 +167,8 @@ fn history_survives_killed_server() {
         history["means"].as_u64().is_some_and(|means| means > 0),
         "{history}"
     );
-    // Times before the restart are only on disk, where the finest resolution is ten seconds. It
-    // applies to a whole range that begins before the restart.
+    // The history from before the restart is only on disk, where the finest resolution is ten
+    // seconds. A range that begins before the restart has this resolution as a whole.
     assert_eq!(span["resolution_ms"], 10_000, "{span}");
     assert!(
         snapshot["events"]

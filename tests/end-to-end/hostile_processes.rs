@@ -100,8 +100,8 @@ struct CollectorRun {
 }
 
 impl CollectorRun {
-    /// Returns the result of the first run in which nothing was late. Several runs are tried,
-    /// because a busy machine may delay some of them.
+    /// Runs the collector up to five times, and returns the first run in which nothing was late. A
+    /// busy machine may delay some of the runs.
     #[track_caller]
     fn run_until_on_time(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let mut reason = String::new();
@@ -164,7 +164,8 @@ impl CollectorRun {
                 .unwrap();
             value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
         };
-        // The pages of the program itself are not counted, because a debug build has tens of MiB.
+        // Memory that contains the program's file is not counted, because a debug build has tens of
+        // MiB of it.
         seen.peak_bytes = field("VmHWM:") - field("RssFile:");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -217,7 +218,7 @@ impl CollectorRun {
 }
 
 /// Returns pairs of user IDs: of the collector, and of the processes that it reads.
-fn user_pairs() -> Vec<(u32, u32)> {
+fn collector_and_process_uids() -> Vec<(u32, u32)> {
     if geteuid().is_root() {
         return vec![(0, NOBODY_UID), (NOBODY_UID, NOBODY_UID), (0, 0)];
     }
@@ -226,7 +227,7 @@ fn user_pairs() -> Vec<(u32, u32)> {
 }
 
 /// Returns a folder that every user can read.
-fn shared_folder() -> TempDir {
+fn create_world_readable_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     folder
@@ -268,9 +269,9 @@ fn make_refused_owner() -> Value {
 
 #[test]
 fn invalid_connection_file_does_not_delay_samples() {
-    let folder = shared_folder();
+    let folder = create_world_readable_folder();
     let files = create_connection_files(folder.path());
-    for (collector, user) in user_pairs() {
+    for (collector, user) in collector_and_process_uids() {
         let holders: Vec<_> = files
             .iter()
             .map(|file| GpuProcess::new(&["-f", file.to_str().unwrap()], user))
@@ -305,7 +306,7 @@ fn root_reads_only_files_readable_by_process_owner() {
         eprintln!("skipped: the test needs root");
         return;
     }
-    let folder = shared_folder();
+    let folder = create_world_readable_folder();
     let file = folder.path().join("kernel-secret.json");
     fs::write(&file, r#"{"jupyter_session":"root's"}"#).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
@@ -339,8 +340,8 @@ libc.umount2(sys.argv[1].encode(), 2)
 
 #[test]
 fn connection_file_on_dead_mount_hides_only_owner() {
-    for (collector, user) in user_pairs() {
-        let folder = shared_folder();
+    for (collector, user) in collector_and_process_uids() {
+        let folder = create_world_readable_folder();
         let Some(_mount) = GpuProcess::start_python(DEAD_MOUNT, &[folder.path().to_str().unwrap()])
         else {
             return;
@@ -378,8 +379,8 @@ fn connection_file_on_dead_mount_hides_only_owner() {
     }
 }
 
-/// A script that makes its command line start in a memory mapping of a given size, as any user can
-/// do.
+/// A script that replaces its own command line with a memory mapping of a given size, as any user
+/// can do.
 const MAPPED_ARGUMENTS: &str = r"
 import ctypes, mmap, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)

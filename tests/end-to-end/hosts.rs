@@ -166,7 +166,7 @@ fn get_fleet(server: &Server) -> Value {
     server.get("/api/v1/fleet").json()
 }
 
-fn running_nodes(fleet: &Value) -> Vec<String> {
+fn running_node_names(fleet: &Value) -> Vec<String> {
     let (names, health) = (
         fleet["nodes"]["name"].as_array().unwrap(),
         fleet["nodes"]["health"].as_array().unwrap(),
@@ -180,7 +180,7 @@ fn running_nodes(fleet: &Value) -> Vec<String> {
 }
 
 /// Returns the index of a node, its health, and the reason if it is not up.
-fn find_node(fleet: &Value, name: &str) -> (usize, String, String) {
+fn node_index_health_and_reason(fleet: &Value, name: &str) -> (usize, String, String) {
     let names = fleet["nodes"]["name"].as_array().unwrap();
     let place = names.iter().position(|known| known == name).unwrap();
     let reason = fleet["nodes"]["reasons"][place.to_string()]
@@ -199,7 +199,7 @@ fn wait_until_up(server: &Server, names: &[&str]) -> Value {
     let mut last = Value::Null;
     wait_until(&format!("{names:?} are up"), || {
         last = get_fleet(server);
-        let up = running_nodes(&last);
+        let up = running_node_names(&last);
         assert!(
             up.iter().all(|name| names.contains(&name.as_str())),
             "{up:?}"
@@ -224,7 +224,7 @@ fn failing_hosts_do_not_block_other_hosts() {
     assert_eq!(reported["gpus"]["node"].as_array().unwrap().len(), 9);
     // The command must not wait for these hosts.
     for name in ["hang1", "stuck1"] {
-        assert_ne!(find_node(&reported, name).1, "up");
+        assert_ne!(node_index_health_and_reason(&reported, name).1, "up");
     }
     for (name, reason) in [
         (
@@ -247,11 +247,19 @@ fn failing_hosts_do_not_block_other_hosts() {
         ),
     ] {
         wait_until(&format!("{name} reports the reason"), || {
-            find_node(&get_fleet(&server), name).2.contains(reason)
+            node_index_health_and_reason(&get_fleet(&server), name)
+                .2
+                .contains(reason)
         });
     }
-    assert_eq!(find_node(&get_fleet(&server), "missing1").1, "no_readings");
-    assert_eq!(find_node(&get_fleet(&server), "locked1").1, "unreachable");
+    assert_eq!(
+        node_index_health_and_reason(&get_fleet(&server), "missing1").1,
+        "no_readings"
+    );
+    assert_eq!(
+        node_index_health_and_reason(&get_fleet(&server), "locked1").1,
+        "unreachable"
+    );
     let (status, took) = server.terminate();
     assert!(status.success(), "{status}");
     assert!(took < TEST_TIMEOUT, "{took:?}");

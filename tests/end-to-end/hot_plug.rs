@@ -29,8 +29,8 @@ fn gpu_uuids(inventory: &Value) -> Vec<Option<&str>> {
         .collect()
 }
 
-/// The driver numbers the GPUs in the order of the PCI bus, and the added GPU is the first of three
-/// there. Another GPU is removed.
+/// One GPU is removed, and another one is added. The driver numbers the GPUs in the order of the
+/// PCI bus, where the added GPU comes before the two others.
 pub(crate) async fn added_gpu_is_read_without_renumbering() {
     let start_ms = now_ms();
     let scenario = format!(

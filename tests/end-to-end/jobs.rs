@@ -289,7 +289,7 @@ pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
             ..Bucket::default()
         });
     }
-    writer.end();
+    writer.finish_writing();
     first_ms
 }
 

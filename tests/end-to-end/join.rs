@@ -35,7 +35,7 @@ const MEASURED_TIME: Duration = Duration::from_secs(15);
 const SECRET_ARGUMENT: &str = "--token=hunter2";
 
 /// A machine with a shared service. Its driver lists one process of each user. If the tests do not
-/// run as root, all of these users are the same.
+/// run as root, a single user takes the place of all users.
 struct SharedMachine {
     fake: FakeNvml,
     /// Processes that are killed when the machine is dropped.
@@ -52,7 +52,7 @@ impl Drop for KilledProcess {
     }
 }
 
-fn set_user(command: &mut Command, uid: u32) {
+fn run_as_user_if_root(command: &mut Command, uid: u32) {
     if geteuid().is_root() {
         command.uid(uid).gid(uid);
     }
@@ -80,7 +80,7 @@ impl SharedMachine {
                 .args(["-c", "read x", "kernel", "-f", argument])
                 .current_dir("/")
                 .stdin(Stdio::piped());
-            set_user(&mut command, uid);
+            run_as_user_if_root(&mut command, uid);
             KilledProcess(command.spawn().unwrap())
         };
         let processes = vec![
@@ -124,14 +124,14 @@ impl SharedMachine {
         ];
         let mut command = self.fake.gpumon_command(&[source, &arguments[..]].concat());
         command.env_remove("GPUMON_CONTROL");
-        set_user(&mut command, SERVICE_UID);
+        run_as_user_if_root(&mut command, SERVICE_UID);
         Server::start(command)
     }
 
     /// Starts a server of the user Ana.
     fn start_server_of_ana(&self, arguments: &[&str]) -> Server {
         let mut command = self.build_command_of_ana(arguments);
-        set_user(&mut command, ANA_UID);
+        run_as_user_if_root(&mut command, ANA_UID);
         Server::start(command)
     }
 
@@ -393,7 +393,7 @@ fn pause_of_system_server_applies_to_joined_servers() {
     let mut command = machine
         .fake
         .gpumon_command(&[&["serve", "--listen", "127.0.0.1:0"], &shared[..]].concat());
-    set_user(&mut command, SERVICE_UID);
+    run_as_user_if_root(&mut command, SERVICE_UID);
     let _service = Server::start(command);
     let ana = machine.start_server_of_ana(&[]);
     wait_for_condition("the user's server has joined the service", || {
@@ -467,7 +467,7 @@ client.sendall(b'GET /api/v1/snapshot HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n'
 while part := client.recv(65536):
     sys.stdout.buffer.write(part)";
     curl.args(["-c", script, socket.to_str().unwrap()]);
-    set_user(&mut curl, OTHER_UID);
+    run_as_user_if_root(&mut curl, OTHER_UID);
     let reported = String::from_utf8(curl.output().unwrap().stdout).unwrap();
     assert!(
         reported.contains("200 OK") && reported.contains("\"sample\""),
@@ -498,8 +498,8 @@ fn unsuitable_system_server_is_not_joined() {
     });
     drop((simulated, ana));
 
-    // These servers read the driver themselves, because their options name another source or forbid
-    // joining the service.
+    // These servers read the driver themselves and do not join the service, because their options
+    // forbid joining or name another library.
     let _service = machine.start_service(&[]);
     let library = machine.fake.path("libnvidia-ml.so.1");
     let another = machine.fake.path("another.so");

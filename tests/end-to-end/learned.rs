@@ -60,8 +60,8 @@ fn learned_values_survive_killed_server() {
     let folder = fake.path("data");
     let file = folder.join("learned.json");
     let has_learned = || learned_seconds(&file) > Some(5.0);
-    // On a busy machine, the collector gets fewer samples to learn from, and may have no time to
-    // write the file. So several servers continue with the same file, one after another.
+    // On a busy machine, a collector gets few samples to learn from, and may have no time to write
+    // the file. So up to eight servers continue with the same file, one after another.
     for _ in 0..8 {
         if has_learned() {
             return;

@@ -80,7 +80,7 @@ fn assert_prints_current_time(mut command: Command, format: &str, minutes_east: 
         "{command:?}: {}",
         stderr_text(&output)
     );
-    // A server shows its latest sample, which may be from before the run of the command.
+    // A server shows its latest sample, which may have been taken before the command was run.
     let mut seconds = from_ms / 1000 - 30..=to_ms / 1000;
     let is_shown =
         seconds.any(|second| text.contains(&format_local(second * 1000, minutes_east, format)));
@@ -247,7 +247,8 @@ fn recorded_times_are_shown_in_local_time() {
         .unwrap()
         .parse()
         .unwrap();
-    // The start time of the recording, with or without a date, selects all rows of the recording.
+    // A range that begins at the start time of the recording contains all of its rows. The time may
+    // be given with or without a date.
     for format in ["%Y-%m-%dT%H:%M:%S", "today %H:%M:%S", "%H:%M:%S"] {
         assert_eq!(
             rows(&format_local(first_ms, INDIA_MINUTES, format)),

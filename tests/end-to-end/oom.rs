@@ -58,7 +58,7 @@ impl SharedDevice {
         self.folder.path().join("state")
     }
 
-    fn add_state(&self, mut command: Command) -> Command {
+    fn set_state_folder(&self, mut command: Command) -> Command {
         command.env(fake_gpu_state::STATE_VARIABLE, self.state_path());
         command
     }
@@ -66,7 +66,7 @@ impl SharedDevice {
     /// Returns `gpumon oom` on the device with JSON output.
     fn oom_command(&self, arguments: &[&str]) -> Command {
         let all = [&["oom", "--backend", "cuda", "--json"], arguments].concat();
-        self.add_state(self.cuda.gpumon_command(&all))
+        self.set_state_folder(self.cuda.gpumon_command(&all))
     }
 
     /// Returns the memory of all processes together.
@@ -138,7 +138,7 @@ fn all_demonstrations_work_and_free_memory() {
         let (code, lines, complaint) = run_json_lines(shared.oom_command(&[id, "--hold", "300ms"]));
         assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
         assert_is_complete(id, &lines);
-        let counters = shared.cuda.assert_released();
+        let counters = shared.cuda.assert_resources_released();
         assert!(
             counters["most_bytes"].as_u64().unwrap() <= TOTAL_BYTES - RESERVED_BYTES,
             "{id}: {counters}"
@@ -175,8 +175,8 @@ fn out_of_memory_error_comes_from_driver() {
 
 #[test]
 fn failed_demonstration_exits_with_error() {
-    // Without the shared folder, each process has a device of its own, so the second process gets
-    // its memory.
+    // Without the shared folder, each process has its own device. So the second process gets its
+    // memory, although it should fail.
     let cuda = FakeCuda::new("");
     let (code, lines, complaint) =
         run_json_lines(cuda.gpumon_command(&["oom", "contend", "--json", "--hold", "100ms"]));
@@ -230,7 +230,7 @@ fn interrupted_demonstration_frees_memory() {
             130
         );
         // The memory was freed explicitly, and not only by the end of the process.
-        shared.cuda.assert_released();
+        shared.cuda.assert_resources_released();
         assert_eq!(shared.allocated_bytes(), 0);
     }
 }
@@ -269,7 +269,7 @@ fn killed_demonstration_ends_its_second_process() {
     });
 }
 
-/// The memory that stays free is always enough for another program.
+/// Each demonstration always leaves enough memory free for another program.
 #[test]
 fn demonstration_leaves_memory_for_other_programs() {
     let shared = SharedDevice::new("");
@@ -350,7 +350,7 @@ fn collector_reports_allocated_and_freed_memory() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
     let (pid, samples) = machine.sample_during(|| {
         let child = start_command(
-            machine.add_state(
+            machine.set_state_folder(
                 machine
                     .cuda
                     .gpumon_command(&["oom", "fill", "--hold", "3s", "--json"]),
@@ -378,7 +378,8 @@ fn collector_reports_allocated_and_freed_memory() {
     assert!(rise.len() >= 4, "the memory must grow in steps: {used:?}");
     let own = |gpu: &&&Value| {
         let processes = gpu["processes"].as_array().into_iter().flatten();
-        // The worker process uses the memory. It is a child of the process that was started.
+        // The memory is used by the worker process, whose parent is the process that the test has
+        // started.
         let started = |parent: &Value| parent["pid"] == pid;
         processes.clone().any(|process| {
             process["owner"]["parents"]
@@ -399,7 +400,7 @@ fn collector_reports_allocated_and_freed_memory() {
 #[test]
 fn terminal_shows_moving_bar_and_text() {
     let shared = SharedDevice::new("");
-    let command = shared.add_state(
+    let command = shared.set_state_folder(
         shared
             .cuda
             .gpumon_command(&["oom", "fill", "--hold", "300ms"]),
@@ -435,7 +436,7 @@ fn terminal_shows_moving_bar_and_text() {
     }
     // If the output goes to a file, there is no progress bar, and lines are short.
     let command = shared
-        .add_state(
+        .set_state_folder(
             shared
                 .cuda
                 .gpumon_command(&["oom", "fill", "--hold", "100ms"]),

@@ -297,7 +297,8 @@ fn killed_recorder_loses_at_most_ten_seconds() {
 fn full_disk_ends_recording_that_stays_readable() {
     let fake = FakeNvml::new(SCENARIO);
     let path = fake.path("a.gz");
-    // The shell limits files to 16 KiB, which is enough for less than half a minute of a recording.
+    // The shell limits the size of files to 16 KiB. A recording exceeds this in less than half a
+    // minute.
     let mut shell = std::process::Command::new("bash");
     let command = fake.gpumon_command(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
     shell

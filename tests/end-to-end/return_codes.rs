@@ -1,5 +1,5 @@
-//! All return codes from all functions: the function's readings are absent with the right reason,
-//! and all other readings stay the same.
+//! Failures of all functions with all return codes: the readings of the function are absent with
+//! the right reason, and all other readings stay the same.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,11 +9,12 @@ use std::{
 use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 
 use crate::support::{
-    AbsentReadings, FakeNvml, Records, additional_readings_of_failure, assert_no_complaints,
-    is_below_reading, readings_of_function, run_in_parallel, run_until_complete, stderr_text,
+    AbsentReadings, FakeNvml, Records, additional_readings_of_failure,
+    assert_no_persistent_complaints, is_at_or_below_reading, readings_of_function, run_in_parallel,
+    run_until_complete, stderr_text,
 };
 
-/// The maximum number of GPUs in a scenario. Each of its GPUs fails in a different function.
+/// The maximum number of GPUs in a scenario. In each run, a different function fails for each GPU.
 const MAX_GPUS: usize = 64;
 
 /// The number of parallel collectors. Each has one thread per GPU, so more of them would not be
@@ -111,7 +112,8 @@ fn describe_absence_of_call(function: &str, code: u32) -> String {
     ];
     let none = code == 2 && NONE_BY_ARGUMENT.contains(&function);
     match describe_absence(if none { NOT_SUPPORTED_CODE } else { code }) {
-        // gpumon then queries the system, which does not have the GPUs of this test.
+        // gpumon then looks up the NUMA node in the files of this machine, which does not have the
+        // GPUs of this test.
         why if function == "nvmlDeviceGetNumaNodeId" && why == "not_supported" => {
             "unknown".to_owned()
         }
@@ -119,8 +121,8 @@ fn describe_absence_of_call(function: &str, code: u32) -> String {
     }
 }
 
-/// Returns the readings of a GPU that are present without the failure and absent with it, each with
-/// the reason if there is one.
+/// Returns the readings of a GPU that are lost because of a failure: they are present in `whole`
+/// and absent in `run`. Each has the reason if there is one.
 fn find_lost_readings(whole: &Records, run: &Records, gpu: usize) -> AbsentReadings {
     let ((before, _), (after, reasons)) =
         (whole.classify_readings(gpu), run.classify_readings(gpu));
@@ -128,7 +130,7 @@ fn find_lost_readings(whole: &Records, run: &Records, gpu: usize) -> AbsentReadi
     let reason = |path: &str| {
         let parent = reasons
             .iter()
-            .find(|(absent, _)| is_below_reading(path, absent));
+            .find(|(absent, _)| is_at_or_below_reading(path, absent));
         parent.map(|(_, why)| why.clone()).unwrap_or_default()
     };
     lost.map(|path| (path.clone(), reason(path))).collect()
@@ -137,8 +139,8 @@ fn find_lost_readings(whole: &Records, run: &Records, gpu: usize) -> AbsentReadi
 /// The absent readings, by function and return code.
 type LostReadings = BTreeMap<(&'static str, u32), BTreeSet<String>>;
 
-/// Lets each GPU fail in another one of these functions. Returns complaints about wrong readings.
-fn check_functions(
+/// Makes each of these functions fail for a different GPU. Returns complaints about wrong readings.
+fn complaints_about_failing_functions(
     functions: &[&'static str],
     code: u32,
     whole: &Records,
@@ -185,7 +187,7 @@ fn check_functions(
             if !readings_of_function(function)
                 .iter()
                 .chain(additional_readings_of_failure(function))
-                .any(|given| is_below_reading(path, given))
+                .any(|given| is_at_or_below_reading(path, given))
             {
                 // The complaint leaves out the reason, which differs between attempts on a busy
                 // machine.
@@ -221,8 +223,8 @@ fn failing_call_makes_its_readings_absent_with_reason() {
     run_in_parallel(PARALLEL_RUNS, &runs, |(functions, code)| {
         let mut own = LostReadings::new();
         let own_losses = Mutex::new(&mut own);
-        assert_no_complaints(|samples| {
-            check_functions(
+        assert_no_persistent_complaints(|samples| {
+            complaints_about_failing_functions(
                 functions,
                 *code,
                 &whole,
@@ -242,13 +244,15 @@ fn failing_call_makes_its_readings_absent_with_reason() {
         let lost = &losses[&(*function, UNKNOWN_CODE)];
         let given = readings_of_function(function)
             .iter()
-            .filter(|given| there.keys().any(|path| is_below_reading(path, given)));
-        let still = given.filter(|given| !lost.iter().any(|path| is_below_reading(path, given)));
+            .filter(|given| there.keys().any(|path| is_at_or_below_reading(path, given)));
+        let still =
+            given.filter(|given| !lost.iter().any(|path| is_at_or_below_reading(path, given)));
         complaints
             .extend(still.map(|given| format!("{function} fails, and {given} is still there")));
     }
-    // Every failure of a function makes the same readings absent. If a function does not exist at
-    // all, another function may provide some of these readings instead.
+    // For each function, all codes that mean "not supported" make the same readings absent, and so
+    // do all other codes. If the function does not exist at all, another function may provide some
+    // of these readings instead.
     for ((function, code), lost) in losses
         .iter()
         .filter(|(call, _)| !SUCCESSFUL_CODES.contains(call))
@@ -268,7 +272,8 @@ fn failing_call_makes_its_readings_absent_with_reason() {
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
 
-/// Functions that are not about a single GPU, or for which the fake library does not know the GPU.
+/// Functions that cannot fail for a single GPU: they are not about a GPU, or the fake library does
+/// not know the GPU.
 const SYSTEM_FUNCTIONS: [&str; 9] = [
     "nvmlSystemGetDriverVersion",
     "nvmlSystemGetNVMLVersion",
@@ -289,7 +294,7 @@ fn failing_system_call_does_not_lose_gpu() {
             .map(|function| format!("{function} = {code}\n"))
             .concat();
         let scenario = format!("gpus = 2\n[returns]\n{returns}");
-        assert_no_complaints(|samples| {
+        assert_no_persistent_complaints(|samples| {
             let run = collect_records(&scenario, samples);
             assert_eq!(run.gpu_identities(), whole.gpu_identities());
             let mut complaints = Vec::new();
@@ -310,7 +315,9 @@ fn failing_system_call_does_not_lose_gpu() {
                 ];
                 let lost = find_lost_readings(&whole, &run, gpu).into_iter();
                 let wrong = lost.filter(|(path, why)| {
-                    !given.iter().any(|given| is_below_reading(path, given))
+                    !given
+                        .iter()
+                        .any(|given| is_at_or_below_reading(path, given))
                         || !why.is_empty() && *why != describe_absence(*code)
                 });
                 complaints.extend(

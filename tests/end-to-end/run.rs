@@ -129,8 +129,8 @@ fn exit_code_and_signals_come_from_command() {
         .map(|word| word.to_str().unwrap().to_owned())
         .collect();
     let mut nohup = Command::new("sh");
-    // This shell makes the command ignore SIGHUP and SIGCHLD. The end of the command must be
-    // noticed even if SIGCHLD is ignored.
+    // This shell starts gpumon with SIGHUP and SIGCHLD ignored. gpumon must notice the end of its
+    // command even if it ignores SIGCHLD.
     nohup
         .args(["-c", "trap '' HUP CHLD; exec \"$0\" \"$@\""])
         .arg(gpumon.get_program())
@@ -250,9 +250,10 @@ fn run_does_not_wait_for_daemon_of_command() {
 #[test]
 fn orphaned_worker_of_measured_process_is_found() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    // In the first case, the worker belongs to the leader of its session, which takes the role of a
-    // Jupyter kernel. In the second case, the worker has left the session, and belongs to the
-    // kernel whose PID is in its environment.
+    // In the first case, the worker is found through its session, whose leader is the measured
+    // process. In the second case, the measured process takes the role of a Jupyter kernel. The
+    // worker has left the session, and is found because its environment names the same Jupyter
+    // server and notebook as the kernel's.
     for (wrapper, is_kernel) in [("", false), ("setsid", true)] {
         let [go, done] = ["go", "done"].map(|name| machine.nvml.path(&format!("{name}{wrapper}")));
         let script = format!(

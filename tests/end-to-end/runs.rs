@@ -107,7 +107,7 @@ impl Runner {
         pid().unwrap()
     }
 
-    fn announce(&self) -> UnixStream {
+    fn connect_to_control_socket(&self) -> UnixStream {
         let stream = UnixStream::connect(self.fake.control_path()).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream
@@ -496,7 +496,7 @@ fn read_response(mut stream: UnixStream) -> String {
 async fn run_in_terminal_is_shown_like_other_runs() {
     let runner = Runner::new("exit 0", &[]);
     let mut follower = runner.open_follower().await;
-    let mut terminal = runner.announce();
+    let mut terminal = runner.connect_to_control_socket();
     terminal
         .write_all(make_announcement_head("term-1").as_bytes())
         .unwrap();
@@ -520,7 +520,7 @@ async fn run_in_terminal_is_shown_like_other_runs() {
         202,
         "a run in a terminal must not block runs of the page"
     );
-    let mut again = runner.announce();
+    let mut again = runner.connect_to_control_socket();
     again
         .write_all((make_announcement_head("term-1") + "0\r\n\r\n").as_bytes())
         .unwrap();
@@ -535,7 +535,7 @@ async fn run_in_terminal_is_shown_like_other_runs() {
 #[test]
 fn interrupted_run_in_terminal_is_listed_as_lost() {
     let runner = Runner::new("exit 0", &[]);
-    let mut terminal = runner.announce();
+    let mut terminal = runner.connect_to_control_socket();
     let begun = r#"{"report":"begun","title":"triad","devices":[],"steps":2}"#;
     terminal
         .write_all((make_announcement_head("gone") + &encode_chunk(begun)).as_bytes())
@@ -547,7 +547,7 @@ fn interrupted_run_in_terminal_is_listed_as_lost() {
     assert_eq!(runner.wait_until_over("gone")["status"], "lost");
 
     let ends = |name: &str, body: &str| {
-        let mut terminal = runner.announce();
+        let mut terminal = runner.connect_to_control_socket();
         terminal
             .write_all((make_announcement_head(name) + body).as_bytes())
             .unwrap();

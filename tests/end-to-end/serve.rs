@@ -50,8 +50,8 @@ async fn compressed_stream_has_same_frames() {
     let mut sample = plain.next_frame_of_type("sample").await;
     let mut unpacked = compressed.next_frame_of_type("sample").await;
     for _ in 0..20 {
-        // A slow client does not receive every sample. So the client with the older sample reads on
-        // until both clients have the same sample.
+        // The two clients may have skipped different samples. So the client with the older sample
+        // reads on until both have the same one.
         while sample["seq"] != unpacked["seq"] {
             if sample["seq"].as_u64() < unpacked["seq"].as_u64() {
                 sample = plain.next_frame_of_type("sample").await;
@@ -278,8 +278,7 @@ fn page_files_are_served_plain_and_compressed() {
 
 #[test]
 fn command_lines_of_other_users_are_hidden() {
-    // The server must answer about a process of another user. This is PID 1, or, if the test runs
-    // as root, a new process.
+    // The test needs a process of another user. As root, it starts one; otherwise, it uses PID 1.
     let mut other = Command::new("sleep");
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if is_root {

@@ -486,7 +486,8 @@ fn invisible_processes_are_mentioned() {
             without_time(stdout_text(&outside))
         );
     }
-    // The test itself may run in a container, where PIDs are not those of the host.
+    // If the test itself runs in a container, it does not see the PIDs of the host, and the output
+    // must not claim that there are no processes.
     let is_first =
         std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
     let outside = stdout_text(&fake.gpumon_command(&[]).output().unwrap());

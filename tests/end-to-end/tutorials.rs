@@ -83,7 +83,7 @@ fn all_variants_pass_on_cpu_and_two_gpus() {
         10,
         "a quick run takes few steps"
     );
-    cuda.assert_released();
+    cuda.assert_resources_released();
 }
 
 #[test]

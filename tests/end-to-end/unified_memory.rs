@@ -22,8 +22,8 @@ fn make_fake() -> FakeNvml {
     fake
 }
 
-/// Runs a command on a machine with 121 GiB in total and this much available memory.
-fn gpumon_with(fake: &FakeNvml, available_gib: u64, arguments: &[&str]) -> Command {
+/// Returns a command for a machine with 121 GiB in total and this much available memory.
+fn make_unified_memory_command(fake: &FakeNvml, available_gib: u64, arguments: &[&str]) -> Command {
     let kib = |gib: u64| gib << 20;
     let (total, available) = (kib(121), kib(available_gib));
     let text = format!("MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {available} kB\n");
@@ -37,7 +37,9 @@ fn gpumon_with(fake: &FakeNvml, available_gib: u64, arguments: &[&str]) -> Comma
 #[test]
 fn gpu_memory_equals_memory_of_machine() {
     let fake = make_fake();
-    let output = gpumon_with(&fake, 70, &["--json"]).output().unwrap();
+    let output = make_unified_memory_command(&fake, 70, &["--json"])
+        .output()
+        .unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let gpu = &answer["sample"]["gpus"][0];
     assert_eq!(gpu["memory_kind"], "unified");
@@ -52,7 +54,9 @@ fn gpu_memory_equals_memory_of_machine() {
 fn table_shows_unified_memory_and_its_exhaustion() {
     let fake = make_fake();
     let table = |available| {
-        let output = gpumon_with(&fake, available, &[]).output().unwrap();
+        let output = make_unified_memory_command(&fake, available, &[])
+            .output()
+            .unwrap();
         stdout_text(&output)
     };
     let text = table(70);
@@ -72,7 +76,9 @@ fn wait_selects_gpu_by_available_memory() {
         // A GPU that `gpumon wait` has taken stays reserved for a while. So each command has its
         // own fake NVML library.
         let fake = make_fake();
-        let output = gpumon_with(&fake, available, arguments).output().unwrap();
+        let output = make_unified_memory_command(&fake, available, arguments)
+            .output()
+            .unwrap();
         (
             output.status.code(),
             stdout_text(&output),

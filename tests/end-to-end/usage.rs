@@ -112,8 +112,8 @@ fn usage_survives_restart_of_server() {
     assert_eq!(spanned["owners"][0]["user"], whole["owners"][0]["user"]);
     server.terminate();
 
-    // This command only reads the data directory. Some use was not stored yet, because its energy
-    // was not known. The server stored it when it ended.
+    // This command only reads the data directory. Use is only stored once its energy is known, so
+    // the server stored the last part when it ended.
     let stored = ask(&["--data-dir", &folder]);
     assert!(
         seconds(&stored) + 0.5 >= seconds(&whole),

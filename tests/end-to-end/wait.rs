@@ -71,7 +71,7 @@ impl Waiter {
     }
 
     /// Lets the command end, and returns its exit code.
-    fn release(&mut self) -> Option<i32> {
+    fn end_held_command(&mut self) -> Option<i32> {
         drop(self.child.stdin.take());
         self.child.wait().unwrap().code()
     }
@@ -149,7 +149,9 @@ fn two_waiters_get_different_gpus() {
         "{first} {second}"
     );
     assert!(
-        waiters.iter_mut().all(|waiter| waiter.release() == Some(1)),
+        waiters
+            .iter_mut()
+            .all(|waiter| waiter.end_held_command() == Some(1)),
         "read(1) must return the end of the input"
     );
 }
@@ -165,7 +167,7 @@ fn second_waiter_gets_gpu_after_first() {
             .next_message()
             .ends_with("an empty GPU: GPU 0 taken\n")
     );
-    first.release();
+    first.end_held_command();
     assert_eq!(second.next_line(), uuid);
 }
 
@@ -252,7 +254,7 @@ fn wait_takes_several_gpus_all_at_once() {
         out, "0,2\n",
         "a waiter for three GPUs must not hold some of them"
     );
-    one.release();
+    one.end_held_command();
     let uuids = three.next_line();
     assert_eq!(uuids.split(',').count(), 3, "{uuids}");
 }
@@ -560,7 +562,7 @@ fn mig_devices_are_taken_separately() {
     );
     let (_, said) = run_and_check_code(wait_command(&fake, &["--gpus", "2"]), 2);
     assert!(said.contains("--gpus 2"), "{said}");
-    first.release();
+    first.end_held_command();
     let mut command = wait_command(&fake, &["--format", "uuid"]);
     command.env("CUDA_VISIBLE_DEVICES", &large);
     assert_eq!(run_and_check_code(command, 0).0.trim(), large);
@@ -613,7 +615,7 @@ fn wait_reads_running_server_instead_of_driver() {
     assert!(waiter.next_line().starts_with("GPU-"));
     let mut rest = String::new();
     drop(server);
-    waiter.release();
+    waiter.end_held_command();
     waiter.messages.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("took GPU 0"), "{rest}");
 }

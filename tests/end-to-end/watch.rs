@@ -20,7 +20,7 @@ impl Drop for KilledOnDrop {
     }
 }
 
-fn has_frames(count: usize) -> impl Fn(&str) -> bool {
+fn make_frame_count_check(count: usize) -> impl Fn(&str) -> bool {
     move |text| text.matches("\u{1b}[?2026l").count() >= count
 }
 
@@ -31,7 +31,7 @@ fn terminal_redraws_in_place_and_keeps_last_table() {
         80,
         8,
     );
-    terminal.wait_until(has_frames(3));
+    terminal.wait_until(make_frame_count_check(3));
     for frame in terminal.frames() {
         assert!(
             frame.len() <= 7,
@@ -63,7 +63,7 @@ fn terminal_of_unknown_height_gets_all_lines() {
         100,
         0,
     );
-    terminal.wait_until(has_frames(2));
+    terminal.wait_until(make_frame_count_check(2));
     for frame in terminal.frames() {
         assert!(
             frame.len() > 12 && !frame.iter().any(|line| line.contains("more row")),
@@ -106,9 +106,9 @@ fn resized_terminal_is_redrawn() {
         60,
         30,
     );
-    terminal.wait_until(has_frames(1));
+    terminal.wait_until(make_frame_count_check(1));
     terminal.resize(150, 30);
-    terminal.wait_until(has_frames(2));
+    terminal.wait_until(make_frame_count_check(2));
     let frames = terminal.frames();
     let width = |frame: &Vec<String>| {
         let line = anstream::adapter::strip_str(&frame[0]).to_string();
@@ -241,7 +241,7 @@ fn ended_server_is_replaced_by_driver() {
     let mut command = fake.gpumon_command(&["--watch", "0.1"]);
     command.env("GPUMON_FAKE_NVML_COUNTS", &counts);
     let mut terminal = Terminal::start(command, 100, 30);
-    terminal.wait_until(has_frames(8));
+    terminal.wait_until(make_frame_count_check(8));
     assert!(
         !counts.exists(),
         "the command must not open the driver while a server is running"
@@ -255,7 +255,7 @@ fn ended_server_is_replaced_by_driver() {
     assert_eq!(asked["sample"]["interval_ms"], 100);
     server.terminate();
     let so_far = terminal.frames().len();
-    terminal.wait_until(has_frames(so_far + 5));
+    terminal.wait_until(make_frame_count_check(so_far + 5));
     send_signal("-INT", terminal.child.id());
     assert_eq!(terminal.wait_for_end().1, Some(0));
     wait_for_condition("the command has read the driver itself", || counts.exists());
@@ -269,7 +269,7 @@ fn paused_server_is_reported() {
         server.get("/readyz").status == 200
     });
     let mut terminal = Terminal::start(fake.gpumon_command(&["--watch"]), 100, 30);
-    terminal.wait_until(has_frames(1));
+    terminal.wait_until(make_frame_count_check(1));
     assert!(
         fake.gpumon_command(&["pause"])
             .output()

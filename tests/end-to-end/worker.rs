@@ -160,7 +160,7 @@ fn worker_is_listed_with_original_command() {
         wait_for_condition("the worker is listed in the table", || {
             let table = stdout_text(
                 &machine
-                    .add_state(machine.nvml.gpumon_command(&[]))
+                    .set_state_folder(machine.nvml.gpumon_command(&[]))
                     .output()
                     .unwrap(),
             );
@@ -168,8 +168,8 @@ fn worker_is_listed_with_original_command() {
                 .lines()
                 .any(|line| line.contains(&command) && !line.contains("work"))
         });
-        // When this process ends, its worker has already ended and has released the lock that the
-        // next run takes.
+        // The process only ends after its worker has ended and has released its lock. So the next
+        // run can take the lock.
         send_signal("-INT", run.id());
         run.wait().unwrap();
     }

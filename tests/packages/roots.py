@@ -16,7 +16,8 @@ HERE = Path(__file__).parent
 ROOTS = ROOT / "target" / "roots"
 DEBIAN = "http://deb.debian.org/debian"
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
-#: The build tool with which an installer builds the source distribution on a system with musl.
+#: Arguments with which pip selects maturin for a system with musl. An installer needs maturin to
+#: build the source distribution.
 MATURIN_FOR_MUSL = (
     "--only-binary=:all: --platform=musllinux_1_1_x86_64 --python-version=3.11 'maturin>=1.16,<2'"
 )
@@ -24,7 +25,9 @@ MATURIN_FOR_MUSL = (
 
 @dataclass(frozen=True)
 class System:
-    """A system, the packages that users have installed, and the script that tests gpumon."""
+    """A system for test installations, with the packages that its users have installed and the
+    script that tests gpumon on it.
+    """
 
     name: str
     suite: str

@@ -101,7 +101,9 @@ def copy_units(files: Path, program: Path) -> None:
 
 
 def check_installation(add, name: str, root: Path) -> None:
-    """Boot over `root` with the files that `add` puts into a folder. Exit if a check fails."""
+    """Boot a system that consists of `root` and the files that `add` creates in a folder, and test
+    the service. Exit if a check fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         layer, files, said = Path(folder, "layer"), Path(folder, "files"), Path(folder, "said")
         units = files / "etc/systemd/system"
@@ -117,8 +119,7 @@ def check_installation(add, name: str, root: Path) -> None:
         for unit in MASKED:
             (units / f"{unit}.service").symlink_to("/dev/null")
         add(files)
-        # All files of a package belong to root. So the files that replace a package here must also
-        # belong to root.
+        # The files that replace a package here must belong to root, like all files of a package.
         folder_of_all = [
             "unshare",
             "--mount",
@@ -138,12 +139,14 @@ def check_installation(add, name: str, root: Path) -> None:
             console = booted.stdout + booted.stderr
         except subprocess.TimeoutExpired:
             console = f"the test did not end within {LIMIT_S} s"
-        told = said.read_text(encoding="utf-8")
-    passed = "ended: success" in told
+        console_log = said.read_text(encoding="utf-8")
+    passed = "ended: success" in console_log
     print(f"{name}: {'passed' if passed else 'FAILED'}", flush=True)
     print(
         "".join(
-            f"    {line}\n" for line in told.splitlines() if not passed or line.startswith("* ")
+            f"    {line}\n"
+            for line in console_log.splitlines()
+            if not passed or line.startswith("* ")
         ),
         end="",
         flush=True,

@@ -36,7 +36,9 @@ def read_queries():
 
 
 def shorten_query(query):
-    """Return the query with a range of seconds and for all nodes."""
+    """Return the query with ranges of seconds instead of minutes or days, and without its selection
+    of nodes.
+    """
     query = re.sub(
         r"\[(86400|720)s(:900s)?\]", lambda match: "[5s:1s]" if match[2] else "[5s]", query
     )

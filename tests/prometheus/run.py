@@ -40,7 +40,9 @@ PATIENCE_S = 60
 
 @contextmanager
 def start_gpumon(program, folder):
-    """Yield the port of a server with the busy scenario, in which this process uses a GPU."""
+    """Start a server with the busy scenario, to which this process is added as a user of a GPU.
+    Yield the server's port.
+    """
     process = f'[[process]]\ngpu = 1\npid = {os.getpid()}\nmemory = "2 GiB"\nsm_percent = 40\n'
     scenario = Path(folder, "scenario.toml")
     scenario.write_text((HERE / "scenario.toml").read_text() + process)

@@ -1,5 +1,5 @@
-"""A GPU with real processes. They allocate memory through the fake CUDA driver, and the fake NVML
-library reports it.
+"""A simulated GPU with real processes. The processes allocate memory through the fake CUDA driver,
+and the fake NVML library reports this memory.
 """
 
 import json
@@ -25,8 +25,8 @@ HELD_BYTES = 256 << 20
 
 
 def fake_gpu_variables(folder: "str | Path") -> "dict[str, str]":
-    """Return variables with which gpumon and the programs that allocate memory use the same GPU. No
-    other processes are on this GPU.
+    """Return environment variables that give gpumon and the programs that allocate memory the same
+    simulated GPU. No other processes are on this GPU.
     """
     if not CUDA.exists():
         raise FileNotFoundError(f"{CUDA} is missing: run `make fake-library`")

@@ -17,8 +17,8 @@ PATIENCE_S = 90
 
 
 def fake_nvml_variables(folder: str | Path, scenario: str) -> dict[str, str]:
-    """Return variables with which gpumon reads this scenario, which is stored in the folder, and
-    uses no other server.
+    """Store the scenario in the folder. Return environment variables that make gpumon read it and
+    use no other server.
     """
     file = Path(folder, "scenario.toml")
     file.write_text(scenario)

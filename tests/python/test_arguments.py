@@ -182,8 +182,8 @@ class Lines(SimulatedGpuTest):
         self.warm_up()
 
     def assert_request_is_refused(self, request: object, error: str) -> None:
-        # Without an answer, the error would be a `ProgramError`, and it would come only after half
-        # a minute.
+        # A `RequestError` shows that the program answered. Without an answer, a `ProgramError`
+        # would be raised after half a minute.
         with self.assertRaisesRegex(gpumon.RequestError, error):
             helper.current_helper().send_request(request)
 

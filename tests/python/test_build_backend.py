@@ -105,7 +105,7 @@ class Index(unittest.TestCase):
             "| `gpumon top` |",
         ):
             self.assertIn(words, shown)
-        # Only paragraphs with pictures are left out.
+        # The index's README lacks only the paragraphs with pictures.
         lost = [paragraph for paragraph in self.README.split("\n\n") if "![" in paragraph]
         self.assertGreater(len(lost), 3)
         for paragraph in lost:

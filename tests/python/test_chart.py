@@ -71,7 +71,7 @@ class Chart(unittest.TestCase):
         samples = Samples()
         for at in range(20_000):
             samples.add(make_sample(at))
-        for taken in samples.by_gpu().values():
+        for taken in samples.samples_by_gpu().values():
             self.assertTrue(MOST_SAMPLES / 2 - 1 <= len(taken) <= MOST_SAMPLES, len(taken))
             self.assertLess(taken[0].at_ms, 300)
             self.assertGreater(taken[-1].at_ms, 19_700)
@@ -81,7 +81,7 @@ class Chart(unittest.TestCase):
     def test_absent_reading_is_stored_as_none(self) -> None:
         samples = Samples()
         samples.add(make_sample(1, {"absent": "not_supported"}))
-        self.assertEqual(samples.by_gpu()[0], [Sample(1, None, 4 * GIB)])
+        self.assertEqual(samples.samples_by_gpu()[0], [Sample(1, None, 4 * GIB)])
 
 
 if __name__ == "__main__":

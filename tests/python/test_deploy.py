@@ -143,8 +143,8 @@ class DeployedQueries(unittest.TestCase):
                 for selector in METRIC.findall(rule["expr"])
                 if not NOT_THERE.search(selector)
             ]
-            # The query runs even if the rule does not apply, because Prometheus refuses invalid
-            # expressions.
+            # The original expression may have no data, but it is also queried, because Prometheus
+            # refuses it if it is invalid.
             run.run_query(self.address, rule["expr"])
         self.assertEqual(self.find_expressions_without_data(expressions), [])
 
@@ -158,9 +158,12 @@ class DeployedQueries(unittest.TestCase):
 
 class Dashboards(unittest.TestCase):
     def test_dashboards_are_generated_from_current_tables(self):
-        # The rules in deploy/prometheus also have a module with this name.
+        # This module is loaded by its path, because deploy/prometheus contains another module named
+        # `generate`.
         generate = load_module(DEPLOY / "grafana/generate.py")
-        made = {name: generate.to_text(model) for name, model in generate.make_dashboards().items()}
+        made = {
+            name: generate.to_json_text(model) for name, model in generate.make_dashboards().items()
+        }
         for name, text in made.items():
             self.assertEqual(
                 (DEPLOY / "grafana" / name).read_text(),

@@ -140,7 +140,7 @@ class Links(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
-    def find_names(self, pattern: str) -> "list[tuple[Path, str]]":
+    def find_names_in_code(self, pattern: str) -> "list[tuple[Path, str]]":
         found = [(file, name) for file, piece in CODE for name in re.findall(pattern, piece)]
         self.assertTrue(found, f"no code in the documentation matches {pattern}")
         return found
@@ -153,7 +153,7 @@ class Commands(unittest.TestCase):
     def test_named_make_targets_exist(self) -> None:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         known = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
-        self.assert_names_exist(self.find_names(r"^make ([a-z][a-z0-9-]*)"), known)
+        self.assert_names_exist(self.find_names_in_code(r"^make ([a-z][a-z0-9-]*)"), known)
         workflows = [
             (file, file.read_text(encoding="utf-8"))
             for file in (ROOT / ".github/workflows").glob("*.yml")
@@ -176,7 +176,7 @@ class Commands(unittest.TestCase):
             for folder, file in packages.items()
             for name in json.loads((ROOT / file).read_text(encoding="utf-8"))["scripts"]
         }
-        named = self.find_names(
+        named = self.find_names_in_code(
             r"^npm (?:run )?(?!ci\b|install\b)([a-z-]+(?: (?:-w|--workspace) \S+)?)"
         )
         self.assert_names_exist(
@@ -189,13 +189,15 @@ class Commands(unittest.TestCase):
         names = {
             re.search(r'^name = "(.+?)"', file.read_text(), re.MULTILINE)[1] for file in manifests
         }
-        self.assert_names_exist(self.find_names(r"\bcargo \w+ (?:-p|--package) ([a-z-]+)"), names)
+        self.assert_names_exist(
+            self.find_names_in_code(r"\bcargo \w+ (?:-p|--package) ([a-z-]+)"), names
+        )
 
     def test_named_files_exist(self) -> None:
         folders = "|".join(
             re.escape(one.name) for one in ROOT.iterdir() if one.is_dir() and one.name not in MADE
         )
-        named = self.find_names(rf"(?:^|(?<=[ =]))((?:{folders})/[\w./*-]*)")
+        named = self.find_names_in_code(rf"(?:^|(?<=[ =]))((?:{folders})/[\w./*-]*)")
         self.assert_names_exist(
             named, {name for _, name in named if any(ROOT.glob(name.rstrip("/")))}
         )

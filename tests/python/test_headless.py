@@ -32,7 +32,7 @@ BIN = Path(sys.executable).parent
 #: in Rust and TypeScript use the same file.
 RUNS = json.loads((Path(__file__).resolve().parents[1] / "stored-cost-runs.json").read_text())
 
-#: The commands that run a notebook into another file of the same folder.
+#: The commands that run a notebook and write the result to another file in the same folder.
 RUNNERS = {
     "papermill": [
         BIN / "papermill", "--engine", "gpumon", "--no-progress-bar", "in.ipynb", "out.ipynb",
@@ -75,8 +75,8 @@ class Runners(unittest.TestCase):
 
     def test_all_runners_store_cost_of_gpu_cells(self) -> None:
         variables = fake_gpu_variables(self.folder)
-        # A sample must be taken between the two cells. Otherwise the memory of the second cell
-        # would also count for the first.
+        # This wait ensures that a sample is taken between two cells. Otherwise, memory that a cell
+        # allocates would also count for the cell before it.
         wait = "import time; time.sleep(1.2)"
         free, allocate = (
             v4.new_code_cell("x = 1", metadata=OLD),

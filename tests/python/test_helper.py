@@ -16,7 +16,7 @@ import gpumon._process as process
 from stand_in import PATIENCE_S, StandInTest
 
 
-def stand_in_pids(variables: "dict[str, str]") -> "list[int]":
+def list_stand_in_pids(variables: "dict[str, str]") -> "list[int]":
     """Return the PIDs of stand-ins with these variables."""
     wanted = f"STANDIN_HEARD={variables['STANDIN_HEARD']}\0".encode()
     found = []
@@ -138,7 +138,7 @@ class HelperResponses(StandInTest):
                 waited.append(time.monotonic() - began)
         self.assertGreaterEqual(waited[0], 0.4)
         self.assertLess(max(waited[1:]), 0.4)
-        # A late answer ends the state in which the program counts as silent.
+        # When the late answer arrives, the program no longer counts as silent.
         until = time.monotonic() + PATIENCE_S
         self.assertTrue(
             helper.current_helper().wait(
@@ -152,7 +152,7 @@ class HelperResponses(StandInTest):
     def test_error_without_number_keeps_earlier_responses(self) -> None:
         batches = [[b'{"id": 1, "cost": {}}', b'{"error": "line 3 is not a request"}']]
         both, answers, box = threading.Event(), {}, mail.MessageDispatcher()
-        # No answer arrives before both requests are waiting.
+        # The mock program answers only after `box` expects answers to both requests.
         program = mock.Mock(
             failure=None,
             receive=lambda _: batches.pop() if both.wait(PATIENCE_S) and batches else [],
@@ -259,7 +259,7 @@ class HelperResponses(StandInTest):
         for thread in threads:
             thread.join(60)
         self.assertEqual(failures, [])
-        self.assertEqual(len(stand_in_pids(self.variables)), 1)
+        self.assertEqual(len(list_stand_in_pids(self.variables)), 1)
 
     def test_interrupted_request_does_not_affect_later_ones(self) -> None:
         self.set_faults("slow 1")
@@ -287,13 +287,13 @@ class Processes(StandInTest):
                 done = self.run_code(measured + rest)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
                 self.assertLess(time.monotonic() - began, 8)
-                self.assertEqual(stand_in_pids(self.variables), [])
+                self.assertEqual(list_stand_in_pids(self.variables), [])
 
     def test_helper_that_does_not_exit_is_killed(self) -> None:
         self.set_faults("stubborn")
         done = self.run_code("with gpumon.measure(): pass")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(stand_in_pids(self.variables), [])
+        self.assertEqual(list_stand_in_pids(self.variables), [])
 
     def test_helper_does_not_outlive_killed_program(self) -> None:
         done = self.run_code(
@@ -301,9 +301,9 @@ class Processes(StandInTest):
         )
         self.assertEqual(done.returncode, -signal.SIGKILL)
         until = time.monotonic() + 30
-        while stand_in_pids(self.variables) and time.monotonic() < until:
+        while list_stand_in_pids(self.variables) and time.monotonic() < until:
             time.sleep(0.05)
-        self.assertEqual(stand_in_pids(self.variables), [])
+        self.assertEqual(list_stand_in_pids(self.variables), [])
 
     def test_terminal_interrupt_does_not_end_helper(self) -> None:
         code = (
@@ -368,7 +368,7 @@ class Processes(StandInTest):
                     "  print(m.gpu_s, m.lost)\n"
                 )
                 self.assertEqual(self.run_script(code), "[9.8, 9.8, 9.8, 9.8]\n9.8 []\n")
-        self.assertEqual(stand_in_pids(self.variables), [])
+        self.assertEqual(list_stand_in_pids(self.variables), [])
 
     def test_finalizer_does_not_wait_for_locks(self) -> None:
         """A finalizer must not wait for a lock that its own thread holds."""

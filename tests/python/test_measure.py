@@ -14,7 +14,7 @@ import gpumon._helper as helper
 from stand_in import StandInTest
 
 
-def values_of(lines: "list[dict]", key: str) -> list:
+def values_by_key(lines: "list[dict]", key: str) -> list:
     return [line[key] for line in lines if key in line]
 
 
@@ -64,9 +64,9 @@ class Numbers(StandInTest):
         self.assertEqual(m.gpu_s, 9.8)
         # There were two requests during the measurement and one after its end. The final numbers
         # are kept, so there are no further requests.
-        self.assertEqual(len(values_of(self.wait_for_lines(), "cost")), 3)
+        self.assertEqual(len(values_by_key(self.wait_for_lines(), "cost")), 3)
         self.assertEqual(str(m), str(m))
-        self.assertEqual(len(values_of(self.wait_for_lines(), "cost")), 3)
+        self.assertEqual(len(values_by_key(self.wait_for_lines(), "cost")), 3)
 
     def test_measurement_is_converted_to_data_frames_and_plots(self) -> None:
         with gpumon.measure("train") as m:
@@ -110,8 +110,8 @@ class Blocks(StandInTest):
         self.assertGreaterEqual(outer.duration_s, inner.duration_s)
         self.assertEqual((outer.gpu_s, inner.gpu_s), (9.8, 9.8))
         lines = self.wait_for_lines()
-        self.assertEqual(values_of(lines, "name"), ["outer", "inner", "inner"])
-        self.assertEqual(len(set(values_of(lines, "begin"))), 3)
+        self.assertEqual(values_by_key(lines, "name"), ["outer", "inner", "inner"])
+        self.assertEqual(len(set(values_by_key(lines, "begin"))), 3)
 
     def test_exception_is_raised_and_measured(self) -> None:
         with self.assertRaisesRegex(ValueError, "mine"):
@@ -143,7 +143,7 @@ class Blocks(StandInTest):
             m.start()
         m.stop()
         m.to_dict()
-        self.assertEqual(len(values_of(self.wait_for_lines(), "end")), 1)
+        self.assertEqual(len(values_by_key(self.wait_for_lines(), "end")), 1)
         for wrong, error in (
             ({"name": 3}, TypeError),
             ({"pid": "1"}, TypeError),
@@ -169,7 +169,7 @@ class Blocks(StandInTest):
         gc.collect()
         kept.to_dict()
         lines = self.wait_for_lines()
-        self.assertEqual(sorted(values_of(lines, "forget")), values_of(lines, "begin")[1:])
+        self.assertEqual(sorted(values_by_key(lines, "forget")), values_by_key(lines, "begin")[1:])
         self.assertEqual(helper._current._runs, {})
 
 

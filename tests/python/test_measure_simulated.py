@@ -139,7 +139,7 @@ class Costs(SimulatedGpuTest):
             time.sleep(0.5)
             os.kill(helper._current._process.pid, signal.SIGKILL)
             time.sleep(0.5)
-            # This call makes the package notice that the process has ended.
+            # During this call, the package notices that its gpumon program was killed.
             gpumon.snapshot()
             time.sleep(2)
         self.assertRegex(m.lost[0], "^the usage before .* it was ended by SIGKILL")
@@ -238,7 +238,7 @@ class Readings(SimulatedGpuTest):
             time.sleep(6)
         self.assertAlmostEqual(m.gpu_s, 3, delta=0.5)
         self.assertEqual(m.lost, [])
-        # The first snapshots are those that have been waiting, in their order. New ones follow.
+        # The snapshots that were not read yet come first, in order. New snapshots follow.
         times = [next(stream).at.timestamp() for _ in range(70)]
         self.assertEqual(times, sorted(set(times)))
         stream.close()

@@ -98,7 +98,9 @@ def find_commands(line: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def find_wrong_names(tool: str, words: list[str]) -> list[str]:
-    """Return the words of a command that name gpumon by anything but its package or image."""
+    """Return the words of a command that name gpumon, but are neither the name of its package nor
+    that of its image.
+    """
     if tool in CONTAINERS:
         return [word for word in words if is_gpumon_image(word) and not IMAGE.fullmatch(word)]
     named = [word for word in words if "gpumon" in word]
@@ -108,14 +110,16 @@ def find_wrong_names(tool: str, words: list[str]) -> list[str]:
         if re.split(r"[\[=<>~@]", word)[0] == DISTRIBUTION
         or Path(word).name.startswith(f"{FILE_NAME}-")
     ]
-    # `gpumon` may be the command that follows the name of its package. It may also be the other
-    # package called gpumon, if the command uninstalls both.
+    # The word `gpumon` is allowed in two cases. After `--from` or `--spec` and the package's name,
+    # it is the command. In an `uninstall` that also names the package, it is the other package
+    # called gpumon.
     may_be_short = {"--from", "--spec", "uninstall"} & set(words) and own
     return [word for word in named if word not in own and not (may_be_short and word == "gpumon")]
 
 
 def is_gpumon_image(word: str) -> bool:
-    # A volume such as `gpumon-history:/var/lib/gpumon` has a path after the colon.
+    # A word with a path after a colon, such as `gpumon-history:/var/lib/gpumon`, is a volume and
+    # not an image.
     return (
         not word.startswith(("/", "-", "."))
         and ":/" not in word

@@ -86,8 +86,9 @@ class Magics(StandInTest):
             for of in zip(*eval(self.kernel.run_cell("times").result))
         )
         self.assertGreater(len(elapsed), 50)
-        # The limit is for both hooks of a cell together. Their computing time must meet it, and so
-        # must their elapsed time in the cells that a busy machine did not delay.
+        # The limit applies to both hooks of a cell together. It must be met by the median computing
+        # time, and by the elapsed time in the fastest quarter of the cells, which a busy machine
+        # did not delay.
         self.assertLess(2 * statistics.median(computed), 2)
         self.assertLess(2 * statistics.quantiles(elapsed, n=4)[0], 2)
 
@@ -130,7 +131,7 @@ class Magics(StandInTest):
         self.assertNotIn("magics.py", traceback)
 
     def test_reason_for_missing_measurement_is_shown_once(self) -> None:
-        self.kernel.run_cell("helper._current._give_up('no driver')\n%gpu on")
+        self.kernel.run_cell("helper._current._disable_with_warning('no driver')\n%gpu on")
         first, second = (self.kernel.run_cell("1").displayed[0] for _ in range(2))
         self.assert_line(first, r"^[\d.]+ m?s, GPU not measured: no driver$")
         self.assert_line(second, r"^[\d.]+ m?s, GPU not measured$")

@@ -12,8 +12,8 @@ from markdown_it import MarkdownIt
 from program import start_server
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/other-languages.md"
-#: The command that runs an example, the code that checks whether its packages are installed, and
-#: their source.
+#: The command that runs an example, the code that fails if a required package is missing, and the
+#: way to install the packages.
 LANGUAGES = {
     "r": (
         ["Rscript", "-e"],

@@ -103,7 +103,9 @@ class FindGpumonBin(unittest.TestCase):
 
 
 class OtherPackage(unittest.TestCase):
-    """The other package called gpumon in the same folder, with its own `gpumon` command."""
+    """Installations in which the other package called gpumon uses the same folder, and has its own
+    `gpumon` command.
+    """
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()

@@ -19,7 +19,9 @@ PAGES = SHARE / "man" / "man1"
 
 
 def list_commands() -> set[str]:
-    """Return the commands of `gpumon help`, and the subcommands in their help as `alerts-check`."""
+    """Return the commands that `gpumon help` lists, and their subcommands in a form such as
+    `alerts-check`.
+    """
     own = commands_in_help("help") | {"help"}
     return own | {
         f"{command}-{action}"

@@ -153,8 +153,8 @@ class Kubernetes(unittest.TestCase):
         ]
         plain = yaml.safe_load((DEPLOY / "kubernetes/podmonitor.yaml").read_text())
         self.assertEqual(plain["kind"], rendered["kind"])
-        # The labels of the chart include the release, which distinguishes its pods from those of
-        # other releases.
+        # The chart's labels include the release, which distinguishes its pods from those of other
+        # releases. So the labels are removed before the comparison.
         for of in (plain, rendered):
             labels = of["spec"]["selector"]["matchLabels"]
             self.assertEqual(labels.pop("app.kubernetes.io/name"), "gpumon")

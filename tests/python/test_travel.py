@@ -133,7 +133,7 @@ class Functions(StandInTest):
         self.assertEqual(sent(3), 9)
         self.assertEqual([m.gpu_s for m in sent.measurements], [9.8, 9.8])
         self.assertEqual(len(square.measurements), 1)
-        # The copy also keeps the last 100 measurements.
+        # Like the original, the copy keeps only the last 100 measurements.
         for _ in range(105):
             sent(1)
         self.assertEqual(len(sent.measurements), 100)

@@ -26,8 +26,8 @@ USE = Path(__file__).with_name("typed_use.py")
 
 def run_mypy(path: object) -> str:
     """Return the errors of mypy."""
-    # Values parsed from JSON have the type Any, until a function with a declared return type
-    # returns them.
+    # Values parsed from JSON have the type Any. With `--no-warn-return-any`, a function may return
+    # such a value under its declared return type.
     command = [
         sys.executable,
         "-m",

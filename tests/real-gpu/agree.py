@@ -119,9 +119,9 @@ def gpumon_value(snapshot, index, path):
 
 
 def compare_values(name, mine, before, after, tolerance):
-    """Returns whether gpumon's value is between two values of nvidia-smi. One was read before
-    it, and one after it. The tolerance applies on both sides. Also returns the values of both
-    programs as text.
+    """Returns whether gpumon's value is in the range between two values of nvidia-smi, extended by
+    the tolerance on both sides. nvidia-smi was read once before gpumon and once after it. Also
+    returns the values of both programs as text.
     """
     if tolerance is None:
         mine = f"P{mine}" if name == "pstate" else mine

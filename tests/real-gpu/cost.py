@@ -40,8 +40,10 @@ class Nvml:
         ):
             sys.exit("NVML cannot be initialized")
 
-    def next_joules(self):
-        """Returns the energy counter at its next change. It changes every 100 ms."""
+    def read_joules_at_change(self):
+        """Waits for the next change of the energy counter, and returns its new value in joules. The
+        counter changes every 100 ms.
+        """
         first = self.read_millijoules()
         while (now := self.read_millijoules()) == first:
             pass
@@ -107,13 +109,13 @@ def run_work(matrices):
     return {"gpu_s": kernels / 1e6, "reserved_bytes": torch.cuda.max_memory_reserved()}
 
 
-def measure_truth(matrices):
+def measure_real_cost(matrices):
     """Returns the real cost of the work, between two changes of the counter."""
     nvml = Nvml()
-    before = nvml.next_joules()
+    before = nvml.read_joules_at_change()
     begun = time.time()
     told = run_work(matrices)
-    joules = nvml.next_joules() - before
+    joules = nvml.read_joules_at_change() - before
     return {
         "gpu_s": told["gpu_s"],
         "peak_memory_bytes": told["reserved_bytes"] + context_bytes(),
@@ -132,8 +134,8 @@ def print_comparison(way, cost, truth):
         and not cost["shared"]
         and not cost["lost"]
     )
-    # Even for a GPU without other users, the bounds are not equal: the use of the GPU begins within
-    # a sample, and it is unknown when.
+    # Even for a GPU without other users, the bounds are not equal: the use of the GPU begins
+    # between two samples, and the exact time is unknown.
     is_right &= energy["most"] - energy["least"] <= RANGE * energy["most"]
     numbers = ", ".join(
         f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED
@@ -152,9 +154,9 @@ def check_measure():
     matrices = warm_up()
     time.sleep(1)
     nvml = Nvml()
-    nvml.next_joules()
+    nvml.read_joules_at_change()
     with gpumon.measure("work") as measured:
-        truth = measure_truth(matrices)
+        truth = measure_real_cost(matrices)
     return print_comparison("measure", measured.to_dict(), truth)
 
 
@@ -175,7 +177,7 @@ def check_cell_magic():
             return super().start()
 
     magics.Measurement = RecordedMeasurement
-    shell.user_ns.update(known=measure_truth, matrices=warm_up())
+    shell.user_ns.update(known=measure_real_cost, matrices=warm_up())
     shell.run_cell("%load_ext gpumon")
     shell.run_cell("%%gpu work\ntruth = known(matrices)").raise_error()
     return print_comparison("%%gpu", measured[0].to_dict(), shell.user_ns["truth"])
@@ -193,14 +195,14 @@ def check_gpumon_run(gpumon):
             return print_comparison("gpumon run", json.load(cost), json.load(told))
 
 
-def work_in_process(path):
+def measure_work_process(path):
     """Measures a process from its first use of the GPU until shortly before its exit, and writes
     the cost to a file.
     """
     import torch
 
     nvml = Nvml()
-    before = nvml.next_joules()
+    before = nvml.read_joules_at_change()
     torch.cuda.init()
     matrices = [torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
     told = run_work(matrices)
@@ -208,7 +210,7 @@ def work_in_process(path):
         "gpu_s": told["gpu_s"],
         "peak_memory_bytes": told["reserved_bytes"] + context_bytes(),
     }
-    truth["energy_joules"] = nvml.next_joules() - before
+    truth["energy_joules"] = nvml.read_joules_at_change() - before
     with open(path, "w", encoding="utf-8") as file:
         json.dump(truth, file)
         file.flush()
@@ -251,7 +253,7 @@ def measure_overhead():
 
 def main():
     if sys.argv[1:2] == ["--work"]:
-        return work_in_process(sys.argv[2])
+        return measure_work_process(sys.argv[2])
     gpumon = sys.argv[1] if sys.argv[1:] else "gpumon"
     results = [check_gpumon_run(gpumon), check_measure(), check_cell_magic(), measure_overhead()]
     return 0 if all(results) else 1

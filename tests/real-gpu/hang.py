@@ -119,8 +119,8 @@ def start_ranks(code, ranks=1):
 
 
 def trace_process(process):
-    """Traces the process like a debugger. Its other threads are not traced, because a tracer has to
-    wait for the end of each.
+    """Traces the main thread of the process, like a debugger. The other threads are not traced,
+    because the tracer would have to wait for the end of each of them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.ptrace(PTRACE_SEIZE, process.pid, None, None):

@@ -42,8 +42,9 @@ COPIED_ROWS = 64
 #: The size of the flags in bytes. There is one flag for each part of a sum, and `parts.cuh` places
 #: the flags in front of the parts.
 FLAGS_BYTES = 16 << 10
-#: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both,
-#: cublasComputeType_t, and the bits of a result and of a sum, as in `values.rs`.
+#: For each type: the bytes of an element and of a result, `CUtensorMapDataType`, `cudaDataType_t`
+#: of an element and of a result, `cublasComputeType_t`, and the bits of precision of a result and
+#: of a sum, as in `values.rs`.
 TYPES = {
     "bf16": (2, 2, 9, 14, 14, 68, 8, 24),
     "fp16": (2, 2, 6, 2, 2, 68, 11, 24),
@@ -106,9 +107,9 @@ class LaunchConfig(ctypes.Structure):
 
 
 def make_launcher(function, blocks, threads, shared, *arguments, is_programmatic=False):
-    """Returns a function that launches a kernel. It uses programmatic dependent launch if the
-    kernel's code waits for the kernel before it. An argument is a number, a float, or a buffer that
-    is passed by value.
+    """Returns a function that launches a kernel. `is_programmatic` enables programmatic dependent
+    launch, for kernels whose code waits for the previous kernel. An argument is an integer, a
+    float, or a buffer that is passed by value.
     """
     kinds = {int: ctypes.c_uint64, float: ctypes.c_double}
     values = [kinds.get(type(argument), lambda buffer: buffer)(argument) for argument in arguments]
@@ -133,8 +134,8 @@ def make_launcher(function, blocks, threads, shared, *arguments, is_programmatic
 
 
 def tensor_map(memory, element, width, lines, depth, rows):
-    """Returns a tensor map of a matrix for the copy engine. The rows of its tiles have 128 bytes,
-    and its address is a multiple of 64.
+    """Returns a tensor map, which describes a matrix for the copy engine. The rows of its tiles
+    have 128 bytes. The address of the tensor map is a multiple of 64.
     """
     raw = ctypes.create_string_buffer(256)
     bytes_of_map = (ctypes.c_char * 128).from_buffer(raw, -ctypes.addressof(raw) % 64)
@@ -358,8 +359,9 @@ class Product:
         return int(found.view(-1, 3)[:, 0].sum())
 
     def make_kernel_runners(self, folder, parts=(1,)):
-        """Returns a function for each kernel of this type in a folder, which runs the kernel. The
-        key is the tile size in the kernel's name and the number of parts into which sums are split.
+        """Returns a dictionary with a function for each kernel of this type in a folder. The
+        function runs the kernel. Its key consists of the tile size in the kernel's name, and the
+        number of parts into which sums are split.
         """
         source = "matmul_fp32" if self.dtype == "fp32" else "matmul_hopper"
         lines = rf"^matmul_{self.dtype}_(\d+)x(\d+) .*?((?: u64| b8\S*)*)$"

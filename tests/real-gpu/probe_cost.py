@@ -57,7 +57,7 @@ def thread_seconds(pid):
             try:
                 ran = int((task / "schedstat").read_text().split()[0]) / 1e9
             except OSError:
-                # Kernels without schedstat only report hundredths of a second.
+                # Without `schedstat`, Linux only reports the time in hundredths of a second.
                 user, system = (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
                 ran = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
             seconds[name] += ran
@@ -80,9 +80,9 @@ def memory_mb(pid):
     return found["Rss"], found["Pss"], found.get("Anonymous", 0.0)
 
 
-def measure_shares(pids, seconds):
-    """Measures for this many seconds. Returns the percent of a core by process, each with its
-    threads.
+def measure_core_percents(pids, seconds):
+    """Measures for this many seconds. For each process, returns its percentage of a core, and that
+    of each of its threads.
     """
     before = {pid: thread_seconds(pid) for pid in pids}
     begun = time.monotonic()
@@ -136,7 +136,7 @@ def print_cost(load, server, seconds):
     pids = {"serve": server.process.pid, "collect": child_pids(server.process.pid)[0]}
 
     def measure_state(state, for_seconds):
-        found = measure_shares(pids.values(), for_seconds)
+        found = measure_core_percents(pids.values(), for_seconds)
         total = sum(percent for percent, _ in found.values())
         print(f"{load}, {state}: {total:.3f} % of a core", flush=True)
         for name, pid in pids.items():
@@ -158,7 +158,9 @@ def print_cost(load, server, seconds):
 
 
 def measure_peers(load):
-    """Measures all other monitors at the same time. Each is a process that mostly waits."""
+    """Measures all other monitors at the same time. They hardly affect each other, because each of
+    them mostly waits.
+    """
     if not shutil.which("nvidia-smi"):
         print("  nvidia-smi is not installed", flush=True)
         return
@@ -168,7 +170,7 @@ def measure_peers(load):
     }
     time.sleep(PEER_SETTLE_S)
     ended = [name for name, peer in running.items() if peer.poll() is not None]
-    found = measure_shares(
+    found = measure_core_percents(
         [peer.pid for name, peer in running.items() if name not in ended], PEER_S
     )
     for name, peer in running.items():
@@ -201,7 +203,7 @@ def main():
         Server(gpumon, "--no-join", "--data-dir", folder, *source) as server,
     ):
         gpus = len(server.gpu_samples())
-        # A client counts as watching for ten seconds after its last request.
+        # After its last request, a client counts as watching for ten seconds.
         time.sleep(10 + SETTLE_S)
         results = [print_cost(f"{gpus} GPUs, idle", server, args.seconds)]
         measure_peers("idle")

@@ -71,7 +71,9 @@ def run_load(stop):
 
 
 def trace_joules(points, begun, ended):
-    """Returns the area under a step curve, which keeps each value until the next."""
+    """Returns the energy in joules from `begun` to `ended`: the area under a curve in which each
+    power value lasts until the next one.
+    """
     within = [point for point in points if begun <= point[0] <= ended]
     pairs = zip(within, within[1:])
     return (
@@ -81,7 +83,7 @@ def trace_joules(points, begun, ended):
     )
 
 
-def value_at(points, at, cursor):
+def value_and_cursor_at(points, at, cursor):
     while cursor + 1 < len(points) and points[cursor + 1][0] <= at:
         cursor += 1
     return points[cursor][1], cursor
@@ -165,7 +167,7 @@ def main():
         cursor, apart = 0, []
         for at, watts in curve:
             if begun + 1 < at < ended - 1:
-                value, cursor = value_at(polled, at + shift_ms / 1000, cursor)
+                value, cursor = value_and_cursor_at(polled, at + shift_ms / 1000, cursor)
                 apart.append(abs(value - watts))
         best = min(best or (1e9, 0), (statistics.mean(apart), shift_ms))
     changes = [at for (at, watts), (_, before) in zip(polled[1:], polled) if watts != before]

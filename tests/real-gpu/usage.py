@@ -3,10 +3,11 @@
 
     python3 tests/real-gpu/usage.py [path to gpumon]
 
-Needs PyTorch, and root, because the owners are two users. First, each of them uses the GPU alone:
-their energy must be within 3 % of the board's counter, because the seconds at the start and end are
-inexact. Then both have a context and work alternately, so that the counter gives the energy of
-each: it must be within the range of its owner. The exit code is 1 if anything is wrong.
+Needs PyTorch, and root, because the owners are two users. First, each owner uses the GPU alone: the
+owner's energy must be within 3 % of the board's counter, because the seconds at the start and end
+are inexact. Then both owners have a context and work in turns, so that the counter shows the energy
+of each. This energy must be in the range that gpumon reports for the owner. The exit code is 1 if
+anything is wrong.
 """
 
 import ctypes
@@ -130,7 +131,7 @@ def check_alone(gpumon, counter, work):
         load.run_work(ALONE_S)
         load.end()
         used = counter.read_joules() - before
-        # gpumon must read the counter once more.
+        # gpumon must read the energy counter once more after the work.
         time.sleep(12)
         told = find_owner(server, work)["joules"]
     off = told["estimate"] / used - 1

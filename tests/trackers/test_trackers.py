@@ -58,8 +58,8 @@ def record_values(items) -> dict:
 
 
 class TrackerTest(SimulatedGpuTest):
-    """A test in its own folder. This process is on GPU 0, where it uses 4 GiB and half of the time,
-    at 300 W.
+    """A test in its own folder. In the scenario, this process uses GPU 0 for half of the time, with
+    4 GiB of memory. The GPU draws 300 W.
     """
 
     def setUp(self) -> None:

@@ -9,7 +9,7 @@ use crate::{
     error::RunError,
     gpu::Gpu,
     info::{
-        Cpu, compute_peak, memory_bandwidth,
+        Cpu, peak_compute_rate, peak_memory_bandwidth,
         peaks::{RatedPeak, compute_roofline},
     },
     measure::{MeasureLimits, MeasureProgress, measure_runs, summarize_times},
@@ -71,8 +71,8 @@ pub(crate) fn run_workload(
     let budget = place.memory_budget()?;
     let asked = request
         .amount
-        .and_then(|amount| amount.to_n(about.extent, dtype));
-    let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &budget));
+        .and_then(|amount| amount.to_size(about.extent, dtype));
+    let n = asked.unwrap_or_else(|| workload.usual_size(backend, dtype, &budget));
     let size = Size { n: n.max(1), dtype };
     let memory_bytes = match place {
         ExecutionPlace::Cuda(_) => workload.program.cost_of(size).memory_bytes,
@@ -82,9 +82,9 @@ pub(crate) fn run_workload(
         memory_bytes,
         ..workload.program.cost_of(size)
     };
-    budget.check_size(about.id, cost.memory_bytes)?;
+    budget.check_bytes_fit(about.id, cost.memory_bytes)?;
     if let ExecutionPlace::Cuda(_) = place {
-        MemoryBudget::for_host(0).check_size(about.id, cost.host_bytes)?;
+        MemoryBudget::for_host(0).check_bytes_fit(about.id, cost.host_bytes)?;
     }
     tell(MeasureProgress::Phase(Phase::Preparing));
     let mut work =
@@ -100,7 +100,7 @@ pub(crate) fn run_workload(
             })?;
     let to = match place {
         ExecutionPlace::Cuda(gpu) if workload.program.gpu_count() > 1 => {
-            gpu.neighbor()?.map(|other| other.device().into())
+            gpu.find_neighbor()?.map(|other| other.device().into())
         }
         _ => None,
     };
@@ -158,8 +158,9 @@ struct MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Measures a workload and verifies two of its results. The first result must replace the
-    /// poison in memory. The last result is computed under load.
+    /// Measures a workload, and verifies its first and its last result. The first result shows
+    /// whether the poison in memory was replaced. The last result shows whether the workload also
+    /// computes correctly under load. It is not verified if the measurement was interrupted.
     fn measure_work(
         work: &mut dyn Prepared,
         limits: &MeasureLimits,
@@ -245,9 +246,9 @@ impl ExecutionPlace<'_> {
     pub(crate) fn rated_peak(&self, bound: LimitingResource, dtype: Dtype) -> Reading<RatedPeak> {
         match (bound, self) {
             (LimitingResource::Memory, Self::Cuda(gpu)) => {
-                memory_bandwidth(gpu.device()).map(RatedPeak::at_any_clock)
+                peak_memory_bandwidth(gpu.device()).map(RatedPeak::new_independent_of_clock)
             }
-            (LimitingResource::Compute, Self::Cuda(gpu)) => compute_peak(gpu.device(), dtype),
+            (LimitingResource::Compute, Self::Cuda(gpu)) => peak_compute_rate(gpu.device(), dtype),
             _ => Reading::Absent(Absence::Unknown),
         }
     }

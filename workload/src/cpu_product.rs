@@ -41,7 +41,7 @@ pub(crate) trait CpuProduct: Real {
 
     /// Returns the dot product of `a` and `b` in higher precision, and the sum of the absolute
     /// values of its terms.
-    fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64);
+    fn exact_dot_product(a: &[Self], b: &[Self]) -> (DoubleDouble, f64);
 }
 
 impl CpuProduct for f32 {
@@ -50,7 +50,7 @@ impl CpuProduct for f32 {
     }
 
     /// Sums in 64 bits, which represent each product of two 32-bit numbers exactly.
-    fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
+    fn exact_dot_product(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         const LANES: usize = 8;
         let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
         let mut add = |lane: usize, a: f32, b: f32| {
@@ -76,7 +76,7 @@ impl CpuProduct for f64 {
         gemm_f64::gemm::f64::get_gemm_fn()
     }
 
-    fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
+    fn exact_dot_product(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         let terms = a.iter().zip(b);
         terms.fold((DoubleDouble::from_f64(0.0), 0.0), |(sum, size), (a, b)| {
             (
@@ -91,14 +91,15 @@ impl CpuProduct for f64 {
 /// times the size of an element in bytes. For smaller products, waking other threads takes longer
 /// than the product.
 const MIN_SHARED_WORK: usize = 3 << 20;
-/// The minimum size of a product that is computed on two threads if there are only two. They save
-/// at most half of the time. On two cores, a 100 x 100 product takes 9.9 us in fp32 and 19 us in
-/// fp64 on one thread. On two threads, it takes 24 us in fp32 and 16 to 29 us in fp64.
+/// The minimum size of a product that is computed on two threads if there are only two. The minimum
+/// is higher than for more threads, because two threads save at most half of the time. On two
+/// cores, a 100 x 100 product takes 9.9 us in fp32 and 19 us in fp64 on one thread. On two threads,
+/// it takes 24 us in fp32 and 16 to 29 us in fp64.
 const MIN_WORK_FOR_TWO_THREADS: usize = 9 << 20;
-/// The minimum number of terms of a tile.
+/// The minimum number of multiplications in a tile.
 const MIN_TILE_TERMS: usize = 60_000;
-/// The minimum number of terms per tile if each thread gets several tiles. With several tiles, a
-/// delayed thread does not make the other threads wait for long.
+/// The minimum number of multiplications in a tile if there are several tiles per thread. With
+/// several tiles, a delayed thread does not make the other threads wait for long.
 const MIN_TERMS_OF_EXTRA_TILES: usize = 1 << 21;
 const TILES_PER_THREAD: usize = 3;
 
@@ -121,8 +122,9 @@ pub(crate) fn multiply_on_this_thread<T: CpuProduct>(out: &mut [T], a: &[T], b: 
     unsafe { Product::new(out, a, b, n).compute_tile(0..n, 0..n) };
 }
 
-/// Returns the number of tiles from top to bottom and from left to right. On sixteen threads, most
-/// of the fastest divisions had four tiles from left to right.
+/// Returns the number of tiles from top to bottom and from left to right. The latter is the square
+/// root of the number of threads: on sixteen threads, most of the fastest divisions had four tiles
+/// from left to right.
 fn tile_counts(n: usize, width: usize, threads: usize) -> (usize, usize) {
     let terms = n * n * n;
     if terms * width

@@ -72,7 +72,7 @@ impl Gpu {
     }
 
     /// Sets the second GPU that workloads use if they need two.
-    pub(crate) fn pair_with(&mut self, other: Neighbor) {
+    pub(crate) fn set_neighbor(&mut self, other: Neighbor) {
         self.neighbor = Some(other);
     }
 
@@ -87,7 +87,7 @@ impl Gpu {
     /// Returns the second GPU for workloads that need two: the one that was set, or else the GPU
     /// with the next index. For the GPU with the last index, this is the GPU with index 0. Returns
     /// `None` if there is no other GPU.
-    pub(crate) fn neighbor(&self) -> Result<Option<Neighbor>, DriverUnavailable> {
+    pub(crate) fn find_neighbor(&self) -> Result<Option<Neighbor>, DriverUnavailable> {
         if self.neighbor.is_some() {
             return Ok(self.neighbor.clone());
         }
@@ -110,8 +110,11 @@ impl Gpu {
             .attribute(Attribute::L2CacheBytes)
             .unwrap_or(0)
             .max(0);
-        let budget =
-            MemoryBudget::for_gpu(self.device().index, self.context.memory()?, cache as u64);
+        let budget = MemoryBudget::for_gpu(
+            self.device().index,
+            self.context.read_free_memory()?,
+            cache as u64,
+        );
         Ok(MemoryBudget {
             is_shared: self.is_shared,
             ..budget
@@ -165,7 +168,7 @@ impl Gpu {
         seed: u64,
     ) -> Result<DeviceMemory, CudaError> {
         let kernel = format!("random_{}", T::DTYPE);
-        self.run_random_kernel(&kernel, elements, T::DTYPE.bytes(), seed)
+        self.allocate_random_memory(&kernel, elements, T::DTYPE.bytes(), seed)
     }
 
     /// Allocates an array of random 64-bit words.
@@ -174,10 +177,10 @@ impl Gpu {
         words: u64,
         seed: u64,
     ) -> Result<DeviceMemory, CudaError> {
-        self.run_random_kernel("random_u64", words, WORD_BYTES, seed)
+        self.allocate_random_memory("random_u64", words, WORD_BYTES, seed)
     }
 
-    fn run_random_kernel(
+    fn allocate_random_memory(
         &self,
         kernel: &str,
         elements: u64,
@@ -223,7 +226,7 @@ impl Gpu {
 
     /// Copies memory to the host in pieces. `check` receives each piece and the index of its first
     /// element.
-    pub(crate) fn check_memory<T: Plain + Default>(
+    pub(crate) fn check_memory_in_pieces<T: Plain + Default>(
         &self,
         memory: &DeviceMemory,
         elements: u64,

@@ -49,7 +49,7 @@ pub enum LockResult {
 }
 
 /// Returns the directory that all users share, or `None` if there is none.
-pub fn shared_folder() -> Option<PathBuf> {
+pub fn find_shared_lock_folder() -> Option<PathBuf> {
     let is_shared = |folder: &&&str| {
         let found = fs::symlink_metadata(folder);
         found.is_ok_and(|found| {

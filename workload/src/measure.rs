@@ -25,8 +25,8 @@ pub(crate) const STEADY_DEVIATION: f64 = 0.005;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MeasureLimits {
-    /// The minimum duration of runs before measuring, which raise the clocks and fill the caches.
-    /// There is at least one such run.
+    /// The minimum duration of the warm-up runs, which raise the clocks and fill the caches before
+    /// measuring starts. There is at least one such run.
     pub warm_up: Duration,
     /// The minimum duration of measuring, even if the times are steady sooner. Other readings of
     /// the device need this time.
@@ -151,7 +151,7 @@ pub(crate) fn summarize_times(times_us: impl IntoIterator<Item = f64>) -> Option
     sorted.sort_unstable_by(f64::total_cmp);
     let n = sorted.len();
     let (first, _) = (sorted.first()?, sorted.last()?);
-    let rank = median_rank(n);
+    let rank = median_interval_lower_index(n);
     Some(Times {
         median_us: f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
         low_us: sorted[rank],
@@ -184,7 +184,7 @@ pub(crate) fn relative_deviation(times_us: &[f64]) -> Option<f64> {
 /// Each value is below the median with a probability of one half, whatever the distribution. The
 /// number of values below the median therefore has a binomial distribution. If there are too few
 /// values for 95 %, the interval covers all of them.
-fn median_rank(n: usize) -> usize {
+fn median_interval_lower_index(n: usize) -> usize {
     // For more than 200 values, the binomial distribution is close to the normal distribution.
     if n > 200 {
         let n = n as f64;
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::protocol::Verification;
 
-    /// Work whose runs take the given times, and which can interrupt itself.
+    /// Work whose runs take the given times. The run number `stops_at` sets the interrupt flag.
     struct ScriptedWork<'a> {
         times_us: &'a [f64],
         runs: usize,
@@ -317,10 +317,10 @@ mod tests {
             (50, 18),
             (100, 40),
         ] {
-            assert_eq!(median_rank(n) + 1, rank, "{n}");
+            assert_eq!(median_interval_lower_index(n) + 1, rank, "{n}");
         }
         // The exact rank for 200 values and the approximate rank for 201 values must agree.
-        assert!(median_rank(200).abs_diff(median_rank(201)) <= 1);
+        assert!(median_interval_lower_index(200).abs_diff(median_interval_lower_index(201)) <= 1);
     }
 
     #[test]

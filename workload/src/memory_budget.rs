@@ -64,7 +64,11 @@ impl MemoryBudget {
         self.free_bytes.saturating_sub(self.reserve_bytes())
     }
 
-    pub(crate) fn check_size(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
+    pub(crate) fn check_bytes_fit(
+        &self,
+        id: &'static str,
+        needed_bytes: u64,
+    ) -> Result<(), RunError> {
         if needed_bytes <= self.usable_bytes() {
             Ok(())
         } else {
@@ -125,11 +129,11 @@ mod tests {
     #[test]
     fn too_large_request_is_refused() {
         assert_eq!(
-            make_budget(1_024, 10_000).check_size("copy", 512 * MIB),
+            make_budget(1_024, 10_000).check_bytes_fit("copy", 512 * MIB),
             Ok(())
         );
         let error = make_budget(1_024, 10_000)
-            .check_size("copy", 512 * MIB + 1)
+            .check_bytes_fit("copy", 512 * MIB + 1)
             .unwrap_err();
         assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
     }

@@ -26,7 +26,7 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
     /// Returns the bits as an unsigned number of the same width.
-    fn to_word(self) -> u64;
+    fn to_bits_u64(self) -> u64;
     /// Converts little-endian bytes to a number. If the number of bytes is wrong, returns `POISON`,
     /// which fails every check.
     fn from_le_bytes(bytes: &[u8]) -> Self;
@@ -61,7 +61,7 @@ impl Real for f32 {
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
-    fn to_word(self) -> u64 {
+    fn to_bits_u64(self) -> u64 {
         u64::from(self.to_bits())
     }
     fn from_le_bytes(bytes: &[u8]) -> Self {
@@ -90,7 +90,7 @@ impl Real for f64 {
     fn to_f64(self) -> f64 {
         self
     }
-    fn to_word(self) -> u64 {
+    fn to_bits_u64(self) -> u64 {
         self.to_bits()
     }
     fn from_le_bytes(bytes: &[u8]) -> Self {
@@ -162,8 +162,8 @@ macro_rules! sin_cos {
         // A call would prevent the vectorization of the surrounding loop.
         #[allow(clippy::inline_always)]
         pub(crate) fn $name(x: $float) -> ($float, $float) {
-            /// Adding this constant to a small number rounds it to an integer, which is then in the
-            /// lowest bits of the sum.
+            /// Adding this constant to a small number rounds the number to an integer. The lowest
+            /// bits of the sum are this integer.
             const SHIFT: $float = $shift;
             /// The largest number whose remainder is precise.
             const MOST: $float = $most;
@@ -239,12 +239,13 @@ const FACTORIALS: [f64; 20] = {
     factorials
 };
 
-/// Adding this constant to a small number rounds it to an integer, which is then in the lowest bits
-/// of the sum.
+/// Adding this constant to a small number rounds the number to an integer. The lowest bits of the
+/// sum are this integer.
 const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23
 /// The logarithm of 2 in two parts. Multiples of the first part are exact.
 const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7200), f32::from_bits(0x35bf_be8e)];
-/// The factors between successive terms of the series, beginning with the last term.
+/// The factors by which each term of the series is multiplied to get the next term, beginning with
+/// the factor for the last term.
 const TERM_FACTORS: [f32; 7] = [
     1.0 / 7.0,
     1.0 / 6.0,
@@ -270,8 +271,8 @@ pub(crate) fn exp_f32(x: f32) -> f32 {
     let sum = TERM_FACTORS
         .iter()
         .fold(1.0, |sum, step| sum * (rest * step) + 1.0);
-    // The exponent is applied in two halves, because the power of 2 with the whole exponent may be
-    // outside of the range of the type.
+    // The result is multiplied by two powers of 2, each with half of the exponent. A single power
+    // of 2 with the whole exponent might be outside of the type's range.
     let exponent = shifted
         .to_bits()
         .wrapping_sub(SHIFT.to_bits())

@@ -28,8 +28,7 @@ const SHORT_TICK: Duration = Duration::from_millis(5);
 /// The maximum time to wait until the pipes of an ended process are closed. Its children may have
 /// inherited them.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// When a worker process is dropped, it is killed. This is the maximum time to wait until it has
-/// ended.
+/// The maximum time to wait for the end of a worker process that is killed because it is dropped.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The command that starts the worker process.
@@ -44,7 +43,7 @@ pub struct WorkerCommand {
 /// The handling of the worker's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandardError {
-    /// The worker writes to the same standard error as this process.
+    /// The worker writes to the standard error of this process.
     Inherit,
     /// Only the last line of the worker's standard error is kept.
     KeepLastLine,
@@ -65,7 +64,7 @@ pub trait Listener {
         line: Result<ReportLine, InvalidReport>,
     ) -> Result<(), Self::Error>;
 
-    /// Called at short intervals. Returns the reason to stop the process, if there is one.
+    /// Is called at short intervals. Returns the reason to stop the process, if there is one.
     fn on_tick(&mut self) -> Option<StopReason>;
 }
 
@@ -119,8 +118,8 @@ pub fn run_worker<L: Listener>(
             program: command.program.clone(),
             error,
         })?;
-    let lines = split_lines(worker.child.stdout.take());
-    let last_error_line = keep_last_line(worker.child.stderr.take());
+    let lines = read_lines_on_thread(worker.child.stdout.take());
+    let last_error_line = read_last_line_on_thread(worker.child.stderr.take());
     let deadline = Instant::now() + limit;
     let (mut end, mut signals) = (WorkerEnd::default(), None::<SignalSequence>);
     let (mut is_output_open, mut drained_by) = (true, None);
@@ -257,7 +256,7 @@ impl Drop for WorkerProcess {
 
 /// Returns a channel with the lines of a pipe. They are read on a separate thread, which ends when
 /// the pipe is closed.
-pub(crate) fn split_lines(
+pub(crate) fn read_lines_on_thread(
     out: Option<impl Read + Send + 'static>,
 ) -> Receiver<Result<String, LineTooLong>> {
     let (sender, lines) = mpsc::channel();
@@ -275,7 +274,7 @@ pub(crate) fn split_lines(
 }
 
 /// Returns a channel that receives the last line of a pipe after the pipe was closed.
-pub(crate) fn keep_last_line(
+pub(crate) fn read_last_line_on_thread(
     out: Option<impl Read + Send + 'static>,
 ) -> Option<Receiver<Option<String>>> {
     let out = Some(out?);
@@ -361,8 +360,8 @@ pub enum StopReason {
 type SignalStep = (Signal, Duration);
 
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The signals in most cases. After the first signal, the process releases its memory and reports
-/// its results.
+/// The signals that are sent to the worker process unless the parent is exiting. After the first
+/// signal, the worker process releases its memory and reports its results.
 const USUAL_STEPS: &[SignalStep] = &[
     (Signal::INT, SIGNAL_TIMEOUT),
     (Signal::TERM, SIGNAL_TIMEOUT),
@@ -376,8 +375,8 @@ const PARENT_END_STEPS: &[SignalStep] = &[
 ];
 
 impl StopReason {
-    /// Returns `true` if this reason takes precedence over `before`, the reason for which the
-    /// process is being stopped so far.
+    /// Returns `true` if this reason replaces `before`, an earlier reason for which the process is
+    /// already being stopped.
     fn overrides(self, before: Self) -> bool {
         self == Self::ParentEnds && before != Self::ParentEnds
     }

@@ -21,11 +21,11 @@ pub(crate) const WORD_BYTES: u64 = 8;
 const GPU_ARRAY_BYTES: u64 = 1 << 30;
 /// The size in bytes of an array on a CPU with small caches.
 const CPU_ARRAY_BYTES: u64 = 64 << 20;
-/// The minimum size of an array, divided by the size of the cache. With this factor, an element is
-/// no longer in the cache when it is read again.
+/// The minimum ratio of an array's size to the cache's size. With this ratio, an element is no
+/// longer in the cache when it is read again.
 const CACHE_FACTOR: u64 = 4;
-/// The share of the usable memory that an array may use is one divided by this number, so that all
-/// arrays of a workload fit.
+/// The divisor of the usable memory. An array may use the resulting amount, so that all arrays of a
+/// workload fit.
 const ARRAY_DIVISOR: u64 = 8;
 
 /// A workload of the catalog.
@@ -41,8 +41,8 @@ pub(crate) enum UsualSize {
     Count(u64),
     /// The number of elements for which arrays are larger than all caches.
     LargerThanCaches,
-    /// A number of bytes, and a divisor. The size is limited to the usable memory divided by the
-    /// divisor.
+    /// A number of bytes, and a divisor of the usable memory. The size is limited to the result of
+    /// this division.
     Bytes(u64, u64),
     Computed(fn(Backend, Dtype, &MemoryBudget) -> u64),
 }
@@ -50,8 +50,8 @@ pub(crate) enum UsualSize {
 /// Prepared work, or the error that occurred while preparing it.
 pub(crate) type PreparedResult<'gpu> = Result<Box<dyn Prepared + 'gpu>, RunError>;
 
-/// The code of a workload for a GPU, for the CPU, or for both. Its entry in the catalog states
-/// which.
+/// The code of a workload for a GPU, for the CPU, or for both. The workload's entry in the catalog
+/// lists its backends.
 pub(crate) trait Program: Sync {
     fn cost_of(&self, size: Size) -> Cost;
 
@@ -60,8 +60,8 @@ pub(crate) trait Program: Sync {
         self.cost_of(size).memory_bytes
     }
 
-    /// Returns the types that are run if no type is requested, the usual type first, or `None` if
-    /// only the usual type is run.
+    /// Returns the types that are run if no type is requested. The usual type comes first. Returns
+    /// `None` if only the usual type is run.
     fn default_types(&self, _: Backend) -> Option<&'static [Dtype]> {
         None
     }
@@ -99,7 +99,7 @@ pub(crate) trait Program: Sync {
 
     /// Returns the operation with its data for other frameworks, or `None` if no other framework
     /// has the same operation.
-    fn shared_operation(&self, _: Size) -> Option<SharedOperation> {
+    fn operation_for_frameworks(&self, _: Size) -> Option<SharedOperation> {
         None
     }
 }
@@ -211,8 +211,8 @@ impl TimedRun {
         }
     }
 
-    /// Divides the time by `of`, the number of equal operations that it covers, so that it becomes
-    /// the time of one operation.
+    /// Divides a time that covers `of` equal operations by `of`, which gives the time of one
+    /// operation.
     pub(crate) fn divide_by(self, of: u64) -> Self {
         let of = of as f64;
         Self {
@@ -236,8 +236,8 @@ impl Size {
         self.n.saturating_mul(self.dtype.bytes())
     }
 
-    /// Returns the size of an array in 64-bit words. A word of this length hardly ever equals its
-    /// neighbor.
+    /// Returns the size of an array in 64-bit words. Two neighboring random words of this length
+    /// are hardly ever equal.
     pub(crate) fn word_count(self) -> u64 {
         self.bytes().div_ceil(WORD_BYTES)
     }
@@ -245,7 +245,7 @@ impl Size {
 
 impl Workload {
     /// Returns the size of the workload if none is requested.
-    pub(crate) fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+    pub(crate) fn usual_size(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
         match self.usual {
             UsualSize::Count(count) => count,
             UsualSize::LargerThanCaches => elements_beyond_caches(backend, dtype, budget),
@@ -273,8 +273,8 @@ pub(crate) fn elements_beyond_caches(backend: Backend, dtype: Dtype, budget: &Me
     let bytes = wanted
         .max(CACHE_FACTOR * budget.cache_bytes)
         .min(budget.usable_bytes() / ARRAY_DIVISOR);
-    // The number of elements is rounded to a multiple of the number that a machine, of any kind,
-    // moves at a time.
+    // The number of elements is rounded down to a multiple of 1024. On every kind of machine, this
+    // is a multiple of the number of elements that are moved at a time.
     (bytes / dtype.bytes() / 1024 * 1024).max(1024)
 }
 

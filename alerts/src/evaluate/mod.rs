@@ -2,9 +2,9 @@
 //! turns samples into alerts.
 //!
 //! [`observe`] compares a sample with a rule, [`target`] keeps the state of a rule for one GPU and
-//! computes rates of change, and [`saved`] keeps alerts across restarts. Delays work as for the
-//! conditions of GPUs: time in which nothing is observed, such as a pause of the collector, does
-//! not count. This module reads no clock: the same samples always produce the same alerts.
+//! computes rates of change, and [`saved`] keeps alerts across restarts. Delays are handled as for
+//! the conditions of GPUs: time without observations, such as a pause of the collector, does not
+//! count. This module reads no clock: the same samples always produce the same alerts.
 
 mod observe;
 mod saved;
@@ -38,7 +38,7 @@ pub struct EvaluationInput<'a> {
     /// The inventory; `None` until it is known.
     pub inventory: Option<&'a Inventory>,
     /// Whether the collector is expected to have readings. During a pause and before the first
-    /// sample, it is not, and delays do not advance.
+    /// sample, no readings are expected, and delays do not advance.
     pub is_watched: bool,
     /// When the collector was started. A different value means that the collector was restarted and
     /// needs time to detect conditions again.
@@ -105,7 +105,7 @@ pub struct Evaluator {
     conditions: ConditionSettings,
     since_start: TimeSinceStart,
     rules: Vec<WatchedRule>,
-    /// States of rules that were removed. The next [`Self::update`] ends their alerts.
+    /// States of rules that were removed. The next [`Self::evaluate_rules`] ends their alerts.
     dropped: Vec<TargetState>,
 }
 
@@ -136,7 +136,7 @@ impl Evaluator {
     }
 
     /// Replaces the rules. A rule keeps its state if its name and check are unchanged. The next
-    /// [`Self::update`] resolves the alerts of all other old rules. The receivers in
+    /// [`Self::evaluate_rules`] resolves the alerts of all other old rules. The receivers in
     /// `new_receivers` are notified of every firing alert.
     pub fn replace_rules(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
@@ -184,10 +184,14 @@ impl Evaluator {
     }
 
     /// Updates all rules with the newest data.
-    pub fn update(&mut self, readings: &EvaluationInput<'_>, now_ms: u64) -> EvaluationOutcome {
+    pub fn evaluate_rules(
+        &mut self,
+        readings: &EvaluationInput<'_>,
+        now_ms: u64,
+    ) -> EvaluationOutcome {
         let mut outcome = EvaluationOutcome::default();
         let now = self.clock.advance(now_ms, readings.is_watched);
-        self.since_start.update(readings, now);
+        self.since_start.add_elapsed_time(readings, now);
         for mut state in std::mem::take(&mut self.dropped) {
             state.end_alert(now_ms, &mut outcome);
         }
@@ -274,7 +278,7 @@ impl WatchedRule {
             places,
             silenced_until_ms,
         } = self;
-        let names_processes = rule.check.names_processes();
+        let names_processes = rule.check.may_name_processes();
         let place = |(place, state): (&AlertTarget, &TargetState)| {
             if let Some(firing) = state.firing_alert() {
                 let state = RuleState::Firing;

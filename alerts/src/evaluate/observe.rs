@@ -1,5 +1,5 @@
-//! Comparison of a sample with a rule. After a restart, the collector needs time to detect
-//! conditions. Until then, the absence of a condition is ignored.
+//! Comparison of a sample with a rule. A restarted collector needs time to detect conditions. Until
+//! then, the absence of a condition is ignored.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub(super) fn observe_target(
                     window.push(at_ms, value);
                     window
                         .rate_per_second()
-                        .map(|change| change * per.seconds())
+                        .map(|change| change * per.length_in_seconds())
                 }
                 _ => value,
             };
@@ -105,7 +105,7 @@ pub(super) fn observe_target(
             let Some(gpu) = gpu else {
                 return Observation::Unknown;
             };
-            let met = find_condition(gpu, *kind, *min_severity);
+            let met = find_worst_condition(gpu, *kind, *min_severity);
             met.map_or(Observation::Inactive, |met| {
                 Observation::Active(met.text.trim_end_matches('.').to_owned())
             })
@@ -114,7 +114,7 @@ pub(super) fn observe_target(
 }
 
 /// Returns the most severe condition of a GPU with this kind and at least this severity.
-pub(super) fn find_condition<'a>(
+pub(super) fn find_worst_condition<'a>(
     gpu: &'a GpuSample,
     kind: Option<&str>,
     least: Severity,
@@ -183,14 +183,16 @@ fn absence_reason(
         return Some("no GPU readings are available".to_owned());
     };
     if let Some(WatchedField::Host(field)) = subject {
-        return (field.access.read)(&sample.host).err().map(describe_reason);
+        return (field.access.read)(&sample.host)
+            .err()
+            .map(describe_absence_reason);
     }
     let Some(gpu) = gpu else {
         return Some("the GPU was not found".to_owned());
     };
     match (&gpu.health, subject) {
         (Health::Ok, Some(WatchedField::Gpu(field))) => {
-            (field.access.read)(gpu).err().map(describe_reason)
+            (field.access.read)(gpu).err().map(describe_absence_reason)
         }
         (Health::Ok | Health::Asleep { .. }, _) => None,
         (health, _) => Some(format!("the GPU's state is {}", health.json_name())),
@@ -198,7 +200,7 @@ fn absence_reason(
 }
 
 /// Returns the JSON name of an absence reason with spaces instead of underscores.
-fn describe_reason(reason: &gpumon_probe::model::Absence) -> String {
+fn describe_absence_reason(reason: &gpumon_probe::model::Absence) -> String {
     let reason = serde_json::to_value(reason).unwrap_or_default();
     reason["absent"]
         .as_str()
@@ -220,12 +222,12 @@ pub(super) struct TimeSinceStart {
 
 impl TimeSinceStart {
     /// Adds the time since the previous call for every GPU that responds now.
-    pub(super) fn update(&mut self, readings: &EvaluationInput<'_>, now: Moment) {
+    pub(super) fn add_elapsed_time(&mut self, readings: &EvaluationInput<'_>, now: Moment) {
         if self.started_ms.replace(readings.started_ms) != Some(readings.started_ms) {
             self.answered_ms.clear();
         }
         let step_ms = self.last.replace(now).map_or(0, |last| now.ms_since(last));
-        for gpu in sample_gpus(readings)
+        for gpu in gpus_in_sample(readings)
             .iter()
             .filter(|gpu| gpu.health == Health::Ok)
         {
@@ -233,9 +235,8 @@ impl TimeSinceStart {
         }
     }
 
-    /// Returns `true` if the rule's condition is absent but may exist undetected, because the
-    /// collector was started too recently. Always `false` for a sleeping GPU, which has no
-    /// conditions.
+    /// Returns `true` if the rule's condition is absent, but the collector was started too recently
+    /// to have detected it. Always `false` for a sleeping GPU, which has no conditions.
     pub(super) fn may_condition_be_undetected(
         &self,
         check: &RuleCheck,
@@ -248,16 +249,19 @@ impl TimeSinceStart {
         else {
             return false;
         };
-        let Some(gpu) = sample_gpus(readings).iter().find(|gpu| gpu.index == *index) else {
+        let Some(gpu) = gpus_in_sample(readings)
+            .iter()
+            .find(|gpu| gpu.index == *index)
+        else {
             return false;
         };
         let answered_ms = self.answered_ms.get(index).copied().unwrap_or(0);
         !matches!(gpu.health, Health::Asleep { .. })
-            && find_condition(gpu, *kind, *min_severity).is_none()
+            && find_worst_condition(gpu, *kind, *min_severity).is_none()
             && answered_ms < detection_time_ms(*kind, settings)
     }
 }
 
-fn sample_gpus<'a>(readings: &EvaluationInput<'a>) -> &'a [GpuSample] {
+fn gpus_in_sample<'a>(readings: &EvaluationInput<'a>) -> &'a [GpuSample] {
     readings.sample.map_or(&[], |sample| &sample.gpus)
 }

@@ -37,10 +37,10 @@ impl SavedAlert {
             && self.watch == other.watch
     }
 
-    /// Combines the saved alerts (`before`) with the current ones (`now`). Keeps only notifications
-    /// that were certainly delivered. For receivers that are up to date, these are the ones in
-    /// `now`; for receivers with waiting or lost notifications, the ones in `before`. Notifications
-    /// of removed receivers are dropped.
+    /// Combines the saved alerts (`before`) with the current ones (`now`). Only notifications that
+    /// were certainly delivered are kept. For a receiver that is up to date, these are the
+    /// notifications in `now`. For a receiver with waiting or lost notifications, these are the
+    /// ones in `before`. Notifications of removed receivers are dropped.
     pub fn merge_saved_alerts(
         before: &[Self],
         now: Vec<Self>,
@@ -105,9 +105,9 @@ impl Evaluator {
         self.rules.iter().flat_map(of_rule).collect()
     }
 
-    /// Restores saved alerts. Must be called before the first [`Self::update`]. Firing alerts
-    /// continue until a sample shows that the rule no longer matches; alerts of removed rules are
-    /// resolved.
+    /// Restores saved alerts. Must be called before the first [`Self::evaluate_rules`]. Firing
+    /// alerts continue until a sample shows that the rule no longer matches; alerts of removed
+    /// rules are resolved.
     pub fn restore(&mut self, saved: Vec<SavedAlert>) {
         for SavedAlert {
             watch,

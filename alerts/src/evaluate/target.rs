@@ -22,7 +22,7 @@ pub(super) enum AlertTarget {
     Machine,
     /// The GPU with this index.
     Gpu(u32),
-    /// A GPU that is missing, identified by the name that the rule uses, which is not an index.
+    /// A missing GPU, identified by its name in the rule. The name is not an index.
     Missing(String),
 }
 
@@ -85,14 +85,14 @@ impl TargetState {
         };
         if let Some(firing) = &mut state.firing {
             // Earlier versions did not store this flag.
-            firing.alert.names_processes = check.names_processes();
+            firing.alert.names_processes = check.may_name_processes();
             state.hysteresis.resume(since, String::new());
         }
         state
     }
 
-    /// Returns the alert, with the time at which each receiver was notified, if it is firing or if
-    /// some receivers still consider it firing; otherwise `None`.
+    /// Returns the alert if it is firing, or if some receivers have not been notified of its end
+    /// yet; otherwise `None`. Also returns the time at which each receiver was notified.
     pub(super) fn notified_alert(
         &self,
     ) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
@@ -109,8 +109,7 @@ impl TargetState {
         Some((self.firing.as_ref().or_else(newest)?, notified))
     }
 
-    /// Returns `true` if the alert is about a different GPU from the one that has the target's
-    /// index now.
+    /// Returns `true` if the GPU with the target's index is not the GPU that the alert is about.
     pub(super) fn belongs_to_another_gpu(
         &self,
         place: &AlertTarget,
@@ -161,7 +160,7 @@ impl TargetState {
                         since_ms: since.wall_ms,
                         text: alert_text(rule, place, met),
                         silenced: false,
-                        names_processes: rule.check.names_processes(),
+                        names_processes: rule.check.may_name_processes(),
                     },
                 };
                 outcome.add_event(now.wall_ms, &alert, AlertStatus::Firing);
@@ -304,8 +303,8 @@ impl RateWindow {
         let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else {
             return;
         };
-        // Limits the number of values: if the second-to-last stored value is at most `close_ms`
-        // older than the new value, the new value replaces the last stored one.
+        // Limits the number of values. The new value replaces the last stored value if the stored
+        // value before the last one is at most `close_ms` older than the new value.
         let close_ms = self.over_ms / MAX_WINDOW_VALUES;
         if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
             self.values.pop_back();

@@ -97,7 +97,7 @@ impl TestTimeline {
             is_watched,
             started_ms: self.started_ms,
         };
-        let outcome = self.evaluator.update(&readings, self.now_ms);
+        let outcome = self.evaluator.evaluate_rules(&readings, self.now_ms);
         let second = (self.now_ms - START_MS) / 1000;
         for event in outcome.events {
             let (sign, alert) = match event.what {

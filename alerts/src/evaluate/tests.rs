@@ -532,8 +532,8 @@ fn restart_neither_repeats_nor_forgets_notifications() {
     timeline.advance_with_gpu(5, set_celsius(95.0));
     assert_eq!(timeline.take_notifications(), ["1 -a log"]);
 
-    // A receiver that could not be reached before the restart is notified after the restart,
-    // whether the alert is still firing or has ended.
+    // A receiver could not be reached before the restart. It is notified after the restart, whether
+    // the alert is still firing or has ended in the meantime.
     let waits: std::collections::BTreeMap<String, bool> = [("log".to_owned(), false)].into();
     let unsent = SavedAlert::merge_saved_alerts(&[], before.evaluator.saved_alerts(), &waits);
     let mut timeline = TestTimeline::new(&rules);

@@ -104,9 +104,9 @@ impl Dispatcher {
     /// Replaces the receivers. Unchanged receivers keep their waiting notifications; all other
     /// waiting notifications are dropped.
     ///
-    /// Returns the names of the receivers that must be notified of every firing alert: new
-    /// receivers, and receivers that missed their last notification, because their problem may have
-    /// been fixed.
+    /// Returns the names of the receivers that must be notified of every firing alert. These are
+    /// new receivers, and receivers that missed their last notification. The problem of the latter
+    /// may have been fixed.
     pub fn replace_receivers(&mut self, receivers: &[Receiver]) -> BTreeSet<String> {
         let mut known = std::mem::take(&mut self.workers);
         let mut ignorant = BTreeSet::new();
@@ -128,9 +128,14 @@ impl Dispatcher {
     }
 
     /// Queues a notification for the named receivers. `host` is the name of the machine.
-    pub fn send(&self, notification: &Notification, host: &str, receivers: &[String]) {
+    pub fn queue_notification(
+        &self,
+        notification: &Notification,
+        host: &str,
+        receivers: &[String],
+    ) {
         for worker in receivers.iter().filter_map(|name| self.workers.get(name)) {
-            worker.push(notification.clone(), host.to_owned());
+            worker.queue_notification(notification.clone(), host.to_owned());
         }
     }
 
@@ -192,7 +197,7 @@ pub fn deliver_notification(
             let output = program::run_program(
                 &program,
                 words,
-                values.variables(),
+                values.environment_variables(),
                 &input,
                 receiver.timeout,
             )?;
@@ -267,7 +272,7 @@ impl DeliveryWorker {
         &self.receiver
     }
 
-    fn push(&self, notification: Notification, host: String) {
+    fn queue_notification(&self, notification: Notification, host: String) {
         let mut state = self.queue.lock();
         if state.waiting.len() == MAX_WAITING_NOTIFICATIONS {
             let oldest = state.waiting.pop_front();
@@ -439,7 +444,7 @@ mod tests {
             DeliveryWorker::start(make_command_receiver("slow", "sleep 60", 200), &on_problem);
         let begun = Instant::now();
         for _ in 0..MAX_WAITING_NOTIFICATIONS + 10 {
-            worker.push(make_notification(), "gpu1".into());
+            worker.queue_notification(make_notification(), "gpu1".into());
         }
         assert!(
             begun.elapsed() < Duration::from_millis(150),
@@ -470,13 +475,13 @@ mod tests {
         };
         let worker = DeliveryWorker::start(receiver, &on_problem);
         assert!(!worker.has_lost_notifications());
-        worker.push(make_notification(), String::new());
+        worker.queue_notification(make_notification(), String::new());
         wait_until("it cannot be started", || worker.status().failed == 1);
         assert!(worker.has_lost_notifications());
-        worker.push(make_notification(), String::new());
+        worker.queue_notification(make_notification(), String::new());
         wait_until("it cannot be started", || worker.status().failed == 2);
         std::os::unix::fs::symlink("/bin/true", folder.path().join("program")).unwrap();
-        worker.push(make_notification(), String::new());
+        worker.queue_notification(make_notification(), String::new());
         wait_until("it is delivered", || worker.status().sent == 1);
         assert!(!worker.has_lost_notifications());
     }
@@ -498,7 +503,7 @@ mod tests {
         for rule in ["bad", "slow", "good"] {
             let mut notification = make_notification();
             notification.alert.alert.rule = rule.into();
-            worker.push(notification, String::new());
+            worker.queue_notification(notification, String::new());
         }
         wait_until("the last has arrived", || worker.status().sent == 1);
         assert_eq!(
@@ -531,7 +536,7 @@ mod tests {
         for rule in ["first", "second"] {
             let mut notification = make_notification();
             notification.alert.alert.rule = rule.into();
-            worker.push(notification, String::new());
+            worker.queue_notification(notification, String::new());
         }
         wait_until("it has failed", || worker.status().error.is_some());
         fs::write(&gate, "").unwrap();

@@ -196,9 +196,9 @@ impl PlaceholderValues {
         Self(values.map(without_zeros))
     }
 
-    /// Returns `word` with its placeholders replaced. A placeholder that is part of a value is not
-    /// replaced. If a value would make the word begin with `-`, a space is added before the word,
-    /// so that it does not become an option.
+    /// Returns `word` with its placeholders replaced. Placeholders inside the inserted values are
+    /// not replaced. If a value would make the word begin with `-`, a space is added before the
+    /// word, so that it does not become an option.
     pub(super) fn fill_placeholders(&self, word: &str) -> String {
         let filled = split_placeholders(word).map(|(before, name)| {
             let at =
@@ -214,7 +214,7 @@ impl PlaceholderValues {
     }
 
     /// Returns the values as environment variables.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (String, &str)> {
+    pub(super) fn environment_variables(&self) -> impl Iterator<Item = (String, &str)> {
         PLACEHOLDER_NAMES.iter().zip(&self.0).map(|(name, value)| {
             (
                 format!("GPUMON_ALERT_{}", name.to_ascii_uppercase()),
@@ -331,7 +331,11 @@ mod placeholder_tests {
             ),
             (" --exec=rm x".into(), "--body=--exec=rm x".into())
         );
-        assert!(values.variables().all(|(_, value)| !value.contains('\0')));
+        assert!(
+            values
+                .environment_variables()
+                .all(|(_, value)| !value.contains('\0'))
+        );
     }
 
     #[test]
@@ -351,7 +355,7 @@ mod placeholder_tests {
             values.fill_placeholders("{status}{severity}"),
             "firingwarning"
         );
-        let variables: Vec<_> = values.variables().collect();
+        let variables: Vec<_> = values.environment_variables().collect();
         assert!(
             variables.contains(&("GPUMON_ALERT_GPU".into(), "3")),
             "{variables:?}"

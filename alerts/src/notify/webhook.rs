@@ -20,8 +20,8 @@ pub(super) const CURL: &str = "curl";
 /// day.
 const MAX_ATTEMPTS_UNREACHABLE: u32 = 300;
 /// The maximum number of attempts if the webhook responds with an error. These attempts take about
-/// one hour. The limit is low because the webhook may reject only this notification while others
-/// wait behind it.
+/// one hour. The limit is low because the webhook may reject only this notification, and later
+/// notifications wait until the attempts end.
 const MAX_ATTEMPTS_AFTER_ERROR_RESPONSE: u32 = 20;
 /// The time between curl's own time limit and the time at which curl is killed. It allows curl to
 /// report which step took too long.

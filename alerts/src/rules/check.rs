@@ -105,7 +105,7 @@ fn build_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Problem> 
         .transpose()?;
     let repeat_ms = rule
         .repeat
-        .map(|repeat| check_min_time(&repeat, MIN_REPEAT))
+        .map(|repeat| check_minimum_duration_ms(&repeat, MIN_REPEAT))
         .transpose()?;
     let quiet = rule.silence.iter().map(|text| {
         let wrong = || {
@@ -146,10 +146,10 @@ fn build_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Problem> 
         check: RuleCheck {
             watch,
             gpus,
-            for_ms: rule.for_time.map_or(0, RuleDuration::ms),
+            for_ms: rule.for_time.map_or(0, RuleDuration::as_millis),
             clear_for_ms: rule
                 .clear_for
-                .map_or(DEFAULT_CLEAR_FOR_MS, RuleDuration::ms),
+                .map_or(DEFAULT_CLEAR_FOR_MS, RuleDuration::as_millis),
         },
         name: rule.name.into_inner(),
         severity: rule.severity.unwrap_or(Severity::Warning),
@@ -170,7 +170,9 @@ fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
             )?;
             let kind = match condition.get_ref().as_str() {
                 ANY_CONDITION => None,
-                word => Some(find_condition(word).map_err(|message| (condition.span(), message))?),
+                word => Some(
+                    parse_condition_kind(word).map_err(|message| (condition.span(), message))?,
+                ),
             };
             let min_severity = rule
                 .min_severity
@@ -247,7 +249,7 @@ fn refuse_meaningless_keys(rule: &RuleTable, allowed: &[&str], what: &str) -> Re
     })
 }
 
-fn find_condition(word: &str) -> Result<&'static str, String> {
+fn parse_condition_kind(word: &str) -> Result<&'static str, String> {
     let known = ConditionKind::TAGS
         .iter()
         .copied()
@@ -417,8 +419,8 @@ fn convert_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, 
     })
 }
 
-/// Returns an error if no reading can ever pass the threshold, because such a threshold, for
-/// example 200 for a percentage, must be a mistake.
+/// Returns an error if the threshold is outside the range of possible readings, such as 200 for a
+/// percentage. Such a threshold must be a mistake.
 fn check_range(
     threshold: &Spanned<Amount>,
     value: f64,
@@ -583,10 +585,13 @@ fn check_time_range(
     ))
 }
 
-fn check_min_time(time: &Spanned<RuleDuration>, least: Duration) -> Result<u64, Problem> {
+fn check_minimum_duration_ms(
+    time: &Spanned<RuleDuration>,
+    least: Duration,
+) -> Result<u64, Problem> {
     let given = *time.get_ref();
     if given.0 >= least {
-        return Ok(given.ms());
+        return Ok(given.as_millis());
     }
     Err((
         time.span(),

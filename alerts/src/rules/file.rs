@@ -105,7 +105,7 @@ const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_du
 pub(super) struct RuleDuration(pub(super) Duration);
 
 impl RuleDuration {
-    pub(super) fn ms(self) -> u64 {
+    pub(super) fn as_millis(self) -> u64 {
         self.0.as_millis() as u64
     }
 }

@@ -64,9 +64,11 @@ pub struct RuleCheck {
 
 impl RuleCheck {
     /// Returns `true` if the alerts' texts can contain names of processes and notebooks.
-    pub fn names_processes(&self) -> bool {
+    pub fn may_name_processes(&self) -> bool {
         match &self.watch {
-            Watch::Condition { kind, .. } => kind.is_none_or(ConditionKind::names_processes),
+            Watch::Condition { kind, .. } => {
+                kind.is_none_or(ConditionKind::texts_contain_process_names)
+            }
             Watch::Value { .. } | Watch::Absent(_) => false,
         }
     }
@@ -212,11 +214,11 @@ impl AlertRules {
 }
 
 impl AlertRules {
-    /// Returns `true` if a rule uses a field that is read less often while nobody is watching. To
-    /// fire without delay, such a rule needs every reading of the field.
+    /// Returns `true` if a rule uses a field that is read less often while nobody is watching. Such
+    /// a field must be read with every sample, so that the rule fires without delay.
     pub fn uses_slow_fields(&self) -> bool {
         self.rules.iter().any(|rule| {
-            let subject = rule.check.watch.subject();
+            let subject = rule.check.watch.watched_field();
             subject.is_some_and(|subject| field_of!(subject, unwatched) != Unwatched::EverySample)
         })
     }
@@ -227,14 +229,14 @@ impl WatchedField {
         field_of!(self, id)
     }
 
-    pub(crate) fn is_host(self) -> bool {
+    pub(crate) fn is_host_field(self) -> bool {
         matches!(self, Self::Host(_))
     }
 }
 
 impl Watch {
     /// Returns the watched field, if any.
-    pub(crate) fn subject(&self) -> Option<WatchedField> {
+    pub(crate) fn watched_field(&self) -> Option<WatchedField> {
         match self {
             Self::Value { subject, .. } => Some(*subject),
             Self::Absent(subject) => *subject,
@@ -244,7 +246,8 @@ impl Watch {
 
     /// Returns `true` if the rule is about the machine, not about a GPU.
     pub(crate) fn is_about_host(&self) -> bool {
-        self.subject().is_some_and(WatchedField::is_host)
+        self.watched_field()
+            .is_some_and(WatchedField::is_host_field)
     }
 }
 
@@ -256,7 +259,7 @@ impl PartialEq for WatchedField {
 
 impl RateUnit {
     /// Returns the length of the unit in seconds.
-    pub fn seconds(self) -> f64 {
+    pub fn length_in_seconds(self) -> f64 {
         match self {
             Self::Second => 1.0,
             Self::Minute => 60.0,

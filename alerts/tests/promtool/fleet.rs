@@ -1,6 +1,7 @@
-//! Checks that, if one Prometheus scrapes several nodes, a rule fires for the same nodes and GPUs
-//! as in gpumon's own evaluation. States and conditions are exported in both supported ways: as
-//! series that exist only while active, and as series that are always 0 or 1.
+//! Checks the exported rules in one Prometheus that scrapes several nodes. A rule must fire for the
+//! same nodes and GPUs as in gpumon's own evaluation. States and conditions are exported in both
+//! supported forms: series that exist only while the state is active, and series that always exist
+//! and have the value 0 or 1.
 
 use std::{collections::BTreeSet, fmt::Write, fs};
 
@@ -269,7 +270,7 @@ fn evaluate_nodes(
                 is_watched: is_read || *collector == Collector::Restarting,
                 started_ms: 0,
             };
-            evaluator.update(&readings, sample.at_ms);
+            evaluator.evaluate_rules(&readings, sample.at_ms);
             let firing = evaluator.firing_alerts().into_iter();
             let place = firing.map(|it| {
                 (

@@ -15,14 +15,14 @@ use testing::build_default_command;
 static DEFINITION: OnceLock<fn() -> Command> = OnceLock::new();
 
 /// Sets the definition of the command line.
-pub(crate) fn set_command(definition: fn() -> Command) {
+pub(crate) fn set_command_definition(definition: fn() -> Command) {
     let _ = DEFINITION.set(definition);
 }
 
 /// Returns the definition of `gpumon` with all its commands and options.
 ///
 /// # Panics
-/// Panics if [`set_command`] was not called.
+/// Panics if [`set_command_definition`] was not called.
 pub(crate) fn build_command() -> Command {
     DEFINITION.get().copied().unwrap_or(build_default_command)()
 }

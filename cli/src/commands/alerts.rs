@@ -112,9 +112,9 @@ enum Action {
 
 pub(crate) fn run(args: &AlertsArgs) -> Result {
     match &args.action {
-        Action::Check { file } => check_file(file),
+        Action::Check { file } => check_rule_file(file),
         Action::Test { file, receiver } => send_test_alert(file, receiver),
-        Action::Export { file, .. } => export_rules(file),
+        Action::Export { file, .. } => print_prometheus_rules(file),
         Action::List { json, server } => print_rules(server, *json),
         Action::Silence { rule, time, server } => silence_rule(server, rule, *time),
     }
@@ -122,10 +122,10 @@ pub(crate) fn run(args: &AlertsArgs) -> Result {
 
 /// Reads and validates the rules of a file.
 pub(crate) fn read_rules(file: &Path) -> Result<AlertRules> {
-    AlertRules::read(file).map_err(Failure::usage)
+    AlertRules::read(file).map_err(Failure::from_usage_error)
 }
 
-fn check_file(file: &Path) -> Result {
+fn check_rule_file(file: &Path) -> Result {
     let AlertRules { rules, receivers } = read_rules(file)?;
     let rule_line = |rule: &Rule| format!("{}: {}\n", rule.name, describe_rule(rule));
     let receiver_line =
@@ -187,7 +187,7 @@ fn is_world_readable(file: &Path) -> bool {
         .is_ok_and(|known| known.permissions().mode() & 0o004 != 0)
 }
 
-fn export_rules(file: &Path) -> Result {
+fn print_prometheus_rules(file: &Path) -> Result {
     let rules = read_rules(file)?;
     let exported = prometheus::export(&rules);
     print_raw(&exported.text)?;
@@ -226,7 +226,8 @@ fn silence_rule(server: &ServerArgs, rule: &str, SilenceTime(time): SilenceTime)
         "does not support alerts",
     )?;
     let status: AlertStatus = reply.parse()?;
-    // The alert file can silence the rule too. The server then still reports the rule as silenced.
+    // If the server still reports the rule as silenced after the silence was ended, the alert file
+    // silences the rule.
     if time.is_none()
         && status
             .rules

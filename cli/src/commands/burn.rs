@@ -63,7 +63,7 @@ Exit codes: 0 no errors, 1 computation errors, failure or nothing verified, 2 in
 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let job = Job::Burn(BurnJob {
         place: args.place.to_target(),
         seconds: args.time.as_secs_f64(),

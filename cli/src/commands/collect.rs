@@ -105,7 +105,10 @@ const LEARNED_FILE: &str = "learned.json";
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the arguments with which `serve` starts its collector.
-pub(crate) fn build_arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec<OsString> {
+pub(crate) fn build_collector_arguments(
+    sampling: &SamplingArgs,
+    data_dir: Option<&Path>,
+) -> Vec<OsString> {
     let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"]
         .map(OsString::from)
         .into();
@@ -125,7 +128,7 @@ pub(crate) fn build_arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) 
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
     if args.list_gpus {
-        return print_gpus(source, args);
+        return print_gpu_uuids_and_exit(source, args);
     }
     let known_gpus = if args.known_gpus {
         read_known_gpus(io::stdin().lock())
@@ -138,7 +141,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
         CommandLines::All
     };
     let answers = args.supervised.then(Arc::<LatestAnswers>::default);
-    let learned = args.state.clone().map(persist_learned_baselines);
+    let learned = args.state.clone().map(read_and_persist_learned_baselines);
     let options = Options {
         answers: answers.clone(),
         below_baselines: args.benchmarks.clone().map(watch_benchmarks),
@@ -186,9 +189,9 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
     Ok(written?)
 }
 
-fn print_gpus(source: &SourceArgs, args: &CollectArgs) -> Result {
+fn print_gpu_uuids_and_exit(source: &SourceArgs, args: &CollectArgs) -> Result {
     let sys_root = args.sampling.to_options(CommandLines::Own).sys_root;
-    let uuids = sampler::identify_gpus(&source.open_with_sampling(&args.sampling)?, &sys_root)?;
+    let uuids = sampler::read_gpu_uuids(&source.open_with_sampling(&args.sampling)?, &sys_root)?;
     print_json(&uuids)?;
     // `exit` does not wait for the thread that reads the driver, which may be blocked by a hung
     // GPU.
@@ -209,7 +212,7 @@ fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
 
 /// Reads the learned values and starts a thread that writes them regularly. Sampling also works if
 /// the file cannot be read or written.
-fn persist_learned_baselines(file: PathBuf) -> Arc<LearnedBaselines> {
+fn read_and_persist_learned_baselines(file: PathBuf) -> Arc<LearnedBaselines> {
     let (learned, problem) = LearnedBaselines::read(file);
     if let Some(problem) = problem {
         print_message(&problem);
@@ -239,7 +242,7 @@ fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
     thread::spawn(move || {
         let mut seen = None;
         loop {
-            if let Err(error) = watched.update(&file, &mut seen) {
+            if let Err(error) = watched.update_from_file(&file, &mut seen) {
                 let cure = "run `gpumon bench --baseline` for advice";
                 print_message(&format!("ignored {}: {error}; {cure}", file.display()));
             }
@@ -261,8 +264,8 @@ fn write_learned_baselines(learned: Option<Arc<LearnedBaselines>>) {
     }
 }
 
-/// Applies the request in each line until the input ends or a response can no longer be written. An
-/// invalid line is reported and ignored.
+/// Applies the requests, one per line, until the input ends or writing a response fails. An invalid
+/// line is reported and ignored.
 fn apply_requests(
     mut requests: impl BufRead,
     interval: &SharedInterval,

@@ -180,12 +180,18 @@ fn format_report(sides: &[Side; 2], terminal: Option<usize>) -> String {
     }
     let mut rows = Vec::new();
     if pair_gpus(sides).count() != 1 {
-        rows.extend(format_group("All GPUs", [Some(&a.all), Some(&b.all)]));
+        rows.extend(format_comparison_rows(
+            "All GPUs",
+            [Some(&a.all), Some(&b.all)],
+        ));
     }
     for (gpu, figures) in pair_gpus(sides) {
         let name = gpu.name.as_deref().map(Vendor::strip_vendor);
         let name = format!("GPU {} {}", gpu.index, name.unwrap_or_default());
-        rows.extend(format_group(&escape_untrusted(name.trim_end()), figures));
+        rows.extend(format_comparison_rows(
+            &escape_untrusted(name.trim_end()),
+            figures,
+        ));
     }
     let first = [
         Column::new_left_aligned("", 0),
@@ -199,7 +205,7 @@ fn format_report(sides: &[Side; 2], terminal: Option<usize>) -> String {
 }
 
 /// Returns the rows of side A, side B, and the difference B - A.
-fn format_group(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
+fn format_comparison_rows(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
     let row =
         |side: &str, cells: Vec<String>| [vec![String::new(), side.to_owned()], cells].concat();
     let mut rows = Vec::new();
@@ -257,7 +263,7 @@ struct RecordingMeter {
 
 fn measure_recording(file: &str) -> Result<Side> {
     let recording = Recording::open(Path::new(file)).map_err(replay::to_usage_failure)?;
-    if let Some(cuts) = replay::describe_cuts(&recording) {
+    if let Some(cuts) = replay::describe_damaged_parts(&recording) {
         print_message(&cuts);
     }
     let mut measured = RecordingMeter::default();
@@ -323,7 +329,7 @@ impl RecordingMeter {
                 memory.add(bytes, 1.0);
             }
         }
-        if let Some(bytes) = memory.integral() {
+        if let Some(bytes) = memory.weighted_sum() {
             self.memory.add(bytes, 1.0);
         }
     }
@@ -361,12 +367,12 @@ fn measure_history(text: &str, span: TypedTimeSpan, past: &PastArgs) -> Result<S
     if span.gpus.is_empty() {
         return Err(anyhow!(
             "{text}: no history is recorded for that time; {}",
-            past.describe_fix()
+            past.describe_missing_history_fix()
         )
         .into());
     }
     // If history starts later than the requested span, this side covers less time than the user
-    // expects, so a message reports the start.
+    // expects. A message therefore reports the start of history.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
         let from = crate::time_spans::format_time(span.from_ms, &TimeReference::from_now(0).zone);
         print_message(&format!("{text}: no history is recorded before {from}"));
@@ -409,7 +415,10 @@ fn measure_span(text: &str, span: &HistorySpan) -> Side {
         to_ms: span.to_ms + 1,
         all: Figures::combine(
             &gpus.iter().map(|(_, figures)| figures),
-            memory.iter().filter_map(Window::integral).reduce(f64::max),
+            memory
+                .iter()
+                .filter_map(Window::weighted_sum)
+                .reduce(f64::max),
         ),
         gpus,
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     command_definition,
     config::{
-        self, EffectiveSetting, Keys, Origin, Refusal, TABLES, find_user_path, resolve_settings,
+        self, EffectiveSetting, Keys, Origin, Refusal, TABLES, resolve_settings, user_settings_path,
     },
     exit::{Failure, Result, exit_with_refusal, print_message},
     options::SourceArgs,
@@ -86,7 +86,7 @@ enum Action {
 pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result {
     match &args.action {
         Action::Check { file, json } => {
-            check_files(file.as_deref().or(source.config.as_deref()), *json)
+            print_settings_check(file.as_deref().or(source.config.as_deref()), *json)
         }
         Action::Show { json, command } => show_settings(command, *json),
         Action::Example => print_example(),
@@ -110,7 +110,7 @@ struct Report {
     mistakes: Vec<Mistake>,
 }
 
-fn check_files(named: Option<&Path>, json: bool) -> Result {
+fn print_settings_check(named: Option<&Path>, json: bool) -> Result {
     let report = build_report(named);
     if json {
         print_json(&report)?;
@@ -152,7 +152,7 @@ fn build_report(named: Option<&Path>) -> Report {
         mistakes.extend(
             TABLES
                 .into_iter()
-                .flat_map(|table| find_conflicts(named, table)),
+                .flat_map(|table| find_setting_conflicts(named, table)),
         );
     }
     let broken = alerts
@@ -176,7 +176,7 @@ impl Mistake {
     }
 }
 
-fn find_conflicts(named: Option<&Path>, table: &str) -> Vec<Mistake> {
+fn find_setting_conflicts(named: Option<&Path>, table: &str) -> Vec<Mistake> {
     let config = named
         .into_iter()
         .flat_map(|path| [OsString::from("--config"), path.into()]);
@@ -213,7 +213,7 @@ fn print_mistakes(report: &Report) -> Result {
     let files = report.files.iter().map(|file| shown(file) + ": ok\n");
     let mut text: String = files.collect();
     if text.is_empty() {
-        let user = find_user_path().map(|path| format!(" or {}", shown(&path)));
+        let user = user_settings_path().map(|path| format!(" or {}", shown(&path)));
         let user = user.unwrap_or_default();
         text = format!("no settings file at /etc/gpumon/config.toml{user}\n");
     }
@@ -249,9 +249,9 @@ pub(crate) fn format_example() -> String {
             text.push('\n');
             push_wrapped_paragraph(
                 &mut text,
-                &format!("{} (--{}, {})", key.help(), key.name(), key.variable()),
+                &format!("{} (--{}, {})", key.help(), key.name(), key.variable_name()),
             );
-            let _ = writeln!(text, "#{} = {}", key.name(), key.example());
+            let _ = writeln!(text, "#{} = {}", key.name(), key.example_value());
         }
     }
     text
@@ -280,7 +280,7 @@ fn show_settings(command: &[OsString], json: bool) -> Result {
     };
     print_report(
         json,
-        || json!({ "settings": settings.iter().map(describe_setting).collect::<Vec<_>>() }),
+        || json!({ "settings": settings.iter().map(setting_to_json).collect::<Vec<_>>() }),
         |_| format_settings(&settings),
     )
 }
@@ -308,8 +308,9 @@ fn format_settings(settings: &[EffectiveSetting]) -> String {
 
 fn read_settings(command: &[OsString]) -> Result<Vec<EffectiveSetting>, Refusal> {
     let all: Vec<OsString> = env::args_os().skip(1).collect();
-    // The only arguments that can precede `command` are options that all commands share.
-    let (general, _) = SourceArgs::split_words(&all[..all.len().saturating_sub(command.len())]);
+    // The arguments before `command` affect the settings only if all commands share them.
+    let (general, _) =
+        SourceArgs::split_off_source_arguments(&all[..all.len().saturating_sub(command.len())]);
     let begun = [vec![OsString::from("gpumon")], general].concat();
     if !command.is_empty() {
         return resolve_settings(&[&begun, command].concat());
@@ -337,7 +338,7 @@ fn describe_origin(origin: &Origin) -> String {
     }
 }
 
-fn describe_setting(setting: &EffectiveSetting) -> Value {
+fn setting_to_json(setting: &EffectiveSetting) -> Value {
     let value = setting
         .value
         .as_ref()
@@ -384,9 +385,13 @@ mod tests {
                 .table
                 .map(|table| format!("[{table}]\n"))
                 .unwrap_or_default();
-            let parsed = read(format!("{heading}{} = {}\n", key.name(), key.example()));
+            let parsed = read(format!(
+                "{heading}{} = {}\n",
+                key.name(),
+                key.example_value()
+            ));
             assert!(parsed.mistakes.is_empty(), "{:?}", parsed.mistakes);
-            assert!(example.contains(&format!("\n#{} = {}\n", key.name(), key.example())));
+            assert!(example.contains(&format!("\n#{} = {}\n", key.name(), key.example_value())));
         }
     }
 }

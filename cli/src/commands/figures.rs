@@ -153,14 +153,16 @@ impl Figures {
             all.0[place] = match figure.of_all {
                 Combination::Mean => values.mean(),
                 Combination::Most => values.max(),
-                Combination::Sum => values.integral(),
+                Combination::Sum => values.weighted_sum(),
             };
         }
         all.0[MEMORY_PEAK_INDEX] = memory_peak.or(all.0[MEMORY_PEAK_INDEX]);
         all
     }
 
-    /// Returns the differences between these figures and `others`.
+    /// Returns the differences between these figures and `others`: percentages of `others` are
+    /// subtracted from these percentages, and all other values are divided by the values of
+    /// `others`.
     pub(super) fn compare_with(&self, others: &Self) -> Difference {
         let mut difference = Difference::default();
         for (place, figure) in FIGURES.iter().enumerate() {
@@ -283,8 +285,7 @@ pub(super) struct Meter {
 }
 
 impl Point {
-    /// Returns the point for a device, made from the device's readings at the index `place` of a
-    /// span.
+    /// Returns the point at the index `place` of a span, with the readings of a device.
     pub(super) fn new(span: &HistorySpan, device: &DeviceSpan, place: usize) -> Self {
         let stats = METRICS.map(|metric| find_series(device, metric)?.stat_at(place));
         let [utilization, _, _, memory, watts, _] = stats;
@@ -335,7 +336,7 @@ impl Meter {
 
     /// Marks a gap in the readings, so that energy is not counted across it.
     pub(super) fn mark_gap(&mut self) {
-        self.energy.interrupt();
+        self.energy.exclude_until_next_reading();
     }
 
     /// Returns the total time covered by readings, in milliseconds.
@@ -348,8 +349,8 @@ impl Meter {
         self.idle.mean()
     }
 
-    /// Returns the figures. `throttled` is the percentage of time with reduced clocks. It is used
-    /// only if the points do not record whether clocks were reduced.
+    /// Returns the figures. `throttled`, the percentage of time with reduced clocks, is used only
+    /// if the points do not record whether clocks were reduced.
     pub(super) fn to_figures(&self, throttled: Option<f64>) -> Figures {
         let [utilization, sm_active, tensor_active, memory, watts, _] = &self.windows;
         Figures([

@@ -71,7 +71,7 @@ struct GpuWithLinks {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let found = read_gpus(source);
     let (cuda, gpus, error) = match found {
         Ok((cuda, gpus)) => (Some(cuda), gpus, None),

@@ -51,7 +51,7 @@ pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> 
     }
     let page = match &args.command {
         None => &all[0],
-        Some(name) => find_command(&all, name).map_err(Failure::usage)?,
+        Some(name) => find_command(&all, name).map_err(Failure::from_usage_error)?,
     };
     print_raw(&render_page(page)?)
 }
@@ -109,7 +109,7 @@ fn page_name(command: &clap::Command) -> &str {
 }
 
 fn render_page(command: &clap::Command) -> io::Result<String> {
-    let page = Man::new(to_page_command(command));
+    let page = Man::new(prepare_command_for_page(command));
     let mut title = Roff::new();
     let (date, source) = (
         find_page_date(),
@@ -157,7 +157,7 @@ fn render_page(command: &clap::Command) -> io::Result<String> {
 /// Returns the command with two changes for its manual page. First, the usage line is replaced by
 /// that of the help, which does not list the options. Second, the first sentence of the description
 /// is removed, because the page's name section already contains it.
-fn to_page_command(command: &clap::Command) -> clap::Command {
+fn prepare_command_for_page(command: &clap::Command) -> clap::Command {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     let command = command

@@ -10,7 +10,7 @@ use std::{
 use gpumon_probe::model::CostMark;
 use serde_json::{Value, json};
 
-use crate::{background::spawn, exit::Result, local_server::ServerArgs};
+use crate::{background::spawn_detached_thread, exit::Result, local_server::ServerArgs};
 
 /// Mark this moment on the charts of a running server
 ///
@@ -87,7 +87,7 @@ impl MarkForwarder {
             }
             drop(running);
         };
-        spawn("forward", work)?;
+        spawn_detached_thread("forward", work)?;
         Ok((marks, ended))
     }
 

@@ -90,7 +90,7 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result {
             format!("{:12}{}", scenario.id, scenario.shows)
         });
     }
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let job = OomJob {
         scenario: args.scenario.clone(),
         place: args.place.to_target(),
@@ -150,7 +150,7 @@ pub(crate) fn list_accepted_scenarios() -> Vec<&'static str> {
 const MAX_BAR_WIDTH: usize = 40;
 
 /// Returns a bar that shows the memory in use, with its numbers. The bar is at most `columns` wide.
-fn draw_level(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
+fn format_memory_bar(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
     let short = format!(
         "{:.1}/{:.1} GiB",
         to_gib(level.used_bytes),
@@ -294,7 +294,7 @@ impl Page {
         match self.level.filter(|_| self.is_live) {
             // The bar leaves the last column empty, because a full line would wrap.
             Some(level) => {
-                let bar = draw_level(
+                let bar = format_memory_bar(
                     &level,
                     find_line_width().saturating_sub(1),
                     Glyphs::from_terminal(),
@@ -349,7 +349,8 @@ mod tests {
 
     #[test]
     fn bar_distinguishes_used_free_and_reserved_memory() {
-        let plain = |level, columns| strip_styles(&draw_level(&level, columns, Glyphs::Ascii));
+        let plain =
+            |level, columns| strip_styles(&format_memory_bar(&level, columns, Glyphs::Ascii));
         let half = MemoryLevel {
             used_bytes: 4 << 30,
             total_bytes: 8 << 30,

@@ -46,14 +46,14 @@ pub(crate) fn pause(args: &PauseArgs) -> Result {
         .time
         .map(|time| format!("?for_ms={}", time.as_millis()))
         .unwrap_or_default();
-    send_order(&args.server, &format!("/api/v1/pause{query}"))
+    request_and_print_status(&args.server, &format!("/api/v1/pause{query}"))
 }
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result {
-    send_order(&args.server, "/api/v1/resume")
+    request_and_print_status(&args.server, "/api/v1/resume")
 }
 
-fn send_order(server: &ServerArgs, target: &str) -> Result {
+fn request_and_print_status(server: &ServerArgs, target: &str) -> Result {
     let reply = server.request("POST", target, "", "cannot be paused")?;
     let status: CollectorStatus = reply.parse()?;
     if let (CollectorState::Paused, Some(message)) = (status.state, &status.message) {

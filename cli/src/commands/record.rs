@@ -25,7 +25,7 @@ use signal_hook::{
 };
 
 use crate::{
-    background::spawn,
+    background::spawn_detached_thread,
     exit::{Failure, Result, print_message, usage},
     feed::{Feed, Input},
     local_server::ServerArgs,
@@ -125,12 +125,12 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
         Some(path) => Files::check_path(path, limits, args.force),
         None => Files::open_standard_output(limits).map(drop),
     }
-    .map_err(Failure::usage)?;
+    .map_err(Failure::from_usage_error)?;
     // With a handler for SIGXFSZ, exceeding the file size limit is an error that can be reported.
     // Without it, the signal would end the program.
     flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let (inputs, waiting) = mpsc::sync_channel(QUEUE_LENGTH);
-    forward_signals(inputs.clone())?;
+    stop_on_signals(inputs.clone())?;
     let interval = Duration::from_millis(args.interval_ms.into());
     let feed = Feed::start(source, &args.server, interval, args.traces, inputs)?;
     let mut recorder = Recorder {
@@ -153,7 +153,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
         };
         print_message(&format!(
             "{} in {name}",
-            recorder.progress.summarize(recorder.bytes())
+            recorder.progress.summarize(recorder.written_bytes())
         ));
     }
     followed.and(flushed)
@@ -189,7 +189,7 @@ impl Recorder {
             if self.writer.next_due_time().is_some_and(|due| due <= now) {
                 self.flush()?;
             }
-            self.progress.show(self.bytes());
+            self.progress.show(self.written_bytes());
             let next = [
                 Some(now + PROGRESS_INTERVAL),
                 self.writer.next_due_time(),
@@ -227,7 +227,7 @@ impl Recorder {
                     Some(path) => Files::create(path, self.limits, self.overwrite),
                     None => Files::open_standard_output(self.limits),
                 };
-                none.insert(created.map_err(Failure::usage)?)
+                none.insert(created.map_err(Failure::from_usage_error)?)
             }
         };
         if kind == RecordKind::Inventory {
@@ -247,7 +247,7 @@ impl Recorder {
         };
         files
             .write(&block)
-            .map_err(|error| match self.progress.describe_written() {
+            .map_err(|error| match self.progress.format_written_time() {
                 Some(until) => anyhow!("{error}; the recording can be read up to {until}").into(),
                 None => Failure::from(anyhow::Error::from(error)),
             })?;
@@ -255,15 +255,15 @@ impl Recorder {
         Ok(())
     }
 
-    fn bytes(&self) -> u64 {
+    fn written_bytes(&self) -> u64 {
         self.files.as_ref().map_or(0, Files::total_bytes)
     }
 }
 
 /// Ends the recording on Ctrl-C, SIGTERM and SIGHUP.
-fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
+fn stop_on_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    spawn("signals", move || {
+    spawn_detached_thread("signals", move || {
         for _ in signals.forever() {
             if inputs.send(Input::Stop).is_err() {
                 return;
@@ -307,7 +307,7 @@ struct InventoryGpus {
 
 impl Progress {
     fn new() -> Self {
-        let line = StatusLine::is_possible().then(StatusLine::default);
+        let line = StatusLine::can_be_shown().then(StatusLine::default);
         Self {
             line,
             begun: Instant::now(),
@@ -335,7 +335,7 @@ impl Progress {
     }
 
     /// Returns the time of the newest sample in the file, or `None` if the file has no sample.
-    fn describe_written(&self) -> Option<String> {
+    fn format_written_time(&self) -> Option<String> {
         (self.written_ms > 0).then(|| format_time(self.written_ms, &time_zone()))
     }
 

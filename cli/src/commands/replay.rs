@@ -89,7 +89,7 @@ Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
 
 pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: ResolvedArguments) -> Result {
     let player = open_player(&args.file, args.speed, args.from)?;
-    let remark = describe_cuts(player.recording());
+    let remark = describe_damaged_parts(player.recording());
     if args.serve {
         if let Some(remark) = remark {
             print_message(&remark);
@@ -159,11 +159,11 @@ fn resolve_start(from: TypedTime, (first_ms, last_ms): (u64, u64)) -> Result<u64
 
 /// Converts an error in a recording to an error for an invalid argument.
 pub(crate) fn to_usage_failure(error: RecordingError) -> Failure {
-    Failure::usage(error)
+    Failure::from_usage_error(error)
 }
 
 /// Describes the damaged parts of a recording. Returns `None` if the recording is complete.
-pub(crate) fn describe_cuts(recording: &Recording) -> Option<String> {
+pub(crate) fn describe_damaged_parts(recording: &Recording) -> Option<String> {
     let cuts = recording.unreadable_parts();
     let first = cuts.first()?;
     let after = if first.after_ms == 0 {

@@ -36,10 +36,10 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
     print_raw(&format!("{:#}\n", build_schema(args.what)))
 }
 
-/// Returns the schema of gpumon's JSON output. As input, gpumon may also accept JSON that does not
-/// match this schema.
+/// Returns the schema of gpumon's JSON output. The schema does not describe input: gpumon may
+/// accept other JSON as input.
 pub(crate) fn build_schema(what: SchemaKind) -> Value {
-    let mut types = load_types();
+    let mut types = load_type_schemas();
     let name = match what {
         SchemaKind::Snapshot => "Snapshot",
         SchemaKind::Record => "Record",
@@ -49,7 +49,7 @@ pub(crate) fn build_schema(what: SchemaKind) -> Value {
     };
     let mut schema = types.remove(name).expect(MISMATCH_MESSAGE);
     let mut used = BTreeSet::new();
-    collect_types(&schema, &types, &mut used);
+    collect_referenced_type_names(&schema, &types, &mut used);
     types.retain(|name, _| used.contains(name));
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!(name);
@@ -58,7 +58,7 @@ pub(crate) fn build_schema(what: SchemaKind) -> Value {
 }
 
 /// Returns the schemas of the API's types, by type name.
-pub(crate) fn load_types() -> Map<String, Value> {
+pub(crate) fn load_type_schemas() -> Map<String, Value> {
     let text = gpumon_server::openapi::read_document().replace("#/components/schemas/", "#/$defs/");
     let mut document: Value = serde_json::from_str(&text).expect(MISMATCH_MESSAGE);
     match document["components"]["schemas"].take() {
@@ -68,7 +68,11 @@ pub(crate) fn load_types() -> Map<String, Value> {
 }
 
 /// Collects the names of all types that a schema refers to, directly or indirectly.
-fn collect_types(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet<String>) {
+fn collect_referenced_type_names(
+    schema: &Value,
+    types: &Map<String, Value>,
+    used: &mut BTreeSet<String>,
+) {
     match schema {
         Value::Object(parts) => {
             let named = parts
@@ -78,15 +82,15 @@ fn collect_types(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet
             if let Some((name, inner)) = named.and_then(|name| types.get_key_value(name))
                 && used.insert(name.clone())
             {
-                collect_types(inner, types, used);
+                collect_referenced_type_names(inner, types, used);
             }
             parts
                 .values()
-                .for_each(|part| collect_types(part, types, used));
+                .for_each(|part| collect_referenced_type_names(part, types, used));
         }
         Value::Array(parts) => parts
             .iter()
-            .for_each(|part| collect_types(part, types, used)),
+            .for_each(|part| collect_referenced_type_names(part, types, used)),
         _ => {}
     }
 }

@@ -66,7 +66,7 @@ Exit codes: 0 all readings verified, 1 mismatch, a load failed or nothing could 
 another user), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let place = Where {
         backend: BackendChoice::Cuda,
         device: Some(args.device.clone()),
@@ -218,7 +218,7 @@ mod tests {
     use gpumon_probe::model::{Absence, Reading};
     use gpumon_workload::protocol::Unit;
 
-    use crate::terminal::snapshot::compare_report;
+    use crate::terminal::snapshot::assert_report_matches_snapshot;
 
     use super::*;
 
@@ -249,7 +249,7 @@ mod tests {
             r#"{"report":"failed","id":"read","backend":"cuda","error":"no memory","code":1}"#,
         )
         .unwrap();
-        compare_report("selftest", |terminal| {
+        assert_report_matches_snapshot("selftest", |terminal| {
             let mut text = ChecksFormatter::with_width(terminal);
             assert_eq!(text.format_result(&failed), None, "there is no table yet");
             let mut shown = String::new();

@@ -53,7 +53,7 @@ pub(crate) fn run_as_nvidia_smi(
     words: &[OsString],
     hands_over: bool,
 ) -> ExitCode {
-    match SourceArgs::from_words(source) {
+    match SourceArgs::parse_source_arguments(source) {
         Ok(source) => ExitCode::from(run_smi(&source, words, hands_over)),
         Err(refusal) => exit::exit_with_refusal(refusal),
     }
@@ -64,9 +64,9 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
         // The message is printed separately, because nvidia-smi's output has no place for it.
         exit::print_message("these GPUs are simulated");
     }
-    let library = source.find_library();
+    let library = source.named_nvml_library();
     // If the arguments select a source, no server is used. If they name only an NVML library, a
-    // server is used only if the user has named one in a variable or a settings file.
+    // server is used only if a variable or a settings file names the server.
     let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
     let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named_in_settings());
     let answers = AnswerSource {
@@ -88,8 +88,8 @@ fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
 /// The maximum time to wait for the server's response. A slower server is not used.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A running server, which returns the driver's recorded answers over its local socket. This is the
-/// server named in the environment, or any server of this machine if none is named.
+/// A running server, which returns the driver's recorded answers over its local socket. A variable
+/// or a settings file can name the server. Otherwise, any server on this machine is used.
 struct LocalServer;
 
 impl Server for LocalServer {
@@ -116,7 +116,7 @@ mod tests {
     fn only_lines_without_gpumon_command_reach_nvidia_smi() {
         let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
         let meant = |line: &str| {
-            gpumon_smi::is_passthrough(
+            gpumon_smi::belongs_to_nvidia_smi(
                 &line.split(' ').map(str::to_owned).collect::<Vec<_>>(),
                 is_command,
             )

@@ -30,7 +30,8 @@ pub(crate) struct TetherArgs {
 pub(crate) fn run(args: &TetherArgs) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::TERM))
         .context("cannot watch the parent process")?;
-    // The parent may have ended before the kernel was asked to send a signal at its end.
+    // The kernel was asked to send a signal when the parent ends. It sends no signal if the parent
+    // had already ended by then.
     if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != args.parent) {
         return Err(anyhow!("the parent process has ended").into());
     }

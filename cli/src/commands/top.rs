@@ -144,7 +144,7 @@ pub(crate) fn run(
         .map_err(replay::to_usage_failure)?;
     let remark = player
         .as_ref()
-        .and_then(|player| replay::describe_cuts(player.recording()));
+        .and_then(|player| replay::describe_damaged_parts(player.recording()));
     let mut request = args
         .screen
         .into_request(source.clone(), server, player, remark, resolved);

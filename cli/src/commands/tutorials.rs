@@ -9,8 +9,8 @@ use gpumon_workload::{
 };
 
 use super::bench::{
-    format_framework, format_median, format_microseconds, format_problem_size, format_remarks,
-    format_verdict,
+    format_framework_comparison_row, format_median, format_microseconds, format_problem_size,
+    format_remarks, format_verdict,
 };
 use crate::{
     describe,
@@ -70,7 +70,7 @@ Environment:
 Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU, or no driver although a GPU was requested, 5 refused (not enough memory), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let job = Job::Tutorials(TutorialsJob {
         cases: args.cases.clone(),
         place: args.place.to_target(),
@@ -192,13 +192,19 @@ impl TutorialsFormatter {
         text.push('\n');
         text += &format_remarks(&self.columns, 2 * INDENT, outcome, None);
         for run in &report.beside {
-            text += &format_framework(&self.columns, 2 * INDENT, run, outcome, |of_run| {
-                let line = self.format_row(of_run.id.to_string(), of_run);
-                format!(
-                    "{line}\n{}",
-                    format_remarks(&self.columns, 3 * INDENT, of_run, None)
-                )
-            });
+            text += &format_framework_comparison_row(
+                &self.columns,
+                2 * INDENT,
+                run,
+                outcome,
+                |of_run| {
+                    let line = self.format_row(of_run.id.to_string(), of_run);
+                    format!(
+                        "{line}\n{}",
+                        format_remarks(&self.columns, 3 * INDENT, of_run, None)
+                    )
+                },
+            );
         }
         text
     }
@@ -242,8 +248,8 @@ impl ReportFormatter for TutorialsFormatter {
 /// and the comparison as text. If the framework's time is from a different device, the text
 /// contains only this time.
 fn format_comparison(report: &TutorialReport) -> Option<(bool, String)> {
-    // A framework was also run on this machine. The comparison with that run is shown instead of
-    // the comparison with a time that was measured in advance.
+    // If a framework also ran on this machine, the comparison with that run is shown. The
+    // comparison with a time that was measured in advance is then left out.
     if report.beside.iter().any(|run| run.ratio.is_some()) {
         return None;
     }
@@ -272,7 +278,7 @@ fn format_comparison(report: &TutorialReport) -> Option<(bool, String)> {
 mod tests {
     use crate::{
         fuzzing::make_outcome as outcome,
-        terminal::{line::strip_styles, snapshot::compare_report},
+        terminal::{line::strip_styles, snapshot::assert_report_matches_snapshot},
     };
 
     use super::*;
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn tutorial_table_shows_framework_time() {
-        compare_report("tutorials", |terminal| {
+        assert_report_matches_snapshot("tutorials", |terminal| {
             format_compared_report(0.5, true, terminal)
         });
     }

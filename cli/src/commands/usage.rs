@@ -131,7 +131,12 @@ impl UsageAnswer {
             .context("the server runs a different version of gpumon; restart the server")?;
         if span.is_some() || usage.oldest_ms.is_some() {
             let end_ms = span.as_ref().map_or(reference.end_ms, |span| span.end);
-            check_usage_is_recorded(&usage, end_ms, past.describe_fix(), &reference.zone)?;
+            check_usage_is_recorded(
+                &usage,
+                end_ms,
+                past.describe_missing_history_fix(),
+                &reference.zone,
+            )?;
         }
         Ok(Self { json, usage, span })
     }
@@ -288,7 +293,7 @@ mod tests {
     use gpumon_probe::{model::Reading, usage::UnheldUsage};
 
     use super::*;
-    use crate::terminal::snapshot::compare_report;
+    use crate::terminal::snapshot::assert_report_matches_snapshot;
 
     fn make_owner(
         user: Option<&str>,
@@ -371,7 +376,7 @@ mod tests {
 
     #[test]
     fn table_matches_its_snapshot() {
-        compare_report("usage", |terminal| {
+        assert_report_matches_snapshot("usage", |terminal| {
             format_report(&make_usage(), None, &TimeZone::UTC, terminal)
         });
         assert!(

@@ -170,11 +170,11 @@ Exit codes: those of the command, or 0 success, 1 no GPU free with --now, 2 inva
 18 NVML library and driver versions differ";
 
 pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     if args.command.is_empty() && env::args_os().any(|word| word == "--") {
         return Err(usage!("no command after --: add a command, or omit --"));
     }
-    wait::check_command(&args.command)?;
+    wait::check_command_exists(&args.command)?;
     let search = Search {
         conditions: Conditions {
             free: args.free,
@@ -195,7 +195,7 @@ pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
         },
     };
     let mut reader = Reader::new(source, &args.server, args.interval);
-    let found = wait::find_devices(&search, &mut reader, &mut Progress::new(args.quiet))?;
+    let found = wait::wait_and_lock_devices(&search, &mut reader, &mut Progress::new(args.quiet))?;
     if args.command.is_empty() {
         return wait::print_devices(found, args.format, args.hold);
     }

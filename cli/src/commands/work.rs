@@ -33,7 +33,7 @@ pub(crate) struct WorkArgs {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let driver: Arc<dyn DriverReader> = Arc::new(SourceReader(source.clone()));
     match child::run_job(&args.job, args.parent, args.python.as_deref(), &driver) {
         Ok(0) => Ok(()),

@@ -17,9 +17,8 @@ use clap::{
 use super::{
     SettingsFile, UnreadableFile,
     file::{Entry, Mistake, ParsedFile, parse},
-    find_files,
     keys::{Keys, list_conflicts},
-    merge_entries, store_general_settings,
+    merge_entries, read_applicable_files, store_general_settings,
 };
 
 /// A command line to which the values of settings files have been added.
@@ -49,7 +48,7 @@ impl ResolvedArguments {
     }
 
     /// Returns the settings file that was named with `--config` or its variable.
-    pub(crate) fn config(&self) -> Option<&Path> {
+    pub(crate) fn config_path(&self) -> Option<&Path> {
         find_config_path(&self.typed).map(PathBuf::as_path)
     }
 }
@@ -93,7 +92,7 @@ pub(crate) fn resolve_command_line(
     let path = list_command_names(&typed);
     let arguments = list_arguments(command, &path);
     let command = prepared;
-    let (files, unreadable) = find_files(find_config_path(&typed).map(PathBuf::as_path));
+    let (files, unreadable) = read_applicable_files(find_config_path(&typed).map(PathBuf::as_path));
     let keys = if files.is_empty() {
         None
     } else {
@@ -104,7 +103,8 @@ pub(crate) fn resolve_command_line(
         .flat_map(|keys| files.iter().map(|file: &SettingsFile| parse(file, keys)))
         .collect();
     let mistakes = parsed.iter().flat_map(|parsed| &parsed.mistakes);
-    let remarks = check_mistakes(&path, &arguments, keys.as_ref(), mistakes, &unreadable)?;
+    let remarks =
+        convert_mistakes_to_remarks(&path, &arguments, keys.as_ref(), mistakes, &unreadable)?;
     let entries = merge_entries(parsed.into_iter().map(|parsed| parsed.entries));
     let general = entries.iter().filter(|entry| entry.key.table.is_none());
     store_general_settings(
@@ -187,7 +187,7 @@ fn list_arguments(command: &Command, path: &[String]) -> Vec<Arg> {
 /// Returns remarks about mistakes that do not stop the command, or refuses the command line.
 /// Mistakes in settings that this command does not use are ignored. Mistakes that affect only a
 /// full screen become remarks.
-fn check_mistakes<'a>(
+fn convert_mistakes_to_remarks<'a>(
     path: &[String],
     arguments: &[Arg],
     keys: Option<&Keys>,
@@ -271,8 +271,8 @@ fn build_file_arguments(
                 .iter()
                 .any(|other| is_typed(other) && are_in_conflict(leaf, arg, other))
         };
-        // If a file sets a switch to `false` and the switch is off by default, no argument is
-        // added. An argument might conflict with another option.
+        // A switch that is off by default needs no argument if a file sets it to `false`. The
+        // argument might conflict with another option.
         let is_off = entry.is_switched_off()
             && arg
                 .get_default_values()

@@ -63,7 +63,7 @@ pub(crate) fn parse(file: &SettingsFile, keys: &Keys) -> ParsedFile {
         }),
     }
     parser.parsed.entries.sort_by_key(|entry| entry.line);
-    parser.find_conflicts();
+    parser.add_conflict_mistakes();
     let Parser { mut parsed, .. } = parser;
     parsed
         .mistakes
@@ -129,7 +129,7 @@ impl Parser<'_> {
     }
 
     /// Adds a mistake for each pair of keys in one table that conflict.
-    fn find_conflicts(&mut self) {
+    fn add_conflict_mistakes(&mut self) {
         let entries = std::mem::take(&mut self.parsed.entries);
         for (place, entry) in entries
             .iter()
@@ -207,7 +207,7 @@ pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -
         }
         Err(error) => return Err(io::Error::other(error)),
     };
-    let text = edit_text(&text, table, values).map_err(io::Error::other)?;
+    let text = set_table_values(&text, table, values).map_err(io::Error::other)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -217,7 +217,7 @@ pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -
     safe_file::replace(&path, text.as_bytes(), 0o644)
 }
 
-pub(super) fn edit_text(
+pub(super) fn set_table_values(
     text: &str,
     table: &str,
     values: &[(&str, String)],

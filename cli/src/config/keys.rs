@@ -47,8 +47,9 @@ impl Keys {
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();
             let own = command.flat_map(|command| list_keys(command, Some(table)));
-            // An option of `gpumon` itself is a key only outside of tables. If several commands
-            // share an option, it is a key only in the first of their tables.
+            // A key that is already in the list is not added again. An option of `gpumon` itself is
+            // therefore a key only outside of tables, and an option that several commands share is
+            // a key only in the first of their tables.
             let own: Vec<Key> = own
                 .filter(|key| !keys.iter().any(|known| known.matches_argument(&key.arg)))
                 .collect();
@@ -75,7 +76,7 @@ impl Key {
         self.arg.get_long().unwrap_or_default()
     }
 
-    pub(crate) fn variable(&self) -> String {
+    pub(crate) fn variable_name(&self) -> String {
         self.arg
             .get_env()
             .unwrap_or_default()
@@ -184,11 +185,13 @@ pub(crate) fn resolve_settings(words: &[OsString]) -> Result<Vec<EffectiveSettin
                 Some(ValueSource::CommandLine) => Origin::Flag {
                     name: format!("--{}", key.name()),
                 },
-                _ if is_variable_set(key) && !is_overruled(key, typed) => Origin::Variable {
-                    name: key.variable(),
-                },
-                // A file is reported as the origin only if its value is in effect. A value that
-                // conflicts with a flag or a variable is not in effect.
+                _ if is_variable_set(key) && !is_variable_overruled(key, typed) => {
+                    Origin::Variable {
+                        name: key.variable_name(),
+                    }
+                }
+                // A file is reported as the origin only if its value is in effect and not overruled
+                // by a conflicting flag or variable.
                 _ if set
                     .is_some_and(|entry| value.as_deref() == Some(&key.to_toml(&entry.texts))) =>
                 {
@@ -206,11 +209,11 @@ pub(crate) fn resolve_settings(words: &[OsString]) -> Result<Vec<EffectiveSettin
 }
 
 fn is_variable_set(key: &Key) -> bool {
-    env::var_os(key.variable()).is_some_and(|value| !value.is_empty())
+    env::var_os(key.variable_name()).is_some_and(|value| !value.is_empty())
 }
 
 /// Returns `true` if the key's variable is ignored because it conflicts with a typed flag.
-fn is_overruled(key: &Key, typed: &ArgMatches) -> bool {
+fn is_variable_overruled(key: &Key, typed: &ArgMatches) -> bool {
     key.value_type() != super::ValueType::Switch
         && typed.value_source(key.arg.get_id().as_str()) != Some(ValueSource::EnvVariable)
 }
@@ -289,12 +292,14 @@ impl Key {
         value: &DeValue<'_>,
         folder: &Path,
     ) -> Result<Vec<String>, String> {
-        let texts = self.convert_value(value).ok_or_else(|| self.usage())?;
+        let texts = self
+            .convert_value(value)
+            .ok_or_else(|| self.describe_valid_values())?;
         let texts: Vec<String> = texts
             .into_iter()
             .map(|text| self.resolve_path(text, folder))
             .collect::<Result<_, _>>()?;
-        match self.find_problem(&texts) {
+        match self.find_value_error(&texts) {
             Some(problem) => Err(problem),
             None => Ok(texts),
         }
@@ -304,7 +309,7 @@ impl Key {
         let one = |text: String| Some(vec![text]);
         match self.value_type() {
             ValueType::Switch => one(value.as_bool()?.to_string()),
-            ValueType::Number => one(parse_number(value)?),
+            ValueType::Number => one(number_to_argument(value)?),
             ValueType::Text => one(value.as_str()?.to_owned()),
             ValueType::List => value
                 .as_array()?
@@ -315,7 +320,7 @@ impl Key {
                 let numbers: Option<Vec<String>> = value
                     .as_array()?
                     .iter()
-                    .map(|one| parse_number(one.get_ref()))
+                    .map(|one| number_to_argument(one.get_ref()))
                     .collect();
                 one(numbers?.join(","))
             }
@@ -334,7 +339,7 @@ impl Key {
     }
 
     /// Returns the error of the option's parser for the values `texts`, if any.
-    fn find_problem(&self, texts: &[String]) -> Option<String> {
+    fn find_value_error(&self, texts: &[String]) -> Option<String> {
         // The parser is used with a temporary option, because the real option may require or
         // exclude other options.
         let arg = Arg::new("value")
@@ -371,7 +376,7 @@ impl Key {
             ))
         });
         near.map_or_else(
-            || self.usage(),
+            || self.describe_valid_values(),
             |(text, near)| format!("unknown value `{text}`; did you mean `{near}`?"),
         )
     }
@@ -388,7 +393,7 @@ impl Key {
     }
 
     /// Returns a short hint that describes correct values.
-    pub(crate) fn usage(&self) -> String {
+    pub(crate) fn describe_valid_values(&self) -> String {
         let choices = self.choices();
         match self.value_type() {
             ValueType::Switch => "use true or false".to_owned(),
@@ -398,16 +403,16 @@ impl Key {
             ValueType::List if !choices.is_empty() => {
                 format!("use a list with one or more of {}", choices.join(", "))
             }
-            ValueType::Text => format!("use a string, such as {}", self.example()),
-            ValueType::Number => format!("use a number, such as {}", self.example()),
+            ValueType::Text => format!("use a string, such as {}", self.example_value()),
+            ValueType::Number => format!("use a number, such as {}", self.example_value()),
             ValueType::List | ValueType::Numbers => {
-                format!("use a list, such as {}", self.example())
+                format!("use a list, such as {}", self.example_value())
             }
         }
     }
 
     /// Returns the default as TOML, or the placeholder for the value if the option has no default.
-    pub(crate) fn example(&self) -> String {
+    pub(crate) fn example_value(&self) -> String {
         let defaults = self
             .arg
             .get_default_values()
@@ -466,7 +471,7 @@ fn quote_toml(text: &str) -> String {
 }
 
 /// Converts a TOML number to an argument. Integers are written in decimal.
-fn parse_number(value: &DeValue<'_>) -> Option<String> {
+fn number_to_argument(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::Integer(number) => Some(
             i64::from_str_radix(number.as_str(), number.radix())

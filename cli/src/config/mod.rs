@@ -23,7 +23,7 @@ use gpumon_probe::private_file::{PrivateFile, PrivateFileError, Secrecy};
 use thiserror::Error;
 
 use self::file::Entry;
-use crate::data_dir::find_folder;
+use crate::data_dir::find_xdg_folder;
 
 #[cfg(test)]
 pub(crate) use self::file::Mistake;
@@ -57,12 +57,12 @@ fn store_general_settings(values: Vec<(String, OsString)>) {
     let _ = GENERAL_SETTINGS.set(values);
 }
 
-/// Reads and parses the files that [`find_files`] returns. Each parsed file includes all its
-/// mistakes.
+/// Reads and parses the files that [`read_applicable_files`] returns. Each parsed file includes all
+/// its mistakes.
 pub(crate) fn read_and_parse_files(
     named: Option<&Path>,
 ) -> (Vec<(PathBuf, ParsedFile)>, Vec<UnreadableFile>) {
-    let (files, unreadable) = find_files(named);
+    let (files, unreadable) = read_applicable_files(named);
     let keys = Keys::new();
     let read = files.into_iter().map(|file| {
         let parsed = parse(&file, &keys);
@@ -73,7 +73,7 @@ pub(crate) fn read_and_parse_files(
 
 /// Returns `true` if there is no settings file, not even one that cannot be read.
 pub(crate) fn has_no_files(named: Option<&Path>) -> bool {
-    let (files, unreadable) = find_files(named);
+    let (files, unreadable) = read_applicable_files(named);
     files.is_empty() && unreadable.is_empty()
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn find_writable_path(named: Option<&Path>) -> Option<PathBuf> {
     match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) if path == Path::new(NO_FILE) => None,
         Some(path) => Some(path.to_owned()),
-        None => find_user_path(),
+        None => user_settings_path(),
     }
 }
 
@@ -92,13 +92,17 @@ pub(crate) fn find_writable_path(named: Option<&Path>) -> Option<PathBuf> {
 fn merge_entries(files: impl IntoIterator<Item = Vec<Entry>>) -> Vec<Entry> {
     let mut held: Vec<Entry> = Vec::new();
     for entries in files {
-        held.retain(|before| !entries.iter().any(|entry| is_replaced(entry, before)));
+        held.retain(|before| {
+            !entries
+                .iter()
+                .any(|entry| replaces_earlier_entry(entry, before))
+        });
         held.extend(entries);
     }
     held
 }
 
-fn is_replaced(entry: &Entry, before: &Entry) -> bool {
+fn replaces_earlier_entry(entry: &Entry, before: &Entry) -> bool {
     let is_same = entry.key.full_name() == before.key.full_name();
     is_same
         || !entry.is_switched_off()
@@ -120,7 +124,7 @@ pub(crate) struct SettingsFile {
 
 /// A settings file that exists but cannot be used.
 #[derive(Debug, Error)]
-#[error("{cause}{}", find_cure(cause))]
+#[error("{cause}{}", describe_file_error_fix(cause))]
 pub(crate) struct UnreadableFile {
     path: PathBuf,
     cause: PrivateFileError,
@@ -129,19 +133,21 @@ pub(crate) struct UnreadableFile {
 }
 
 /// Returns the path of the user's settings file.
-pub(crate) fn find_user_path() -> Option<PathBuf> {
-    Some(find_folder("XDG_CONFIG_HOME", ".config")?.join("gpumon/config.toml"))
+pub(crate) fn user_settings_path() -> Option<PathBuf> {
+    Some(find_xdg_folder("XDG_CONFIG_HOME", ".config")?.join("gpumon/config.toml"))
 }
 
 /// Returns the settings files in the order in which they apply. If a file is named, only this file
 /// is returned, otherwise the existing files of the system and the user. If one of these two files
 /// cannot be read, the other file is still used.
-pub(crate) fn find_files(named: Option<&Path>) -> (Vec<SettingsFile>, Vec<UnreadableFile>) {
+pub(crate) fn read_applicable_files(
+    named: Option<&Path>,
+) -> (Vec<SettingsFile>, Vec<UnreadableFile>) {
     match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) if path == Path::new(NO_FILE) => Default::default(),
-        Some(path) => read_all(std::iter::once((path.to_owned(), true))),
-        None => read_all(
-            [Some(PathBuf::from(SYSTEM_FILE)), find_user_path()]
+        Some(path) => read_existing_files(std::iter::once((path.to_owned(), true))),
+        None => read_existing_files(
+            [Some(PathBuf::from(SYSTEM_FILE)), user_settings_path()]
                 .into_iter()
                 .flatten()
                 .map(|path| (path, false)),
@@ -149,7 +155,7 @@ pub(crate) fn find_files(named: Option<&Path>) -> (Vec<SettingsFile>, Vec<Unread
     }
 }
 
-fn read_all(
+fn read_existing_files(
     paths: impl Iterator<Item = (PathBuf, bool)>,
 ) -> (Vec<SettingsFile>, Vec<UnreadableFile>) {
     let (mut files, mut unreadable) = (Vec::new(), Vec::new());
@@ -157,7 +163,7 @@ fn read_all(
         match read_text(&path) {
             Ok(text) => files.push(SettingsFile { path, text }),
             Err(PrivateFileError::Unreadable(_, cause))
-                if !is_named && is_out_of_reach(&path, cause.kind()) => {}
+                if !is_named && counts_as_missing(&path, cause.kind()) => {}
             Err(cause) => unreadable.push(UnreadableFile {
                 path,
                 cause,
@@ -171,7 +177,7 @@ fn read_all(
 /// Returns `true` if the file counts as missing for this user, because it does not exist or the
 /// user may not access its directory. With `sudo -u`, the environment may name another user's home
 /// directory; this must not stop the command.
-fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
+fn counts_as_missing(path: &Path, cause: io::ErrorKind) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(cause, NotFound | NotADirectory)
         || cause == PermissionDenied && path.metadata().is_err()
@@ -183,7 +189,7 @@ fn read_text(path: &Path) -> Result<String, PrivateFileError> {
     Ok(PrivateFile::read(path, Secrecy::Public)?.text().to_owned())
 }
 
-fn find_cure(cause: &PrivateFileError) -> &'static str {
+fn describe_file_error_fix(cause: &PrivateFileError) -> &'static str {
     let cause = match cause {
         PrivateFileError::Unreadable(_, cause) => cause,
         PrivateFileError::OfAnother { .. } => {

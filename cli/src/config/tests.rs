@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, io, path::Path};
 use clap::CommandFactory as _;
 use gpumon_probe::toml_error::TomlError;
 
-use super::{file::edit_text, merge_entries, *};
+use super::{file::set_table_values, merge_entries, *};
 use crate::args::Args;
 
 fn make_file(path: &str, text: &str) -> SettingsFile {
@@ -266,9 +266,9 @@ fn every_server_option_has_settings_key_and_variable() {
         let variable = format!("GPUMON_{own}{}", key.name())
             .to_uppercase()
             .replace('-', "_");
-        assert_eq!(key.variable(), variable, "--{}", key.name());
+        assert_eq!(key.variable_name(), variable, "--{}", key.name());
         assert!(
-            !key.help().is_empty() && !key.usage().is_empty(),
+            !key.help().is_empty() && !key.describe_valid_values().is_empty(),
             "--{}",
             key.name()
         );
@@ -278,8 +278,8 @@ fn every_server_option_has_settings_key_and_variable() {
     for key in keys.iter().filter(is_of_fleet) {
         let own = keys.get(Some("fleet"), key.name().trim_start_matches("fleet-"));
         assert_eq!(
-            own.map(Key::variable),
-            Some(key.variable()),
+            own.map(Key::variable_name),
+            Some(key.variable_name()),
             "{}",
             key.name()
         );
@@ -287,7 +287,7 @@ fn every_server_option_has_settings_key_and_variable() {
     let mut names: Vec<_> = keys
         .iter()
         .filter(|key| !is_of_fleet(key))
-        .map(Key::variable)
+        .map(Key::variable_name)
         .collect();
     let many = names.len();
     names.sort();
@@ -420,7 +420,7 @@ fn unreadable_file_error_names_file_and_fix() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
     let why = || {
-        let (files, unreadable) = find_files(Some(&path));
+        let (files, unreadable) = read_applicable_files(Some(&path));
         assert!(files.is_empty());
         unreadable[0].to_string()
     };
@@ -437,9 +437,9 @@ fn unreadable_file_error_names_file_and_fix() {
     fs::write(&path, vec![b'#'; 1 << 20]).unwrap();
     let link = folder.path().join("link.toml");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert_eq!(find_files(Some(&link)).0.len(), 1);
+    assert_eq!(read_applicable_files(Some(&link)).0.len(), 1);
     assert!(
-        find_files(Some(Path::new("/dev/zero"))).1[0]
+        read_applicable_files(Some(Path::new("/dev/zero"))).1[0]
             .to_string()
             .contains("not a regular file"),
         "no end"
@@ -447,16 +447,16 @@ fn unreadable_file_error_names_file_and_fix() {
     assert!(has_no_files(Some(Path::new("none"))));
     // If the home directory is not a directory, such as /dev/null, the user's settings file counts
     // as missing.
-    assert!(super::is_out_of_reach(
+    assert!(super::counts_as_missing(
         Path::new("/dev/null/gpumon/config.toml"),
         io::ErrorKind::NotADirectory
     ));
-    assert!(super::is_out_of_reach(
+    assert!(super::counts_as_missing(
         &path.with_file_name("none.toml"),
         io::ErrorKind::NotFound
     ));
     assert!(
-        !super::is_out_of_reach(&path, io::ErrorKind::PermissionDenied),
+        !super::counts_as_missing(&path, io::ErrorKind::PermissionDenied),
         "it is there, and not for this user"
     );
 }
@@ -470,7 +470,7 @@ fn to_owned_values(all: &[(&'static str, &str)]) -> Vec<(&'static str, String)> 
 #[test]
 fn writing_keeps_comments_order_and_unknown_keys() {
     let new = to_owned_values(&[("theme", "\"light\""), ("sort", "\"sm\"")]);
-    let written = |text: &str| edit_text(text, "top", &new).unwrap();
+    let written = |text: &str| set_table_values(text, "top", &new).unwrap();
     let text = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"pid\"   # by number\nfuture \
                 = 1\n\n# night\n[serve]\ntheme = 2\n";
     let expected = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"sm\"   # by \
@@ -504,7 +504,7 @@ fn writing_keeps_comments_order_and_unknown_keys() {
         "top = 1\n",
         "top = \n",
     ] {
-        assert!(edit_text(text, "top", &new).is_err(), "{text}");
+        assert!(set_table_values(text, "top", &new).is_err(), "{text}");
     }
 }
 

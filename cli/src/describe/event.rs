@@ -1,7 +1,7 @@
 //! Descriptions of events as sentences.
 
 use gpumon_probe::{
-    model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus, join_advice},
+    model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus, join_meaning_and_advice},
     units::format_duration,
 };
 
@@ -19,7 +19,10 @@ pub(crate) fn describe_event(event: &Event) -> (Level, String) {
         }
         EventKind::GpuFailed { meaning, advice } => pair_with_level(
             Level::Act,
-            format!("GPU cannot be read: {}", join_advice(meaning, advice)),
+            format!(
+                "GPU cannot be read: {}",
+                join_meaning_and_advice(meaning, advice)
+            ),
         ),
         EventKind::GpuAdded => pair_with_level(Level::Note, "GPU added"),
         EventKind::GpuAsleep => pair_with_level(Level::Note, "GPU suspended by power management"),

@@ -11,7 +11,7 @@ use gpumon_probe::{
     derive::is_memory_nearly_full,
     model::{
         Absence, Allocation, Condition, ConditionKind, Gpu, GpuSample, Health, MigInstance,
-        REASONS, Reading, Severity, ThrottleCause, ThrottleReason, join_advice,
+        REASONS, Reading, Severity, ThrottleCause, ThrottleReason, join_meaning_and_advice,
     },
     units::{format_byte_size, format_duration},
     vendor::describe_error,
@@ -27,10 +27,10 @@ pub(crate) use self::{
         format_mig_label, format_name_without_vendor, label_device,
     },
     readings::{
-        BUSY_WIDTH, BUSY_WIDTH_WITH_SM, LoadLevel, LoadLevels, Thresholds, Total, add_up_gpus,
-        format_codec_utilization, format_part_utilization, format_pcie_link, format_power_draw,
+        BUSY_WIDTH, BUSY_WIDTH_WITH_SM, LoadLevel, LoadLevels, Thresholds, Total,
+        format_codec_utilization, format_mig_utilization, format_pcie_link, format_power_draw,
         format_total_memory, format_used_memory, format_used_of_total, format_utilization,
-        shows_sm_activity, used_memory_fraction,
+        shows_sm_activity, sum_gpu_readings, used_memory_fraction,
     },
 };
 
@@ -84,8 +84,8 @@ impl From<Severity> for Level {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) now_ms: u64,
-    /// Whether there is only one sample. Conditions develop over several samples, so there are none
-    /// in this case.
+    /// Whether there is only one sample. A single sample has no conditions, because they are
+    /// detected over several samples.
     pub(crate) is_one_shot: bool,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn list_gpu_phrases(gpu: &GpuSample, context: Context) -> Vec<Phrase>
             phrases.extend(list_reason_phrases(reasons));
             phrases.extend(find_nearly_full_phrase(gpu));
         }
-        phrases.extend(find_setting_phrase(reasons));
+        phrases.extend(find_clock_setting_phrase(reasons));
         phrases.extend(readings::find_unified_memory_phrase(gpu));
     }
     phrases.sort_by_key(|phrase| phrase.level);
@@ -185,7 +185,7 @@ fn find_health_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
             meaning,
             advice,
         } => {
-            let explained = join_advice(meaning, advice);
+            let explained = join_meaning_and_advice(meaning, advice);
             let why = if explained.is_empty() {
                 format!("{reason}; see gpumon doctor")
             } else {
@@ -227,7 +227,8 @@ fn list_condition_phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase>
             free_bytes,
             total_bytes,
         } => {
-            // The free memory in the sample may be newer than in the condition.
+            // The sample may be newer than the condition, so the free memory is read from the
+            // sample if possible.
             let free_bytes = *gpu.memory.free_bytes.value().unwrap_or(free_bytes);
             make_nearly_full_phrase(level, free_bytes, *total_bytes)
         }
@@ -243,8 +244,8 @@ fn make_nearly_full_phrase(level: Level, free_bytes: u64, total_bytes: u64) -> P
     Phrase::new(level, kind.short_text(), kind.long_text())
 }
 
-/// Returns a phrase for each throttle reason that has a severity. A reason that is explained by
-/// another reason in the list is left out.
+/// Returns a phrase for each throttle reason that has a severity. A reason is left out if another
+/// reason in the list explains it.
 fn list_reason_phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
     let own = reasons
         .iter()
@@ -258,7 +259,7 @@ fn list_reason_phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
 }
 
 /// Returns a phrase if a setting deliberately reduces the clocks.
-fn find_setting_phrase(reasons: &[ThrottleReason]) -> Option<Phrase> {
+fn find_clock_setting_phrase(reasons: &[ThrottleReason]) -> Option<Phrase> {
     let setting = REASONS
         .iter()
         .find(|info| info.cause == ThrottleCause::Setting && reasons.contains(&info.reason))?;

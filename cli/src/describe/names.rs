@@ -107,7 +107,7 @@ impl NotebookNames {
     pub(crate) fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
         let ends: HashMap<&str, Vec<String>> = paths
             .into_iter()
-            .map(|path| (path, list_path_ends(path)))
+            .map(|path| (path, list_path_suffixes(path)))
             .collect();
         let mut counts: HashMap<String, usize> = HashMap::new();
         for end in ends.values().flatten() {
@@ -153,7 +153,7 @@ pub(crate) fn find_notebook_path(process: &Process) -> Option<&str> {
 }
 
 /// Returns the candidate names of a path: its suffixes, from the shortest to the whole path.
-fn list_path_ends(path: &str) -> Vec<String> {
+fn list_path_suffixes(path: &str) -> Vec<String> {
     let (folder, base) = path
         .rsplit_once('/')
         .map_or((None, path), |(folder, base)| (Some(folder), base));
@@ -173,8 +173,8 @@ fn list_path_ends(path: &str) -> Vec<String> {
     ends
 }
 
-/// Returns the number of a console, such as 1, from the last part of its session's path. JupyterLab
-/// requests the path `console-1-<uuid>`, which Jupyter shows as `Console 1`.
+/// Returns the number of a console from the last part of its session's path. JupyterLab requests
+/// the path `console-1-<uuid>` for the console that Jupyter shows as `Console 1`.
 fn find_console_number(base: &str) -> Option<&str> {
     let is_number =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -142,7 +142,7 @@ impl LoadLevels {
     }
 
     /// Returns the loads of a MIG device. A MIG device has no temperature or power readings.
-    pub(crate) fn from_part(part: &MigSample, thresholds: &Thresholds) -> Self {
+    pub(crate) fn from_mig_device(part: &MigSample, thresholds: &Thresholds) -> Self {
         let busy = part.activity.value().and_then(|activity| {
             let graphics = activity.graphics_percent.value();
             activity.sm_percent.value().or(graphics)
@@ -254,7 +254,7 @@ impl Total {
     }
 
     /// Returns the total as a fraction of the limit.
-    pub(crate) fn share(&self) -> Option<f64> {
+    pub(crate) fn share_of_limit(&self) -> Option<f64> {
         let limit = self.limit.filter(|limit| *limit > 0.0);
         limit.map(|limit| self.sum / limit)
     }
@@ -262,7 +262,7 @@ impl Total {
 
 /// Returns the totals of utilization, memory, and power, such as `63 %`, `512.3/1128 GiB`, and
 /// `3200/5600 W`.
-pub(crate) fn add_up_gpus(gpus: &[&GpuSample]) -> [(Total, String); 3] {
+pub(crate) fn sum_gpu_readings(gpus: &[&GpuSample]) -> [(Total, String); 3] {
     let busy = Total::new(gpus, |gpu| {
         Some((*gpu.utilization.gpu_percent.value()?, Some(100.0)))
     });
@@ -283,8 +283,8 @@ pub(crate) fn add_up_gpus(gpus: &[&GpuSample]) -> [(Total, String); 3] {
     [(busy, percent), (memory, used), (power, draw)]
 }
 
-/// Formats the utilization of a GPU, such as `93 %`: the percentage of time in which any kernel
-/// ran. In MIG mode, the driver does not report this percentage, and the SM activity is returned
+/// Formats the utilization of a GPU, such as `93 %`, which is the percentage of time in which any
+/// kernel ran. If the driver does not report it, as in MIG mode, the SM activity is returned
 /// instead, such as `SM 45 %`.
 pub(crate) fn format_utilization(gpu: &GpuSample) -> String {
     match (
@@ -299,7 +299,7 @@ pub(crate) fn format_utilization(gpu: &GpuSample) -> String {
 
 /// Formats the utilization of a part of a GPU: the SM activity of a MIG device, such as `SM 45 %`,
 /// or the percentage of time in which an AMD partition was busy, such as `45 %`.
-pub(crate) fn format_part_utilization(activity: &Reading<Activity>) -> String {
+pub(crate) fn format_mig_utilization(activity: &Reading<Activity>) -> String {
     let activity = activity.value();
     let graphics = activity.and_then(|activity| activity.graphics_percent.value());
     match (read_sm_percent(activity), graphics) {

@@ -69,7 +69,7 @@ impl Filter {
     /// # Errors
     /// Returns a message that explains the mistake and how to correct it.
     pub(crate) fn parse(typed: &str) -> Result<Self, String> {
-        let words = split_words(typed)
+        let words = split_filter_words(typed)
             .into_iter()
             .filter(|word| !word.is_empty());
         words
@@ -95,7 +95,7 @@ impl Filter {
 }
 
 /// Splits a filter at spaces and commas, except inside quotes.
-fn split_words(typed: &str) -> Vec<String> {
+fn split_filter_words(typed: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
     for letter in typed.chars() {
@@ -172,8 +172,8 @@ impl FilterWord {
 
 impl Criterion {
     /// Returns how names are compared. The name of an owner must match in full, because it may also
-    /// be part of another owner's name. For nodes and GPUs, only full matches count if there are
-    /// any; otherwise, partial matches count.
+    /// be part of another owner's name. For nodes and GPUs, partial matches count only if no name
+    /// matches in full.
     fn choose_name_match(&self, rows: &Rows<'_>) -> NameMatch {
         match self {
             Self::In(
@@ -418,11 +418,11 @@ impl Comparison {
             number,
             unit: unit.to_owned(),
         };
-        let is_share = amount.unit == "%" && known.quantity.maximum_id().is_some();
+        let is_share = amount.unit == "%" && known.quantity.maximum_metric_id().is_some();
         let than = if is_share {
             Some(amount.number)
         } else {
-            known.convert_amount(&amount)
+            known.convert_to_reading_unit(&amount)
         };
         let than = than.ok_or_else(|| {
             let unit = amount.unit.to_lowercase();
@@ -440,7 +440,7 @@ impl Comparison {
     /// matches.
     fn matches_row(self, rows: &Rows<'_>, row: usize) -> bool {
         let value = if self.is_share {
-            self.quantity.read_share(rows, row)
+            self.quantity.read_percent_of_maximum(rows, row)
         } else {
             self.quantity.read_value(rows, row)
         };
@@ -463,17 +463,17 @@ impl Quantity {
             Self::Left => Some(read(MEMORY_TOTAL)? - read(MEMORY_USED)?),
             Self::Power => read(POWER),
             Self::Temperature => read(TEMPERATURE),
-            Self::Idle => rows.idle_s(row),
+            Self::Idle => rows.idle_with_memory_s(row),
         }
     }
 
-    fn read_share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        Some(self.read_value(rows, row)? / rows.value(self.maximum_id()?, row)? * 100.0)
+    fn read_percent_of_maximum(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
+        Some(self.read_value(rows, row)? / rows.value(self.maximum_metric_id()?, row)? * 100.0)
     }
 
     /// Returns the ID of the metric that contains the maximum of this quantity, such as the total
     /// memory for the memory in use.
-    fn maximum_id(self) -> Option<&'static str> {
+    fn maximum_metric_id(self) -> Option<&'static str> {
         match self {
             Self::Memory | Self::Left => Some(MEMORY_TOTAL),
             Self::Power => Some(POWER_LIMIT),
@@ -485,7 +485,7 @@ impl Quantity {
 impl QuantityName {
     /// Converts an amount to the unit of the readings. Returns `None` if the amount has a unit of
     /// another quantity.
-    fn convert_amount(&self, amount: &Amount) -> Option<f64> {
+    fn convert_to_reading_unit(&self, amount: &Amount) -> Option<f64> {
         let Amount { number, unit } = amount;
         let unit = match (self.unit, unit.to_lowercase().as_str()) {
             (_, "") | (Unit::Bytes, "g") => self.default_unit.to_owned(),
@@ -588,7 +588,7 @@ mod tests {
         let lines = list_nodes(&rows, None, Sort::Name);
         let found = lines
             .iter()
-            .map(|line| (line.safe_name(), line.sum.value(UTILIZATION)))
+            .map(|line| (line.escaped_node_name(), line.sum.value(UTILIZATION)))
             .collect();
         assert_eq!(means.nodes, found);
         let all = Summary::new(&rows, rows.select_rows(None));

@@ -69,14 +69,14 @@ impl Sort {
         }
     }
 
-    /// Compares two nodes or GPUs by this order. Unknown values come last; an unknown load counts
-    /// as no load.
+    /// Compares two nodes or GPUs according to this sort order. Unknown values come last, but an
+    /// unknown load counts as no load.
     fn compare(self, a: &Summary, b: &Summary) -> Ordering {
         let highest_first = |id| compare_highest_first(a.value(id), b.value(id));
         let load = |sum: &Summary| sum.value(UTILIZATION).unwrap_or(0.0);
         match self {
             Self::Worst => {
-                let by_rank = a.rank().cmp(&b.rank());
+                let by_rank = a.worst_rank().cmp(&b.worst_rank());
                 by_rank.then_with(|| load(b).total_cmp(&load(a)))
             }
             Self::Name => Ordering::Equal,
@@ -141,13 +141,13 @@ impl<'a> FleetLine<'a> {
     }
 
     /// Returns the node's name, escaped for printing.
-    pub(crate) fn safe_name(&self) -> String {
+    pub(crate) fn escaped_node_name(&self) -> String {
         escape_untrusted(self.rows.node_name(self.node))
     }
 
     /// Returns `true` if the node or one of its GPUs is lost, unknown, or in a critical condition.
     pub(crate) fn is_alarming(&self) -> bool {
-        self.sum.rank() <= 2
+        self.sum.worst_rank() <= 2
     }
 
     /// Returns the names of the users of the GPUs, escaped for printing.
@@ -234,7 +234,7 @@ impl Totals {
 
     /// Returns the number of GPUs in each state, such as `6120 busy` or `310 idle but held`,
     /// followed by the readings. States without GPUs are omitted.
-    pub(crate) fn format_parts(&self) -> Vec<String> {
+    pub(crate) fn format_states_and_readings(&self) -> Vec<String> {
         let states = [
             (GpuState::Busy, "busy"),
             (GpuState::Idle, "idle but held"),
@@ -267,7 +267,7 @@ impl Totals {
     }
 
     /// Returns the number of nodes and GPUs, such as `1000 nodes (3 without readings)  8000 GPUs`.
-    pub(crate) fn format_sizes(&self) -> String {
+    pub(crate) fn format_node_and_gpu_counts(&self) -> String {
         let away = match self.nodes_away {
             0 => String::new(),
             away => format!(" ({away} without readings)"),
@@ -353,7 +353,7 @@ pub(crate) fn find_free_nodes(
         });
         kind.free += rows.count_gpus(row);
         kind.indexes
-            .extend(rows.lists_gpus().then(|| rows.fleet.gpus.index[row]));
+            .extend(rows.has_gpu_rows().then(|| rows.fleet.gpus.index[row]));
     }
     let mut found: Vec<_> = kinds
         .into_iter()
@@ -405,7 +405,10 @@ mod tests {
         let rows = Rows::new(&fleet);
         let names = |sort| {
             let lines = list_nodes(&rows, None, sort);
-            lines.iter().map(FleetLine::safe_name).collect::<Vec<_>>()
+            lines
+                .iter()
+                .map(FleetLine::escaped_node_name)
+                .collect::<Vec<_>>()
         };
         assert_eq!(
             names(Sort::Worst),

@@ -200,8 +200,8 @@ impl FleetArgs {
                  none"
             ));
         }
-        let reader =
-            PrometheusReader::new(self.prometheus_settings(url)).map_err(Failure::usage)?;
+        let reader = PrometheusReader::new(self.prometheus_settings(url))
+            .map_err(Failure::from_usage_error)?;
         let nodes = RemoteNodes::open(self.node_settings()).map_err(|why| usage!(why))?;
         Ok(Some(FleetSettings {
             reader: Arc::new(reader),
@@ -324,14 +324,14 @@ pub(crate) struct HostsArgs {
 impl HostsArgs {
     /// Returns `true` if any hosts are given.
     fn has_hosts(&self) -> bool {
-        self.list().is_some() || self.file().is_some()
+        self.host_list_text().is_some() || self.host_file().is_some()
     }
 
-    fn list(&self) -> Option<&str> {
+    fn host_list_text(&self) -> Option<&str> {
         self.fleet_hosts.as_deref().filter(|list| !list.is_empty())
     }
 
-    fn file(&self) -> Option<&PathBuf> {
+    fn host_file(&self) -> Option<&PathBuf> {
         self.fleet_hosts_file
             .as_ref()
             .filter(|file| !file.as_os_str().is_empty())
@@ -342,13 +342,13 @@ impl HostsArgs {
     /// # Errors
     /// Returns an error if a name is invalid or a file cannot be read.
     pub(crate) fn read_hosts(&self, most: usize) -> Result<Option<HostList>> {
-        let usage = |error: anyhow::Error| Failure::usage(error);
+        let usage = |error: anyhow::Error| Failure::from_usage_error(error);
         let listed = self
-            .list()
+            .host_list_text()
             .map(|list| HostList::parse(list, most))
             .transpose();
         let listed = listed.map_err(|error| usage(anyhow!("--hosts: {error}")))?;
-        let Some(file) = self.file() else {
+        let Some(file) = self.host_file() else {
             return Ok(listed);
         };
         let text = read_host_file(file).map_err(usage)?;
@@ -373,9 +373,9 @@ impl HostsArgs {
             .as_deref()
             .filter(|file| !file.as_os_str().is_empty());
         if let Some(file) = config {
-            // The configuration can name programs that ssh starts, and ssh checks the permissions
-            // only of the user's default file. The permissions of other files are therefore checked
-            // here.
+            // The configuration can name programs that ssh starts, so its permissions must be
+            // checked. ssh does this only for the user's default file. For other files, they are
+            // checked here.
             PrivateFile::read(file, Secrecy::Public)
                 .map_err(|error| usage!("--ssh-config {}: {error}", file.display()))?;
         }
@@ -463,7 +463,7 @@ pub(crate) fn build_passive_server_settings() -> ServerSettings {
     ServerSettings {
         readings: SampleSource::None,
         join: None,
-        live: LiveSettings::default().into_fixed(),
+        live: LiveSettings::default().into_constant_receiver(),
         policy: Arc::new(AccessPolicy::allow_all()),
         show_processes: ShowProcesses::default(),
         // The worker is never started, because the server refuses all requests that change

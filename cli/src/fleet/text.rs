@@ -135,7 +135,7 @@ pub(crate) fn format_state(rows: &Rows<'_>, row: usize) -> String {
     match rows.state(row) {
         GpuState::Busy => "busy".to_owned(),
         GpuState::Idle => {
-            let idle = rows.idle_s(row);
+            let idle = rows.idle_with_memory_s(row);
             let idle = idle.map(|seconds| format!(" {}", format_duration((seconds * 1e3) as u64)));
             format!("idle{}", idle.unwrap_or_default())
         }
@@ -229,7 +229,7 @@ pub(crate) fn build_gpu_columns<'a>() -> [Field<FleetLine<'a>>; 10] {
 }
 
 fn format_name(line: &FleetLine<'_>) -> String {
-    cut(&line.safe_name(), MAX_NAME_WIDTH)
+    cut(&line.escaped_node_name(), MAX_NAME_WIDTH)
 }
 
 fn format_state_count(line: &FleetLine<'_>, state: GpuState) -> String {

@@ -19,18 +19,18 @@ const MIN_NAME_WIDTH: usize = 8;
 /// The minimum width at which a sparkline is legible.
 const MIN_SPARKLINE_WIDTH: usize = 8;
 const MIN_BAR_WIDTH: usize = 5;
-/// Further readings are shown in a line only if they leave at least this width for the sparkline
-/// and for the bar.
+/// The width that a sparkline or bar should have. A line shows further readings only if its
+/// sparkline and its bar each keep at least this width.
 const GOOD_GRAPH_WIDTH: usize = 20;
 /// The maximum width of a sparkline or bar.
 const MAX_GRAPH_WIDTH: usize = 40;
-/// The maximum width of phrases to the right of the numbers. In a wide line, the maximum is a third
-/// of the line instead. Longer phrases get a separate line.
+/// The maximum width of phrases to the right of the numbers, unless a third of the line is wider.
+/// Longer phrases get a separate line.
 const MAX_WORDS_WIDTH: usize = 34;
 /// The minimum width of a line with room for the long forms of phrases.
 const WIDE_LINE_WIDTH: usize = 120;
-/// Room is reserved for phrases that may appear later. If the line can be divided into two lines,
-/// at most this width is reserved.
+/// The maximum width reserved for phrases that may appear later, in a line that can be divided into
+/// two lines. In other lines, more width may be reserved.
 const COMMON_WORDS_WIDTH: usize = "thermal slowdown".len();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) struct CellWidths {
 
 impl CellWidths {
     /// Returns the widths of the widest cells in `rows`, without the rows of totals. Columns of
-    /// numbers are wider than necessary, so that other cells do not move when the numbers change.
+    /// numbers get additional width, so that other cells do not move when a number becomes longer.
     pub(crate) fn new(rows: &[GpuCells]) -> Self {
         let rows = || rows.iter().filter(|row| row.kind != CellsKind::Total);
         let widest =
@@ -79,7 +79,7 @@ impl CellWidths {
             let values = rows().map(|row| row.further[place].as_str());
             let known = values.filter(|value| !matches!(*value, "" | ABSENT));
             let widest = known.map(UnicodeWidthStr::width).max();
-            let common = FurtherReading::ALL[place].common_width();
+            let common = FurtherReading::ALL[place].typical_width();
             *width = widest.map_or(0, |widest| widest.max(common));
         }
         Self {
@@ -179,13 +179,13 @@ impl Candidate {
     }
 
     /// Sets the maximum width to which the cell may grow.
-    fn grow_to(self, most: usize) -> Self {
+    fn with_max_width(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// Omits the cell if it would leave fewer than `rest` columns by which the other cells can
-    /// grow.
-    fn omit_below(self, rest: usize) -> Self {
+    /// Sets the number of columns, `rest`, that must remain for the other cells to grow. If fewer
+    /// columns would remain, this cell is omitted.
+    fn with_min_remaining_columns(self, rest: usize) -> Self {
         Self { rest, ..self }
     }
 }
@@ -213,9 +213,9 @@ impl Arrangement {
 
     fn arrange_cells(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
         let room = options.columns.saturating_sub(widths.index + 1);
-        let words = words_width(rows, options);
-        // Phrases that exist now can be moved below their line. Room is therefore reserved only for
-        // phrases that may appear later.
+        let words = reserved_phrase_width(rows, options);
+        // Phrases that are already present can be moved below their line, so they need no room
+        // here. Room is reserved only for phrases that may appear later.
         let least = match options {
             LineOptions {
                 is_steady: false, ..
@@ -315,14 +315,16 @@ impl CellWidths {
                 } else {
                     0
                 };
-            Candidate::new(Slot::Further(place), labeled, 5 + place as u8).omit_below(until_good)
+            Candidate::new(Slot::Further(place), labeled, 5 + place as u8)
+                .with_min_remaining_columns(until_good)
         });
         let candidates = [
-            Candidate::new(Slot::Name, if is_named { name } else { 0 }, 0).grow_to(self.name),
+            Candidate::new(Slot::Name, if is_named { name } else { 0 }, 0)
+                .with_max_width(self.name),
             Candidate::new(Slot::Utilization, self.utilization, 0),
-            Candidate::new(Slot::Past, past, 4).grow_to(MAX_GRAPH_WIDTH),
+            Candidate::new(Slot::Past, past, 4).with_max_width(MAX_GRAPH_WIDTH),
             Candidate::new(Slot::Memory, self.memory_width(), 0),
-            Candidate::new(Slot::Bar, MIN_BAR_WIDTH, 3).grow_to(MAX_GRAPH_WIDTH),
+            Candidate::new(Slot::Bar, MIN_BAR_WIDTH, 3).with_max_width(MAX_GRAPH_WIDTH),
             Candidate::new(Slot::Temperature, self.temperature, 0),
             Candidate::new(Slot::Power, self.power_width(), power),
         ];
@@ -343,18 +345,18 @@ impl CellWidths {
             0
         };
         let first = [
-            Candidate::new(Slot::Name, name, 1).grow_to(self.name),
+            Candidate::new(Slot::Name, name, 1).with_max_width(self.name),
             Candidate::new(Slot::Utilization, self.utilization, 0),
             Candidate::new(Slot::Past, past, 4)
-                .grow_to(MAX_GRAPH_WIDTH)
-                .omit_below(self.name - name),
+                .with_max_width(MAX_GRAPH_WIDTH)
+                .with_min_remaining_columns(self.name - name),
             Candidate::new(Slot::Temperature, self.temperature, 3),
             Candidate::new(Slot::Power, self.power_width(), 2),
         ];
         let bar = |most| {
             [
                 Candidate::new(Slot::Memory, self.memory_width(), 0),
-                Candidate::new(Slot::Bar, MIN_BAR_WIDTH, 1).grow_to(most),
+                Candidate::new(Slot::Bar, MIN_BAR_WIDTH, 1).with_max_width(most),
             ]
         };
         let next_to_words = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
@@ -404,7 +406,7 @@ fn choose_required_cells(candidates: &[Candidate], columns: usize) -> Vec<(Slot,
 }
 
 /// Returns the width to reserve for phrases to the right of the numbers.
-fn words_width(rows: &[GpuCells], options: LineOptions) -> usize {
+fn reserved_phrase_width(rows: &[GpuCells], options: LineOptions) -> usize {
     if options.is_steady {
         return Phrase::MAX_SHORT_WIDTH;
     }
@@ -457,7 +459,7 @@ mod tests {
             temperature: 5,
             draw: 3,
             limit: 3,
-            further: FurtherReading::ALL.map(FurtherReading::common_width),
+            further: FurtherReading::ALL.map(FurtherReading::typical_width),
         }
     }
 

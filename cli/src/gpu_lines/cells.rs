@@ -5,7 +5,7 @@ use gpumon_probe::model::{
 };
 
 use crate::{
-    describe::{self, Level, LoadLevel, LoadLevels, Phrase, Thresholds, Total, add_up_gpus},
+    describe::{self, Level, LoadLevel, LoadLevels, Phrase, Thresholds, Total, sum_gpu_readings},
     terminal::{
         Layout,
         line::make_printable,
@@ -70,7 +70,8 @@ impl GpuCells {
             temperature: format_whole_number(&gpu.temperature.gpu_celsius, layout.glyphs.celsius()),
             draw: watts(power.draw_watts.value()).unwrap_or_else(|| ABSENT.to_owned()),
             limit: watts(power.limit_watts.value()).unwrap_or_default(),
-            further: FurtherReading::ALL.map(|further| further.read(gpu, details, layout.glyphs)),
+            further: FurtherReading::ALL
+                .map(|further| further.format_reading_value(gpu, details, layout.glyphs)),
             loads: LoadLevels::from_gpu(gpu, board, &context.thresholds),
             words: describe_gpu(gpu, context),
             is_stale: gpu.health != Health::Ok,
@@ -82,7 +83,7 @@ impl GpuCells {
     }
 
     /// Returns the cells of a MIG device.
-    pub(crate) fn from_part(
+    pub(crate) fn from_mig_device(
         part: &MigSample,
         device: Option<&MigDevice>,
         gpu: &GpuSample,
@@ -102,8 +103,8 @@ impl GpuCells {
         );
         Self {
             name: make_printable(&name, context.layout),
-            utilization: describe::format_part_utilization(&part.activity),
-            loads: LoadLevels::from_part(part, &context.thresholds),
+            utilization: describe::format_mig_utilization(&part.activity),
+            loads: LoadLevels::from_mig_device(part, &context.thresholds),
             is_stale: gpu.health != Health::Ok,
             kind: CellsKind::Part,
             ..Self::from_memory(
@@ -118,7 +119,7 @@ impl GpuCells {
     /// included.
     pub(crate) fn from_total(gpus: &[GpuSample], thresholds: &Thresholds) -> Self {
         let well: Vec<_> = gpus.iter().filter(|gpu| gpu.health == Health::Ok).collect();
-        let [(busy, percent), (memory, _), (power, _)] = add_up_gpus(&well);
+        let [(busy, percent), (memory, _), (power, _)] = sum_gpu_readings(&well);
         let joules = Total::new(&well, |gpu| {
             Some((*gpu.power.energy_joules_total.value()?, None))
         });
@@ -134,7 +135,8 @@ impl GpuCells {
             long: count,
             level: Level::Quiet,
         };
-        let load = |total: &Total, thresholds| LoadLevel::from_share(total.share(), thresholds);
+        let load =
+            |total: &Total, thresholds| LoadLevel::from_share(total.share_of_limit(), thresholds);
         let bytes = |bytes: f64| bytes as u64;
         let mut cells = Self {
             utilization: or_dash(&busy, percent),
@@ -242,7 +244,7 @@ impl FurtherReading {
     }
 
     /// Returns the width of a typical value, which is reserved so that the other cells do not move.
-    pub(super) fn common_width(self) -> usize {
+    pub(super) fn typical_width(self) -> usize {
         let widest = match self {
             Self::SmActivity | Self::TensorActivity | Self::Fan => "100 %",
             Self::SmClock => "1980 MHz",
@@ -258,7 +260,7 @@ impl FurtherReading {
 
     /// Formats the value. The result is empty if the GPU has no such value, does not respond, or
     /// has not been read yet. The result is a dash if the value cannot be read at present.
-    pub(super) fn read(
+    pub(super) fn format_reading_value(
         self,
         gpu: &GpuSample,
         details: Option<&GpuDetails>,

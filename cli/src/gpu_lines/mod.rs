@@ -60,12 +60,12 @@ impl GpuLines<'_> {
         let mut lines: Vec<_> = (0..)
             .zip(&arrangement.lines)
             .map(|(number, line)| {
-                let (mut drawn, mut excess) = (self.draw_start(number), 0);
+                let (mut drawn, mut excess) = (self.draw_line_start(number), 0);
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
                     let cell = self.draw_cell(*slot, *width, past);
-                    // The numbers of a total may be wider than their columns. The gaps that follow
-                    // are then made smaller by the excess.
+                    // The numbers of a total may be wider than their columns. The excess width is
+                    // taken from the gap before the number, and the rest from the gaps after it.
                     excess += cell.width().saturating_sub(*width);
                     let gap = if place == 0 { 0 } else { GAP };
                     let taken = excess.min(gap.saturating_sub(1));
@@ -76,13 +76,13 @@ impl GpuLines<'_> {
                 drawn
             })
             .collect();
-        self.add_words(&mut lines);
+        self.add_phrases(&mut lines);
         lines
     }
 
     /// Draws the start of a line: the index of a GPU, or the name of a total. The name of a total
     /// may extend from the index column into the name column.
-    fn draw_start(&self, number: usize) -> Line {
+    fn draw_line_start(&self, number: usize) -> Line {
         let index = match (number, self.cells.kind) {
             (0, CellsKind::Total) => {
                 let is_named = self.arrangement.name_width() > 0;
@@ -106,11 +106,11 @@ impl GpuLines<'_> {
         !matches!(slot, Slot::Further(_))
             || !is_urgent
             || self.layout.width.is_none()
-            || self.cells.long_words_width() <= self.room_for_words(|_| true)
+            || self.cells.long_words_width() <= self.columns_left_for_phrases(|_| true)
     }
 
     /// Returns the width available for phrases to the right of the cells.
-    fn room_for_words(&self, is_shown: impl Fn(Slot) -> bool) -> usize {
+    fn columns_left_for_phrases(&self, is_shown: impl Fn(Slot) -> bool) -> usize {
         let line = self.arrangement.lines.last().into_iter().flatten();
         let shown = line.filter(|(slot, _)| is_shown(*slot));
         let taken: usize = shown.map(|(_, width)| width + GAP).sum();
@@ -134,8 +134,8 @@ impl GpuLines<'_> {
                 } else {
                     Role::Name
                 };
-                // The name of a total already starts in the index column, so less width remains for
-                // the rest of the name.
+                // The word `Total` starts in the index column and may extend into the name column.
+                // The width that it uses there is not available for the rest of the name.
                 let written = "Total".len().saturating_sub(widths.index + 1);
                 let width = if cells.kind == CellsKind::Total {
                     width - written.min(width)
@@ -201,10 +201,10 @@ impl GpuLines<'_> {
 
     /// Adds the phrases to the right of the numbers if there is room. Otherwise, adds lines below
     /// if several lines are allowed.
-    fn add_words(&self, lines: &mut Vec<Line>) {
+    fn add_phrases(&self, lines: &mut Vec<Line>) {
         let (words, layout) = (&self.cells.words, self.layout);
         let room = match layout.width {
-            Some(_) => self.room_for_words(|slot| self.is_shown(slot)),
+            Some(_) => self.columns_left_for_phrases(|slot| self.is_shown(slot)),
             None => usize::MAX,
         };
         let Some(last) = lines.last_mut().filter(|_| !words.is_empty()) else {
@@ -217,13 +217,13 @@ impl GpuLines<'_> {
                 last.push(Role::Plain, " ".repeat(GAP));
                 last.extend(join_pieces(pieces));
             }
-            None => lines.extend(self.draw_words_below()),
+            None => lines.extend(self.draw_phrase_lines()),
         }
     }
 
     /// Draws the phrases in as few lines as possible. The long form is used only if there is a
     /// single phrase and its long form fits.
-    fn draw_words_below(&self) -> Vec<Line> {
+    fn draw_phrase_lines(&self) -> Vec<Line> {
         let indent = self.widths.index + 1;
         let columns = self.arrangement.columns;
         let words = &self.cells.words;
@@ -281,8 +281,8 @@ fn style_number(load: LoadLevel, text: &str) -> Line {
 /// The text of a phrase with its importance.
 type Piece = (Level, String);
 
-/// Returns all phrases if they fit, or `None` if they do not. As many phrases as possible are in
-/// their long form: all of them, only the first, or none.
+/// Returns all phrases, or `None` if they do not fit. Uses the long forms of all phrases if there
+/// is room, otherwise only that of the first phrase, otherwise only short forms.
 fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
     [phrases.len(), 1, 0].into_iter().find_map(|long| {
         let pieces: Vec<_> = phrases

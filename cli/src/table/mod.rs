@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 
 use self::processes::Widths;
 use crate::{
-    describe::{self, Thresholds, Total, add_up_gpus},
+    describe::{self, Thresholds, Total, sum_gpu_readings},
     gpu_lines::{Arrangement, CellWidths, GpuCells, GpuLines, LineContext, LineOptions, Role},
     options::ShownProcesses,
     terminal::{
@@ -38,8 +38,8 @@ pub(crate) struct View<'a> {
     pub(crate) sample: &'a Sample,
     /// The known utilization values of the last minute.
     pub(crate) past: &'a UtilizationHistory,
-    /// Whether there is only one sample. If there are several, the last sample contains the
-    /// conditions that were detected over time.
+    /// Whether there is only one sample. A single sample has no conditions, because they are
+    /// detected over several samples.
     pub(crate) is_one_shot: bool,
     pub(crate) thresholds: Thresholds,
     /// A notice about the whole table, such as a paused server.
@@ -90,8 +90,8 @@ pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart])
     )
 }
 
-/// Joins the lines. If they exceed the height of the terminal, the last lines are replaced by a
-/// note with their number.
+/// Joins the lines. If they exceed the height of the terminal, a note with the number of missing
+/// lines replaces the last lines.
 fn join_lines(mut lines: Vec<Line>, layout: Layout) -> String {
     if let Some(height) = layout.height.filter(|height| lines.len() > *height) {
         let shown = height.saturating_sub(1);
@@ -119,7 +119,7 @@ fn format_gpu_lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         pasts.push(view.past.gpu_values(gpu));
         for part in gpu.mig_devices.value().into_iter().flatten() {
             let device = board.and_then(|board| describe::find_mig_device(board, part.instance));
-            rows.push(GpuCells::from_part(part, device, gpu, &context));
+            rows.push(GpuCells::from_mig_device(part, device, gpu, &context));
             pasts.push(Vec::new());
         }
     }
@@ -188,7 +188,7 @@ fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
         parts.extend(
             inventory
                 .platform
-                .versions()
+                .driver_and_cuda_versions()
                 .into_iter()
                 .map(|version| (PLAIN, version)),
         );
@@ -248,8 +248,8 @@ fn format_models(inventory: &Inventory) -> String {
         .join(" + ")
 }
 
-/// The largest column widths of all updates so far. They are kept so that no value moves from one
-/// update to the next.
+/// The largest width that each column has had in any update so far. Columns keep this width, so
+/// that no value moves from one update to the next.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ColumnWidths {
     gpus: CellWidths,
@@ -296,7 +296,7 @@ impl UtilizationHistory {
         past.push(TimePoint { at_ms, reach_ms: 0 });
         let newest = past.time_points().len() - 1;
         for gpu in &sample.gpus {
-            // The values of a hung GPU are old and have already been added.
+            // A hung GPU repeats its last values, which have already been added.
             let is_old = gpu.at_ms + 2 * u64::from(sample.interval_ms) < at_ms;
             let value = gpu.utilization.gpu_percent.value().filter(|_| !is_old);
             if let Some((uuid, value)) = gpu.uuid.as_ref().zip(value) {
@@ -342,7 +342,7 @@ fn format_total_line(view: &View<'_>) -> Line {
         };
         (count > 0).then(|| text + &some)
     };
-    let [(busy, percent), (memory, used), (power, draw)] = add_up_gpus(&well);
+    let [(busy, percent), (memory, used), (power, draw)] = sum_gpu_readings(&well);
     let joules = Total::new(&well, |gpu| {
         Some((*gpu.power.energy_joules_total.value()?, None))
     });

@@ -125,7 +125,7 @@ pub(super) fn format_lines(
         }
     }
     if lines.is_empty() {
-        let is_limited = view.listed.is_some_and(ShownProcesses::is_limited);
+        let is_limited = view.listed.is_some_and(ShownProcesses::may_hide_processes);
         let words = if is_limited {
             "no matching processes"
         } else {
@@ -314,7 +314,7 @@ impl ProcessLabel {
             }
             (None, _, Some(command)) => {
                 let tidy = strip_folders(command, name.map(String::as_str));
-                let short = shorten_script(&tidy);
+                let short = strip_script_folders(&tidy);
                 (tidy, short)
             }
             (None, Some(name), None) => (name.clone(), name.clone()),
@@ -325,7 +325,7 @@ impl ProcessLabel {
             name: printable(name),
             short: printable(short),
             behind: owner
-                .map(list_environment)
+                .map(list_owner_labels)
                 .unwrap_or_default()
                 .into_iter()
                 .map(printable)
@@ -337,8 +337,9 @@ impl ProcessLabel {
         self.name.clone() + &join_in_brackets(&self.behind)
     }
 
-    /// Fits the label into `columns` columns. If there is no room for all parts of the environment,
-    /// only the most informative part is shown.
+    /// Fits the label into `columns` columns. If there is not enough room, only the most
+    /// informative of the job, pod, container, and service is kept. If that does not save enough,
+    /// the command is shortened as well.
     pub(crate) fn fit_to_width(&self, columns: usize, layout: Layout) -> String {
         let behind = join_in_brackets(&self.behind[..self.behind.len().min(1)]);
         let less = [
@@ -373,7 +374,7 @@ fn last_component(path: &str) -> &str {
 }
 
 /// Returns a command line without the folders of its program. Folder names may contain blanks, so
-/// the folders end where the program's name `name` begins.
+/// the end of the folders is found by searching for the program's name, `name`.
 fn strip_folders(command: &str, name: Option<&str>) -> String {
     let program = command.split(' ').next().unwrap_or_default();
     let named = name
@@ -396,7 +397,7 @@ fn strip_folders(command: &str, name: Option<&str>) -> String {
 }
 
 /// Returns a command line with the folders of its script removed.
-fn shorten_script(command: &str) -> String {
+fn strip_script_folders(command: &str) -> String {
     let is_script =
         |word: &str| word.contains('/') && SCRIPTS.iter().any(|end| word.ends_with(end));
     let mut script = command
@@ -421,7 +422,7 @@ fn kind_letters(process: &Process) -> &'static str {
 
 /// Returns the job, pod, container, or service to which a process belongs, most informative part
 /// first.
-fn list_environment(owner: &Owner) -> Vec<String> {
+fn list_owner_labels(owner: &Owner) -> Vec<String> {
     let batch = owner
         .batch_job()
         .map(|(kind, job)| format!("{} {}", kind.json_name(), job.job_id));
@@ -500,14 +501,14 @@ mod tests {
             })
         };
         assert_eq!(
-            list_environment(&Owner {
+            list_owner_labels(&Owner {
                 pbs: job(),
                 ..Owner::default()
             }),
             ["pbs 7.server"]
         );
         assert_eq!(
-            list_environment(&Owner {
+            list_owner_labels(&Owner {
                 lsf: job(),
                 ..Owner::default()
             }),

@@ -66,8 +66,8 @@ impl Scene {
         }
     }
 
-    /// Adds a minute of history, during which the utilization has risen, and a condition that the
-    /// memory of the first GPU is filling.
+    /// Adds a minute of history in which the utilization rises. Also adds a condition to the first
+    /// GPU: its memory will be full soon.
     fn add_history(&mut self) {
         let memory = &self.sample.gpus[0].memory;
         let left =
@@ -781,8 +781,8 @@ fn values_keep_their_columns_when_phrase_changes() {
             assert_eq!(find_mark_positions(&drawn, " 0 "), before, "{drawn}");
             assert!(drawn.contains("power-capped"), "{drawn}");
         }
-        // The columns must not move when the second GPU is lost. The cells of a lost GPU are
-        // narrow, although they may have been the widest cells before.
+        // The columns must not move when the second GPU is lost, although its cells become narrow
+        // and may have been the widest cells before.
         scene.sample.gpus[1] =
             make_unreadable_gpu(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
         let drawn = draw(&scene);

@@ -25,8 +25,8 @@ pub(crate) struct Column {
     /// never omitted.
     rank: u8,
     width: usize,
-    /// The minimum width of a shrinkable column, to which it is cut before other columns are
-    /// omitted.
+    /// The minimum width of a shrinkable column. The column is cut down to this width before other
+    /// columns are omitted.
     least: Option<usize>,
     is_optional: bool,
 }
@@ -84,7 +84,7 @@ impl Column {
 
     /// Makes the column shrinkable: if there is too little room, its cells are cut, but not below
     /// the width `least`. The cells must not contain styles.
-    pub(crate) const fn shrink_to(self, least: usize) -> Self {
+    pub(crate) const fn shrinkable_down_to(self, least: usize) -> Self {
         Self {
             least: Some(least),
             ..self
@@ -114,8 +114,8 @@ impl Column {
         let after = match self.align {
             Align::Left => room,
             Align::Right => 0,
-            // A dash is aligned with the last digit before the point. Other text without a point,
-            // such as a heading, is right-aligned.
+            // An integer or a dash ends directly before the position of the decimal point. Other
+            // text without a point, such as a heading, is right-aligned.
             Align::Point(after) => match shown.split_once('.') {
                 Some((_, digits)) => after.saturating_sub(digits.len()),
                 None if shown.bytes().all(|byte| byte.is_ascii_digit()) || shown == ABSENT => {
@@ -153,7 +153,8 @@ pub(crate) struct Part {
     /// The part's rank. Parts with the highest rank are omitted first; parts of rank 0 are never
     /// omitted.
     pub(crate) rank: u8,
-    /// The width, in columns, that must remain for the rest of the line if this part is shown.
+    /// The width, in columns, that must remain for the rest of the line. If less would remain, this
+    /// part is omitted.
     pub(crate) rest: usize,
 }
 
@@ -452,7 +453,7 @@ mod tests {
     fn wide_cells_shrink_or_omit_other_columns() {
         let all = [
             Column::new_right_aligned("cell", 0),
-            Column::new_left_aligned("code", 0).shrink_to(6),
+            Column::new_left_aligned("code", 0).shrinkable_down_to(6),
             Column::new_left_aligned("link", 0).omit_if_absent(),
         ];
         let rows = [["100000", "print(1 + 1)", ABSENT], ["2", "x", ABSENT]];

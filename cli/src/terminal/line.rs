@@ -81,8 +81,8 @@ pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec
     let (mut room, sign) = (columns, layout.glyphs.ellipsis());
     let mut fitted: Vec<String> = Vec::new();
     for piece in pieces {
-        // If the rest of the text does not fit, it is cut in this piece, and one ellipsis replaces
-        // both the end of this piece and all later pieces.
+        // If the rest of the text does not fit, this piece is cut, unless it leaves a column for an
+        // ellipsis. One ellipsis replaces the end of the cut piece and all later pieces.
         let mut shown = match piece {
             _ if rest > room => cut_with_continuation(piece, room, layout),
             whole if whole.width() <= room => (*whole).to_owned(),
@@ -127,7 +127,8 @@ fn cut_with_continuation(text: &str, columns: usize, layout: Layout) -> String {
         width += character.width().unwrap_or(0);
         width <= before_sign
     });
-    // Text that ends with an ellipsis because it was cut earlier does not get a second ellipsis.
+    // Text that was cut earlier already ends with an ellipsis, which is removed to avoid a second
+    // one.
     fits.collect::<String>()
         .trim_end_matches(layout.glyphs.ellipsis())
         .to_owned()

@@ -6,7 +6,9 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::{columns::terminal_columns, screen::is_dumb_terminal, text::adapt_to_locale};
+use super::{
+    columns::terminal_columns, screen::is_dumb_terminal, text::replace_unsupported_symbols,
+};
 use crate::exit::Failure;
 
 /// Prints text. Styles are removed if standard output does not support them, and characters that
@@ -16,7 +18,7 @@ use crate::exit::Failure;
 /// Returns an error if the text cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    out.write_all(adapt_to_locale(text).as_bytes())?;
+    out.write_all(replace_unsupported_symbols(text).as_bytes())?;
     out.flush()?;
     Ok(())
 }
@@ -65,7 +67,7 @@ pub(crate) struct StatusLine {
 }
 
 impl StatusLine {
-    pub(crate) fn is_possible() -> bool {
+    pub(crate) fn can_be_shown() -> bool {
         io::stderr().is_terminal() && !is_dumb_terminal()
     }
 

@@ -1,5 +1,5 @@
-//! Standard output, and the charts that it can show. Standard output is either a terminal with a
-//! size and capabilities, or a file.
+//! Standard output, which is either a terminal with a size and capabilities, or a file. Also the
+//! characters for the charts that it can show.
 
 use std::{
     env,
@@ -50,8 +50,8 @@ impl Screen {
         }
     }
 
-    /// Returns the layout: on a terminal, lines have the terminal's width. Other outputs get plain
-    /// text with lines of any length.
+    /// Returns the layout. On a terminal, lines are cut to the terminal's width. Other outputs get
+    /// plain text with lines of any length.
     pub(crate) fn layout(&self) -> Layout {
         match terminal_size() {
             Some((width, height)) => Layout {
@@ -90,7 +90,7 @@ impl Screen {
 
     /// Ends the updates: the last update remains on the screen, the cursor moves below it, and the
     /// `^C` printed by the terminal is removed.
-    pub(crate) fn leave_last_update(&self) -> io::Result<()> {
+    pub(crate) fn finish_updates(&self) -> io::Result<()> {
         if self.is_renewed {
             write("\r\x1b[K")
         } else {
@@ -106,9 +106,9 @@ fn write(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Adds the control sequences by which an update overwrites the screen line by line from the top
-/// and clears the rest. Before the first update, the screen's old content is scrolled into the
-/// terminal's history.
+/// Returns an update with the control sequences that overwrite the screen line by line from the top
+/// and clear the rest. The first update also scrolls the screen's old content into the terminal's
+/// history.
 fn render_update(picture: &str, is_first: bool) -> String {
     let before = if is_first {
         "\n".repeat(terminal_size().and_then(|(_, height)| height).unwrap_or(0))
@@ -184,9 +184,9 @@ impl Glyphs {
         }
     }
 
-    /// Returns a character with filled dot columns. `heights` contains the height of each column in
-    /// dots, counted from the bottom; `None` means an absent value.
-    pub(crate) fn draw_column(self, heights: &[Option<usize>]) -> char {
+    /// Returns a character whose columns of dots are filled from the bottom. `heights` contains the
+    /// number of filled dots in each column, or `None` for an absent value.
+    pub(crate) fn column_character(self, heights: &[Option<usize>]) -> char {
         let first = heights.first().copied().flatten();
         match self {
             Self::Braille => {
@@ -207,16 +207,16 @@ impl Glyphs {
         }
     }
 
-    /// Returns a character with a segment of a line. `columns` contains the first and last dot for
-    /// each dot column, counted from the bottom.
-    pub(crate) fn draw_line(self, columns: &[(usize, usize)]) -> char {
+    /// Returns a character with a segment of a line. For each column of dots, `columns` contains
+    /// the first and the last dot of the segment, counted from the bottom.
+    pub(crate) fn line_character(self, columns: &[(usize, usize)]) -> char {
         let first = columns.first().map_or(0, |(from, to)| to - from);
         match (self, first) {
             (Self::Braille, _) => {
                 let bits = |of: fn(&(usize, usize)) -> usize| {
                     let heights: [Option<usize>; 2] =
                         std::array::from_fn(|at| columns.get(at).map(of));
-                    match self.draw_column(&heights) {
+                    match self.column_character(&heights) {
                         ' ' => 0,
                         filled => u32::from(filled) - 0x2800,
                     }
@@ -236,7 +236,7 @@ impl Glyphs {
 
     /// Returns a character for a horizontal guide line, at the middle or the upper edge of the text
     /// row.
-    pub(crate) fn draw_guide(self, is_middle: bool) -> char {
+    pub(crate) fn guide_character(self, is_middle: bool) -> char {
         match (self, is_middle) {
             (Self::Braille, true) => '⠂',
             (Self::Braille, false) => '⠁',
@@ -261,8 +261,9 @@ impl Glyphs {
         shares.map(|share| share.map_or(' ', step)).collect()
     }
 
-    /// Returns the filled and the empty part of a bar. `share` is between 0 and 1. The bar consists
-    /// of heavy lines or blocks and a light line, with half steps, or of `#` and `.`.
+    /// Returns the filled and the empty part of a bar. `share` is between 0 and 1. The filled part
+    /// consists of heavy lines, blocks or `#`, and the empty part of light lines or `.`. Heavy
+    /// lines and blocks can fill half a column.
     ///
     /// A share above 0 fills at least the smallest step, and a share below 1 never fills the whole
     /// bar.
@@ -335,23 +336,23 @@ mod tests {
 
     #[test]
     fn chart_columns_are_filled_from_bottom() {
-        assert_eq!(Glyphs::Braille.draw_column(&[Some(4), Some(4)]), '⣿');
-        assert_eq!(Glyphs::Braille.draw_column(&[Some(1), Some(0)]), '⡀');
-        assert_eq!(Glyphs::Braille.draw_column(&[None, Some(2)]), '⢠');
-        assert_eq!(Glyphs::Braille.draw_column(&[None, None]), ' ');
-        assert_eq!(Glyphs::Blocks.draw_column(&[Some(1)]), '▄');
-        assert_eq!(Glyphs::Ascii.draw_column(&[Some(9)]), '#');
+        assert_eq!(Glyphs::Braille.column_character(&[Some(4), Some(4)]), '⣿');
+        assert_eq!(Glyphs::Braille.column_character(&[Some(1), Some(0)]), '⡀');
+        assert_eq!(Glyphs::Braille.column_character(&[None, Some(2)]), '⢠');
+        assert_eq!(Glyphs::Braille.column_character(&[None, None]), ' ');
+        assert_eq!(Glyphs::Blocks.column_character(&[Some(1)]), '▄');
+        assert_eq!(Glyphs::Ascii.column_character(&[Some(9)]), '#');
     }
 
     #[test]
     fn chart_line_fills_dots_between_two_heights() {
-        assert_eq!(Glyphs::Braille.draw_line(&[(3, 4), (0, 4)]), '⢹');
-        assert_eq!(Glyphs::Braille.draw_line(&[(0, 0), (4, 4)]), ' ');
+        assert_eq!(Glyphs::Braille.line_character(&[(3, 4), (0, 4)]), '⢹');
+        assert_eq!(Glyphs::Braille.line_character(&[(0, 0), (4, 4)]), ' ');
         assert_eq!(
-            [(0, 0), (0, 1), (0, 2)].map(|dots| Glyphs::Blocks.draw_line(&[dots])),
+            [(0, 0), (0, 1), (0, 2)].map(|dots| Glyphs::Blocks.line_character(&[dots])),
             [' ', '─', '│']
         );
-        assert_eq!(Glyphs::Ascii.draw_line(&[(1, 2)]), '-');
+        assert_eq!(Glyphs::Ascii.line_character(&[(1, 2)]), '-');
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::line::strip_styles;
 /// Compares a report with its snapshot. The snapshot contains the report as printed to a file and
 /// to terminals with 120 and 60 columns.
 #[track_caller]
-pub(crate) fn compare_report(name: &str, text: impl Fn(Option<usize>) -> String) {
+pub(crate) fn assert_report_matches_snapshot(name: &str, text: impl Fn(Option<usize>) -> String) {
     let pictures = [None, Some(120), Some(60)].map(|columns| {
         let width = columns.unwrap_or(40);
         let ruler = columns.map_or_else(|| "file".to_owned(), |columns| columns.to_string());

@@ -62,7 +62,7 @@ pub(crate) fn to_ascii(symbol: &str) -> &'static str {
 }
 
 /// Replaces those of gpumon's own symbols that the locale does not support.
-pub(crate) fn adapt_to_locale(text: &str) -> Cow<'_, str> {
+pub(crate) fn replace_unsupported_symbols(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || is_utf8_locale() {
         return text.into();
     }
@@ -86,20 +86,20 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
         if taken > 0 && taken + 1 + word.width() > columns {
             lines.push(String::new());
         } else if taken > 0 {
-            push(&mut lines, ' ');
+            push_to_last_line(&mut lines, ' ');
         }
         for character in word.chars() {
             let width = lines.last().map_or(0, |line| line.width());
             if width + character.width().unwrap_or(0) > columns {
                 lines.push(String::new());
             }
-            push(&mut lines, character);
+            push_to_last_line(&mut lines, character);
         }
     }
     lines
 }
 
-fn push(lines: &mut [String], character: char) {
+fn push_to_last_line(lines: &mut [String], character: char) {
     if let Some(line) = lines.last_mut() {
         line.push(character);
     }

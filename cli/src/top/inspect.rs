@@ -84,20 +84,22 @@ fn read_attributes(
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     };
-    let disk_bytes = describe_failure(bounded::read_text(folder.join("io"), bounded::STAT_LIMIT))
-        .map(|io| {
-            let of = |name: &str| {
-                io.lines()
-                    .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-            };
-            of("read_bytes:").unwrap_or(0) + of("write_bytes:").unwrap_or(0)
-        });
+    let disk_bytes =
+        describe_attribute_error(bounded::read_text(folder.join("io"), bounded::STAT_LIMIT)).map(
+            |io| {
+                let of = |name: &str| {
+                    io.lines()
+                        .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+                };
+                of("read_bytes:").unwrap_or(0) + of("write_bytes:").unwrap_or(0)
+            },
+        );
     let link = |name: &str| {
-        describe_failure(fs::read_link(folder.join(name)))
+        describe_attribute_error(fs::read_link(folder.join(name)))
             .map(|path: PathBuf| path.display().to_string())
     };
     let list = |name: &str, limit: usize| {
-        let bytes = describe_failure(bounded::read(folder.join(name), limit))?;
+        let bytes = describe_attribute_error(bounded::read(folder.join(name), limit))?;
         let text = String::from_utf8_lossy(&bytes);
         let entries = text
             .trim_end_matches('\0')
@@ -125,7 +127,7 @@ fn read_attributes(
     })
 }
 
-fn describe_failure<T>(result: io::Result<T>) -> ReadAttribute<T> {
+fn describe_attribute_error<T>(result: io::Result<T>) -> ReadAttribute<T> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "readable only by the user of the process and root".to_owned()
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn unreadable_attribute_has_reason() {
         let refused: ReadAttribute<()> =
-            describe_failure(Err(io::ErrorKind::PermissionDenied.into()));
+            describe_attribute_error(Err(io::ErrorKind::PermissionDenied.into()));
         assert!(refused.unwrap_err().contains("root"));
     }
 }

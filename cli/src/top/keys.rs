@@ -51,7 +51,7 @@ pub(super) enum Action {
     Slower,
     Theme,
     Save,
-    /// Tags the selected process. If no process is selected, has the effect of `Pause`.
+    /// Tags the selected process. If no process is selected, does the same as `Pause`.
     TagOrPause,
     ClearTags,
     Pause,

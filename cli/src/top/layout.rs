@@ -12,7 +12,8 @@ const MIN_GPU_WIDTH: u16 = 80;
 /// A line of totals is shown only if the area below the host's line has at least this height, in
 /// lines.
 const MIN_HEIGHT_WITH_TOTALS: u16 = 16;
-/// The minimum height of a view, in lines. The constant below is that of the list of processes.
+/// The minimum height of a view, in lines. The constant below is the minimum height of the list of
+/// processes.
 const MIN_VIEW_HEIGHT: u16 = 4;
 const MIN_PROCESSES_HEIGHT: u16 = 4;
 
@@ -30,7 +31,7 @@ pub(super) struct Areas {
     pub(super) tabs: Rect,
     pub(super) view: Rect,
     pub(super) processes: Rect,
-    /// The number of additional lines that are needed to show the whole list of processes.
+    /// How many lines the list of processes lacks to be shown completely.
     lacking: u16,
     pub(super) footer: Rect,
 }
@@ -49,9 +50,9 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
         return None;
     }
     let mut left = screen;
-    let title = take_lines(&mut left, 1);
-    let banner = take_lines(&mut left, u16::from(wishes.banner));
-    let host = take_lines(&mut left, 1);
+    let title = split_off_top_lines(&mut left, 1);
+    let banner = split_off_top_lines(&mut left, u16::from(wishes.banner));
+    let host = split_off_top_lines(&mut left, 1);
     let footer = Rect {
         y: screen.bottom() - 1,
         height: 1,
@@ -63,9 +64,9 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
     let columns = gpus.div_ceil(most).min(screen.width / MIN_GPU_WIDTH).max(1);
     let gpu_lines = gpus.div_ceil(columns).min(most);
     let has_totals = wishes.gpus > 1 && left.height >= MIN_HEIGHT_WITH_TOTALS;
-    let gpu_area = take_lines(&mut left, gpu_lines);
-    let totals = take_lines(&mut left, u16::from(has_totals));
-    let tabs = take_lines(&mut left, 1);
+    let gpu_area = split_off_top_lines(&mut left, gpu_lines);
+    let totals = split_off_top_lines(&mut left, u16::from(has_totals));
+    let tabs = split_off_top_lines(&mut left, 1);
     let wanted = u16::try_from(wishes.processes + 1).unwrap_or(u16::MAX);
     let processes = match wishes.room {
         ScreenSplit::View => 0,
@@ -81,7 +82,7 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
             .clamp(MIN_PROCESSES_HEIGHT, left.height / 2),
     };
     let view_lines = left.height - processes;
-    let view = take_lines(&mut left, view_lines);
+    let view = split_off_top_lines(&mut left, view_lines);
     let gpu_columns = columns;
     let lacking = wanted.saturating_sub(left.height);
     let processes = left;
@@ -118,7 +119,7 @@ impl Areas {
     }
 }
 
-fn take_lines(left: &mut Rect, lines: u16) -> Rect {
+fn split_off_top_lines(left: &mut Rect, lines: u16) -> Rect {
     let lines = lines.min(left.height);
     let taken = Rect {
         height: lines,

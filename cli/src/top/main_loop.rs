@@ -119,7 +119,7 @@ fn run_loop(
     let mut next = NextStep::DrawAnew;
     loop {
         if next >= NextStep::Suspend
-            && let Some(patience) = screen.remaining_wait()
+            && let Some(patience) = screen.remaining_response_wait()
         {
             match waiting.recv_timeout(patience) {
                 Ok(input) => {
@@ -140,7 +140,9 @@ fn run_loop(
                 if let Some(end) = wait_for_foreground(app, waiting)? {
                     return Ok(end);
                 }
-                screen.take_over_again().map_err(convert_terminal_error)?;
+                screen
+                    .take_over_terminal_again()
+                    .map_err(convert_terminal_error)?;
             }
             NextStep::Wait | NextStep::Draw | NextStep::DrawAnew => {}
         }
@@ -178,8 +180,8 @@ fn forward_input(
 }
 
 /// Handles input while another job uses the terminal. Returns `None` when this program is in the
-/// foreground, or the way in which the program should end. To end a stopped job, bash continues it
-/// in the background, so ending by a signal must work without the terminal.
+/// foreground, or how the program should end. bash ends a stopped job by continuing it in the
+/// background, so a signal must be able to end this program without the terminal.
 fn wait_for_foreground(
     app: &mut impl LiveScreen,
     waiting: &Receiver<Input>,

@@ -23,7 +23,7 @@ pub(super) static HOST_METRICS: LazyLock<Vec<&Field<HostSample>>> =
 /// Returns the metrics that are charted by default, as positions in [`METRICS`].
 pub(super) fn default_metrics() -> Vec<usize> {
     overview_fields()
-        .filter_map(|field| position(metric_key(field)))
+        .filter_map(|field| find_metric_position(metric_key(field)))
         .collect()
 }
 
@@ -32,7 +32,7 @@ pub(super) fn metric_key(field: &Field) -> &'static str {
 }
 
 /// Returns the position of a metric in [`METRICS`].
-pub(super) fn position(id: &str) -> Option<usize> {
+pub(super) fn find_metric_position(id: &str) -> Option<usize> {
     METRICS.iter().position(|field| metric_key(field) == id)
 }
 
@@ -69,7 +69,7 @@ impl ChartUnit for Unit {
             Self::Percent | Self::Celsius => 100.0_f64.max(largest),
             // Axes for bytes end at a power of two, because their labels use binary units.
             Self::Bytes => largest.max(1.0).log2().ceil().exp2(),
-            _ => round_up(largest),
+            _ => round_up_axis_end(largest),
         }
     }
 
@@ -85,7 +85,7 @@ impl ChartUnit for Unit {
 }
 
 /// Rounds up to 1, 2 or 5 times a power of ten, so that an axis does not change with every sample.
-fn round_up(value: f64) -> f64 {
+fn round_up_axis_end(value: f64) -> f64 {
     if value <= 1.0 {
         return 1.0;
     }

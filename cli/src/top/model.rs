@@ -1,5 +1,6 @@
-//! The state of the live view: the newest readings of the selected GPUs and their history. It is
-//! changed only by updates. Data of GPUs that are not selected is first removed from each update.
+//! The state of the live view: the newest readings of the selected GPUs and their history. Only
+//! updates change this state. Before an update is applied, the data of all other GPUs is removed
+//! from it.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -39,7 +40,7 @@ pub(crate) enum Update {
     Silent(String),
     /// The reason why the driver is read directly instead of through a server.
     Direct(String),
-    /// The replay was set to another time and continues from there.
+    /// The replay has jumped to another time and continues from there.
     Rewound,
 }
 
@@ -420,7 +421,7 @@ impl Selection {
     fn includes_gpu(&self, index: u32) -> bool {
         match &self.indices {
             Some(indices) => indices.contains(&index),
-            None => !self.shown.is_limited(),
+            None => !self.shown.may_hide_gpus(),
         }
     }
 }

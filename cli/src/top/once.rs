@@ -36,9 +36,9 @@ const SAMPLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum time to wait for a server's history. A server of another version may not send any.
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reads until the model has a sample with rates and owners. From a server, this is the first
-/// sample; the server's history is then read as well. From this program's own sampler, it is the
-/// second sample.
+/// Reads until the model has a sample with rates and owners. A server's first sample contains them;
+/// the server's history is then read as well. If this program samples the GPUs itself, only the
+/// second sample contains them.
 pub(super) fn read_complete_sample(
     model: &mut Model,
     waiting: &Receiver<Input>,

@@ -121,7 +121,7 @@ impl Painter<'_> {
         self.draw_text(x, y, text.width() as u16, &text, style);
     }
 
-    pub(super) fn add_hit(&mut self, area: Rect, hit: Hit) {
+    pub(super) fn add_clickable_area(&mut self, area: Rect, hit: Hit) {
         self.hits.push((area, hit));
     }
 

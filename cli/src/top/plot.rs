@@ -101,7 +101,7 @@ impl Plot<'_> {
                 let within: [Option<usize>; 2] = std::array::from_fn(|at| {
                     Some((*columns.get(at)?)?.saturating_sub(below).min(up))
                 });
-                let symbol = painter.glyphs.draw_column(&within[..columns.len()]);
+                let symbol = painter.glyphs.column_character(&within[..columns.len()]);
                 if symbol != ' ' {
                     painter.draw_cell(x, inner.y + line, symbol, self.style);
                 }
@@ -216,7 +216,7 @@ impl Overlay<'_> {
             .map(height)
             .collect();
         // Each column covers the range from the previous column's value to its own value, so that
-        // steps are also connected.
+        // the line has no gap where the value jumps.
         let spans: Vec<Option<(usize, usize)>> = (0..heights.len())
             .map(|at| {
                 let to = heights[at]?;
@@ -242,7 +242,7 @@ impl Overlay<'_> {
                         .flatten()
                         .map_or((0, 0), |(from, to)| (within(from), within(to)))
                 });
-                let symbol = painter.glyphs.draw_line(&dots[..columns.len()]);
+                let symbol = painter.glyphs.line_character(&dots[..columns.len()]);
                 if symbol != ' ' {
                     painter.draw_cell(x, area.y + line, symbol, self.style);
                 }
@@ -262,7 +262,7 @@ fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
             painter.draw_cell(
                 x,
                 y,
-                painter.glyphs.draw_guide(is_middle),
+                painter.glyphs.guide_character(is_middle),
                 painter.theme.dim,
             );
         }

@@ -38,14 +38,14 @@ use rustix::{
 use super::theme;
 use crate::exit::Failure;
 
-/// After each frame, reduce the capacity of the output buffer to this size, in bytes.
+/// The capacity, in bytes, to which the output buffer is reduced after each frame.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
 
 /// The maximum size to draw, in columns and rows. A terminal may report 65535 columns and rows, for
 /// which memory would be insufficient.
 const MAX_SIZE: (u16, u16) = (1000, 500);
 
-/// Before the terminal is restored, wait at most this long for the terminal's response. If the
+/// The maximum time to wait for the terminal's response before the terminal is restored. If the
 /// response arrived later, the shell would receive it and interpret it as keys.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -98,7 +98,7 @@ impl Screen {
     }
 
     /// Returns how much longer to wait for the terminal's response before restoring the terminal.
-    pub(super) fn remaining_wait(&self) -> Option<Duration> {
+    pub(super) fn remaining_response_wait(&self) -> Option<Duration> {
         let requested = self
             .background_requested
             .filter(|_| !self.is_background_known)?;
@@ -108,7 +108,7 @@ impl Screen {
     /// Draws the cells that have changed since the last frame. If `anew` is set, draws all cells.
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Buffer), anew: bool) -> io::Result<()> {
         let size = tcgetwinsize(stdout())?;
-        let area = limit_area(size.ws_col, size.ws_row);
+        let area = limited_screen_area(size.ws_col, size.ws_row);
         queue!(self.out, BeginSynchronizedUpdate)?;
         if anew || self.shown.area != area {
             queue!(self.out, Clear(ClearType::All))?;
@@ -124,7 +124,7 @@ impl Screen {
     }
 
     /// Sets up the terminal again, regardless of the state in which another process left it.
-    pub(super) fn take_over_again(&mut self) -> io::Result<()> {
+    pub(super) fn take_over_terminal_again(&mut self) -> io::Result<()> {
         // Raw mode is disabled first. Otherwise, crossterm would still record it as enabled, and
         // would not enable it again.
         disable_raw_mode()?;
@@ -153,7 +153,7 @@ impl Drop for Screen {
 /// contains the advice `instead`.
 pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!(
+        return Err(Failure::from_usage_error(anyhow!(
             "{command} needs a terminal, but its output is redirected; {instead}"
         )));
     }
@@ -164,7 +164,7 @@ pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure
         } else {
             format!("TERM is {terminal}")
         };
-        return Err(Failure::usage(anyhow!(
+        return Err(Failure::from_usage_error(anyhow!(
             "{command} needs a terminal that can move the cursor, but {what}; {instead}"
         )));
     }
@@ -182,7 +182,7 @@ pub(super) fn suspend_program() -> io::Result<()> {
 
 /// Restores only the terminal's mode and writes nothing. Writing would block if the terminal
 /// accepts no output.
-pub(super) fn restore_mode() {
+pub(super) fn restore_terminal_mode() {
     if TerminalJob::detect().has_terminal() {
         let _ = disable_raw_mode();
     }
@@ -194,8 +194,8 @@ fn restore_terminal() {
         return;
     }
     let has_terminal = TerminalJob::detect().has_terminal();
-    // A program in the background does not restore the modes, because the shell has already set its
-    // own. It also writes nothing if the terminal does not allow background programs to write.
+    // In the background, this program does not restore the modes, because the shell has already set
+    // its own. If the terminal forbids writing in the background, this program also writes nothing.
     if has_terminal
         || tcgetattr(stdout()).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::TOSTOP))
     {
@@ -230,11 +230,11 @@ pub(super) fn terminal_size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(stdout())
         .ok()
         .filter(|size| size.ws_col > 0 && size.ws_row > 0)?;
-    let Rect { width, height, .. } = limit_area(size.ws_col, size.ws_row);
+    let Rect { width, height, .. } = limited_screen_area(size.ws_col, size.ws_row);
     Some((width, height))
 }
 
-fn limit_area(columns: u16, rows: u16) -> Rect {
+fn limited_screen_area(columns: u16, rows: u16) -> Rect {
     Rect {
         x: 0,
         y: 0,
@@ -243,9 +243,9 @@ fn limit_area(columns: u16, rows: u16) -> Rect {
     }
 }
 
-/// A writer for standard output that writes each frame at once. Unlike standard output in `std`, it
-/// has no lock. With a lock, a panicking thread would have to wait for the thread that draws. If
-/// writing fails, the remaining bytes are dropped with the writer.
+/// A writer for standard output that collects a frame and writes it at once. Standard output in
+/// `std` has a lock, so a panicking thread would have to wait for the thread that draws. This
+/// writer has none. If writing fails, the remaining bytes are dropped with the writer.
 #[derive(Default)]
 struct FrameWriter {
     waiting: Vec<u8>,
@@ -278,9 +278,9 @@ impl Write for FrameWriter {
 
 // Job control.
 //
-// The kernel stops all threads of a background job that reads or changes its terminal. No thread
-// could then handle a request to end the program, so the program first checks whether it may use
-// the terminal.
+// If a background job reads or changes its terminal, the kernel stops all threads of the job. No
+// thread could then handle a request to end the program, so the program first checks whether it may
+// use the terminal.
 
 /// Whether this program may use its terminal, according to job control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,7 +306,7 @@ impl TerminalJob {
         };
         match read_process_stat(process::id()) {
             Some(own) if own.group != front => {
-                if is_orphaned(own, read_process_stat) {
+                if is_process_group_orphaned(own, read_process_stat) {
                     Self::Lost
                 } else {
                     Self::Behind
@@ -324,7 +324,10 @@ impl TerminalJob {
 
 /// Returns `true` if this program's process group is orphaned. According to the kernel's rule, a
 /// group is orphaned if none of its processes has a parent in another group of the same session.
-fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) -> bool {
+fn is_process_group_orphaned(
+    own: ProcessStat,
+    state_of: impl Fn(u32) -> Option<ProcessStat>,
+) -> bool {
     let mut parent = own.parent;
     loop {
         match state_of(parent) {
@@ -352,7 +355,7 @@ mod tests {
     #[test]
     fn drawing_area_of_huge_terminal_is_limited() {
         assert_eq!(
-            limit_area(80, 24),
+            limited_screen_area(80, 24),
             Rect {
                 x: 0,
                 y: 0,
@@ -361,7 +364,7 @@ mod tests {
             }
         );
         assert_eq!(
-            limit_area(u16::MAX, u16::MAX),
+            limited_screen_area(u16::MAX, u16::MAX),
             Rect {
                 x: 0,
                 y: 0,
@@ -369,7 +372,7 @@ mod tests {
                 height: 500
             }
         );
-        assert_eq!(limit_area(0, u16::MAX).area(), 0);
+        assert_eq!(limited_screen_area(0, u16::MAX).area(), 0);
     }
 
     #[test]
@@ -395,18 +398,27 @@ mod tests {
             21 => Some(place(20, 20, 10)),
             _ => None,
         };
-        assert!(!is_orphaned(place(10, 20, 10), all));
+        assert!(!is_process_group_orphaned(place(10, 20, 10), all));
         assert!(
-            !is_orphaned(place(21, 20, 10), all),
+            !is_process_group_orphaned(place(21, 20, 10), all),
             "by way of its own group"
         );
-        assert!(is_orphaned(place(1, 20, 10), all), "its shell has ended");
-        assert!(is_orphaned(place(1, 10, 10), all), "the shell itself");
         assert!(
-            is_orphaned(place(0, 20, 10), all),
+            is_process_group_orphaned(place(1, 20, 10), all),
+            "its shell has ended"
+        );
+        assert!(
+            is_process_group_orphaned(place(1, 10, 10), all),
+            "the shell itself"
+        );
+        assert!(
+            is_process_group_orphaned(place(0, 20, 10), all),
             "from outside the container"
         );
-        assert!(is_orphaned(place(30, 20, 10), all), "it ended just now");
+        assert!(
+            is_process_group_orphaned(place(30, 20, 10), all),
+            "it ended just now"
+        );
     }
 
     #[test]

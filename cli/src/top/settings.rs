@@ -10,7 +10,7 @@ use clap::{
 
 use super::{
     layout::View,
-    metrics::{METRICS, default_metrics, metric_key, position},
+    metrics::{METRICS, default_metrics, find_metric_position, metric_key},
     processes::Column,
     theme::ThemeName,
 };
@@ -41,7 +41,8 @@ const DAY_S: u64 = 24 * 3600;
 const SETTINGS_TABLE: &str = "top";
 const VARIABLE_PREFIX: &str = "GPUMON_TOP_";
 
-/// The value that chooses the charts' characters by the terminal's capabilities.
+/// The value of the setting for the charts' characters that selects them by the terminal's
+/// capabilities.
 const AUTO_GLYPHS: &str = "auto";
 
 /// Settings of the live screen's appearance.
@@ -133,8 +134,8 @@ pub(crate) struct Settings {
     pub(super) thresholds: Thresholds,
 }
 
-/// Returns the thresholds of the live screen, which `gpumon` also uses for its table. `resolved` is
-/// the command line of `gpumon`.
+/// Returns the thresholds in the settings of the live screen, because `gpumon` uses the same
+/// thresholds for its table. `resolved` is the command line of `gpumon`.
 pub(crate) fn read_thresholds(resolved: &ResolvedArguments) -> Thresholds {
     let is_set = resolved
         .entries
@@ -143,7 +144,7 @@ pub(crate) fn read_thresholds(resolved: &ResolvedArguments) -> Thresholds {
     let is_set = is_set
         || env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with(VARIABLE_PREFIX));
     if is_set {
-        read_files(resolved.config())
+        read_screen_settings(resolved.config_path())
             .map(|settings| settings.thresholds)
             .unwrap_or_default()
     } else {
@@ -151,8 +152,9 @@ pub(crate) fn read_thresholds(resolved: &ResolvedArguments) -> Thresholds {
     }
 }
 
-/// Returns the settings from files and environment variables. Other settings have their defaults.
-fn read_files(config: Option<&Path>) -> Option<Settings> {
+/// Returns the settings of the live screen from files and environment variables. Settings that are
+/// in neither have their defaults.
+fn read_screen_settings(config: Option<&Path>) -> Option<Settings> {
     let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
     let words: Vec<_> = ["gpumon".into(), SETTINGS_TABLE.into()]
         .into_iter()
@@ -276,7 +278,10 @@ fn default_columns_text() -> String {
 
 /// Returns a parser for metrics. Its values are positions in `METRICS`.
 fn metric_parser() -> impl TypedValueParser<Value = usize> {
-    build_name_parser(METRICS.iter().map(|field| metric_key(field)), position)
+    build_name_parser(
+        METRICS.iter().map(|field| metric_key(field)),
+        find_metric_position,
+    )
 }
 
 fn default_metrics_text() -> String {
@@ -311,10 +316,10 @@ mod tests {
             let place = written.iter().position(|(name, _)| *name == key.name());
             let (_, value) =
                 written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));
-            // `interval-ms` has no default, because a recording has its own interval. Its example
-            // therefore differs from the value that `W` writes.
+            // `interval-ms` has no default, because a recording has its own interval. It is
+            // therefore the only key whose example differs from the value that `W` writes.
             assert!(
-                value == key.example() || key.name() == "interval-ms",
+                value == key.example_value() || key.name() == "interval-ms",
                 "{}: {value}",
                 key.name()
             );

@@ -35,7 +35,8 @@ pub(super) struct State {
     pub(super) gpu: Option<u32>,
     /// The charted metrics, as positions in `METRICS`.
     pub(super) metrics: Vec<usize>,
-    /// The metric that is charted for all GPUs, as a position in the field `metrics`.
+    /// The metric that is charted for all GPUs, as a position in the field `metrics` of this
+    /// struct.
     pub(super) metric: usize,
     /// The time range of charts, as a position in `RANGES_S`.
     pub(super) range: usize,
@@ -114,7 +115,7 @@ impl State {
         }
     }
 
-    pub(super) fn span_ms(&self) -> u64 {
+    pub(super) fn chart_span_ms(&self) -> u64 {
         RANGES_S[self.range] * 1000
     }
 
@@ -128,7 +129,7 @@ impl State {
 
     /// Selects the next or previous GPU. After the last GPU and before the first GPU, all GPUs are
     /// selected.
-    pub(super) fn step_gpu(&mut self, gpus: &[u32], forward: bool) {
+    pub(super) fn select_adjacent_gpu(&mut self, gpus: &[u32], forward: bool) {
         let now = self
             .gpu
             .and_then(|gpu| gpus.iter().position(|known| *known == gpu));
@@ -158,7 +159,7 @@ impl State {
         self.glyphs = glyphs.unwrap_or_else(Glyphs::from_terminal);
     }
 
-    pub(super) fn step_interval(&mut self, faster: bool) {
+    pub(super) fn select_adjacent_interval(&mut self, faster: bool) {
         let mut intervals = INTERVALS_MS.into_iter();
         let now = self.interval_ms;
         let next = if faster {
@@ -204,7 +205,7 @@ mod tests {
         let mut state = make_state();
         let mut seen = Vec::new();
         for forward in [true, true, true, true, false, false] {
-            state.step_gpu(&[0, 1, 5], forward);
+            state.select_adjacent_gpu(&[0, 1, 5], forward);
             seen.push(state.gpu);
         }
         assert_eq!(seen, [Some(0), Some(1), Some(5), None, Some(5), Some(1)]);
@@ -214,14 +215,14 @@ mod tests {
     fn intervals_stay_within_limits() {
         let mut state = make_state();
         state.interval_ms = 300;
-        state.step_interval(true);
+        state.select_adjacent_interval(true);
         assert_eq!(state.interval_ms, 250);
         for _ in 0..20 {
-            state.step_interval(true);
+            state.select_adjacent_interval(true);
         }
         assert_eq!(state.interval_ms, 100);
         for _ in 0..20 {
-            state.step_interval(false);
+            state.select_adjacent_interval(false);
         }
         assert_eq!(state.interval_ms, 60_000);
     }

@@ -66,7 +66,7 @@ pub(super) fn format_day_and_minute(at_ms: u64) -> String {
 }
 
 /// Formats a chart's time range, such as `2 min`, `6 h`, or `30 d`.
-pub(super) fn format_range(span_ms: u64) -> String {
+pub(super) fn format_chart_range(span_ms: u64) -> String {
     match span_ms / 1000 {
         seconds if seconds % (24 * 3600) == 0 => format!("{} d", seconds / (24 * 3600)),
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),

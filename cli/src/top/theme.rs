@@ -306,11 +306,11 @@ pub(super) enum Background {
 impl Background {
     /// Returns the background set in `COLORFGBG`, which terminals such as rxvt and Konsole set.
     pub(super) fn from_environment() -> Self {
-        Self::parse_color_numbers(&env::var("COLORFGBG").unwrap_or_default())
+        Self::from_color_numbers(&env::var("COLORFGBG").unwrap_or_default())
     }
 
     /// Parses color numbers from 0 to 15, such as `0;15`. The last number is the background.
-    fn parse_color_numbers(numbers: &str) -> Self {
+    fn from_color_numbers(numbers: &str) -> Self {
         match numbers.rsplit(';').next().map(str::parse) {
             Some(Ok(7 | 9..=15)) => Self::Light,
             _ => Self::Dark,
@@ -328,8 +328,8 @@ impl Background {
     }
 }
 
-/// Parses one to four hexadecimal digits as a fraction of the largest number with the same number
-/// of digits.
+/// Parses one to four hexadecimal digits as a fraction of the largest number with as many digits.
+/// For example, `80` is 128/255.
 fn parse_color_part(digits: &str) -> Option<f64> {
     let most: &u32 = [0, 0xf, 0xff, 0xfff, 0xffff].get(digits.len())?;
     let value = u32::from_str_radix(digits, 16).ok()?;
@@ -567,7 +567,7 @@ mod tests {
             ("", Background::Dark),
         ] {
             assert_eq!(
-                Background::parse_color_numbers(numbers),
+                Background::from_color_numbers(numbers),
                 background,
                 "{numbers}"
             );

@@ -68,8 +68,8 @@ pub(super) struct Obstacle {
     pub(super) gone: bool,
 }
 
-/// The maximum memory that an idle driver uses. The driver uses a few MiB if it reports reserved
-/// memory separately. The limit is smaller than the memory of a CUDA context.
+/// The maximum memory that an idle driver uses if it reports reserved memory separately. It usually
+/// uses a few MiB. The limit must be smaller than the memory of a CUDA context.
 const DRIVER_BYTES: u64 = 128 << 20;
 /// The maximum memory that an idle driver before version 510 uses. These drivers count reserved
 /// memory as used.
@@ -85,12 +85,12 @@ impl Candidate {
 
     /// Returns the name, such as `GPU 3`, or `GPU 3:1` for a MIG device.
     pub(super) fn name(&self) -> String {
-        format!("GPU {}", self.index())
+        format!("GPU {}", self.index_label())
     }
 
     /// Returns the index, such as `3`, or `3:1` for a MIG device. Container runtimes use the same
     /// format.
-    pub(super) fn index(&self) -> String {
+    pub(super) fn index_label(&self) -> String {
         self.mig
             .map_or_else(|| self.gpu.to_string(), |mig| format!("{}:{mig}", self.gpu))
     }
@@ -148,7 +148,7 @@ fn make_candidate(
         (None, Some((memory, busy))) => Ok(DeviceState {
             free_bytes: memory.free_bytes.clone(),
             busy_percent: busy.clone(),
-            users: count_users(sample, memory, mig.map(|mig| mig.instance)),
+            users: summarize_device_users(sample, memory, mig.map(|mig| mig.instance)),
         }),
     };
     Candidate {
@@ -230,7 +230,7 @@ fn usable_memory(memory: &MemorySample) -> Reading<u64> {
 
 /// Returns the number and the memory of the processes on a GPU or MIG device. Processes that the
 /// sample omits are counted as compute processes on every device.
-fn count_users(
+fn summarize_device_users(
     sample: &GpuSample,
     memory: &MemorySample,
     instance: Option<MigInstance>,
@@ -249,8 +249,8 @@ fn count_users(
             .filter(|process| instance.is_none() || process.mig == instance)
     };
     let draws = |process: &&Process| process.kind == ProcessKind::Graphics;
-    // The memory of a process that only draws may be unknown. Such a process may use all of the
-    // memory in use.
+    // If the memory of a process that only draws is unknown, this process may use all of the memory
+    // in use.
     let memory_drawing: u64 = here().filter(draws).fold(0, |sum, process| {
         sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX))
     });
@@ -372,7 +372,7 @@ mod tests {
 
     fn count_used(processes: Vec<Process>) -> (usize, u64) {
         let sample = make_gpu_sample(processes);
-        let users = count_users(&sample, &sample.memory, None);
+        let users = summarize_device_users(&sample, &sample.memory, None);
         let users = users.value().unwrap();
         (users.computing, users.held_bytes)
     }
@@ -398,7 +398,7 @@ mod tests {
         );
         let mut old_driver = make_gpu_sample(vec![]);
         let driver_bytes = |sample: &GpuSample| {
-            count_users(sample, &sample.memory, None)
+            summarize_device_users(sample, &sample.memory, None)
                 .value()
                 .unwrap()
                 .driver_bytes
@@ -410,14 +410,14 @@ mod tests {
         let mut crowded = make_gpu_sample(vec![draws()]);
         crowded.processes_omitted = 7;
         assert_eq!(
-            count_users(&crowded, &crowded.memory, None)
+            summarize_device_users(&crowded, &crowded.memory, None)
                 .value()
                 .unwrap()
                 .computing,
             7
         );
         assert!(
-            count_users(&old_driver, &old_driver.memory, None)
+            summarize_device_users(&old_driver, &old_driver.memory, None)
                 .value()
                 .is_none(),
             "unknown is not nobody"

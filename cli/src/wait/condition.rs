@@ -127,8 +127,10 @@ impl Conditions {
             self.free
                 .and_then(|amount| describe_missing_memory(amount, candidate, state)),
             self.idle
-                .and_then(|wanted| describe_load(wanted, idle, state)),
-            self.empty.then(|| describe_users(state)).flatten(),
+                .and_then(|wanted| describe_unmet_idle_time(wanted, idle, state)),
+            self.empty
+                .then(|| describe_remaining_users(state))
+                .flatten(),
         ];
         let missing: Vec<_> = missing.into_iter().flatten().collect();
         if missing.is_empty() {
@@ -178,7 +180,7 @@ impl Conditions {
 impl Verdict {
     /// Returns how far a candidate is from meeting the conditions: the number of unmet conditions,
     /// or a larger number if the device cannot be taken.
-    pub(super) fn distance(&self) -> usize {
+    pub(super) fn distance_from_meeting_conditions(&self) -> usize {
         match self {
             Self::Met => 0,
             Self::NotYet(how) => how.split(CONDITION_SEPARATOR).count(),
@@ -210,7 +212,11 @@ fn describe_missing_memory(
     (free < wanted).then(|| format!("{} free", format_gib(free)))
 }
 
-fn describe_load(wanted: Duration, idle: Option<Duration>, state: &DeviceState) -> Option<String> {
+fn describe_unmet_idle_time(
+    wanted: Duration,
+    idle: Option<Duration>,
+    state: &DeviceState,
+) -> Option<String> {
     match (idle, &state.busy_percent) {
         (Some(idle), _) if idle >= wanted => None,
         (Some(idle), _) => Some(format!("idle {}", format_short_duration(idle))),
@@ -219,7 +225,7 @@ fn describe_load(wanted: Duration, idle: Option<Duration>, state: &DeviceState) 
     }
 }
 
-fn describe_users(state: &DeviceState) -> Option<String> {
+fn describe_remaining_users(state: &DeviceState) -> Option<String> {
     match state.users {
         Reading::Now(DeviceUsers {
             computing: 0,

@@ -1,8 +1,8 @@
 //! Locks on GPUs, which are files shared by all users of the machine, and the handover of locked
 //! GPUs.
 //!
-//! A process may find a GPU and end before the program that will use the GPU has started. For this
-//! case, the process writes a reservation with an end time to the file.
+//! A lock ends with the process that holds it. This process may end before the program that will
+//! use the GPU has started. It therefore writes a reservation with an end time to the lock file.
 
 use std::{
     env,
@@ -73,9 +73,9 @@ impl Locks {
                 .then(|| Self {
                     folder: folder.to_owned(),
                 })
-                .ok_or_else(|| Failure::usage(what()));
+                .ok_or_else(|| Failure::from_usage_error(what()));
         }
-        let shared = lock_file::shared_folder().map(|folder| Self { folder });
+        let shared = lock_file::find_shared_lock_folder().map(|folder| Self { folder });
         let why = || {
             anyhow!(
                 "no folder for lock files: neither {} is writable by all users; choose a folder \
@@ -146,8 +146,8 @@ impl Lock {
         self.write_text("")
     }
 
-    /// Makes the lock inheritable, so that the command that replaces this process and its child
-    /// processes keep the lock.
+    /// Makes the lock inheritable. The command that replaces this process then keeps the lock, and
+    /// so do the command's child processes.
     fn make_inheritable(&self) -> io::Result<()> {
         Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
     }
@@ -172,7 +172,7 @@ fn is_permanent(error: &io::Error) -> bool {
         )
 }
 
-/// Returns the remaining time of a reservation. The process that wrote the reservation has ended.
+/// Returns the remaining time of a reservation that was written by a process that has ended.
 fn remaining_reservation(note: &str, now_ms: u64) -> Option<Duration> {
     let until: u64 = note
         .strip_prefix("reserved until ")?
@@ -197,14 +197,14 @@ pub(crate) enum DeviceFormat {
     Uuid,
 }
 
-/// The exit codes of env(1) and shells for a command that does not exist, and for a command that
-/// cannot be started.
+/// The exit code of env(1) and shells for a command that does not exist. The constant below is
+/// their exit code for a command that cannot be started.
 const COMMAND_NOT_FOUND: u8 = 127;
 const COMMAND_NOT_STARTED: u8 = 126;
 
 /// Checks that the command exists, so that a missing command is reported before the wait for a GPU
 /// begins.
-pub(crate) fn check_command(command: &[OsString]) -> Result {
+pub(crate) fn check_command_exists(command: &[OsString]) -> Result {
     let Some(program) = command.first() else {
         return Ok(());
     };
@@ -249,7 +249,7 @@ pub(crate) fn print_devices(
     hold: Duration,
 ) -> Result {
     let name = |held: &LockedDevice| match format {
-        DeviceFormat::Index => held.candidate.index(),
+        DeviceFormat::Index => held.candidate.index_label(),
         DeviceFormat::Uuid => held.uuid.clone(),
     };
     let names = found.iter().map(name).collect::<Vec<_>>().join(",");

@@ -18,9 +18,9 @@ pub(crate) use self::{
     candidate::DeviceSelection,
     condition::{Conditions, WantedMemory},
     lock::{
-        ACCEPTED_HOLD_TIMES, DeviceFormat, Locks, check_command, make_start_failure, print_devices,
-        run_command,
+        ACCEPTED_HOLD_TIMES, DeviceFormat, Locks, check_command_exists, make_start_failure,
+        print_devices, run_command,
     },
     reader::Reader,
-    search::{Patience, Progress, Search, find_devices},
+    search::{Patience, Progress, Search, wait_and_lock_devices},
 };

@@ -26,8 +26,8 @@ use crate::{
 
 /// The sampling interval while a locked GPU must be checked again.
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
-/// A sample is expected after each sampling interval. Report a problem if the driver is late by
-/// this time.
+/// The maximum delay of a sample before a problem is reported. One sample is expected per sampling
+/// interval.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum time to wait for a server's response. A server normally responds within a
 /// millisecond. A slower server is not used, and the driver is read directly.
@@ -234,7 +234,8 @@ impl Collector {
             && let Some(requests) = &mut self.requests
         {
             self.interval = interval;
-            // If the collector has ended, the next read detects that.
+            // Setting the interval fails only if the collector has ended, which the next read
+            // detects.
             let _ = child_processes::set_collector_interval(requests, interval);
         }
     }

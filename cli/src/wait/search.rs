@@ -73,7 +73,7 @@ impl RatedCandidate {
 
 /// Waits until enough candidates meet the conditions at the same time. Takes these candidates and
 /// returns them in the driver's order.
-pub(crate) fn find_devices(
+pub(crate) fn wait_and_lock_devices(
     search: &Search,
     reader: &mut Reader,
     progress: &mut Progress,
@@ -90,8 +90,8 @@ pub(crate) fn find_devices(
             .inspect_err(|_| progress.clear())?;
         let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
         match look {
-            // The last attempt had less time than earlier attempts. If it failed, the state from
-            // earlier attempts is therefore reported.
+            // The last attempt had less time than earlier attempts, so its failure may not be
+            // meaningful. The state from earlier attempts is reported instead.
             ReadResult::Unavailable(_) if is_over && !parts.is_empty() => {}
             ReadResult::Unavailable(why) => {
                 held.clear();
@@ -107,7 +107,7 @@ pub(crate) fn find_devices(
                 let mut judged = judged.inspect_err(|_| progress.clear())?;
                 if search.lock_and_check(&mut held, &mut judged) {
                     held.sort_by_key(|held| (held.candidate.gpu, held.candidate.mig));
-                    let indices = held.iter().map(|held| held.candidate.index());
+                    let indices = held.iter().map(|held| held.candidate.index_label());
                     progress.report_found(
                         &indices
                             .map(|index| format!("{noun} {index}"))
@@ -128,8 +128,8 @@ pub(crate) fn find_devices(
                 ),
                 TIMED_OUT,
             )),
-            // If devices have already been locked, they are checked once more before the search
-            // gives up.
+            // With `--now`, the search gives up at once if no device is locked. Locked devices are
+            // checked once more first.
             Patience::Now if held.is_empty() => Some((
                 format!(
                     "did not find {goal}: {}; omit --now to wait",
@@ -184,11 +184,12 @@ impl Search {
                 }
             })
             .collect();
-        self.check_possible(&judged).map_err(|why| usage!(why))?;
+        self.check_enough_possible_candidates(&judged)
+            .map_err(|why| usage!(why))?;
         Ok(judged)
     }
 
-    fn check_possible(&self, judged: &[RatedCandidate]) -> Result<(), String> {
+    fn check_enough_possible_candidates(&self, judged: &[RatedCandidate]) -> Result<(), String> {
         let possible = judged
             .iter()
             .filter(|judged| !matches!(judged.verdict, Verdict::Never(_)))
@@ -251,8 +252,9 @@ impl Search {
                 .find(|judged| judged.candidate.uuid.as_ref() == Some(&held.uuid));
             found.filter(|judged| is_met(judged)).is_some_and(|judged| {
                 held.candidate = judged.candidate.clone();
-                // If the clock was set back, all readings would seem older than the lock. The time
-                // of the lock is therefore set back as well.
+                // If the clock was set back, the time of the lock is in the future, and all
+                // readings would seem older than the lock. The time of the lock is therefore
+                // limited to the current time.
                 held.lock.since_ms = held.lock.since_ms.min(now_ms());
                 true
             })
@@ -333,7 +335,7 @@ struct CandidateState {
 
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
-        let output = match (quiet, StatusLine::is_possible()) {
+        let output = match (quiet, StatusLine::can_be_shown()) {
             (true, _) => ProgressOutput::None,
             (false, true) => ProgressOutput::Terminal,
             (false, false) => ProgressOutput::Lines,
@@ -398,7 +400,7 @@ impl CandidateState {
         };
         Self {
             text,
-            distance: verdict.distance(),
+            distance: verdict.distance_from_meeting_conditions(),
         }
     }
 

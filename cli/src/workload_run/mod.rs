@@ -224,8 +224,8 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a share above 0 and up to 1, such as 0.9 or 90%".to_owned())
 }
 
-/// Extend the time limit of a run with frameworks by this time, because each framework is imported,
-/// compiles its operations, and is measured for as long as a workload.
+/// The time by which the time limit of a run with frameworks is extended. Each framework is
+/// imported, compiles its operations, and is measured for as long as a workload.
 const FRAMEWORK_TIME: Duration = Duration::from_mins(20);
 
 /// Options for the frameworks that run for comparison.

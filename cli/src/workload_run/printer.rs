@@ -138,7 +138,7 @@ pub(crate) struct ProgressLine {
 impl ProgressLine {
     pub(crate) fn new() -> Self {
         Self {
-            is_shown: StatusLine::is_possible(),
+            is_shown: StatusLine::can_be_shown(),
             begun: Instant::now(),
             steps: 0,
             step: 0,

@@ -15,8 +15,8 @@ pub const MOST_HOSTS: usize = 64;
 /// Linux user name, and a port.
 const MAX_HOST_LENGTH: usize = 300;
 
-/// The factor by which a file may list more hosts than the maximum number of distinct hosts,
-/// because it may contain duplicates.
+/// The factor by which the hosts in a file may exceed the maximum number of distinct hosts, because
+/// a file may contain duplicates.
 const MAX_REPETITIONS: usize = 64;
 
 /// Characters that no host or user name contains and that ssh also rejects. ssh's configuration can
@@ -293,7 +293,7 @@ pub enum NamesError {
 /// Returns a [`NamesError`] if the list is invalid.
 pub fn expand_names(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
     let mut names = Vec::new();
-    for word in split_words(list)? {
+    for word in split_name_list(list)? {
         let mut expanded = vec![String::new()];
         let mut rest = word;
         while let Some((before, range, after)) = split_at_brackets(rest) {
@@ -323,7 +323,7 @@ pub fn expand_names(list: &str, most: usize) -> Result<Vec<String>, NamesError> 
 }
 
 /// Splits a list at the commas and spaces outside brackets.
-fn split_words(list: &str) -> Result<Vec<&str>, NamesError> {
+fn split_name_list(list: &str) -> Result<Vec<&str>, NamesError> {
     let mut is_inside = false;
     for character in list.chars() {
         match character {
@@ -392,7 +392,7 @@ fn expand_ranges(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, N
 pub fn compare_names(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
-        let (mine, theirs) = (split_first_part(left), split_first_part(right));
+        let (mine, theirs) = (split_at_first_number(left), split_at_first_number(right));
         let letters = |text: &str| text.to_lowercase();
         let order = letters(mine.text)
             .cmp(&letters(theirs.text))
@@ -416,7 +416,7 @@ struct NamePart<'a> {
     rest: &'a str,
 }
 
-fn split_first_part(text: &str) -> NamePart<'_> {
+fn split_at_first_number(text: &str) -> NamePart<'_> {
     let number = text
         .find(|it: char| it.is_ascii_digit())
         .unwrap_or(text.len());

@@ -85,7 +85,7 @@ impl Reader {
         now_ms: u64,
         mut emit: impl FnMut(&str),
     ) -> Result<(), String> {
-        self.count_bytes(line.len(), now_ms)?;
+        self.check_byte_limit(line.len(), now_ms)?;
         let host = &self.host;
         match &mut self.state {
             ReaderState::Connecting { bytes } => {
@@ -120,7 +120,7 @@ impl Reader {
     /// times per second.
     pub fn tick(&mut self, now_ms: u64, emit: impl FnMut(&str)) {
         if let ReaderState::Csv(converter) = &mut self.state {
-            emit_records(&converter.tick(now_ms), emit);
+            emit_records(&converter.take_due_records(now_ms), emit);
         }
     }
 
@@ -137,7 +137,7 @@ impl Reader {
 
     /// Counts the received bytes and returns an error if there are too many, because endless output
     /// would overload this machine.
-    fn count_bytes(&mut self, bytes: usize, now_ms: u64) -> Result<(), String> {
+    fn check_byte_limit(&mut self, bytes: usize, now_ms: u64) -> Result<(), String> {
         let (since_ms, counted) = &mut self.window;
         if now_ms.saturating_sub(*since_ms) > WINDOW_MS {
             (*since_ms, *counted) = (now_ms, 0);

@@ -106,8 +106,8 @@ fn build_remote_command(interval: Duration) -> String {
     format!("exec sh -c '{script}'")
 }
 
-/// Returns a shell pattern that matches the compatible versions: before 1.0, those with the same
-/// minor version; from 1.0 on, those with the same major version.
+/// Returns a shell pattern that matches compatible versions of gpumon. Versions before 1.0 must
+/// have the same minor version as this one. Versions from 1.0 on must have the same major version.
 fn build_version_pattern() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut numbers = version.split('.');
@@ -228,8 +228,9 @@ pub fn describe_failure(host: &str, messages: &str) -> String {
     )
 }
 
-/// Returns `true` for a shell's or Perl's warning that the host lacks a locale that ssh passed on.
-/// Such a warning is never the reason why a connection ended.
+/// Returns `true` if a line belongs to a warning about the locale. ssh passes on the user's locale,
+/// and a shell or Perl prints the warning if the host lacks this locale. It is never the reason why
+/// a connection ended.
 fn is_about_locale(line: &str) -> bool {
     let is_warning = line.contains("setlocale") || line.starts_with("perl: warning:");
     let is_setting =
@@ -292,9 +293,9 @@ mod remote_command_tests {
             .unwrap()
             .strip_suffix('\'')
             .unwrap();
-        // The script is in single quotes. It must not contain a single quote, which would end it; a
-        // backslash before a quote, which is special in fish; or an exclamation mark before a
-        // letter, which is special in csh.
+        // The script is in single quotes, so a single quote would end it. A backslash before a
+        // quote is special in fish, and an exclamation mark before a letter is special in csh. The
+        // script must contain none of these.
         assert!(
             !script.contains(['\'', '\n', '@']) && !script.replace("! ", "").contains('!'),
             "{script}"

@@ -326,13 +326,13 @@ pub const READINGS: [&str; 6] = [
     TEMPERATURE,
 ];
 
-/// The memory use, in bytes, above which a GPU with unknown processes counts as used. The driver
-/// itself uses less memory.
+/// The memory use, in bytes, above which a GPU counts as used if its processes are unknown. The
+/// driver itself uses less memory.
 pub const HELD_BYTES: f64 = (1_u64 << 30) as f64;
 
 /// Returns `true` if `value` is possible for a GPU or for all GPUs of a node. Exporters can report
 /// any number.
-pub fn is_plausible(id: &str, value: f64) -> bool {
+pub fn is_plausible_reading(id: &str, value: f64) -> bool {
     match id {
         UTILIZATION => (0.0..=100.0).contains(&value),
         TEMPERATURE => (-50.0..=300.0).contains(&value),
@@ -394,7 +394,7 @@ const MAX_EVENTS: usize = 1000;
 
 impl FleetEvents {
     /// Creates the response that is used until data has been read for a time range.
-    pub fn empty(from_ms: u64, to_ms: u64) -> Self {
+    pub fn new_loading(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
             to_ms,

@@ -83,7 +83,7 @@ pub type Amounts = [Option<f64>; 3];
 
 impl FleetUsage {
     /// Creates the response that is used until data has been read for a time range.
-    pub fn empty(from_ms: u64, to_ms: u64) -> Self {
+    pub fn new_loading(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
             to_ms,
@@ -119,7 +119,7 @@ impl FleetUsage {
         };
         let (listed, unlisted): (Vec<_>, Vec<_>) = owners.into_iter().partition(is_listed);
         self.owners = listed;
-        self.unlisted = UsageGroup::sum(&unlisted);
+        self.unlisted = UsageGroup::sum_owners(&unlisted);
     }
 }
 
@@ -142,7 +142,7 @@ impl OwnerUsage {
 
 impl UsageGroup {
     /// Returns the total usage of `owners`.
-    pub fn sum<'a>(owners: impl IntoIterator<Item = &'a OwnerUsage>) -> Self {
+    pub fn sum_owners<'a>(owners: impl IntoIterator<Item = &'a OwnerUsage>) -> Self {
         let mut sum = Self::default();
         owners.into_iter().for_each(|usage| sum.add(usage));
         sum
@@ -237,7 +237,7 @@ mod tests {
         };
         let pods = (0..1000).map(|id| used(owner(OwnerKind::Pod, id), 2000 - id));
         let notebooks = (0..700).map(|id| used(owner(OwnerKind::Notebook, id), 1));
-        let mut usage = FleetUsage::empty(0, 1);
+        let mut usage = FleetUsage::new_loading(0, 1);
         usage.set_owners(pods.chain(notebooks).collect());
         assert_eq!((usage.owners.len(), usage.owners_total), (1200, 1700));
         let sums = |group: &UsageGroup| {

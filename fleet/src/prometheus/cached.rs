@@ -46,8 +46,8 @@ impl<T> Default for CachedValue<T> {
 
 impl<T: Send + Sync + 'static> CachedValue<T> {
     /// Returns the cached value. If it is due, it is read again first. `patience` returns the
-    /// maximum time to wait; its argument is whether there is an earlier value. Returns `None` if
-    /// there is still no value after that time.
+    /// maximum time to wait for this; its argument is `true` if there is an earlier value to return
+    /// after that time. Returns `None` if there is still no value after that time.
     pub(super) async fn get_or_read<F>(
         self: &Arc<Self>,
         patience: impl FnOnce(bool) -> Duration,
@@ -56,18 +56,18 @@ impl<T: Send + Sync + 'static> CachedValue<T> {
     where
         F: Future<Output = FreshValue<T>> + Send + 'static,
     {
-        let (last, flight) = self.get_last_or_start(read);
+        let (last, flight) = self.get_last_and_refresh(read);
         let Some(mut flight) = flight else {
             return last;
         };
-        // The result of the wait does not matter: after a timeout, the earlier value is returned.
+        // A timeout is ignored, because the earlier value is then returned.
         let _ = timeout(patience(last.is_some()), flight.changed()).await;
         self.lock_slot().last.clone()
     }
 
     /// Returns the cached value. If it is due, starts a read, and also returns a receiver that
     /// closes when the read finishes.
-    pub(super) fn get_last_or_start<F>(
+    pub(super) fn get_last_and_refresh<F>(
         self: &Arc<Self>,
         read: impl FnOnce(Option<Arc<T>>) -> F,
     ) -> (Option<Arc<T>>, Option<watch::Receiver<()>>)
@@ -114,9 +114,9 @@ impl<T: Send + Sync + 'static> CachedValue<T> {
         } else {
             fresh.period
         };
-        // The pause is shorter than the period so that a client that requests once per period gets
-        // a new value each time. After a slow read, the source is not read again for as long as the
-        // read took.
+        // If the source has not failed, the pause is shorter than the period. A client that
+        // requests once per period then gets a new value each time. After a slow read, the source
+        // is not read again for as long as the read took.
         let pause = if fresh.is_failure {
             pause
         } else {
@@ -153,7 +153,7 @@ impl<K: Eq + Hash + Clone, T> CachedByKey<K, T> {
         }
     }
 
-    pub(super) fn find_slot(&self, key: K) -> Arc<CachedValue<T>> {
+    pub(super) fn get_or_create_slot(&self, key: K) -> Arc<CachedValue<T>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.clock += 1;
         let now = slots.clock;
@@ -299,10 +299,10 @@ mod tests {
     #[test]
     fn most_recently_used_keys_stay_cached() {
         let slots = CachedByKey::<u32, u32>::new(2);
-        let [one, two] = [1, 2].map(|key| slots.find_slot(key));
-        slots.find_slot(1);
-        slots.find_slot(3);
-        assert!(Arc::ptr_eq(&one, &slots.find_slot(1)));
-        assert!(!Arc::ptr_eq(&two, &slots.find_slot(2)));
+        let [one, two] = [1, 2].map(|key| slots.get_or_create_slot(key));
+        slots.get_or_create_slot(1);
+        slots.get_or_create_slot(3);
+        assert!(Arc::ptr_eq(&one, &slots.get_or_create_slot(1)));
+        assert!(!Arc::ptr_eq(&two, &slots.get_or_create_slot(2)));
     }
 }

@@ -19,7 +19,7 @@ use super::{
     query::{ParsedAnswer, Source, Steps, now_ms},
     query_table::{
         CENSUS_INTERVAL, CENSUS_READINGS, GPU_UP_METRIC, QUERIES, Query, QueryName, Scope,
-        build_census_query, build_recorded_census_query,
+        build_gpu_count_query, build_recorded_gpu_count_query,
     },
 };
 use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
@@ -27,7 +27,8 @@ use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, 
 /// The maximum number of concurrent queries.
 const MAX_CONCURRENT_QUERIES: usize = 4;
 
-/// The maximum age of an earlier response that is used because a query has failed.
+/// The maximum age of a query's earlier response. The earlier response is used if the query has
+/// failed.
 const MAX_ANSWER_AGE: Duration = Duration::from_mins(5);
 
 /// The maximum number of problems that are reported each time the fleet is read.
@@ -98,7 +99,7 @@ impl CurrentFleetReader {
         }
     }
 
-    pub(super) fn context(&self) -> FleetContext {
+    pub(super) fn last_context(&self) -> FleetContext {
         self.told
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -140,8 +141,8 @@ impl CurrentFleetReader {
         fleet
     }
 
-    /// Returns the previous state, with a problem that states that Prometheus responds too slowly
-    /// for viewers to wait.
+    /// Returns the previous state, marked as outdated. Its problem states that Prometheus did not
+    /// respond within the time limit.
     pub(super) fn build_slow_fleet(&self, before: Option<&Fleet>) -> Fleet {
         let (address, limit) = (
             self.source.address().to_owned(),
@@ -152,10 +153,11 @@ impl CurrentFleetReader {
 
     async fn read_fleet(&self, known: &mut ReaderState) -> Result<(Fleet, Duration), QueryError> {
         let mut problems = Problems::default();
-        if is_due(known.counted, CENSUS_INTERVAL, self.source.settings.period)
+        if is_query_due(known.counted, CENSUS_INTERVAL, self.source.settings.period)
             || known.present.is_empty()
         {
-            self.count_gpus(known, &mut problems).await?;
+            self.detect_families_and_gpu_count(known, &mut problems)
+                .await?;
         }
         let resolution = known.resolution.unwrap_or(Resolution::Gpu);
         let due: Vec<&Query> = QUERIES
@@ -165,7 +167,7 @@ impl CurrentFleetReader {
         let is_first = |question: &&Query| question.name != QueryName::Up;
         let (first, last): (Vec<_>, Vec<_>) = due.into_iter().partition(is_first);
         let mut outcome = self.send_due_queries(&first, known, &mut problems).await?;
-        // The query for `up` runs last, because the other responses reveal which jobs it has to
+        // The query for `up` is sent last, because the other responses show which jobs it must
         // select.
         outcome.add(self.send_due_queries(&last, known, &mut problems).await?);
         if let Some(failure) = outcome.failure.filter(|_| outcome.answers == 0) {
@@ -180,8 +182,8 @@ impl CurrentFleetReader {
             .into_iter()
             .all(|name| known.facts.find_facts(name).is_empty())
         {
-            // Without readings, there may be no GPUs left. They are therefore counted again at the
-            // next opportunity.
+            // If there are no readings, there may be no GPUs left. The GPUs are therefore counted
+            // again at the next opportunity.
             known.counted = None;
         }
         let every = if resolution == Resolution::Node { 2 } else { 1 };
@@ -259,20 +261,22 @@ impl CurrentFleetReader {
     }
 
     /// Counts the GPUs that have metrics of each family.
-    async fn count_gpus(
+    async fn detect_families_and_gpu_count(
         &self,
         known: &mut ReaderState,
         problems: &mut Problems,
     ) -> Result<(), QueryError> {
-        let recorded = self.count_recorded_gpus(problems).await?;
-        let Some(expression) = build_census_query(&self.matchers, recorded.is_none()) else {
+        let recorded = self.query_recorded_gpu_count(problems).await?;
+        let Some(expression) = build_gpu_count_query(&self.matchers, recorded.is_none()) else {
             return Ok(());
         };
         let asked = self.source.send_query(&expression, None, |answer| {
-            let counts = answer
-                .rows
-                .iter()
-                .filter_map(|row| Some((find_family(row.labels.get("__name__"))?, row.value()?)));
+            let counts = answer.rows.iter().filter_map(|row| {
+                Some((
+                    find_metric_family(row.labels.get("__name__"))?,
+                    row.value()?,
+                ))
+            });
             counts.collect::<Vec<_>>()
         });
         let asked = asked.await?;
@@ -299,14 +303,14 @@ impl CurrentFleetReader {
                     " with the requested labels"
                 },
             ));
-            // If all GPUs are down, only `up` series may be left. The known families are therefore
-            // kept.
+            // If all GPUs are down, Prometheus may have only `up` series left. The families that
+            // were found earlier are therefore kept.
             present = known.present;
         } else {
             known.counted = Some(Instant::now());
         }
-        // Until it is known again which families have GPUs that the others lack, all existing
-        // families are read.
+        // Some families may have no GPUs that the others lack. Until this is determined again, all
+        // existing families are read.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
         let resolution = if is_many {
@@ -325,15 +329,15 @@ impl CurrentFleetReader {
         Ok(())
     }
 
-    /// Returns the number of GPUs that gpumon exports if a recording rule shows that there are too
-    /// many to list. Counting them directly would take Prometheus as long as all other queries
-    /// together.
-    async fn count_recorded_gpus(
+    /// Returns the number of GPUs that gpumon exports, according to a recording rule, but only if
+    /// there are too many to list. Counting so many GPUs directly would take Prometheus as long as
+    /// all other queries together.
+    async fn query_recorded_gpu_count(
         &self,
         problems: &mut Problems,
     ) -> Result<Option<f64>, QueryError> {
         let expression =
-            build_recorded_census_query(&self.matchers).filter(|_| self.forced.is_none());
+            build_recorded_gpu_count_query(&self.matchers).filter(|_| self.forced.is_none());
         let Some(expression) = expression else {
             return Ok(None);
         };
@@ -366,7 +370,7 @@ impl CurrentFleetReader {
         let period = self.source.settings.period;
         let due = questions
             .iter()
-            .filter(|it| is_due(known.answered.get(&it.name).copied(), it.every, period));
+            .filter(|it| is_query_due(known.answered.get(&it.name).copied(), it.every, period));
         let asking = due.filter_map(|question| {
             Some(send_query(
                 Arc::clone(&self.source),
@@ -467,16 +471,16 @@ pub(super) fn describe_warning(warning: &str) -> String {
     )
 }
 
-/// Returns `true` if a query is due. A query may be sent half a period early, because it might
-/// otherwise be sent a whole period late.
-fn is_due(last: Option<Instant>, every: u32, period: Duration) -> bool {
+/// Returns `true` if a query is due. A query is due half a period early, because it might otherwise
+/// be sent a whole period late.
+fn is_query_due(last: Option<Instant>, every: u32, period: Duration) -> bool {
     last.is_none_or(|at| at.elapsed() + period / 2 >= period * every)
 }
 
-fn find_family(name: &str) -> Option<Family> {
+fn find_metric_family(name: &str) -> Option<Family> {
     if name == GPU_UP_METRIC {
         Some(Family::Own)
     } else {
-        metrics::find_by_name(&CENSUS_READINGS, name).map(|(_, family, _)| family)
+        metrics::find_reading_by_metric(&CENSUS_READINGS, name).map(|(_, family, _)| family)
     }
 }

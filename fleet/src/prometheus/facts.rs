@@ -11,7 +11,7 @@ use super::{
     metrics::{self, Family},
     query_table::{HELD_IDLE_STEP_S, NODE_RULES, QueryName},
 };
-use crate::model::{FleetOwner, is_plausible};
+use crate::model::{FleetOwner, is_plausible_reading};
 
 /// The data in one series.
 #[derive(Debug, Clone)]
@@ -112,11 +112,11 @@ fn read_fact(of: QueryName, row: &Row<'_>, interner: &mut Interner<'_>) -> Optio
     };
     let name = labels.get("__name__");
     let (id, family, factor) = match of {
-        QueryName::Utilization => metrics::find_by_name(&[metrics::UTILIZATION], name)?,
-        QueryName::MemoryUsed => metrics::find_by_name(&[metrics::MEMORY_USED], name)?,
-        QueryName::Power => metrics::find_by_name(&[metrics::POWER], name)?,
-        QueryName::Temperature => metrics::find_by_name(&[metrics::TEMPERATURE], name)?,
-        QueryName::PowerLimit => metrics::find_by_name(&[metrics::POWER_LIMIT], name)?,
+        QueryName::Utilization => metrics::find_reading_by_metric(&[metrics::UTILIZATION], name)?,
+        QueryName::MemoryUsed => metrics::find_reading_by_metric(&[metrics::MEMORY_USED], name)?,
+        QueryName::Power => metrics::find_reading_by_metric(&[metrics::POWER], name)?,
+        QueryName::Temperature => metrics::find_reading_by_metric(&[metrics::TEMPERATURE], name)?,
+        QueryName::PowerLimit => metrics::find_reading_by_metric(&[metrics::POWER_LIMIT], name)?,
         QueryName::MemoryTotal => {
             let parts = [
                 metrics::MEMORY_TOTAL,
@@ -124,7 +124,7 @@ fn read_fact(of: QueryName, row: &Row<'_>, interner: &mut Interner<'_>) -> Optio
                 metrics::MEMORY_FREE,
                 metrics::MEMORY_RESERVED,
             ];
-            metrics::find_by_name(&parts, name)?
+            metrics::find_reading_by_metric(&parts, name)?
         }
         // These queries use PromQL functions, which remove the metric name. The family can
         // therefore not be determined from the name.
@@ -200,10 +200,10 @@ fn filter_plausible(id: &str, value: f64) -> Option<f64> {
     if id == metrics::UTILIZATION && value > 100.0 && value < 100.01 {
         return Some(100.0);
     }
-    is_plausible(id, value).then_some(value)
+    is_plausible_reading(id, value).then_some(value)
 }
 
-/// Returns how long the most recent uninterrupted sequence of samples lasted, in seconds.
+/// Returns how long the series has had samples without a gap, up to its last sample, in seconds.
 fn calculate_duration_s(row: &Row<'_>) -> Option<f64> {
     let (last, _) = row.samples.last()?;
     let mut begin = *last;

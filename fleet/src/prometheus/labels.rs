@@ -20,7 +20,8 @@ pub(super) struct Target {
     pub(super) cluster: Arc<str>,
     /// The name of the node.
     pub(super) host: Arc<str>,
-    /// The port in the label `instance`, if the host is from that label too.
+    /// The port in the label `instance`. `None` if this label has no port or is not the source of
+    /// `host`.
     pub(super) port: Option<u16>,
     /// The unchanged label `instance`.
     pub(super) instance: Arc<str>,

@@ -116,7 +116,7 @@ impl Reading {
     }
 
     /// Returns the reading's metric names in `families`.
-    pub(super) fn list_names(&self, families: Families) -> Vec<&'static str> {
+    pub(super) fn list_metric_names(&self, families: Families) -> Vec<&'static str> {
         let named = Family::ALL.into_iter().zip(self.names);
         named
             .filter(|(family, name)| families.contains(*family) && !name.is_empty())
@@ -126,27 +126,30 @@ impl Reading {
 
     /// Returns the family that contains the metric `name`, and the factor for its values. Returns
     /// `None` if the metric belongs to another reading.
-    pub(super) fn find_family(&self, name: &str) -> Option<(Family, f64)> {
+    pub(super) fn find_family_and_factor(&self, name: &str) -> Option<(Family, f64)> {
         let at = self.names.iter().position(|known| *known == name)?;
         Some((Family::ALL[at], self.factors[at]))
     }
 }
 
 /// Returns the metric names of all readings in `ids`.
-pub(super) fn list_all_names(ids: &[&str], families: Families) -> Vec<&'static str> {
+pub(super) fn list_metric_names_of_readings(ids: &[&str], families: Families) -> Vec<&'static str> {
     ids.iter()
         .filter_map(|id| Reading::find(id))
-        .flat_map(|reading| reading.list_names(families))
+        .flat_map(|reading| reading.list_metric_names(families))
         .collect()
 }
 
 /// Returns the reading that the metric `name` belongs to, the metric's family, and the factor for
 /// its values.
-pub(super) fn find_by_name(ids: &[&str], name: &str) -> Option<(&'static str, Family, f64)> {
+pub(super) fn find_reading_by_metric(
+    ids: &[&str],
+    name: &str,
+) -> Option<(&'static str, Family, f64)> {
     ids.iter()
         .filter_map(|id| Reading::find(id))
         .find_map(|reading| {
-            let (family, factor) = reading.find_family(name)?;
+            let (family, factor) = reading.find_family_and_factor(name)?;
             Some((reading.id, family, factor))
         })
 }
@@ -162,12 +165,15 @@ mod tests {
             .chain([MEMORY_FREE, MEMORY_RESERVED])
         {
             assert_eq!(
-                Reading::find(id).unwrap().list_names(Families::ALL).len(),
+                Reading::find(id)
+                    .unwrap()
+                    .list_metric_names(Families::ALL)
+                    .len(),
                 3,
                 "{id}"
             );
         }
-        let value = |id: &str, name: &str| Reading::find(id).unwrap().find_family(name);
+        let value = |id: &str, name: &str| Reading::find(id).unwrap().find_family_and_factor(name);
         assert_eq!(
             value(UTILIZATION, "gpumon_gpu_utilization_ratio"),
             Some((Family::Own, 100.0))
@@ -194,7 +200,7 @@ mod tests {
             ..Families::default()
         };
         assert_eq!(
-            list_all_names(&[POWER, TEMPERATURE], own),
+            list_metric_names_of_readings(&[POWER, TEMPERATURE], own),
             ["gpumon_gpu_power_watts", "gpumon_gpu_temperature_celsius"]
         );
     }

@@ -81,7 +81,7 @@ impl PrometheusReader {
         })
     }
 
-    fn patience(&self) -> impl Fn(bool) -> Duration + use<> {
+    fn wait_limit(&self) -> impl Fn(bool) -> Duration + use<> {
         let limit = self.source.settings.timeout;
         move |has_some| {
             if has_some {
@@ -99,11 +99,11 @@ impl PrometheusReader {
     ) -> Arc<Fleet> {
         let reading = Arc::clone(reader);
         let fleet = cached
-            .get_or_read(self.patience(), |before| reading.read(before))
+            .get_or_read(self.wait_limit(), |before| reading.read(before))
             .await;
         match fleet {
             None => Arc::new(reader.build_slow_fleet(None)),
-            Some(fleet) if is_late(&fleet, self.source.settings.timeout) => {
+            Some(fleet) if is_fleet_outdated(&fleet, self.source.settings.timeout) => {
                 Arc::new(reader.build_slow_fleet(Some(&fleet)))
             }
             Some(fleet) => fleet,
@@ -113,7 +113,7 @@ impl PrometheusReader {
     async fn read_without_waiting(&self) -> Arc<Fleet> {
         let (last, flight) = self
             .fleet
-            .get_last_or_start(|before| Arc::clone(&self.now).read(before));
+            .get_last_and_refresh(|before| Arc::clone(&self.now).read(before));
         match last {
             Some(fleet) if flight.is_none() => fleet,
             Some(fleet) if matches!(fleet.state, FleetState::Current | FleetState::Partial) => {
@@ -123,7 +123,8 @@ impl PrometheusReader {
                     ..(*fleet).clone()
                 })
             }
-            // There is no earlier data that was current, so it is better to wait for a new read.
+            // There is no earlier data, or it was already outdated. It is therefore better to wait
+            // for the new read.
             _ => self.read_current_fleet(&self.fleet, &self.now).await,
         }
     }
@@ -133,12 +134,12 @@ impl PrometheusReader {
     /// # Errors
     /// Returns the fleet's problems if no GPUs are found.
     async fn read_context(&self) -> Result<FleetContext, Vec<String>> {
-        let known = self.now.context();
+        let known = self.now.last_context();
         if !known.families.is_empty() {
             return Ok(known);
         }
         let fleet = self.read_current_fleet(&self.fleet, &self.now).await;
-        let known = self.now.context();
+        let known = self.now.last_context();
         if known.families.is_empty() {
             Err(fleet.problems.clone())
         } else {
@@ -147,7 +148,7 @@ impl PrometheusReader {
     }
 
     /// Reads data about a time range. On failure, returns `empty` with the reason as a problem.
-    async fn read_span<K: Eq + Hash + Clone, T: TimeRangeResult, F>(
+    async fn read_cached_range<K: Eq + Hash + Clone, T: TimeRangeResult, F>(
         &self,
         cache: &CachedByKey<K, T>,
         key: K,
@@ -166,8 +167,8 @@ impl PrometheusReader {
             Ok(known) => known,
             Err(problems) => return with_problems(problems),
         };
-        let cached = cache.find_slot(key);
-        let value = cached.get_or_read(self.patience(), |before| read(known, before));
+        let cached = cache.get_or_create_slot(key);
+        let value = cached.get_or_read(self.wait_limit(), |before| read(known, before));
         value.await.unwrap_or_else(|| {
             let (address, limit) = (
                 self.source.address().to_owned(),
@@ -181,7 +182,7 @@ impl PrometheusReader {
     fn find_targets(&self, node: &str) -> Result<Vec<Arc<Target>>, FleetError> {
         let targets = self
             .now
-            .context()
+            .last_context()
             .nodes
             .find_targets(node)
             .map(<[_]>::to_vec);
@@ -212,7 +213,7 @@ impl PrometheusReader {
             Arc::clone(readers.entry(node.to_owned()).or_insert_with(new))
         };
         let reported = self
-            .read_current_fleet(&self.nodes.find_slot(node.to_owned()), &reader)
+            .read_current_fleet(&self.nodes.get_or_create_slot(node.to_owned()), &reader)
             .await;
         Ok(Arc::new(extract_node(&reported, node)))
     }
@@ -237,7 +238,9 @@ impl FleetReader for PrometheusReader {
             let empty = || usage::empty_usage(source, range);
             let read =
                 |reported, before| usage::read_usage(Arc::clone(source), reported, range, before);
-            Ok(self.read_span(&self.usage, range, empty, read).await)
+            Ok(self
+                .read_cached_range(&self.usage, range, empty, read)
+                .await)
         })
     }
 
@@ -247,7 +250,9 @@ impl FleetReader for PrometheusReader {
             let empty = || events::empty_events(source, range);
             let read =
                 |reported, before| events::read_events(Arc::clone(source), reported, range, before);
-            Ok(self.read_span(&self.events, range, empty, read).await)
+            Ok(self
+                .read_cached_range(&self.events, range, empty, read)
+                .await)
         })
     }
 
@@ -268,12 +273,14 @@ impl FleetReader for PrometheusReader {
                 history::read_history(Arc::clone(&self.source), reported, (range, node), before)
             };
             let key = (range, name.clone());
-            Ok(self.read_span(&self.history, key, empty, read).await)
+            Ok(self
+                .read_cached_range(&self.history, key, empty, read)
+                .await)
         })
     }
 
-    fn take_released_kib(&self) -> usize {
-        self.source.released_kib()
+    fn take_released_memory_kib(&self) -> usize {
+        self.source.take_released_memory_kib()
     }
 
     fn find_address(&self, node: &str) -> Option<NodeAddress> {
@@ -297,7 +304,7 @@ fn build_matchers(targets: &[Arc<Target>]) -> String {
 
 /// Returns `true` if the data is too old to be shown as current, considering how often it is
 /// refreshed.
-fn is_late(fleet: &Fleet, limit: Duration) -> bool {
+fn is_fleet_outdated(fleet: &Fleet, limit: Duration) -> bool {
     let age = query::now_ms().saturating_sub(fleet.at_ms);
     let longest = Duration::from_secs(u64::from(fleet.refresh_s) * 2) + limit;
     matches!(fleet.state, FleetState::Current | FleetState::Partial)
@@ -336,7 +343,7 @@ fn extract_node(fleet: &Fleet, name: &str) -> Fleet {
                 health: gpus.health[row],
                 readings: READINGS.map(|id| rows.value(id, row)),
                 processes: gpus.processes[row],
-                idle_holding_s: rows.idle_s(row),
+                idle_holding_s: rows.idle_with_memory_s(row),
             },
         );
         for owner in rows.list_owners(row) {

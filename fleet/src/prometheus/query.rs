@@ -77,7 +77,7 @@ impl Source {
     }
 
     /// Returns the total size of the responses freed since the last call, in KiB.
-    pub(super) fn released_kib(&self) -> usize {
+    pub(super) fn take_released_memory_kib(&self) -> usize {
         self.released_kib.swap(0, Relaxed)
     }
 
@@ -108,7 +108,7 @@ impl Source {
         let answered = match steps {
             None => {
                 self.client
-                    .get("query", &[("query", expression)], MAX_ANSWER_BYTES)
+                    .fetch_endpoint("query", &[("query", expression)], MAX_ANSWER_BYTES)
                     .await
             }
             Some(Steps { from, to, step_s }) => {
@@ -121,7 +121,7 @@ impl Source {
                     ("step", &step),
                 ];
                 self.client
-                    .get("query_range", &parameters, MAX_ANSWER_BYTES)
+                    .fetch_endpoint("query_range", &parameters, MAX_ANSWER_BYTES)
                     .await
             }
         };

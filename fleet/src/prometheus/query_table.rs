@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::Resolution;
 
-/// A query, and how often and in which resolutions it is sent.
+/// A query, how often it is sent, and the resolutions in which it is used.
 pub(super) struct Query {
     pub(super) name: QueryName,
     /// The purpose of the query.
@@ -56,7 +56,7 @@ pub(super) struct Scope<'a> {
     pub(super) matchers: &'a str,
     /// The metric families that are read.
     pub(super) families: Families,
-    /// The metric families that exist, including those that contribute no additional GPUs.
+    /// All metric families that exist, even if another family already contains all of their GPUs.
     pub(super) present: Families,
     /// The Prometheus jobs whose targets have GPUs.
     pub(super) jobs: &'a BTreeSet<String>,
@@ -103,8 +103,8 @@ const GPU: &[Resolution] = &[Resolution::Gpu];
 const NODE: &[Resolution] = &[Resolution::Node];
 const BOTH: &[Resolution] = &[Resolution::Gpu, Resolution::Node];
 
-/// The time range in which idle periods of GPUs with memory in use are measured, in seconds. A
-/// longer idle time is not visible.
+/// The time range in which a query measures how long GPUs with memory in use have been idle, in
+/// seconds. A longer idle time cannot be measured.
 const HELD_IDLE_RANGE_S: u32 = 12 * 3600;
 pub(super) const HELD_IDLE_STEP_S: u32 = 900;
 
@@ -121,7 +121,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.select_readings(&[metrics::UTILIZATION]),
+        expression: |scope| scope.build_reading_selector(&[metrics::UTILIZATION]),
     },
     Query {
         name: QueryName::MemoryUsed,
@@ -129,7 +129,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.select_readings(&[metrics::MEMORY_USED]),
+        expression: |scope| scope.build_reading_selector(&[metrics::MEMORY_USED]),
     },
     Query {
         name: QueryName::Power,
@@ -137,7 +137,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.select_readings(&[metrics::POWER]),
+        expression: |scope| scope.build_reading_selector(&[metrics::POWER]),
     },
     Query {
         name: QueryName::Temperature,
@@ -145,7 +145,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.select_readings(&[metrics::TEMPERATURE]),
+        expression: |scope| scope.build_reading_selector(&[metrics::TEMPERATURE]),
     },
     Query {
         name: QueryName::Down,
@@ -156,7 +156,7 @@ pub(super) const QUERIES: [Query; 20] = [
         expression: |scope| {
             Some(format!(
                 "{} == 0",
-                scope.select_gpumon_metric("gpumon_gpu_up")?
+                scope.build_gpumon_selector("gpumon_gpu_up")?
             ))
         },
     },
@@ -168,8 +168,8 @@ pub(super) const QUERIES: [Query; 20] = [
         range: None,
         expression: |scope| {
             let (state, age) = (
-                scope.select_gpumon_metric("gpumon_collector_state")?,
-                scope.select_gpumon_metric("gpumon_sample_age_seconds")?,
+                scope.build_gpumon_selector("gpumon_collector_state")?,
+                scope.build_gpumon_selector("gpumon_sample_age_seconds")?,
             );
             Some(format!("{state} == 1 or {age} > {STUCK_S}"))
         },
@@ -182,8 +182,8 @@ pub(super) const QUERIES: [Query; 20] = [
         range: None,
         expression: |scope| {
             let (severity, xid) = (
-                scope.select_gpumon_metric("gpumon_condition_severity")?,
-                scope.select_gpumon_metric("gpumon_gpu_xid")?,
+                scope.build_gpumon_selector("gpumon_condition_severity")?,
+                scope.build_gpumon_selector("gpumon_gpu_xid")?,
             );
             Some(format!("{severity} or {xid} == 1"))
         },
@@ -197,7 +197,7 @@ pub(super) const QUERIES: [Query; 20] = [
         expression: |scope| {
             Some(format!(
                 "{} > 0",
-                scope.select_dcgm_metric(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?
+                scope.build_dcgm_selector(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?
             ))
         },
     },
@@ -207,7 +207,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 2,
         of: GPU,
         range: None,
-        expression: |scope| scope.select_gpumon_metric("gpumon_gpu_job_info"),
+        expression: |scope| scope.build_gpumon_selector("gpumon_gpu_job_info"),
     },
     Query {
         name: QueryName::Processes,
@@ -215,7 +215,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 4,
         of: GPU,
         range: None,
-        expression: |scope| scope.select_gpumon_metric("gpumon_gpu_processes"),
+        expression: |scope| scope.build_gpumon_selector("gpumon_gpu_processes"),
     },
     Query {
         name: QueryName::Roster,
@@ -226,7 +226,7 @@ pub(super) const QUERIES: [Query; 20] = [
         expression: |scope| {
             Some(format!(
                 "last_over_time({}[1h])",
-                scope.select_gpumon_metric("gpumon_gpu_info")?
+                scope.build_gpumon_selector("gpumon_gpu_info")?
             ))
         },
     },
@@ -238,13 +238,14 @@ pub(super) const QUERIES: [Query; 20] = [
         of: GPU,
         range: None,
         expression: |scope| {
-            let mut names = metrics::list_all_names(&[metrics::MEMORY_TOTAL], scope.present);
+            let mut names =
+                metrics::list_metric_names_of_readings(&[metrics::MEMORY_TOTAL], scope.present);
             let parts = [
                 metrics::MEMORY_USED,
                 metrics::MEMORY_FREE,
                 metrics::MEMORY_RESERVED,
             ];
-            names.extend(metrics::list_all_names(
+            names.extend(metrics::list_metric_names_of_readings(
                 &parts,
                 Families {
                     own: false,
@@ -260,7 +261,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: SLOW_INTERVAL,
         of: GPU,
         range: None,
-        expression: |scope| scope.select_readings(&[metrics::POWER_LIMIT]),
+        expression: |scope| scope.build_reading_selector(&[metrics::POWER_LIMIT]),
     },
     Query {
         name: QueryName::IdleDcgm,
@@ -273,7 +274,7 @@ pub(super) const QUERIES: [Query; 20] = [
                 own: false,
                 ..scope.families
             };
-            let names = metrics::list_all_names(&[metrics::UTILIZATION], families);
+            let names = metrics::list_metric_names_of_readings(&[metrics::UTILIZATION], families);
             Some(format!(
                 "max_over_time({}[30m]) == 0",
                 build_selector(&names, scope.matchers)?
@@ -317,7 +318,7 @@ pub(super) const QUERIES: [Query; 20] = [
         expression: |scope| {
             Some(format!(
                 "max by (cluster, job, instance, condition) ({})",
-                scope.select_gpumon_metric("gpumon_condition_severity")?
+                scope.build_gpumon_selector("gpumon_condition_severity")?
             ))
         },
     },
@@ -327,7 +328,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 4,
         of: NODE,
         range: None,
-        expression: |scope| scope.select_gpumon_metric("instance:gpumon_gpu_job_info:count"),
+        expression: |scope| scope.build_gpumon_selector("instance:gpumon_gpu_job_info:count"),
     },
     Query {
         name: QueryName::ModelsByNode,
@@ -335,7 +336,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: SLOW_INTERVAL,
         of: NODE,
         range: None,
-        expression: |scope| scope.select_gpumon_metric("instance:gpumon_gpu_info:count"),
+        expression: |scope| scope.build_gpumon_selector("instance:gpumon_gpu_info:count"),
     },
     Query {
         name: QueryName::Up,
@@ -366,12 +367,15 @@ impl QueryName {
 }
 
 impl Scope<'_> {
-    fn select_readings(&self, ids: &[&str]) -> Option<String> {
-        build_selector(&metrics::list_all_names(ids, self.families), self.matchers)
+    fn build_reading_selector(&self, ids: &[&str]) -> Option<String> {
+        build_selector(
+            &metrics::list_metric_names_of_readings(ids, self.families),
+            self.matchers,
+        )
     }
 
     /// Returns a selector for a metric that only gpumon exports.
-    fn select_gpumon_metric(&self, name: &str) -> Option<String> {
+    fn build_gpumon_selector(&self, name: &str) -> Option<String> {
         self.families
             .contains(Family::Own)
             .then(|| build_selector(&[name], self.matchers))
@@ -379,7 +383,7 @@ impl Scope<'_> {
     }
 
     /// Returns a selector for a dcgm-exporter metric by its new and its old name.
-    fn select_dcgm_metric(&self, [renamed, old]: [&str; 2]) -> Option<String> {
+    fn build_dcgm_selector(&self, [renamed, old]: [&str; 2]) -> Option<String> {
         let both = [(Family::Renamed, renamed), (Family::Old, old)].into_iter();
         let names: Vec<_> = both
             .filter(|(of, _)| self.families.contains(*of))
@@ -407,7 +411,7 @@ pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
 
 /// Returns the query for the number of GPUs that gpumon exports, as counted by a recording rule. If
 /// several Prometheus jobs have GPUs, the largest number is used.
-pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
+pub(super) fn build_recorded_gpu_count_query(matchers: &str) -> Option<String> {
     Some(format!(
         "max({})",
         build_selector(&["job:gpumon_gpus:count"], matchers)?
@@ -416,13 +420,13 @@ pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
 
 /// Returns the query that counts GPUs by metric name. gpumon's own metrics are included only if
 /// `with_own` is `true`. The result determines which other queries are sent.
-pub(super) fn build_census_query(matchers: &str, with_own: bool) -> Option<String> {
+pub(super) fn build_gpu_count_query(matchers: &str, with_own: bool) -> Option<String> {
     let mut names = if with_own {
         vec![GPU_UP_METRIC]
     } else {
         Vec::new()
     };
-    names.extend(metrics::list_all_names(
+    names.extend(metrics::list_metric_names_of_readings(
         &CENSUS_READINGS,
         Families {
             own: false,

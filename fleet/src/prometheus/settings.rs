@@ -161,7 +161,7 @@ impl Address {
     }
 
     /// Returns the address for display to users.
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn display_text(&self) -> &str {
         &self.base
     }
 
@@ -197,7 +197,7 @@ mod tests {
         ] {
             let address = Address::new(typed).unwrap();
             assert_eq!(
-                (address.name(), address.is_local),
+                (address.display_text(), address.is_local),
                 (base, !base.contains("example"))
             );
         }

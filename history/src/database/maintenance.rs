@@ -1,11 +1,12 @@
-//! Maintenance of the database, in steps small enough not to delay other work: aggregates rows into
-//! coarser tiers, and deletes old rows and, if the database is too large, the oldest remaining
-//! rows.
+//! Maintenance of the database, in steps small enough not to delay other work. Rows are aggregated
+//! into coarser tiers, and old rows are deleted. If the database is too large, the oldest remaining
+//! rows are deleted too.
 //!
-//! The system clock can be wrong by years, after booting or at any time. Age is therefore measured
-//! from the newest row in the file, and at most one day of history is deleted because of its age
-//! for each day that this process runs. With a correct clock, this limit has no effect, because
-//! rows are not added any faster. Periods without rows do not count toward the limit.
+//! The system clock can be wrong by years, after booting or at any other time. Age is therefore
+//! measured from the newest row in the file. In addition, for each day that this process runs, at
+//! most one day of history is deleted because of its age. With a correct clock, this limit has no
+//! effect, because rows are not added any faster. Periods without rows do not count toward the
+//! limit.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
@@ -63,8 +64,9 @@ impl Database {
         allowance: &mut Allowance,
         limits: Limits,
     ) -> Result<(), rusqlite::Error> {
-        // If the clock is ahead, the rows' age is measured from the newest row instead.
-        if let Some(newest_ms) = self.newest_ms()? {
+        // If the clock is later than the newest row, the age of rows is measured from this row,
+        // because the clock may be wrong.
+        if let Some(newest_ms) = self.newest_row_ms()? {
             self.delete_expired_rows(now_ms.min(newest_ms), allowance)?;
         }
         if self.used_bytes()? > limits.size_bytes {
@@ -83,7 +85,7 @@ impl Database {
     }
 
     /// Returns the time of the newest row of any tier.
-    fn newest_ms(&self) -> Result<Option<u64>, rusqlite::Error> {
+    fn newest_row_ms(&self) -> Result<Option<u64>, rusqlite::Error> {
         let newest = (0..TIERS.len())
             .map(|tier| self.find_first_or_last_time("max", Subject::Host, tier, ALL_TIMES));
         Ok(newest
@@ -107,7 +109,11 @@ impl Database {
                 before_ms + *allowed_ms / stored.resolution_ms * stored.resolution_ms;
             let bound_ms = now_ms.saturating_sub(stored.keep_ms).min(allowed_until_ms);
             for subject in Subject::ALL {
-                self.delete(&subject.table_name(tier), "at_ms < ?1", bound_ms as i64)?;
+                self.delete_matching_rows(
+                    &subject.table_name(tier),
+                    "at_ms < ?1",
+                    bound_ms as i64,
+                )?;
             }
             oldest[tier] = edge()?;
             let deleted_ms = oldest[tier]
@@ -116,7 +122,8 @@ impl Database {
             *allowed_ms = allowed_ms.saturating_sub(deleted_ms);
         }
         // The allowance must limit deletions in the other tables too. Their rows are therefore
-        // deleted only if they are older than the oldest remaining row of the corresponding tier.
+        // deleted only if they are older than the oldest remaining row of a tier that keeps its
+        // rows at least as long.
         let bound = |keep_ms: u64| {
             let same = TIERS
                 .iter()
@@ -126,11 +133,11 @@ impl Database {
         };
         for (table, (time, keep_ms)) in list_prunable_tables() {
             if let Some(bound) = bound(keep_ms) {
-                self.delete(table, &format!("{time} < ?1"), bound)?;
+                self.delete_matching_rows(table, &format!("{time} < ?1"), bound)?;
             }
         }
         if let Some(bound) = bound(PROCESS_EVENT_KEEP_MS) {
-            self.delete(
+            self.delete_matching_rows(
                 "event",
                 &format!("{IS_PROCESS_EVENT} AND at_ms < ?1"),
                 bound,
@@ -153,7 +160,12 @@ impl Database {
             .map(|number| number as u64)
     }
 
-    fn delete(&self, table: &str, which: &str, bound: i64) -> Result<(), rusqlite::Error> {
+    fn delete_matching_rows(
+        &self,
+        table: &str,
+        which: &str,
+        bound: i64,
+    ) -> Result<(), rusqlite::Error> {
         let sql = format!(
             "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {which} LIMIT \
              {MAX_DELETED_ROWS})"
@@ -178,7 +190,7 @@ impl Database {
             );
             let bound: Option<i64> = self.connection.query_row(&sql, [], |row| row.get(0))?;
             if let Some(bound) = bound {
-                self.delete(&table, &format!("{time} <= ?1"), bound)?;
+                self.delete_matching_rows(&table, &format!("{time} <= ?1"), bound)?;
             }
         }
         Ok(())
@@ -200,8 +212,8 @@ fn list_prunable_tables() -> impl Iterator<Item = (&'static str, (&'static str, 
 pub(crate) struct RollUpProgress([u64; TIERS.len()]);
 
 impl RollUpProgress {
-    /// Creates a progress in which everything before `at_ms` counts as rolled up. Rows that are
-    /// added later with an earlier time are not rolled up.
+    /// Creates the progress at which everything before `at_ms` counts as aggregated into the
+    /// coarser tiers. Rows that are added later with an earlier time are not aggregated.
     pub(crate) fn new_from(at_ms: u64) -> Self {
         Self(TIERS.map(|tier| at_ms / tier.resolution_ms * tier.resolution_ms))
     }
@@ -227,7 +239,8 @@ impl Database {
     ) -> Result<(), rusqlite::Error> {
         for (tier, until) in until.0.iter_mut().enumerate().skip(1) {
             let resolution_ms = TIERS[tier].resolution_ms;
-            // If the clock was set back, rows that end after the current time are created again.
+            // If the clock was set back, the progress is in the future. It is therefore reduced to
+            // the current time, so that later rows are created again.
             *until = (*until).min(now_ms / resolution_ms * resolution_ms);
             // The search for the next row skips periods without rows.
             while let Some(next) =
@@ -247,7 +260,7 @@ impl Database {
 
     /// Recreates the existing coarser rows whose period contains `at_ms`, because finer rows have
     /// been added.
-    pub(crate) fn roll_up_again(
+    pub(crate) fn recreate_coarser_rows(
         &self,
         until: &RollUpProgress,
         at_ms: u64,
@@ -306,7 +319,10 @@ impl Database {
         from_ms: u64,
     ) -> Result<(), rusqlite::Error> {
         let device = subject.device_expression();
-        let (columns, metrics) = (subject.columns().concat().join(", "), subject.metrics());
+        let (columns, metrics) = (
+            subject.stat_column_names().concat().join(", "),
+            subject.metrics(),
+        );
         let table = subject.table_name(tier - 1);
         let sql = format!(
             "SELECT at_ms, {device}, samples, {columns} FROM {table} WHERE at_ms >= ?1 AND at_ms \

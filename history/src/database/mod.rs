@@ -130,8 +130,8 @@ pub(crate) fn read_inode(folder: &Path) -> Option<u64> {
         .map(|file| file.ino())
 }
 
-/// Returns the path of the database in a directory with all links resolved, because SQLite opens it
-/// without following links.
+/// Returns the path of the database in a directory. All links in the path are resolved, because
+/// SQLite opens the file without following links.
 fn resolve_path(folder: &Path) -> Result<PathBuf, DatabaseError> {
     Ok(fs::canonicalize(folder)
         .map_err(DatabaseError::File)?
@@ -234,9 +234,9 @@ impl Database {
     pub fn open_to_read(folder: &Path) -> Result<Self, DatabaseError> {
         let path = resolve_path(folder)?;
         let opened = Self::open_uri(folder, &build_uri(&path, "mode=ro"));
-        // To read a database in WAL mode, SQLite creates companion files. On a full or read-only
-        // disk, it cannot. A database that was closed cleanly is complete without them and cannot
-        // change on such a disk, so it is opened as immutable.
+        // To read a database in WAL mode, SQLite creates companion files, which fails on a full or
+        // read-only disk. If the database was closed cleanly, it is complete without these files.
+        // It also cannot change on such a disk, so it is opened as immutable.
         let is_refused = |error: &DatabaseError| {
             let DatabaseError::Sqlite(error) = error else {
                 return false;

@@ -46,8 +46,8 @@ impl Database {
         Ok(tiers)
     }
 
-    /// Adds the rows of `tier` to a grid, and then the rows of finer tiers for the time after the
-    /// newest of these rows. Returns the end of the newest row added.
+    /// Adds the rows of `tier` to a grid. Then, tier by tier, adds the finer rows for the time
+    /// after the newest row added so far. Returns the end of the newest row added.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
@@ -262,7 +262,7 @@ impl Database {
                 to_ms,
                 private,
             };
-            if called.is_none_or(|text| span.has_name(text)) {
+            if called.is_none_or(|text| span.matches_id_or_name(text)) {
                 spans.push(span);
             }
         }
@@ -309,9 +309,8 @@ pub struct StoredSpan {
 }
 
 impl StoredSpan {
-    /// Reads the events, conditions and devices of a span, and adds its points to the grid unless
-    /// the plan takes the points from samples in memory. Data that was read before an error is
-    /// kept.
+    /// Reads the events, conditions and devices of a span. Also adds its points to the grid, unless
+    /// the plan takes them from samples in memory. Data that was read before an error is kept.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
@@ -369,8 +368,8 @@ fn events_sql(kinds: &str) -> String {
     )
 }
 
-/// The query for the newest conditions of a span. Open conditions and conditions that ended after
-/// the span's start are selected separately, so that each part uses an index.
+/// The query for the newest conditions of a span. It selects open conditions separately from
+/// conditions that ended after the span's start, so that SQLite can use an index for both.
 const SELECT_CONDITIONS: &str = "
     SELECT uuid, from_ms, to_ms, json FROM condition WHERE rowid IN (
         SELECT rowid FROM (

@@ -1,8 +1,8 @@
 //! Copies the readable rows of a damaged database to the new database that replaces it.
 //!
-//! Rows are read in the order of their row IDs, which needs no index. After an unreadable page, the
-//! search for the next readable page doubles its distance until it succeeds, and then narrows the
-//! position down by bisection. The rows before that position are read backwards.
+//! Rows are read in the order of their row IDs, which needs no index. After an unreadable page, row
+//! IDs are tried at a distance that doubles until a row can be read. Bisection then searches for
+//! the first readable row, and any readable rows that were skipped are read backwards.
 
 use std::{
     collections::HashMap,
@@ -188,8 +188,8 @@ impl Salvage {
             }
             (bad, distance) = (from, distance.checked_mul(2)?);
         };
-        // The doubled distance can go far beyond the first readable row if row IDs are times and
-        // the first page is damaged. That row is therefore searched for by bisection.
+        // If row IDs are times and the first page is damaged, the doubled distance can go far
+        // beyond the first readable row. Bisection therefore searches for this row.
         while good - bad > 1 {
             let middle = i64::midpoint(bad, good);
             match first_from(middle) {

@@ -42,7 +42,7 @@ impl Subject {
     }
 
     /// Returns the column names of each field: three for a gauge, one for other kinds.
-    pub(super) fn columns(self) -> Vec<Vec<String>> {
+    pub(super) fn stat_column_names(self) -> Vec<Vec<String>> {
         let columns = self.metrics().iter();
         columns
             .map(|metric| column_names(metric.field, metric.kind))
@@ -74,8 +74,8 @@ pub(super) fn column_names(id: &str, kind: Kind) -> Vec<String> {
     }
 }
 
-/// A table other than those of the tiers. A new table only needs a new entry: it is created in
-/// files that lack it, and is included in retention, salvage and the reference.
+/// A table that does not belong to a tier. To add a table, only a new entry is needed: the table is
+/// then created in files that lack it, and is included in retention, salvage and the reference.
 pub(super) struct Table {
     pub(super) name: &'static str,
     /// The table's description in the reference.
@@ -218,7 +218,7 @@ fn apply_migrations(steps: &[&str], connection: &Connection) -> Result<(), Datab
     let steps = steps[done..].join(";\n");
     let work = || {
         connection.execute_batch(&steps)?;
-        let sql = build_missing_sql(connection)?;
+        let sql = build_missing_schema_sql(connection)?;
         if !sql.is_empty() || found != version {
             let stamp = format!(
                 "PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {version};\n"
@@ -227,7 +227,7 @@ fn apply_migrations(steps: &[&str], connection: &Connection) -> Result<(), Datab
         }
         Ok::<_, rusqlite::Error>(())
     };
-    if steps.is_empty() && found == version && build_missing_sql(connection)?.is_empty() {
+    if steps.is_empty() && found == version && build_missing_schema_sql(connection)?.is_empty() {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -237,7 +237,7 @@ fn apply_migrations(steps: &[&str], connection: &Connection) -> Result<(), Datab
 }
 
 /// Returns the SQL that creates missing tables, indexes and columns.
-fn build_missing_sql(connection: &Connection) -> Result<String, rusqlite::Error> {
+fn build_missing_schema_sql(connection: &Connection) -> Result<String, rusqlite::Error> {
     let known = list_table_and_index_names(connection)?;
     let mut sql = String::new();
     // Writing to a string cannot fail, so the results of `writeln!` are ignored.
@@ -259,7 +259,7 @@ fn build_missing_sql(connection: &Connection) -> Result<String, rusqlite::Error>
         for tier in 0..TIERS.len() {
             let (table, keys) = (subject.table_name(tier), subject.key_columns());
             let known = read_columns(connection, &table)?;
-            let columns = subject.columns().concat();
+            let columns = subject.stat_column_names().concat();
             if known.is_empty() {
                 let columns = columns
                     .iter()
@@ -348,7 +348,7 @@ pub fn render_reference() -> String {
              (`_max`), to four digits; a counter or a state has its last value.\n\n| Field | \
              Columns |\n|---|---|"
         );
-        for (metric, columns) in subject.metrics().iter().zip(subject.columns()) {
+        for (metric, columns) in subject.metrics().iter().zip(subject.stat_column_names()) {
             let id = metric.field;
             let columns: Vec<_> = columns.iter().map(|column| format!("`{column}`")).collect();
             let _ = writeln!(text, "| `{id}` | {} |", columns.join(", "));
@@ -357,8 +357,9 @@ pub fn render_reference() -> String {
     text
 }
 
-/// The stored names for kinds of batch jobs whose ID is private, because only the processes'
-/// environment contains it. Earlier versions do not know these kinds, and show the user instead.
+/// The stored names for kinds of batch jobs with a private ID, which is found only in the
+/// environment of the processes. Earlier versions do not know these kinds, and show the user
+/// instead of the job.
 const PRIVATE_KINDS: [(&str, JobKind); 3] = [
     ("private_slurm", JobKind::Slurm),
     ("private_pbs", JobKind::Pbs),

@@ -202,15 +202,14 @@ pub struct UsageInMemory {
     periods: Vec<Period>,
     /// The times of the first and the last recorded usage.
     reach_ms: Option<(u64, u64)>,
-    /// The time after which recorded usage is completely in memory, whether or not it is also on
-    /// disk.
+    /// All usage that was recorded after this time is in memory, whether or not it is also on disk.
     whole_from_ms: Option<u64>,
 }
 
 /// The usage that is on disk.
 #[derive(Debug)]
 pub struct StoredUsage {
-    /// The total usage on disk from before the time at which the usage in memory starts.
+    /// The total usage on disk up to the time at which the usage in memory starts.
     sum: Period,
     /// The start of the first usage period and the end of the last one.
     reach_ms: (u64, u64),
@@ -284,8 +283,8 @@ pub fn combine_usage(
         .into_iter()
         .chain(stored.as_ref().map(|stored| stored.reach_ms));
     let oldest_ms = ends.clone().map(|(first_ms, _)| first_ms).min();
-    // The last period on disk may still be in progress. If there is usage in memory, the end is
-    // therefore the time of the newest sample.
+    // The last period on disk may still be in progress. If there is usage in memory, the time of
+    // its newest sample is therefore used as the end.
     let newest_ms = memory
         .reach_ms
         .or(ends.last())
@@ -498,7 +497,8 @@ mod combination_tests {
 
     #[test]
     fn usage_in_database_and_memory_is_counted_once() {
-        // The stored usage of the 10th period includes both the earlier process and this one.
+        // The stored usage of the 10th period includes the usage from the earlier process and from
+        // the current one.
         let stored = |sum: f64| StoredUsage {
             sum: make_period(0, sum),
             reach_ms: (2 * PERIOD_MS, 13 * PERIOD_MS),

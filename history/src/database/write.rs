@@ -41,7 +41,7 @@ impl StoredDevices {
     }
 
     /// Returns the time of the newest stored bucket.
-    pub(crate) fn newest_ms(&self) -> Option<u64> {
+    pub(crate) fn newest_bucket_ms(&self) -> Option<u64> {
         self.newest_ms
     }
 
@@ -55,7 +55,7 @@ impl StoredDevices {
         {
             return Ok(*id);
         }
-        let kind = device.kind().word();
+        let kind = device.kind().export_name();
         let id = database.connection.query_row(
             "INSERT INTO device (uuid, kind, device_index, name, parent) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (uuid) DO UPDATE SET device_index = ?3, name = coalesce(?4, name), parent = ?5 RETURNING id",
@@ -189,7 +189,7 @@ impl Database {
         samples: u32,
         stats: &[Option<Stat>],
     ) -> Result<(), rusqlite::Error> {
-        let (columns, of_host) = (subject.columns(), subject == Subject::Host);
+        let (columns, of_host) = (subject.stat_column_names(), subject == Subject::Host);
         let keys = if of_host {
             "at_ms, samples"
         } else {
@@ -231,7 +231,7 @@ impl Database {
         let key = subject.device_expression();
         let (table, columns) = (
             subject.table_name(tier),
-            subject.columns().concat().join(", "),
+            subject.stat_column_names().concat().join(", "),
         );
         let sql = format!(
             "SELECT at_ms, {key}, samples, {columns} FROM {table} WHERE at_ms = ?1 AND {key} = ?2"
@@ -364,7 +364,7 @@ impl Database {
 
     /// Ends the conditions and runs that remained open because the previous process was killed.
     /// Their end is set to the end of the newest row.
-    pub(crate) fn end_open_entries(&self) -> Result<(), rusqlite::Error> {
+    pub(crate) fn end_open_conditions_and_runs(&self) -> Result<(), rusqlite::Error> {
         let last = "(SELECT coalesce(max(at_ms) + 10000, 0) FROM host_10s)";
         self.connection.execute_batch(&format!(
             "UPDATE condition SET to_ms = max(from_ms, {last}) WHERE to_ms IS NULL;

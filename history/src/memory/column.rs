@@ -6,8 +6,8 @@
 
 use gpumon_probe::stat::Stat;
 
-/// The first byte of a column without values. `CONSTANT` and `VARIED` mark columns with one
-/// repeated value and with varying values.
+/// The first byte of a column describes its contents. `EMPTY` means no values, `CONSTANT` one
+/// repeated value, and `VARIED` varying values.
 const EMPTY: u8 = 0;
 const CONSTANT: u8 = 1;
 const VARIED: u8 = 2;
@@ -19,7 +19,7 @@ const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 /// number is then stored as its unchanged bits.
 const RAW_BITS: i32 = -10;
 
-/// The largest integer as which a value is stored. An `f64` cannot represent all larger integers
+/// The upper limit of the integers in a column. An `f64` cannot represent all larger integers
 /// exactly.
 const MAX_INTEGER: f64 = 9.0e15;
 

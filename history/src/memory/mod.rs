@@ -32,9 +32,9 @@ const BUCKETS_PER_BLOCK: usize = 30;
 /// The maximum number of buckets. Their number is limited instead of their age, because a limit on
 /// age would drop all buckets if the clock was set ahead.
 const MAX_BUCKETS: usize = (REACH_MS / BUCKET_MS) as usize;
-/// The maximum number of conditions in all compressed blocks. The number of values depends only on
-/// the number of GPUs, but conditions and jobs grow with every process that starts or ends. The
-/// oldest are dropped beyond this limit.
+/// The maximum number of conditions in all compressed blocks. Beyond this limit, the oldest are
+/// dropped. The number of values depends only on the number of GPUs, but conditions and jobs grow
+/// with every process that starts or ends.
 const MAX_CONDITIONS: usize = 4096;
 const MAX_JOBS: usize = 8192;
 
@@ -71,7 +71,7 @@ impl MemoryTier {
             .last_mut()
             .filter(|known| known.at_ms == bucket.at_ms)
         {
-            return known.join(bucket);
+            return known.merge_later(bucket);
         }
         // Only buckets that follow each other closely share a block, so that blocks can be sorted
         // by time.
@@ -122,7 +122,7 @@ impl MemoryTier {
 
     /// Removes and returns the buckets of the oldest few minutes. Returns an empty list if there
     /// are no buckets.
-    pub fn take_oldest(&mut self) -> Vec<Bucket> {
+    pub fn take_oldest_buckets(&mut self) -> Vec<Bucket> {
         match self.blocks.pop_front() {
             Some(block) => block.unpack(),
             None => std::mem::take(&mut self.newest),
@@ -163,7 +163,7 @@ impl MemoryTier {
             block.add_to_grid(grid, from_ms, &wanted);
         }
         for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
-            for (owner, samples, stats) in bucket.rows() {
+            for (owner, samples, stats) in bucket.stat_rows() {
                 let metrics = wanted.metrics_for(owner.0).iter();
                 let stats = metrics.map(|metric| *stats.get(metric.place)?);
                 grid.add_values(owner, bucket.at_ms, samples, stats);
@@ -221,7 +221,7 @@ impl Block {
         let mut bytes = Vec::new();
         for owner in list_devices_and_host(&devices) {
             let row = |bucket: &'_ Bucket| {
-                let mut rows = bucket.rows();
+                let mut rows = bucket.stat_rows();
                 rows.find_map(|(of, samples, stats)| {
                     (of == owner).then(|| (samples, stats.to_vec()))
                 })
@@ -286,7 +286,7 @@ impl Block {
             DeviceKind::Host => (0..HOST_FIELDS.len()).collect(),
         };
         // Decoding cannot fail, because this process wrote the bytes.
-        let columns = self.columns(all).unwrap_or_default();
+        let columns = self.unpack_columns(all).unwrap_or_default();
         let Some(((_, of_host), of_devices)) = columns.split_last() else {
             return Vec::new();
         };
@@ -309,8 +309,8 @@ impl Block {
                 .collect(),
             samples: *samples,
             host: row(of_host, place),
-            conditions: items_at(&self.conditions, place),
-            jobs: items_at(&self.jobs, place),
+            conditions: items_of_bucket(&self.conditions, place),
+            jobs: items_of_bucket(&self.jobs, place),
             usage: if place + 1 == length {
                 self.usage.clone()
             } else {
@@ -322,7 +322,7 @@ impl Block {
 
     /// Decompresses the selected fields of each device. `fields` returns field positions for each
     /// kind of device.
-    fn columns(&self, fields: impl Fn(DeviceKind) -> Vec<usize>) -> Option<Vec<Columns>> {
+    fn unpack_columns(&self, fields: impl Fn(DeviceKind) -> Vec<usize>) -> Option<Vec<Columns>> {
         let mut bytes = Vec::new();
         let mut decoder = DeflateDecoder::new(&*self.bytes);
         decoder.read_to_end(&mut bytes).ok()?;
@@ -337,7 +337,7 @@ impl Block {
             let metrics = wanted.metrics_for(device).iter();
             metrics.map(|metric| metric.place).collect()
         };
-        let Some(columns) = self.columns(fields) else {
+        let Some(columns) = self.unpack_columns(fields) else {
             return;
         };
         // Values must be added to a grid in chronological order. The outer loop is therefore over
@@ -372,7 +372,7 @@ fn list_devices_and_host(devices: &[Device]) -> impl Iterator<Item = (DeviceKind
 }
 
 /// Returns the items of the bucket at position `place`.
-fn items_at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
+fn items_of_bucket<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
     all.iter()
         .filter(|(of, _)| *of == place)
         .map(|(_, span)| span.clone())
@@ -536,7 +536,7 @@ mod tests {
         );
         assert_eq!(read_span(&tier, 455_000).times_ms[0], 460_000);
         let mut at = 0;
-        while let part @ [_, ..] = &*tier.take_oldest() {
+        while let part @ [_, ..] = &*tier.take_oldest_buckets() {
             for taken in part {
                 at += 1;
                 assert_eq!(*taken, make_bucket(at * 10_000));
@@ -556,7 +556,7 @@ mod tests {
         });
         assert_eq!(tier.blocks.len(), 1);
         let jobs: Vec<_> = tier
-            .take_oldest()
+            .take_oldest_buckets()
             .into_iter()
             .flat_map(|bucket| bucket.jobs)
             .collect();
@@ -579,10 +579,10 @@ mod tests {
                 ..make_bucket(at * 10_000)
             });
         });
-        let block = tier.take_oldest();
+        let block = tier.take_oldest_buckets();
         assert!(block[..29].iter().all(|bucket| bucket.usage.is_empty()));
         assert_eq!(block[29].usage, [used(465.0)]);
-        assert_eq!(tier.take_oldest()[0].usage, [used(31.0)]);
+        assert_eq!(tier.take_oldest_buckets()[0].usage, [used(31.0)]);
     }
 
     #[test]
@@ -645,7 +645,7 @@ mod tests {
             });
         });
         let conditions: Vec<_> = tier
-            .take_oldest()
+            .take_oldest_buckets()
             .into_iter()
             .flat_map(|bucket| bucket.conditions)
             .collect();
@@ -706,7 +706,7 @@ mod tests {
             (1..=count).for_each(|at| tier.push(make_bucket(at * 10_000)));
             tier.push(make_bucket(count * 10_000));
             let mut all = Vec::new();
-            while let part @ [_, ..] = &*tier.take_oldest() {
+            while let part @ [_, ..] = &*tier.take_oldest_buckets() {
                 all.extend_from_slice(part);
             }
             assert_eq!((all.len() as u64, all.last().unwrap().samples), (count, 20));
@@ -745,7 +745,7 @@ mod tests {
                 assert!(times.contains(&(at * 10_000)), "{at} after {set_ms}");
             }
             let mut count = 0;
-            while let part @ [_, ..] = &*tier.take_oldest() {
+            while let part @ [_, ..] = &*tier.take_oldest_buckets() {
                 count += part.len();
             }
             assert_eq!(count, 500 + 40 + 96);

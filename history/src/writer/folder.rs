@@ -24,7 +24,8 @@ const LOCK_FILE: &str = "history.lock";
 pub(super) struct LockRefusal {
     pub(super) why: String,
     /// Whether the files can be read. This is `false` if another machine writes them, because
-    /// SQLite keeps new rows in shared memory, which is not shared between machines.
+    /// SQLite's newest rows can only be found through shared memory, which other machines cannot
+    /// access.
     pub(super) is_readable: bool,
     /// Whether another process writes to the directory.
     pub(super) is_anothers: bool,
@@ -105,7 +106,7 @@ const COMPANION_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 
 /// Renames a damaged file, so that the file is kept and a new database can be created. Returns the
 /// new name.
-pub(super) fn move_aside(folder: &Path) -> io::Result<String> {
+pub(super) fn rename_damaged_file(folder: &Path) -> io::Result<String> {
     let aside = format!("{FILE_NAME}.corrupt-{}", now_ms());
     for beside in COMPANION_SUFFIXES {
         let _ = fs::rename(

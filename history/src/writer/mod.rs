@@ -126,9 +126,9 @@ impl Writer {
     }
 
     /// Writes all remaining data and ends the thread, waiting for at most two seconds.
-    pub fn end(&self) {
+    pub fn finish_writing(&self) {
         let (done, ended) = sync_channel(1);
-        self.inbox.end(Some(done));
+        self.inbox.request_end(Some(done));
         let _ = ended.recv_timeout(FINAL_WRITE_TIMEOUT);
     }
 
@@ -154,8 +154,8 @@ impl Writer {
             .inspect_err(|error| self.report_if_damaged(inode, error))
     }
 
-    /// Reports a reader's error. If the file is damaged, the writer replaces it even if writing has
-    /// not reached the damaged part.
+    /// Reports an error that occurred while a reader used the database. If the file is damaged, the
+    /// writer replaces it, even if the writer has not encountered the damage itself.
     pub fn report_read_error(&self, database: &Database, error: &DatabaseError) {
         self.report_if_damaged(database.inode(), error);
     }
@@ -169,7 +169,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.inbox.end(None);
+        self.inbox.request_end(None);
     }
 }
 
@@ -227,20 +227,20 @@ impl Pending {
 
     /// Returns the oldest waiting buckets, which are the next to be written. Returns an empty list
     /// if no buckets are waiting.
-    fn next_part(&mut self) -> &mut Vec<Bucket> {
+    fn load_next_part(&mut self) -> &mut Vec<Bucket> {
         if self.part.is_empty() {
-            self.part = self.buckets.take_oldest();
+            self.part = self.buckets.take_oldest_buckets();
         }
         &mut self.part
     }
 
-    /// Returns the buckets that [`Self::next_part`] last returned.
-    fn part(&self) -> &[Bucket] {
+    /// Returns the buckets that [`Self::load_next_part`] last returned.
+    fn current_part(&self) -> &[Bucket] {
         &self.part
     }
 
     /// Removes the current part and the events. This is called after they have been written.
-    fn forget_part(&mut self) {
+    fn remove_written(&mut self) {
         self.part.clear();
         self.events.clear();
     }
@@ -254,10 +254,10 @@ impl Pending {
     }
 
     /// Removes the buckets for which `is_kept` returns `false`.
-    fn retain(&mut self, mut is_kept: impl FnMut(&Bucket) -> bool) {
+    fn retain_buckets(&mut self, mut is_kept: impl FnMut(&Bucket) -> bool) {
         let mut kept = MemoryTier::default();
         loop {
-            let part = std::mem::take(self.next_part());
+            let part = std::mem::take(self.load_next_part());
             if part.is_empty() {
                 break;
             }
@@ -270,7 +270,7 @@ impl Pending {
 
     /// Appends the newer buckets and events.
     fn append(&mut self, mut newer: Self) {
-        newer.retain(|bucket| {
+        newer.retain_buckets(|bucket| {
             self.buckets.push(bucket.clone());
             false
         });
@@ -298,7 +298,7 @@ impl Inbox {
     }
 
     /// Ends the thread after everything has been written, and then notifies `done`.
-    fn end(&self, done: Option<SyncSender<()>>) {
+    fn request_end(&self, done: Option<SyncSender<()>>) {
         self.add_to_delivery(Duration::ZERO, |delivery| {
             (delivery.is_last, delivery.done) = (true, done);
         });
@@ -342,10 +342,10 @@ impl Inbox {
     }
 }
 
-/// Removes the waiting buckets and events whose time already has a row on disk. This is needed when
-/// this process takes over writing from another process that has read the same GPUs. Comparing with
-/// the newest row alone is not enough, because the other process's clock may have been wrong.
-/// Ongoing conditions, and this process's own marks, cells and runs, are kept.
+/// Removes the waiting buckets and events for whose time a row is already on disk. This is needed
+/// when this process takes over writing from another process that has read the same GPUs. It is not
+/// enough to compare with the newest row, because the other process's clock may have been wrong.
+/// Ongoing conditions are kept, and so are this process's own marks, cells and runs.
 fn remove_stored_entries(
     pending: &mut Pending,
     database: &Database,
@@ -359,7 +359,7 @@ fn remove_stored_entries(
             false
         }
     };
-    pending.retain(|bucket| {
+    pending.retain_buckets(|bucket| {
         let is_new = !is_known(bucket.at_ms);
         for condition in bucket.conditions.iter().filter(|_| !is_new) {
             open.retain(|known| !known.is_same_condition(condition));

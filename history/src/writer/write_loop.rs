@@ -14,7 +14,7 @@ use gpumon_probe::model::now_ms;
 
 use super::{
     Inbox, Pending, RestoredHistory, WriterSettings, WriterStatus,
-    folder::{LockRefusal, delete_damaged_files, lock_folder, move_aside, wal_bytes},
+    folder::{LockRefusal, delete_damaged_files, lock_folder, rename_damaged_file, wal_bytes},
     remove_stored_entries,
 };
 use crate::{
@@ -77,7 +77,7 @@ pub(super) struct WriterThread {
     is_damaged: bool,
     /// The time at which old rows are next deleted.
     forget_at: Instant,
-    /// The amount of history that may be deleted, last increased at `allowed_at`.
+    /// How much history may be deleted because of its age. It was last increased at `allowed_at`.
     allowance: Allowance,
     allowed_at: Instant,
     /// The callback that receives the stored history, and how far back that history goes, in
@@ -161,8 +161,8 @@ impl WriterThread {
             done = self.replace_damaged();
         }
         if done.is_err() {
-            // The cached devices and tier progress belong to the failed transaction. The database
-            // is therefore reopened.
+            // The cached devices and the cached tier progress may include changes of the failed
+            // transaction. The database is therefore closed and opened again, which resets them.
             self.close();
         }
         self.retry_at = done.is_err().then(|| Instant::now() + RETRY_INTERVAL);
@@ -195,7 +195,7 @@ impl WriterThread {
     /// Moves a damaged file aside and creates a new one.
     fn replace_damaged(&mut self) -> Result<(), WriteFailure> {
         (self.open, self.is_readable, self.is_damaged) = (None, false, false);
-        self.move_aside()?;
+        self.move_damaged_file_aside()?;
         self.open_and_write()
     }
 
@@ -242,7 +242,7 @@ impl WriterThread {
                      is_anothers,
                  }| {
                     self.was_refused |= is_anothers;
-                    self.is_readable = is_readable && self.can_read();
+                    self.is_readable = is_readable && self.restore_if_readable();
                     WriteFailure::Refused(why)
                 },
             );
@@ -250,7 +250,7 @@ impl WriterThread {
         }
         let opened = self
             .open_to_write()
-            .inspect_err(|_| self.is_readable = self.can_read())?;
+            .inspect_err(|_| self.is_readable = self.restore_if_readable())?;
         (self.open, self.is_readable) = (Some(opened), true);
         Ok(())
     }
@@ -259,7 +259,7 @@ impl WriterThread {
         let database = Database::open(&self.settings.folder)?;
         self.restore(&database)?;
         let devices = StoredDevices::load(&database)?;
-        let newest_ms = devices.newest_ms().unwrap_or(0);
+        let newest_ms = devices.newest_bucket_ms().unwrap_or(0);
         // The progress is read before anything is written, so that a damaged file is not changed.
         let rolled_up = if self.salvage.is_some() && newest_ms == 0 {
             RollUpProgress::new_from(self.pending.oldest_ms().unwrap_or_else(now_ms))
@@ -268,10 +268,10 @@ impl WriterThread {
         };
         let is_others =
             self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
-        // This process's own conditions continue after a disk problem. Only another process's
-        // conditions are ended.
+        // After a disk problem, this process's own conditions continue. Only conditions from
+        // another process are ended.
         if self.newest_ms.is_none() || is_others {
-            database.end_open_entries()?;
+            database.end_open_conditions_and_runs()?;
         }
         if is_others {
             remove_stored_entries(&mut self.pending, &database)?;
@@ -285,7 +285,7 @@ impl WriterThread {
     }
 
     /// Returns `true` if the history can be read even though it cannot be written.
-    fn can_read(&mut self) -> bool {
+    fn restore_if_readable(&mut self) -> bool {
         Database::open_to_read(&self.settings.folder)
             .is_ok_and(|database| self.restore(&database).is_ok())
     }
@@ -310,8 +310,8 @@ impl WriterThread {
         Ok(())
     }
 
-    fn move_aside(&mut self) -> Result<(), WriteFailure> {
-        let aside = move_aside(&self.settings.folder)?;
+    fn move_damaged_file_aside(&mut self) -> Result<(), WriteFailure> {
+        let aside = rename_damaged_file(&self.settings.folder)?;
         (self.tell)(&format!(
             "{FILE_NAME} in {} was damaged: it was renamed to {aside}, and a new one was created",
             self.folder_text()
@@ -332,7 +332,7 @@ impl WriterThread {
         if let Some(added) = added {
             let again = open
                 .database
-                .roll_up_again(&open.rolled_up, salvage.started_ms());
+                .recreate_coarser_rows(&open.rolled_up, salvage.started_ms());
             (self.tell)(&format!(
                 "{added} rows were recovered from {aside} and copied to {FILE_NAME}"
             ));
@@ -346,7 +346,8 @@ impl WriterThread {
     fn write_all_parts(&mut self) -> Result<(), WriteFailure> {
         loop {
             let is_due = Instant::now() >= self.forget_at;
-            if self.pending.next_part().is_empty() && self.pending.events.is_empty() && !is_due {
+            if self.pending.load_next_part().is_empty() && self.pending.events.is_empty() && !is_due
+            {
                 return Ok(());
             }
             self.write_part(is_due)?;
@@ -358,12 +359,12 @@ impl WriterThread {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
-        let (buckets, events) = (self.pending.part(), &self.pending.events);
+        let (buckets, events) = (self.pending.current_part(), &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
         let WriterSettings { folder, .. } = &self.settings;
         let size_bytes = self.size_bytes.load(Ordering::Relaxed);
-        // A reader can make the write-ahead log grow, but no rows should be deleted for that
-        // reason.
+        // A reader can make the write-ahead log grow. At most a tenth of the size limit is reserved
+        // for the log. If the log grows further, no rows are deleted for that reason.
         let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
         let limits = Limits {
             size_bytes: size_bytes - wal_bytes,
@@ -386,9 +387,9 @@ impl WriterThread {
                 .try_for_each(|event| database.add_event(event))?;
             if let Some(newest_ms) = newest_ms {
                 database.roll_up(&mut open.rolled_up, newest_ms)?;
-                joined
-                    .iter()
-                    .try_for_each(|at_ms| database.roll_up_again(&open.rolled_up, *at_ms))?;
+                joined.iter().try_for_each(|at_ms| {
+                    database.recreate_coarser_rows(&open.rolled_up, *at_ms)
+                })?;
             }
             if is_due {
                 database.delete_excess_rows(now_ms(), allowance, limits)
@@ -397,7 +398,7 @@ impl WriterThread {
             }
         });
         written.map_err(DatabaseError::from)?;
-        self.pending.forget_part();
+        self.pending.remove_written();
         if is_due {
             self.forget_at = Instant::now() + RETRY_INTERVAL;
             let in_use = self.salvage.as_ref().map(|(_, aside)| &**aside);

@@ -51,7 +51,7 @@ fn damaged_file_is_moved_aside_and_replaced() {
         wait_until("it is written again", || {
             writer.status().problem.is_none() && writer.status().is_readable
         });
-        writer.end();
+        writer.finish_writing();
         Database::open_to_read(folder.path())
             .unwrap()
             .check_integrity()
@@ -78,7 +78,7 @@ fn write_hours(folder: &Path, buckets: u64) {
     wait_until("they are written", || {
         writer.status().written_ms >= FIRST_MS + buckets * BUCKET_MS
     });
-    writer.end();
+    writer.finish_writing();
 }
 
 /// Overwrites the given pages of a database with garbage.
@@ -179,8 +179,8 @@ fn file_with_damaged_page_is_replaced() {
             what: EventKind::Cell(make_cell()),
             ..make_mark(FIRST_MS + 399 * BUCKET_MS)
         });
-        // These rows cover half an hour, so they reach all tiers, and the writer reads damaged
-        // pages that no reader has read.
+        // These rows cover half an hour, so rows are added to all tiers. The writer then also reads
+        // damaged pages that no reader has read.
         (200..400).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 1)));
         let (conditions, jobs) = (vec![make_condition(FIRST_MS)], vec![make_job(FIRST_MS)]);
         let usage = vec![Period {
@@ -215,7 +215,7 @@ fn file_with_damaged_page_is_replaced() {
                 .unwrap()
                 .is_some_and(|reader| read_all(&reader).is_ok())
         });
-        writer.end();
+        writer.finish_writing();
     }
 }
 
@@ -235,7 +235,7 @@ fn readable_rows_are_copied_to_new_file() {
     let reader = writer.open_reader().unwrap().expect("it can be read");
     if let Err(error) = read_all(&reader) {
         writer.report_read_error(&reader, &error);
-        // A second report about the replaced file must have no effect.
+        // The file has already been replaced, so a second report about it must have no effect.
         wait_until("it is put aside", || {
             writer.status().is_readable && read_all(&reader).is_err()
         });
@@ -251,7 +251,7 @@ fn readable_rows_are_copied_to_new_file() {
             && reported[1].contains("and copied to history.db"),
         "{reported:?}"
     );
-    writer.end();
+    writer.finish_writing();
     let database = Connection::open(folder.path().join(FILE_NAME)).unwrap();
     let count = |table: &str| {
         database

@@ -60,7 +60,7 @@ fn write_buckets(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
             sleep(Duration::from_micros(200));
         }
     }
-    writer.end();
+    writer.finish_writing();
     assert_eq!(
         reported.try_iter().collect::<Vec<_>>(),
         Vec::<String>::new()
@@ -343,7 +343,7 @@ fn newer_or_foreign_database_is_not_changed() {
         );
         assert!(writer.open_reader().unwrap().is_none());
         writer.add_bucket(make_bucket(FIRST_MS, 1));
-        writer.end();
+        writer.finish_writing();
         assert_eq!(fs::read(folder.path().join(FILE_NAME)).unwrap(), before);
     }
 }
@@ -362,7 +362,7 @@ fn stored_history_is_restored_after_restart() {
         }),
     });
     writer.add_bucket(make_bucket(now_ms - BUCKET_MS, 1));
-    writer.end();
+    writer.finish_writing();
     let (hand_over, restored) = mpsc::channel();
     let settings = WriterSettings {
         folder: folder.path().to_owned(),
@@ -376,7 +376,7 @@ fn stored_history_is_restored_after_restart() {
     );
     let minutes = grid.into_span(BUCKET_MS, |_| Device::default());
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
-    writer.end();
+    writer.finish_writing();
 }
 
 #[test]
@@ -432,7 +432,7 @@ fn size_limit_covers_all_tables_and_damaged_files() {
         };
         let writer =
             Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
-        writer.end();
+        writer.finish_writing();
     };
     run(size_bytes * 3);
     assert!(!file(old).exists() && file(new).exists() && file("other").exists());
@@ -496,7 +496,7 @@ fn clock_years_ahead_does_not_delete_rows() {
         )
         .unwrap();
         writer.add_bucket(make_bucket(now_ms + start * BUCKET_MS, 2));
-        writer.end();
+        writer.finish_writing();
     }
     let count = |table: &str| {
         query_value::<i64>(
@@ -529,7 +529,7 @@ fn clock_set_back_does_not_replace_older_row() {
     };
     let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
     (0..100).for_each(|at| writer.add_bucket(make_bucket(past_ms + at * BUCKET_MS, 2)));
-    writer.end();
+    writer.finish_writing();
     let sql = format!("SELECT samples FROM host_15min WHERE at_ms = {past_ms}");
     assert_eq!(query_value::<i64>(folder.path(), &sql), 900);
 }
@@ -567,7 +567,7 @@ fn old_rows_are_deleted_and_file_shrinks() {
         )
         .unwrap();
         writer.add_bucket(make_bucket(now_ms + minute * BUCKET_MS, 2));
-        writer.end();
+        writer.finish_writing();
     }
     assert!(
         bytes() <= before / 2 + before / 20,

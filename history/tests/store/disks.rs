@@ -185,7 +185,7 @@ fn full_disk_is_reported_and_loses_nothing() {
         "what is said to be there is"
     );
     free_disk();
-    writer.end();
+    writer.finish_writing();
     wait_until("all is written", || {
         writer.status().written_ms == FIRST_MS + (end + 100) * BUCKET_MS
     });
@@ -214,7 +214,7 @@ fn history_is_readable_on_unwritable_disk() {
         let (writer, _told) = start_writer(folder);
         let begun = at * 10;
         add_buckets(&writer, begun..begun + 5);
-        writer.end();
+        writer.finish_writing();
         // The copied files are like the files of a process that was killed while writing.
         let killed = Path::new("/mnt").join(format!("killed-{at}"));
         fs::create_dir(&killed).unwrap();
@@ -224,7 +224,7 @@ fn history_is_readable_on_unwritable_disk() {
             writer.status().written_ms == FIRST_MS + (begun + 6) * BUCKET_MS
         });
         copy_consistent_state(folder, &killed);
-        writer.end();
+        writer.finish_writing();
         drop(writer);
         if at == 0 {
             fill_disk();
@@ -299,7 +299,7 @@ fn readings_are_written_after_disk_becomes_writable() {
     );
     add_buckets(&writer, 0..100);
     remount_disk("rw");
-    writer.end();
+    writer.finish_writing();
     wait_until("all is written", || {
         writer.status().written_ms == FIRST_MS + 100 * BUCKET_MS
     });

@@ -47,7 +47,7 @@ fn hours_of_buckets_are_written_after_disk_fault() {
         "nothing is said to be on disk that is not"
     );
     fs::remove_file(&own).unwrap();
-    writer.end();
+    writer.finish_writing();
     let end_ms = FIRST_MS + hours * BUCKET_MS;
     wait_until("all of it is written", || {
         writer.status().written_ms == end_ms
@@ -107,7 +107,7 @@ fn second_server_does_not_write_to_history_directory() {
     assert!(third.open_reader().unwrap().is_none());
     fs::write(&lock, own).unwrap();
     second.add_bucket(make_bucket(FIRST_MS, 1));
-    second.end();
+    second.finish_writing();
     first.add_bucket(make_bucket(FIRST_MS + BUCKET_MS, 1));
     wait_until("the first writes", || {
         first.status().written_ms > FIRST_MS + BUCKET_MS
@@ -160,10 +160,10 @@ fn successor_of_history_writer_does_not_duplicate_rows() {
     wait_until("the first writes", || {
         first.status().written_ms == FIRST_MS + 100 * BUCKET_MS
     });
-    first.end();
+    first.finish_writing();
     second.add_bucket(make_bucket(FIRST_MS + 100 * BUCKET_MS, 2));
     second.add_event(of_gpu(FIRST_MS + 100 * BUCKET_MS));
-    second.end();
+    second.finish_writing();
     wait_until("the second writes", || {
         second.status().written_ms == FIRST_MS + 101 * BUCKET_MS
     });
@@ -215,7 +215,7 @@ fn condition_continues_after_disk_fault() {
     other
         .execute_batch("ALTER TABLE elsewhere RENAME TO gpu_10s")
         .unwrap();
-    writer.end();
+    writer.finish_writing();
     wait_until("it is written again", || {
         writer.status().written_ms > FIRST_MS + BUCKET_MS
     });
@@ -284,7 +284,7 @@ fn deleted_directory_is_created_again() {
     wait_until("it is written again", || {
         writer.status().written_ms > FIRST_MS + BUCKET_MS
     });
-    writer.end();
+    writer.finish_writing();
     assert_eq!(
         Database::open_to_read(&own)
             .unwrap()

@@ -120,7 +120,7 @@ fn check_and_find_newest(folder: &Path) -> Option<u64> {
     Some(newest)
 }
 
-fn is_added(line: &io::Result<String>) -> bool {
+fn reports_added_bucket(line: &io::Result<String>) -> bool {
     line.as_ref().is_ok_and(|line| line.contains("added "))
 }
 
@@ -151,7 +151,7 @@ fn killed_writer_loses_no_written_bucket() {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         // Some processes are killed early, while they create or recover the file.
         let is_early = kill.is_multiple_of(5);
-        let begun = (!is_early).then(|| lines.find(is_added));
+        let begun = (!is_early).then(|| lines.find(reports_added_bucket));
         let wait = if is_early { 5.0 } else { 150.0 } * pseudorandom_number([kill, 1, 2]);
         sleep(Duration::from_micros((wait * 1000.0) as u64));
         child.kill().unwrap();
@@ -178,7 +178,7 @@ fn killed_writer_loses_no_written_bucket() {
             without_file += 1;
             continue;
         }
-        // The next process opens the file in the same way.
+        // The next process would open the file in this way.
         let opened = Database::open(folder.path());
         opened.unwrap_or_else(|error| {
             panic!("kill {kill} leaves a file that cannot be opened: {error}")

@@ -25,7 +25,7 @@ use crate::support::make_bucket;
 /// A database of each schema version as SQL, the oldest first. These files must never change.
 const VERSIONS: [&str; 1] = [include_str!("version-1.sql")];
 
-/// A database written by gpumon 0.2.0 as SQL, with the schema version of the first entry in
+/// A database written by gpumon 0.2.0, as SQL. It has the same schema version as the first entry in
 /// [`VERSIONS`], but more tables.
 const DATABASE_0_2_0: &str = include_str!("version-0.2.0.sql");
 
@@ -95,7 +95,7 @@ fn file_of_each_version_is_migrated() {
         let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
         let writer = Writer::start(settings, 600_000, |_| {}, tell).unwrap();
         writer.add_bucket(make_bucket(FIRST_MS + 6 * BUCKET_MS, 1));
-        writer.end();
+        writer.finish_writing();
         // `end` waits for at most two seconds, so the writer may still be updating the file.
         let until = Instant::now() + Duration::from_mins(1);
         while read_schema(folder.path()) != read_schema(new.path()) && Instant::now() < until {
@@ -140,8 +140,8 @@ fn file_of_each_version_is_migrated() {
             (FIRST_MS + 1000, Some(FIRST_MS + 20_000)),
             "its program is gone"
         );
-        // This minute's row is created by the current version, because the older version had not
-        // completed the minute.
+        // The older version did not complete this minute, so the current version has created the
+        // minute's row.
         let minute = Connection::open(folder.path().join(FILE_NAME)).unwrap();
         let sql =
             "SELECT power_draw_watts FROM gpu_1min JOIN device ON id = device WHERE uuid = 'GPU-a'";

@@ -32,10 +32,10 @@ pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
     (writer, reported)
 }
 
-/// Ends a writer, and waits until its lock is free. A process that another test starts at the same
-/// time can inherit the lock, which it then keeps for a moment.
+/// Ends a writer, and waits until its lock is free. A process that another test starts meanwhile
+/// can inherit the lock, and keeps it for a moment.
 pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
-    writer.end();
+    writer.finish_writing();
     wait_until("the lock is free", || {
         File::open(folder.join("history.lock")).is_ok_and(|file| file.try_lock().is_ok())
     });

@@ -47,7 +47,7 @@ function createButton(first: string): HTMLButtonElement {
     },
   };
   const notebooks = {
-    describeHolding: (path: string) => Promise.resolve(`${path} holds 8 GiB of GPU 0.`),
+    describeKernelMemory: (path: string) => Promise.resolve(`${path} holds 8 GiB of GPU 0.`),
   };
   new AcceleratorButton(panel as unknown as NotebookPanel, notebooks, nullTranslator.load(''));
   const button = document.querySelector('button');

@@ -1,5 +1,5 @@
 import notebookStyle from '@gpumon/page/notebook.css?inline';
-import { adoptStyle } from '@gpumon/page/dom';
+import { addStyleSheetOnce } from '@gpumon/page/dom';
 import { Dialog, Notification, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -20,11 +20,11 @@ export class AcceleratorButton extends Widget {
 
   constructor(
     private readonly panel: NotebookPanel,
-    private readonly notebooks: Pick<LabNotebooks, 'describeHolding'>,
+    private readonly notebooks: Pick<LabNotebooks, 'describeKernelMemory'>,
     private readonly trans: TranslationBundle,
   ) {
     super({ node: document.createElement('span') });
-    adoptStyle(notebookStyle);
+    addStyleSheetOnce(notebookStyle);
     this.button.type = 'button';
     this.button.className = 'gpumon-toolbar-chip';
     this.button.dataset.testid = 'gpumon-accelerate';
@@ -66,15 +66,15 @@ export class AcceleratorButton extends Widget {
       this.showState([]);
     } else if (status === 'idle' && !this.isQueried) {
       this.isQueried = true;
-      void this.queryKernel();
+      void this.queryAccelerators();
     }
   };
 
   /**
    * Queries the kernel for accelerators, shows them on the button, and returns them. Returns an
-   * empty list if the kernel ends meanwhile.
+   * empty list if the kernel ends before it responds.
    */
-  private async queryKernel(): Promise<Accelerator[]> {
+  private async queryAccelerators(): Promise<Accelerator[]> {
     const { currentKernel } = this;
     const found =
       currentKernel === null ? [] : await findAccelerators(currentKernel).catch(() => null);
@@ -87,7 +87,7 @@ export class AcceleratorButton extends Widget {
 
   private showState(accelerators: readonly Accelerator[]): void {
     const { button, trans, isLoading } = this;
-    const [names, libraries] = joinNames(accelerators);
+    const [names, libraries] = joinNamesAndLibraries(accelerators);
     const isOn = accelerators.length > 0 && accelerators.every((one) => one.isOn);
     button.hidden = accelerators.length === 0;
     button.textContent = isLoading
@@ -111,7 +111,7 @@ export class AcceleratorButton extends Widget {
     }
     // The kernel is queried again, because a cell may have loaded accelerators or imported a
     // library since the last query.
-    const found = await this.queryKernel();
+    const found = await this.queryAccelerators();
     const late = found.filter(({ isLate }) => isLate);
     if (found.length === 0) {
       return;
@@ -121,7 +121,7 @@ export class AcceleratorButton extends Widget {
     } else if (
       late.length === 0 ||
       (await this.offerRestart(
-        trans.__('%1 must be loaded before %2 is imported', ...joinNames(late)),
+        trans.__('%1 must be loaded before %2 is imported', ...joinNamesAndLibraries(late)),
         trans.__('Restart and Load'),
       ))
     ) {
@@ -132,7 +132,7 @@ export class AcceleratorButton extends Widget {
   private async offerRestart(title: string, label: string): Promise<boolean> {
     const { trans } = this;
     const { path } = this.panel.sessionContext;
-    const holding = await this.notebooks.describeHolding(path, this.currentKernel?.id ?? '');
+    const holding = await this.notebooks.describeKernelMemory(path, this.currentKernel?.id ?? '');
     const { button } = await showDialog({
       title,
       body: `${holding} ${trans.__('This restarts the kernel. All variables are lost.')}`,
@@ -165,8 +165,11 @@ export class AcceleratorButton extends Widget {
   }
 }
 
-/** Returns the names of the accelerators and of their libraries. */
-function joinNames(accelerators: readonly Accelerator[]): [string, string] {
+/**
+ * Returns two comma-separated lists: the names of the accelerators, and the names of their
+ * libraries.
+ */
+function joinNamesAndLibraries(accelerators: readonly Accelerator[]): [string, string] {
   return [
     accelerators.map(({ name }) => name).join(', '),
     accelerators.map(({ library }) => library).join(', '),

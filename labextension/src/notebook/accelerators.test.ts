@@ -6,8 +6,8 @@ import { findAccelerators, loadAccelerators } from './accelerators';
 type KernelReply = Record<string, unknown>;
 
 /**
- * Returns a kernel that answers requests with these replies, in this order. Also returns a list to
- * which the kernel adds the expressions that it receives.
+ * Returns a kernel that answers its first request with the first of `replies`, and so on. Also
+ * returns a list to which the kernel adds the requests that it receives.
  */
 function makeKernel(
   language: string,

@@ -43,7 +43,10 @@ names = ${JSON.stringify(ACCELERATORS.map(({ name, module }) => [name, module]))
 answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, late in names]
 `;
 
-/** An expression with its own namespace, which leaves no names in the notebook. */
+/**
+ * A Python expression that runs `QUERY` in its own namespace, so that no names remain in the
+ * notebook.
+ */
 const EXPRESSION = `(lambda own: exec(${JSON.stringify(QUERY)}, own) or own['answer'])({})`;
 
 /** Returns the accelerators of a kernel, or an empty list if the kernel runs another language. */

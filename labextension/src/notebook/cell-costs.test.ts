@@ -128,8 +128,8 @@ it('running cell causes one request per second', async () => {
   sendSamples(2.3);
   expect(asked).toHaveLength(2);
   sendMessage('execute_reply', NOW + 2500);
-  // This response belongs to a request that was sent before the run ended, so its cost must be
-  // ignored.
+  // This response belongs to a request that was sent before the run ended, so the cost in the
+  // response must be ignored.
   await respondToNext(energy(40));
   await respondToNext(energy(50));
   expect(reports).toEqual([

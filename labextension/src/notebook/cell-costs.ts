@@ -1,20 +1,23 @@
-/** The GPU cost of each run of a notebook's cells, and the lines below the cells that show it. */
+/**
+ * Requests the GPU cost of each run of a notebook's cells from the server, and shows the cost in a
+ * line below the cell.
+ */
 
 import notebookStyle from '@gpumon/page/notebook.css?inline';
 import {
   CellLine,
-  costOfCell,
+  toCellCost,
   EXECUTION_KEY,
   isWorthShowing,
-  recordCell,
+  sendCellCost,
   requestCost,
-  runOf,
+  makeCellRun,
   type CellCost,
   type KernelCost,
   type StoredCost,
 } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
-import { adoptStyle } from '@gpumon/page/dom';
+import { addStyleSheetOnce } from '@gpumon/page/dom';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -48,7 +51,7 @@ interface Execution extends StartedExecution {
   cost: CellCost | null;
 }
 
-/** The cost of a run: so far while it runs, and in total afterwards. */
+/** The cost of a run: the cost so far while the cell runs, and the total cost afterwards. */
 export interface MeasuredRun {
   cost: CellCost;
   running: boolean;
@@ -61,8 +64,8 @@ export interface CellCostListener {
   onStarted: (cellId: string) => void;
   onMeasured: (cellId: string, run: MeasuredRun) => void;
   /**
-   * Called with the cost of a finished run, which the listener stores. The cost is `null` if it is
-   * not worth showing.
+   * Called when a run has finished, but not if a part of the run was not measured. The listener
+   * stores the cost, which is `null` if it is not worth showing.
    */
   onEnded: (cellId: string, cost: StoredCost | null) => void;
 }
@@ -153,7 +156,7 @@ export class CellCosts implements IDisposable {
   private async requestCostSoFar(execution: Execution): Promise<void> {
     const answer = await this.requestRunCost(execution);
     if (answer !== null && execution.ended_ms === null && !this.isDisposed) {
-      execution.cost = this.reportCost(execution, costOfCell(answer), true) ?? execution.cost;
+      execution.cost = this.reportCost(execution, toCellCost(answer), true) ?? execution.cost;
     }
   }
 
@@ -182,14 +185,14 @@ export class CellCosts implements IDisposable {
     if (this.isDisposed) {
       return;
     }
-    const known = answer === null ? null : costOfCell(answer);
+    const known = answer === null ? null : toCellCost(answer);
     const cost = this.reportCost(execution, known ?? execution.cost, false);
     const { cellId, key, code, count } = execution;
     // If part of the run was not measured, the cost that was stored before is kept.
     const isKnown = isSeen && answer?.cost.lost.length === 0;
     if (isKnown && this.newest.get(cellId) === key) {
       const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
-      const run = runOf(code, count, cell?.getMetadata(EXECUTION_KEY));
+      const run = makeCellRun(code, count, cell?.getMetadata(EXECUTION_KEY));
       const stored = cost === null ? null : answer.stored;
       this.listener.onEnded(cellId, stored === null ? null : { ...stored, run });
     }
@@ -217,7 +220,7 @@ export class CellCosts implements IDisposable {
     this.feed.store.cells.put(execution);
     const { request } = this.feed.options;
     if (!running && request !== undefined) {
-      void recordCell(execution, request);
+      void sendCellCost(execution, request);
     }
     if (this.newest.get(cellId) === key) {
       this.listener.onMeasured(cellId, { cost, running, count });
@@ -238,7 +241,8 @@ export interface CellLinesOptions {
 
 /**
  * The lines below a notebook's cells. They show the GPU cost of runs. Before a cell is run, its
- * line shows the stored cost of an earlier run, which needs neither a server nor a kernel.
+ * line shows the stored cost of an earlier run. Stored costs are shown even without a server or a
+ * kernel.
  */
 export class CellLines implements IDisposable, CellCostListener {
   isDisposed = false;
@@ -254,9 +258,9 @@ export class CellLines implements IDisposable, CellCostListener {
     private readonly panel: NotebookPanel,
     private readonly options: CellLinesOptions,
   ) {
-    adoptStyle(notebookStyle);
+    addStyleSheetOnce(notebookStyle);
     this.lines = new CellAttachments(panel);
-    void this.followNotebook();
+    void this.startWhenReady();
   }
 
   onStarted(cellId: string): void {
@@ -300,25 +304,25 @@ export class CellLines implements IDisposable, CellCostListener {
     this.lines.dispose();
   }
 
-  private async followNotebook(): Promise<void> {
+  private async startWhenReady(): Promise<void> {
     const { panel, options } = this;
     // Without stored costs, nothing is shown until a cell runs. Therefore the feed is requested
     // only when the kernel is ready.
     await (hasStoredCosts(panel) ? null : panel.sessionContext.ready);
     const feed = await options.feed();
-    this.followStoredCosts();
+    this.watchStoredCosts();
     await panel.sessionContext.ready;
-    this.followRuns(feed);
+    this.startMeasuringRuns(feed);
   }
 
-  private followStoredCosts(): void {
+  private watchStoredCosts(): void {
     if (!this.isDisposed) {
       this.panel.context.model.contentChanged.connect(this.onChange);
       this.refresh();
     }
   }
 
-  private followRuns(feed: Feed): void {
+  private startMeasuringRuns(feed: Feed): void {
     if (!this.isDisposed) {
       this.costs = new CellCosts(this.panel, feed, this);
     }
@@ -368,7 +372,7 @@ export class CellLines implements IDisposable, CellCostListener {
 }
 
 /**
- * Returns whether a measured run is the cell's last run. It is not if the cell has since been run
+ * Returns whether a measured run is the cell's last run. Returns `false` if the cell was later run
  * elsewhere, for example on another page.
  */
 function isLastRun({ running, count }: MeasuredRun, { executionCount }: CellModel): boolean {

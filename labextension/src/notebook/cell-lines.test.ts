@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { runOf, type CellCost, type StoredCost } from '@gpumon/page/cells';
+import { makeCellRun, type CellCost, type StoredCost } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
@@ -29,14 +29,14 @@ const STORED_COST: StoredCost = {
   energy_joules: 100,
   shared: false,
   gpus: ['NVIDIA H200'],
-  run: runOf('train()', 3, null),
+  run: makeCellRun('train()', 3, null),
 };
-/** The cost of a run with the same execution count as the cell. */
+/** A measured run that has the same execution count as the cell. */
 const RUN = { cost: COST, running: false, count: 3 };
 
 const STORED_LABELS: Record<string, string> = { last: 'stored ', earlier: 'earlier ' };
 
-/** A replacement for a JupyterLab cell, which counts the changes of the cell's metadata. */
+/** A test replacement for a JupyterLab cell. It counts how often the cell's metadata is changed. */
 class Cell {
   readonly node = document.createElement('div');
   changes = 0;
@@ -146,7 +146,7 @@ it('finished run is compared with cost it replaced', async () => {
   await emitContentChange();
   expect(cell.line).toBe('5.00 s was 4.00 s');
   expect(cell.model.metadata).toEqual({ gpumon: { ...STORED_COST, duration_s: 5 }, tags: ['x'] });
-  // The next run is compared with this run and takes the same time, so no difference is shown.
+  // The next run takes as long as the previous run, so the line shows no comparison.
   lines.onStarted('a');
   lines.onMeasured('a', { ...RUN, running: true });
   lines.onEnded('a', { ...STORED_COST, duration_s: 5 });
@@ -174,7 +174,7 @@ it('costs are stored only if setting is enabled', async () => {
   lines.onStarted('a');
   lines.onMeasured('a', RUN);
   lines.onEnded('a', { ...STORED_COST, duration_s: 5 });
-  // The stored cost belongs to the previous run.
+  // The line compares the new run with the stored cost of the previous run.
   expect([cell.line, cell.model.metadata]).toEqual(['5.00 s was 4.00 s', {}]);
   lines.onStarted('a');
   lines.onEnded('a', null);
@@ -213,7 +213,8 @@ it('run on another page replaces the displayed cost', async () => {
   cell.model.executionCount = 4;
   await emitContentChange();
   expect(cell.line).toBe('earlier 4.00 s');
-  // A reloaded page also reports the measured cost of the earlier run.
+  // After a reload, the page also reports the measured cost of the earlier run. The line must not
+  // change.
   lines.onMeasured('a', RUN);
   expect(cell.line).toBe('earlier 4.00 s');
 });

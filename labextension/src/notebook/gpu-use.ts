@@ -13,7 +13,7 @@ import {
 } from '@gpumon/page/cells';
 import notebookStyle from '@gpumon/page/notebook.css?inline';
 import type { Feed, Subscription } from '@gpumon/page/feed';
-import { adoptStyle } from '@gpumon/page/dom';
+import { addStyleSheetOnce } from '@gpumon/page/dom';
 import type { IRunningSessions } from '@jupyterlab/running';
 import { consoleIcon, notebookIcon } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
@@ -22,14 +22,14 @@ import { Widget } from '@lumino/widgets';
 import { PageSubscription } from '../page-subscription';
 import type { NotebookFeaturesOptions } from './notebook-features';
 import type { NotebookPanel } from './notebook-panel';
-import { describeHolding, newestSample } from './notebooks';
+import { describeKernelMemory, newestSample } from './notebooks';
 
 /** The sidebar section with the list of running items, in JupyterLab and Notebook 7. */
 const SECTION_SELECTOR = '.jp-RunningSessions';
 
 /**
- * An indicator of a notebook's GPU use. In a toolbar, it shows the toolbar's notebook; in the
- * status bar, it shows the active notebook.
+ * An indicator of a notebook's GPU use. An indicator in a notebook's toolbar is about this
+ * notebook; the one in the status bar is about the active notebook.
  */
 export class ChipWidget extends Widget {
   private readonly chip: Chip;
@@ -39,7 +39,7 @@ export class ChipWidget extends Widget {
     private readonly notebook: () => NotebookPanel | null,
     onClick: () => void,
   ) {
-    adoptStyle(notebookStyle);
+    addStyleSheetOnce(notebookStyle);
     super({ node: document.createElement('span') });
     this.chip = new Chip(onClick);
     this.node.append(this.chip.element);
@@ -62,9 +62,9 @@ type Texts = 'label' | 'labelTitle';
 type Item = Omit<IRunningSessions.IRunningItem, Texts> & Record<Texts, () => string>;
 
 /**
- * A section of JupyterLab's list of running items with the kernels of this server that use GPU
- * memory. It requests samples only while the list is visible. JupyterLab reads the list whenever it
- * is shown, and after each change.
+ * A section of JupyterLab's list of running items. It lists the kernels of this server that use GPU
+ * memory. It requests samples only while the list is visible. JupyterLab reads the section's items
+ * whenever it shows the list, and after each change.
  */
 export class GpuMemoryList implements IRunningSessions.IManager {
   readonly runningChanged = new Signal<this, undefined>(this);
@@ -95,8 +95,8 @@ export class GpuMemoryList implements IRunningSessions.IManager {
   }
 
   running(): IRunningSessions.IRunningItem[] {
-    // JupyterLab reads the items just before it shows them, so the visibility is checked
-    // afterwards.
+    // JupyterLab reads the items just before it shows the list, so the list's visibility is checked
+    // only after JupyterLab has shown it.
     setTimeout(() => this.refreshRunning());
     return this.items;
   }
@@ -134,7 +134,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       }
       const { gpus, bytes } = computeKernelShare(sample, kernelId);
       const name = (names.get(path) ?? '') || session.name;
-      const title = describeHolding(this.options.trans, path, kernelId, sample);
+      const title = describeKernelMemory(this.options.trans, path, kernelId, sample);
       const item: Item = {
         icon: () => (isConsolePath(path) ? consoleIcon : notebookIcon),
         label: () => name,

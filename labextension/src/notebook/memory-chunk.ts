@@ -8,7 +8,7 @@ import type { Feed } from '@gpumon/page/feed';
 import { MemoryWarnings, type MemoryWarning } from '@gpumon/page/memory-warning';
 import type { KernelError, OomNote, Sample } from '@gpumon/page/oom';
 import notebookStyle from '@gpumon/page/notebook.css?inline';
-import { adoptStyle } from '@gpumon/page/dom';
+import { addStyleSheetOnce } from '@gpumon/page/dom';
 import { Notification } from '@jupyterlab/apputils';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -17,7 +17,7 @@ import { ExecutionTracker, type StartedExecution } from './executions';
 import { CellAttachments, type NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 
-/** The minimum time between updates. Faster samples do not improve the forecast. */
+/** The minimum time between updates. More frequent updates do not improve the forecast. */
 const UPDATE_MS = 900;
 /**
  * The interval at which an open notification is updated. The forecast changes with every sample,
@@ -29,7 +29,10 @@ const RENEW_MS = 10_000;
  * long.
  */
 const QUIET_MS = 5 * 60_000;
-/** A sample that is older than this is not used to describe the GPU before the failure. */
+/**
+ * The maximum age of the sample that describes the GPU just before a cell failed. If the newest
+ * sample is older, it is not used.
+ */
 const FRESH_MS = 5000;
 
 interface OpenNotification {
@@ -148,7 +151,7 @@ export class MemoryWatch implements IDisposable {
   }
 }
 
-/** Explains below a cell that ran out of GPU memory which processes use the memory. */
+/** If a cell runs out of GPU memory, shows below the cell which processes use the memory. */
 export class CellFailures {
   private isDisposed = false;
   private readonly executions = new Map<string, StartedExecution>();
@@ -205,14 +208,14 @@ export class CellFailures {
   ): Promise<void> {
     const { sample, clock } = this.feed.store;
     const before = sample !== null && clock.now() - sample.at_ms < FRESH_MS ? sample : null;
-    const { describeOom, selectFullerSample, parseOomError, OomNote } =
+    const { describeOom, selectSampleWithMoreMemory, parseOomError, OomNote } =
       await import('@gpumon/page/oom');
     const error = parseOomError(kernelError);
     const runsAgain = [...this.executions.values()].some((other) => other.cellId === cellId);
     if (error === null || runsAgain || this.isDisposed) {
       return;
     }
-    adoptStyle(notebookStyle);
+    addStyleSheetOnce(notebookStyle);
     const { notebooks, notes } = this;
     const { pathOf } = notebooks;
     const show = (sample: Sample | null): void => {
@@ -223,6 +226,8 @@ export class CellFailures {
       }
     };
     show(before);
-    this.updates.set(cellId, (sample) => show(selectFullerSample(before, sample, kernelId)));
+    this.updates.set(cellId, (sample) =>
+      show(selectSampleWithMoreMemory(before, sample, kernelId)),
+    );
   }
 }

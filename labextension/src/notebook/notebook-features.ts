@@ -18,16 +18,15 @@ interface Readiness {
   readonly ready: Promise<unknown>;
 }
 
-/** A feature that a setting enables in each open notebook. */
+/** A feature that is added to each open notebook while a setting enables the feature. */
 export class NotebookFeature {
   isEnabled = false;
   /** The feature of each open notebook; `null` if it is not loaded. */
   private readonly notebooks = new Map<NotebookPanel, Disposable | null>();
 
   /**
-   * `make` loads the feature and adds it to a notebook. Before `make` is called, the object that
-   * `awaited` returns for the notebook must be ready. By default, this object is the kernel
-   * session.
+   * `make` loads the feature and adds it to a notebook. `make` is called when the object that
+   * `awaited` returns for the notebook is ready. By default, this object is the kernel session.
    */
   constructor(
     private readonly make: (panel: NotebookPanel) => Promise<Disposable>,

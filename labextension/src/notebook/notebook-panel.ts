@@ -1,7 +1,7 @@
 /**
  * The parts of JupyterLab's notebook panels that are used here, and functions that add elements to
- * the panels. JupyterLab's own package is not imported, because the build would bundle the whole
- * notebook for a few types.
+ * the panels. JupyterLab's notebook package is not imported: only a few of its types are needed,
+ * but the build would bundle the whole package.
  */
 
 import type { ISessionContext } from '@jupyterlab/apputils';

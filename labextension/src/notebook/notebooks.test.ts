@@ -137,7 +137,7 @@ it('shutdown confirmation lists notebooks with their folders', async () => {
   const sideBar = document.createElement('div');
   sideBar.className = 'jp-RunningSessions';
   document.body.replaceChildren(sideBar);
-  // jsdom computes no layout, so every element would be invisible.
+  // jsdom computes no layout. Without this replacement, every element would count as invisible.
   vi.spyOn(Element.prototype, 'getClientRects').mockReturnValue([{}] as unknown as DOMRectList);
   let update = (): void => undefined;
   Object.assign(feed, {

@@ -104,12 +104,17 @@ export class LabNotebooks implements NotebookHost {
   }
 
   /** Describes the GPU memory that the kernel currently uses. */
-  async describeHolding(path: string, kernelId: string): Promise<string> {
-    return describeHolding(this.trans, path, kernelId, newestSample(await this.connection.feed()));
+  async describeKernelMemory(path: string, kernelId: string): Promise<string> {
+    return describeKernelMemory(
+      this.trans,
+      path,
+      kernelId,
+      newestSample(await this.connection.feed()),
+    );
   }
 
   /**
-   * Returns the session of a kernel. If a notebook and a console share the kernel, it is the
+   * Returns the session of a kernel. If a notebook and a console share the kernel, returns the
    * notebook's session.
    */
   private sessionOf(kernelId: string): Session.IModel | null {
@@ -179,7 +184,7 @@ export class LabNotebooks implements NotebookHost {
     const verb = label.replace('…', '');
     const { button } = await showDialog({
       title: question(path),
-      body: `${await this.describeHolding(path, kernelId)} ${consequence}`,
+      body: `${await this.describeKernelMemory(path, kernelId)} ${consequence}`,
       buttons: [
         Dialog.cancelButton({ label: this.trans.__('Cancel') }),
         Dialog.warnButton({ label: verb }),
@@ -200,7 +205,7 @@ export function newestSample({ store }: Feed): Sample | null {
 }
 
 /** Returns a sentence with a kernel's path, GPUs and GPU memory. */
-export function describeHolding(
+export function describeKernelMemory(
   trans: TranslationBundle,
   path: string,
   kernelId: string,

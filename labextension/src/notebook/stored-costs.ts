@@ -1,6 +1,6 @@
 /**
- * The costs of runs that a notebook stores in the metadata of its cells, and the commands for them.
- * Like outputs, stored costs cannot be restored by Undo.
+ * The costs of cell runs, which a notebook stores in its cells' metadata, and the commands for
+ * these stored costs. Like outputs, stored costs cannot be restored by Undo.
  */
 
 import {
@@ -8,7 +8,7 @@ import {
   EXECUTION_KEY,
   METADATA_KEY,
   readStoredCost,
-  runOf,
+  makeCellRun,
   type StoredCost,
 } from '@gpumon/page/cells';
 import { showErrorMessage } from '@jupyterlab/apputils';
@@ -32,7 +32,7 @@ export function isFromLastRun(stored: StoredCost, cell: CellModel): boolean {
   const { executionCount, sharedModel } = cell;
   return belongsToRun(
     stored,
-    runOf(sharedModel.getSource(), executionCount, cell.getMetadata(EXECUTION_KEY)),
+    makeCellRun(sharedModel.getSource(), executionCount, cell.getMetadata(EXECUTION_KEY)),
   );
 }
 
@@ -68,8 +68,8 @@ export interface CostCommandsOptions extends Pick<
 }
 
 /**
- * Adds the commands for the costs that notebooks store. The palette shows them while a notebook is
- * active.
+ * Adds the commands for the costs that notebooks store. The palette lists these commands while a
+ * notebook is active.
  */
 export async function addCostCommands(options: CostCommandsOptions): Promise<void> {
   const { palette, registry, translator, trans, current } = options;

@@ -1,8 +1,16 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 
-const mocks = vi.hoisted(() => ({ newFeed: vi.fn(), readMarks: vi.fn(), made: 0, disposed: 0 }));
+const mocks = vi.hoisted(() => ({
+  createFeedAndSetLanguage: vi.fn(),
+  readMarks: vi.fn(),
+  made: 0,
+  disposed: 0,
+}));
 
-vi.mock('./stream', () => ({ newFeed: mocks.newFeed, loadXids: () => Promise.resolve() }));
+vi.mock('./stream', () => ({
+  createFeedAndSetLanguage: mocks.createFeedAndSetLanguage,
+  loadXids: () => Promise.resolve(),
+}));
 vi.mock('./launcher-entry', () => ({ readMarks: mocks.readMarks }));
 vi.mock('@gpumon/page/feed', () => ({ chooseUnits: () => undefined }));
 vi.mock('../alert-notifications', () => ({
@@ -23,7 +31,7 @@ let connection: Connection;
 beforeEach(() => {
   vi.clearAllMocks();
   Object.assign(mocks, { made: 0, disposed: 0 });
-  mocks.newFeed.mockReturnValue({ store: {} });
+  mocks.createFeedAndSetLanguage.mockReturnValue({ store: {} });
   connection = new Connection({} as never, trans as never, 'en');
 });
 
@@ -33,7 +41,7 @@ it('feed connects once if alert rules exist', async () => {
   await vi.waitFor(() => expect(mocks.made).toBe(1));
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.readMarks).toHaveBeenCalledOnce());
-  expect([mocks.newFeed.mock.calls.length, mocks.made]).toEqual([1, 1]);
+  expect([mocks.createFeedAndSetLanguage.mock.calls.length, mocks.made]).toEqual([1, 1]);
   await connection.apply(chosen(false));
   expect(mocks.disposed).toBe(1);
 });
@@ -43,14 +51,17 @@ it('feed does not connect without alert rules', async () => {
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.readMarks).toHaveBeenCalledOnce());
   await Promise.resolve();
-  expect(mocks.newFeed).not.toHaveBeenCalled();
+  expect(mocks.createFeedAndSetLanguage).not.toHaveBeenCalled();
 });
 
 it('feed connects only after notifications are enabled', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: true, fleet: false, otherPackage: null });
   await connection.apply(chosen(false));
   await new Promise((resolve) => setTimeout(resolve, 20));
-  expect([mocks.readMarks.mock.calls.length, mocks.newFeed.mock.calls.length]).toEqual([0, 0]);
+  expect([
+    mocks.readMarks.mock.calls.length,
+    mocks.createFeedAndSetLanguage.mock.calls.length,
+  ]).toEqual([0, 0]);
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.made).toBe(1));
 });
@@ -59,5 +70,8 @@ it('fleet is detected without connecting', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: false, fleet: true, otherPackage: null });
   expect(await connection.willHaveFleet()).toBe(true);
   expect(await connection.willHaveFleet()).toBe(true);
-  expect([mocks.readMarks.mock.calls.length, mocks.newFeed.mock.calls.length]).toEqual([1, 0]);
+  expect([
+    mocks.readMarks.mock.calls.length,
+    mocks.createFeedAndSetLanguage.mock.calls.length,
+  ]).toEqual([1, 0]);
 });

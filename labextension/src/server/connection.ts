@@ -41,7 +41,7 @@ export class Connection {
     }
   }
 
-  /** Returns whether the server will show a fleet, without connecting to it. */
+  /** Returns whether the server will show a fleet. This does not connect to the server. */
   async willHaveFleet(): Promise<boolean> {
     return (await this.readMarks()).fleet;
   }
@@ -61,8 +61,8 @@ export class Connection {
 
   private async createFeed(): Promise<Feed> {
     const { settings, trans, language } = this;
-    const { loadXids, newFeed } = await import('./stream');
-    const feed = newFeed(settings, trans, language);
+    const { loadXids, createFeedAndSetLanguage } = await import('./stream');
+    const feed = createFeedAndSetLanguage(settings, trans, language);
     this.known = feed;
     if (!language.startsWith('en')) {
       await loadXids().catch((error: unknown) =>

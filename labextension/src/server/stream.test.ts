@@ -7,7 +7,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
-import { diagnoseStream, explainStatus, checkVersion, streamUrl } from './stream';
+import { diagnoseStream, explainStatus, explainVersionMismatch, streamUrl } from './stream';
 
 const trans = nullTranslator.load('');
 
@@ -108,19 +108,19 @@ describe('connection diagnosis', () => {
 
 describe('server version mismatch', () => {
   it('both incompatible versions are shown with a fix', () => {
-    const older = checkVersion('0.1.7', trans, '0.2.0');
+    const older = explainVersionMismatch('0.1.7', trans, '0.2.0');
     expect(older?.message).toMatch(
       /gpumon 0\.1\.7, but this panel is version 0\.2\.0.*Restart Jupyter.*install version 0\.2\.0/,
     );
     expect(older?.command).toBe('pip install jupyterlab_gpumon-*.whl');
-    expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toMatch(
+    expect(explainVersionMismatch('1.0.0', trans, '0.9.0')?.message).toMatch(
       /Reload the page.*install version 1\.0\.0/,
     );
   });
 
   it('compatible versions show no message', () => {
-    expect(checkVersion('0.2.0', trans, '0.2.9')).toBeNull();
-    expect(checkVersion(version, trans)).toBeNull();
-    expect(checkVersion('unheard of', trans)).toBeNull();
+    expect(explainVersionMismatch('0.2.0', trans, '0.2.9')).toBeNull();
+    expect(explainVersionMismatch(version, trans)).toBeNull();
+    expect(explainVersionMismatch('unheard of', trans)).toBeNull();
   });
 });

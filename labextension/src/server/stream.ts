@@ -28,11 +28,11 @@ const ROUTE = 'gpumon';
 const TIMEOUT_MS = 5000;
 /** JupyterHub's status code for a user's server that is not running. */
 const STATUS_STOPPED = 424;
-/** Represents the status of a response that did not arrive in time. */
+/** The status code used here if no response arrived in time. */
 const STATUS_TIMEOUT = 0;
 
 /** Returns a feed through the proxy, and sets the language of all views. */
-export function newFeed(
+export function createFeedAndSetLanguage(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
   language: string,
@@ -45,7 +45,7 @@ export function newFeed(
     openSocket: () => openStream(settings),
     request: createRequest(settings),
     diagnose: () => diagnoseStream(settings, trans),
-    checkVersion: (version) => checkVersion(version, trans),
+    checkVersion: (version) => explainVersionMismatch(version, trans),
     checkInstallation: () => explainOtherPackage(settings, trans),
   });
 }
@@ -118,7 +118,7 @@ export async function diagnoseStream(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Promise<Diagnosis | null> {
-  const status = await requestHealth(settings);
+  const status = await requestHealthStatus(settings);
   return (
     (failedToStart(status) ? await explainOtherPackage(settings, trans) : null) ??
     explainStatus(status, trans)
@@ -129,7 +129,7 @@ export async function diagnoseStream(
  * Returns the status code of the proxy's answer, 0 after a timeout, or `null` if the request
  * failed.
  */
-async function requestHealth(settings: ServerConnection.ISettings): Promise<number | null> {
+async function requestHealthStatus(settings: ServerConnection.ISettings): Promise<number | null> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const url = URLExt.join(settings.baseUrl, ROUTE, 'healthz');
@@ -228,7 +228,7 @@ export function explainStatus(status: number | null, trans: TranslationBundle): 
  * an update of gpumon, Jupyter may still run the old server, and a browser may still show the old
  * panel.
  */
-export function checkVersion(
+export function explainVersionMismatch(
   server: string,
   trans: TranslationBundle,
   panel = version,

@@ -8,7 +8,7 @@ import { TranslationManager } from '@jupyterlab/translation';
 
 import { formatMemorySize } from '../../../static/src/lib/format';
 import { trans } from '../../../static/src/lib/translation';
-import { newFeed } from './stream';
+import { createFeedAndSetLanguage } from './stream';
 
 /** A Polish catalog in the format of `msgfmt`. Polish has three plural forms. */
 const POLISH = {
@@ -30,7 +30,11 @@ it('view texts use language and plurals of JupyterLab', async () => {
   const connector = { fetch: () => Promise.resolve({ data: { gpumon: POLISH }, message: '' }) };
   const manager = new TranslationManager('', '', undefined, connector as never);
   await manager.fetch('pl');
-  newFeed({} as ServerConnection.ISettings, manager.load('gpumon'), manager.languageCode);
+  createFeedAndSetLanguage(
+    {} as ServerConnection.ISettings,
+    manager.load('gpumon'),
+    manager.languageCode,
+  );
   expect(formatMemorySize(4.81 * 2 ** 30)).toBe('4,81\u00a0GiB');
   expect([1, 2, 5].map(say)).toEqual(['z 1 rdzenia', 'z 2 rdzeni', 'z 5 rdzeni w sumie']);
   expect(trans.__('GPU %1: %2', 0, 'zgubione')).toBe('zgubione (GPU 0)');

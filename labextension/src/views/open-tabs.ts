@@ -14,7 +14,7 @@ import type { Tabs, TabView } from './tabs';
 
 /** The prefix of the IDs of tabs with charts. */
 const PREFIX = 'gpumon-dashboard-';
-/** If a node's tab shows charts, its address starts with this prefix. */
+/** The address of a node's tab starts with this prefix if the tab shows charts. */
 const CHARTS = 'charts';
 
 type ViewModule = typeof import('./view');
@@ -26,13 +26,15 @@ export function openCharts(tabs: Tabs, address: string, id: string | null): void
     addTab(tabs, charts, new DashboardPanel(id, address, options), true);
     return;
   }
-  const known = charts.find(({ content }) => gpusOf(content.address) === gpusOf(address));
+  const known = charts.find(
+    ({ content }) => readGpuParameter(content.address) === readGpuParameter(address),
+  );
   if (known !== undefined) {
     options.app.shell.activateById(known.id);
     return;
   }
   const shown = addSettingsToAddress(tabs, address);
-  addTab(tabs, charts, new DashboardPanel(newId(tabs), shown, options), true);
+  addTab(tabs, charts, new DashboardPanel(findUnusedTabId(tabs), shown, options), true);
 }
 
 /** Opens a tab with the fleet or a node, or shows the existing tab. */
@@ -85,7 +87,7 @@ function addTab(
   }
 }
 
-function newId({ charts }: Tabs): string {
+function findUnusedTabId({ charts }: Tabs): string {
   let number = 1;
   while (charts.find(({ content }) => content.id === `${PREFIX}${number}`) !== undefined) {
     number += 1;
@@ -93,7 +95,7 @@ function newId({ charts }: Tabs): string {
   return `${PREFIX}${number}`;
 }
 
-function gpusOf(address: string): string | null {
+function readGpuParameter(address: string): string | null {
   return new URLSearchParams(address).get('gpu');
 }
 

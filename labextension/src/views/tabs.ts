@@ -71,12 +71,15 @@ export class Tabs {
     }
   }
 
-  /** Opens the charts of an address. `id` is the ID of a restored tab's widget. */
+  /**
+   * Opens the charts of an address. `id` is the ID of the tab's widget if the tab is restored after
+   * a reload, and otherwise `null`.
+   */
   async openCharts(address: string, id: string | null): Promise<void> {
     if (this.options.hasTabs) {
       (await import('./open-tabs')).openCharts(this, address, id);
     } else {
-      this.openPage(`#charts?${address}`);
+      this.openServerPage(`#charts?${address}`);
     }
   }
 
@@ -88,12 +91,12 @@ export class Tabs {
     if (this.options.hasTabs) {
       (await import('./open-tabs')).openFleet(this, address, node, isRestored);
     } else {
-      this.openPage(`#fleet?${address ?? ''}`);
+      this.openServerPage(`#fleet?${address ?? ''}`);
     }
   }
 
   /** Opens the server's own page, which has the same views. */
-  private openPage(address: string): void {
+  private openServerPage(address: string): void {
     const { baseUrl } = this.options.app.serviceManager.serverSettings;
     window.open(URLExt.join(baseUrl, 'gpumon/') + address, '_blank', 'noopener');
   }

@@ -1,8 +1,8 @@
 /** The code of the views, loaded when the panel or charts are first shown. */
 
-import { adoptStyle } from '@gpumon/page/dom';
+import { addStyleSheetOnce } from '@gpumon/page/dom';
 import viewStyle from '@gpumon/page/view.css?inline';
 
 export { mountDashboard, mountMonitor } from '@gpumon/page';
 
-adoptStyle(viewStyle);
+addStyleSheetOnce(viewStyle);

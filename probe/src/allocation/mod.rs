@@ -1,8 +1,9 @@
 //! Allocations of GPUs by schedulers. For Slurm, the prolog's files are read; for Kubernetes, a
 //! server passes on the kubelet's reports.
 //!
-//! An allocation is known even before anything runs on the GPU. It also provides the job or pod of
-//! a process if the cgroups and environment of the process name no job, or only a pod's UID.
+//! An allocation is known even before anything runs on the GPU. It also helps to name the job or
+//! pod of a process. The process's own cgroups and environment may contain no job, or only the UID
+//! of its pod.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -70,7 +71,7 @@ impl Allocations {
     }
 
     /// Starts a thread that reads the files of Slurm's prolog every few seconds.
-    pub(crate) fn follow_slurm(self: &Arc<Self>, folder: PathBuf) {
+    pub(crate) fn start_following_slurm_files(self: &Arc<Self>, folder: PathBuf) {
         self.lock().is_reading = true;
         let all = Arc::clone(self);
         let follow = move || follow_slurm_files(&folder, |devices| all.set_slurm(devices));
@@ -86,7 +87,7 @@ impl Allocations {
     }
 
     /// Waits until Slurm's files have been read for the first time, but no longer than `patience`.
-    pub(crate) fn wait_for_first_reading(&self, patience: Duration) {
+    pub(crate) fn wait_for_first_slurm_reading(&self, patience: Duration) {
         drop(
             self.changed
                 .wait_timeout_while(self.lock(), patience, |known| known.is_reading),
@@ -94,7 +95,7 @@ impl Allocations {
     }
 
     /// Fills in the allocations of a GPU and its MIG devices.
-    pub(crate) fn fill(&self, sample: &mut GpuSample, minor_number: Option<u32>) {
+    pub(crate) fn fill_gpu_allocations(&self, sample: &mut GpuSample, minor_number: Option<u32>) {
         let known = self.lock();
         let by_minor = minor_number.map(|minor| format!("gpu-{minor}"));
         sample.allocated_to = known.find_allocations(
@@ -295,7 +296,7 @@ impl ProcessNaming {
     }
 
     /// Records the pod and container of a process. Must be called for all processes of the GPU
-    /// before [`Self::name_process`].
+    /// before [`Self::fill_job_or_pod`].
     pub(crate) fn record_owner(&mut self, mig: Option<MigInstance>, owner: &Owner) {
         let Some(device) = self.0.get_mut(&mig) else {
             return;
@@ -318,7 +319,7 @@ impl ProcessNaming {
 
     /// Fills in the job or pod of a process from the allocation of its device, if the process's own
     /// data does not name them.
-    pub(crate) fn name_process(&self, process: &mut Process) {
+    pub(crate) fn fill_job_or_pod(&self, process: &mut Process) {
         let Some(device) = self.0.get(&process.mig) else {
             return;
         };
@@ -326,15 +327,15 @@ impl ProcessNaming {
         let Reading::Now(owner) = &mut process.owner else {
             return;
         };
-        device.name_pod(owner);
-        device.name_job(owner, user.as_deref());
+        device.fill_pod_name(owner);
+        device.fill_allocated_job(owner, user.as_deref());
     }
 }
 
 impl DeviceHolders {
     /// Fills in the pod's name if the device has only one pod. Several pods cannot be
     /// distinguished, because the kubelet does not report their UIDs.
-    fn name_pod(&self, owner: &mut Owner) {
+    fn fill_pod_name(&self, owner: &mut Owner) {
         let Some(pod) = owner.pod.as_mut().filter(|_| self.pods.len() == 1) else {
             return;
         };
@@ -365,7 +366,7 @@ impl DeviceHolders {
     /// Fills in the job to which the device is allocated. This is done if the process has no batch
     /// job, or if only the SLUID of its Slurm job is known. Processes of other users, such as
     /// monitors and displays, are skipped.
-    fn name_job(&self, owner: &mut Owner, user: Option<&str>) {
+    fn fill_allocated_job(&self, owner: &mut Owner, user: Option<&str>) {
         let jobs = self.holders.iter().filter_map(|holder| match holder {
             Allocation::Slurm { job_id, user } => Some((job_id, user.as_deref())),
             Allocation::Kubernetes { .. } => None,

@@ -55,7 +55,7 @@ fn name_processes(holders: &[Allocation], processes: &[Process]) -> Vec<Owner> {
             .for_each(|owner| naming.record_owner(process.mig, owner));
     }
     let named = processes.iter().cloned().map(|mut process| {
-        naming.name_process(&mut process);
+        naming.fill_job_or_pod(&mut process);
         process.owner.value().cloned().unwrap_or_default()
     });
     named.collect()
@@ -233,7 +233,7 @@ fn mig_process_gets_job_of_its_device() {
         "MIG-1",
         slurm_allocation("7", Some("ana")),
     )]);
-    allocations.fill(&mut sample, None);
+    allocations.fill_gpu_allocations(&mut sample, None);
     assert_eq!(sample.allocated_to, []);
     assert_eq!(
         sample.mig_devices.value().unwrap()[0].allocated_to,
@@ -245,8 +245,8 @@ fn mig_process_gets_job_of_its_device() {
         ..make_process("ana", Owner::default())
     };
     let mut neighbor = make_process("ana", Owner::default());
-    naming.name_process(&mut inside);
-    naming.name_process(&mut neighbor);
+    naming.fill_job_or_pod(&mut inside);
+    naming.fill_job_or_pod(&mut neighbor);
     assert_eq!(
         inside.owner.value().unwrap().slurm.as_ref().unwrap().job_id,
         "7"
@@ -259,7 +259,7 @@ fn gpu_is_found_by_uuid_or_minor_number() {
     let allocations = Allocations::default();
     let of = |minor| {
         let mut sample = make_sample();
-        allocations.fill(&mut sample, minor);
+        allocations.fill_gpu_allocations(&mut sample, minor);
         sample.allocated_to
     };
     allocations.set_slurm(vec![make_device(GPU, slurm_allocation("7", None))]);
@@ -354,12 +354,12 @@ fn only_trusted_regular_files_are_read() {
         );
     }
     let allocations = std::sync::Arc::new(Allocations::default());
-    allocations.follow_slurm(folder.clone());
-    allocations.wait_for_first_reading(Duration::from_mins(1));
+    allocations.start_following_slurm_files(folder.clone());
+    allocations.wait_for_first_slurm_reading(Duration::from_mins(1));
     assert!(allocations.lock().slurm.contains_key("GPU-a"));
     let none = std::sync::Arc::new(Allocations::default());
-    none.follow_slurm(folder.join("none"));
-    none.wait_for_first_reading(Duration::from_mins(1));
+    none.start_following_slurm_files(folder.join("none"));
+    none.wait_for_first_slurm_reading(Duration::from_mins(1));
     assert!(!none.lock().is_reading && none.lock().slurm.is_empty());
     fs::remove_dir_all(folder).unwrap();
 }

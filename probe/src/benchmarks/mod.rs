@@ -1,7 +1,6 @@
 //! The benchmark results of each GPU, stored in a file of the data directory: a baseline, and the
-//! latest results to compare with the baseline. The comparison is needed because a chip that
-//! computes at a third of its usual speed passes every check that considers only the chip's current
-//! state.
+//! latest results to compare with the baseline. Only this comparison detects a chip that computes
+//! at a third of its usual speed, because checks of the chip's current state find no fault.
 
 use std::{
     collections::BTreeMap,
@@ -85,7 +84,7 @@ pub struct Siblings {
 
 impl Benchmarks {
     /// Returns the baseline of a GPU, which may be empty.
-    pub fn find_baseline(&self, uuid: &str) -> &[Measurement] {
+    pub fn baseline_results(&self, uuid: &str) -> &[Measurement] {
         self.gpus.get(uuid).map_or(&[], |gpu| &gpu.baseline)
     }
 
@@ -104,7 +103,7 @@ impl Benchmarks {
         name.clone_into(&mut gpu.name);
         for result in results {
             gpu.latest.retain(|old| !old.is_same_work(&result));
-            replace_result(&mut gpu.baseline, result);
+            add_or_replace_result(&mut gpu.baseline, result);
         }
         self.forget_oldest();
     }
@@ -120,7 +119,7 @@ impl Benchmarks {
                 .iter()
                 .any(|baseline| baseline.is_same_work(&result))
             {
-                replace_result(&mut gpu.latest, result);
+                add_or_replace_result(&mut gpu.latest, result);
             }
         }
     }
@@ -149,9 +148,9 @@ impl Benchmarks {
         Some(Siblings { median_us, count })
     }
 
-    /// Returns the latest result of the GPU that is furthest below its baseline, or `None` if no
-    /// result counts as below its baseline.
-    pub fn find_below_baseline(&self, uuid: &str) -> Option<BelowBaseline> {
+    /// Compares a GPU's latest results with its baseline. Returns the result that is furthest
+    /// below, or `None` if no result counts as below the baseline.
+    pub fn find_worst_below_baseline(&self, uuid: &str) -> Option<BelowBaseline> {
         let gpu = self.gpus.get(uuid)?;
         let below = gpu.latest.iter().filter_map(|latest| {
             let baseline = gpu
@@ -169,10 +168,10 @@ impl Benchmarks {
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// Returns the baseline of the GPU that is furthest below the siblings' baselines, or `None` if
-    /// none counts as below them.
-    pub fn find_below_siblings(&self, uuid: &str) -> Option<BelowSiblings> {
-        let below = self.find_baseline(uuid).iter().filter_map(|baseline| {
+    /// Compares a GPU's baselines with those of its siblings. Returns the baseline that is furthest
+    /// below, or `None` if no baseline counts as below.
+    pub fn find_worst_below_siblings(&self, uuid: &str) -> Option<BelowSiblings> {
+        let below = self.baseline_results(uuid).iter().filter_map(|baseline| {
             let siblings = self.find_siblings(uuid, baseline)?;
             let ratio = siblings.median_us / baseline.time.median_us;
             (ratio < BELOW_SIBLINGS_RATIO).then(|| BelowSiblings {
@@ -184,11 +183,12 @@ impl Benchmarks {
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// Returns, by UUID, all GPUs that have a latest result below their baseline.
-    fn find_all_below_baseline(&self) -> BTreeMap<String, BelowBaseline> {
+    /// Returns the GPUs with results below their baselines, by UUID, each with the result that is
+    /// furthest below.
+    fn find_gpus_below_baseline(&self) -> BTreeMap<String, BelowBaseline> {
         self.gpus
             .keys()
-            .filter_map(|uuid| Some((uuid.clone(), self.find_below_baseline(uuid)?)))
+            .filter_map(|uuid| Some((uuid.clone(), self.find_worst_below_baseline(uuid)?)))
             .collect()
     }
 
@@ -206,7 +206,7 @@ impl Benchmarks {
 }
 
 /// Adds a result, replacing the result for the same workload.
-fn replace_result(results: &mut Vec<Measurement>, result: Measurement) {
+fn add_or_replace_result(results: &mut Vec<Measurement>, result: Measurement) {
     results.retain(|old| !old.is_same_work(&result));
     results.push(result);
     let surplus = results.len().saturating_sub(MAX_RESULTS);
@@ -358,7 +358,7 @@ fn parse_file(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or written. In that case, the file is not changed.
-pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
+pub fn update_file(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
     let name = path
         .file_name()
         .and_then(OsStr::to_str)
@@ -384,7 +384,7 @@ pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<(
     folder.replace(name, &bytes)
 }
 
-/// The GPUs that have a latest result below their baseline, according to a benchmark file that
+/// The GPUs with a latest result below its baseline. They are determined from a benchmark file that
 /// other processes write. Reading this value never waits for the disk.
 #[derive(Debug, Default)]
 pub struct BelowBaselines {
@@ -403,7 +403,7 @@ impl BelowBaselines {
     /// # Errors
     /// Returns an error if the file cannot be used. The error is returned only once for each
     /// version of the file. While the file cannot be used, no GPU counts as below its baseline.
-    pub fn update(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
+    pub fn update_from_file(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
         let now = FileStamp::read(path);
         if std::mem::replace(seen, now) == now {
             return Ok(());
@@ -411,7 +411,7 @@ impl BelowBaselines {
         let benchmarks = read(path);
         let below = benchmarks
             .as_ref()
-            .map(Benchmarks::find_all_below_baseline)
+            .map(Benchmarks::find_gpus_below_baseline)
             .unwrap_or_default();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(below);
         benchmarks.map(drop)

@@ -42,12 +42,12 @@ fn result_replaces_only_result_of_same_workload() {
     );
     benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![make_result("copy", 8, 90.0)]);
     let times: Vec<_> = benchmarks
-        .find_baseline("GPU-a")
+        .baseline_results("GPU-a")
         .iter()
         .map(|result| result.time.median_us)
         .collect();
     assert_eq!(times, [7.0, 8.0, 90.0]);
-    assert!(benchmarks.find_baseline("GPU-b").is_empty());
+    assert!(benchmarks.baseline_results("GPU-b").is_empty());
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn slow_result_is_reported_until_improved_or_rebaselined() {
     let mut benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
     let below = |benchmarks: &Benchmarks| {
         benchmarks
-            .find_below_baseline("GPU-a")
+            .find_worst_below_baseline("GPU-a")
             .map(|below| below.ratio)
     };
     for (median_us, ratio) in [
@@ -89,7 +89,7 @@ fn slow_result_is_reported_until_improved_or_rebaselined() {
     benchmarks.save_latest("GPU-a", vec![make_result("sum", 8, 1e6)]);
     benchmarks.save_latest("GPU-b", vec![make_result("copy", 8, 1e6)]);
     assert_eq!(
-        benchmarks.find_all_below_baseline().len(),
+        benchmarks.find_gpus_below_baseline().len(),
         1,
         "what has no baseline is not kept"
     );
@@ -123,11 +123,11 @@ fn sibling_results_have_same_model_and_workload_size() {
     );
     assert_eq!(
         benchmarks
-            .find_below_siblings("GPU-a")
+            .find_worst_below_siblings("GPU-a")
             .map(|below| below.ratio),
         Some(100.0 / 118.0)
     );
-    assert_eq!(benchmarks.find_below_siblings("GPU-b"), None);
+    assert_eq!(benchmarks.find_worst_below_siblings("GPU-b"), None);
     benchmarks.save_baseline("GPU-c", "NVIDIA L4", vec![make_result("copy", 8, 1.0)]);
     assert_eq!(siblings(&benchmarks, "GPU-c", 8), None, "another model");
     benchmarks.save_baseline("GPU-d", "NVIDIA H200", vec![make_result("copy", 8, 120.0)]);
@@ -138,7 +138,7 @@ fn sibling_results_have_same_model_and_workload_size() {
             count: 2
         })
     );
-    assert_eq!(benchmarks.find_below_siblings("GPU-a"), None);
+    assert_eq!(benchmarks.find_worst_below_siblings("GPU-a"), None);
 }
 
 #[test]
@@ -150,19 +150,19 @@ fn stored_file_is_private_and_readable() {
         Benchmarks::default(),
         "there need be none"
     );
-    change(&path, |benchmarks| {
+    update_file(&path, |benchmarks| {
         *benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
     })
     .unwrap();
-    change(&path, |benchmarks| {
+    update_file(&path, |benchmarks| {
         benchmarks.save_latest("GPU-a", vec![make_result("copy", 8, 300.0)]);
     })
     .unwrap();
     let again = read(&path).unwrap();
     assert_eq!(
         (
-            again.find_baseline("GPU-a").len(),
-            again.find_below_baseline("GPU-a").is_some()
+            again.baseline_results("GPU-a").len(),
+            again.find_worst_below_baseline("GPU-a").is_some()
         ),
         (1, true)
     );
@@ -175,7 +175,7 @@ fn stored_file_is_private_and_readable() {
 fn invalid_file_is_refused_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE_NAME);
-    change(&path, |benchmarks| {
+    update_file(&path, |benchmarks| {
         *benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
     })
     .unwrap();
@@ -202,7 +202,7 @@ fn invalid_file_is_refused_and_kept() {
         ),
     ] {
         fs::write(&path, bad).unwrap();
-        let error = change(&path, |_| panic!("nothing is known of it"))
+        let error = update_file(&path, |_| panic!("nothing is known of it"))
             .unwrap_err()
             .to_string();
         assert!(error.contains(cause), "{bad}: {error}");
@@ -231,7 +231,7 @@ fn results_and_gpus_are_limited() {
     benchmarks.save_baseline("GPU-a", "NVIDIA H200", many(0));
     assert_eq!(
         benchmarks
-            .find_baseline("GPU-a")
+            .baseline_results("GPU-a")
             .first()
             .map(|result| result.n),
         Some(600 - MAX_RESULTS as u64)
@@ -246,7 +246,7 @@ fn results_and_gpus_are_limited() {
     assert_eq!(
         (
             benchmarks.gpus.len(),
-            benchmarks.find_baseline("GPU-a").len()
+            benchmarks.baseline_results("GPU-a").len()
         ),
         (MAX_GPUS, 0),
         "the oldest is forgotten"
@@ -258,20 +258,20 @@ fn changed_file_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE_NAME);
     let (watched, mut seen) = (BelowBaselines::default(), None);
-    watched.update(&path, &mut seen).unwrap();
+    watched.update_from_file(&path, &mut seen).unwrap();
     assert!(watched.gpus_by_uuid().is_empty(), "there need be none");
-    change(&path, |benchmarks| {
+    update_file(&path, |benchmarks| {
         *benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
         benchmarks.save_latest("GPU-a", vec![make_result("copy", 8, 300.0)]);
     })
     .unwrap();
-    watched.update(&path, &mut seen).unwrap();
+    watched.update_from_file(&path, &mut seen).unwrap();
     assert_eq!(watched.gpus_by_uuid().keys().collect::<Vec<_>>(), ["GPU-a"]);
     fs::write(&path, "broken").unwrap();
-    assert!(watched.update(&path, &mut seen).is_err());
+    assert!(watched.update_from_file(&path, &mut seen).is_err());
     assert!(watched.gpus_by_uuid().is_empty());
-    watched.update(&path, &mut seen).unwrap();
+    watched.update_from_file(&path, &mut seen).unwrap();
     fs::remove_file(&path).unwrap();
-    watched.update(&path, &mut seen).unwrap();
+    watched.update_from_file(&path, &mut seen).unwrap();
     assert!(watched.gpus_by_uuid().is_empty());
 }

@@ -8,8 +8,8 @@ use crate::{
     vendor::DriverError,
 };
 
-/// The maximum number of events from one process list. Larger changes, caused by a driver fault or
-/// a job with thousands of processes, yield no further events.
+/// The maximum number of events that one process list can cause. A driver fault, or a job with
+/// thousands of processes, causes more changes; these yield no further events.
 const MAX_PROCESS_EVENTS: usize = 32;
 
 /// The maximum difference between two readings of the same start time. Start times are computed
@@ -23,10 +23,10 @@ pub struct ProcessTracker {
 }
 
 impl ProcessTracker {
-    /// Returns events for the processes that ended since the previous list, then for those that
-    /// started, each sorted by PID, at most 32 in total. The first list yields no events, and an
-    /// absent or repeated list is ignored. `omitted` contains running processes that are missing
-    /// from the list.
+    /// Compares the process list with the previous list. Returns events for processes that ended,
+    /// then for processes that started, each sorted by PID, at most 32 in total. The first list
+    /// yields no events, and an absent or repeated list is ignored. `omitted` contains running
+    /// processes that are missing from the list.
     pub fn update(
         &mut self,
         processes: &Reading<Vec<Process>>,
@@ -92,8 +92,8 @@ impl EccTracker {
     /// yield no event, because the driver has reset them.
     pub fn update(&mut self, details: &GpuDetails) -> Option<EventKind> {
         let counts = &details.ecc.volatile;
-        let corrected = update_counter(&mut self.corrected, &counts.corrected_total);
-        let uncorrected = update_counter(&mut self.uncorrected, &counts.uncorrected_total);
+        let corrected = take_counter_growth(&mut self.corrected, &counts.corrected_total);
+        let uncorrected = take_counter_growth(&mut self.uncorrected, &counts.uncorrected_total);
         (corrected > 0 || uncorrected > 0).then_some(EventKind::EccErrors {
             corrected,
             uncorrected,
@@ -103,7 +103,7 @@ impl EccTracker {
 
 /// Returns the growth of a counter. If a counter was temporarily absent, it is compared with its
 /// last value.
-fn update_counter(before: &mut Option<u64>, total: &Reading<u64>) -> u64 {
+fn take_counter_growth(before: &mut Option<u64>, total: &Reading<u64>) -> u64 {
     let Reading::Now(total) = total else { return 0 };
     before
         .replace(*total)
@@ -146,7 +146,7 @@ struct RememberedError {
 }
 
 impl ErrorFilter {
-    /// Creates an empty filter. `log_is_read` is whether the kernel log is being read.
+    /// Creates an empty filter. `log_is_read` is `true` if the kernel log is being read.
     pub fn new(log_is_read: bool) -> Self {
         Self {
             log_is_read,
@@ -156,7 +156,7 @@ impl ErrorFilter {
     }
 
     /// Handles the end of the kernel log: pending events no longer wait for log lines.
-    pub fn on_log_end(&mut self) {
+    pub fn stop_waiting_for_log(&mut self) {
         self.log_is_read = false;
     }
 
@@ -164,7 +164,7 @@ impl ErrorFilter {
     /// reported immediately. Otherwise, the error becomes due after a delay, or is replaced by a
     /// log line.
     pub fn on_driver_event(&mut self, gpu: u32, code: u32, now_ms: u64) -> Option<DriverError> {
-        self.forget(now_ms);
+        self.forget_old_reports(now_ms);
         let is_known = |known: &RememberedError| (known.gpu, known.code) == (gpu, code);
         if self.reported.iter().any(is_known) || self.pending.iter().any(is_known) {
             return None;
@@ -179,7 +179,7 @@ impl ErrorFilter {
             self.pending.push(seen);
             return None;
         }
-        Some(self.report(seen, None))
+        Some(self.record_reported_error(seen, None))
     }
 
     /// Handles an error in the kernel log for the GPU with index `gpu`. Returns the error unless it
@@ -190,7 +190,7 @@ impl ErrorFilter {
         logged: DriverError,
         now_ms: u64,
     ) -> Option<DriverError> {
-        self.forget(now_ms);
+        self.forget_old_reports(now_ms);
         let DriverError { code, pid, message } = logged;
         self.pending
             .retain(|pending| (pending.gpu, pending.code) != (gpu, code));
@@ -201,7 +201,7 @@ impl ErrorFilter {
         if self.reported.iter().any(is_same) {
             return None;
         }
-        Some(self.report(
+        Some(self.record_reported_error(
             RememberedError {
                 gpu,
                 code,
@@ -226,7 +226,7 @@ impl ErrorFilter {
             .map(|seen| {
                 (
                     seen.gpu,
-                    self.report(
+                    self.record_reported_error(
                         RememberedError {
                             at_ms: now_ms,
                             ..seen
@@ -238,7 +238,11 @@ impl ErrorFilter {
             .collect()
     }
 
-    fn report(&mut self, seen: RememberedError, message: Option<String>) -> DriverError {
+    fn record_reported_error(
+        &mut self,
+        seen: RememberedError,
+        message: Option<String>,
+    ) -> DriverError {
         if self.reported.len() == MAX_REMEMBERED_ERRORS {
             self.reported.remove(0);
         }
@@ -250,7 +254,7 @@ impl ErrorFilter {
         }
     }
 
-    fn forget(&mut self, now_ms: u64) {
+    fn forget_old_reports(&mut self, now_ms: u64) {
         self.reported
             .retain(|seen| seen.at_ms.abs_diff(now_ms) < DUPLICATE_WINDOW_MS);
     }
@@ -498,7 +502,7 @@ mod error_filter_tests {
         assert_eq!(filter.on_driver_event(0, 79, 1_100), None);
         let mut filter = ErrorFilter::new(true);
         assert_eq!(filter.on_driver_event(0, 79, 1_000), None);
-        filter.on_log_end();
+        filter.stop_waiting_for_log();
         assert_eq!(due_codes(&filter.take_due_errors(1_000)), [(0, 79)]);
     }
 

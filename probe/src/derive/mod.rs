@@ -23,7 +23,7 @@ pub mod sanity_check;
 pub(crate) use conditions::make_learned_baseline;
 pub use conditions::{
     Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation,
-    could_hang, detection_time_ms, is_memory_nearly_full, unlisted_bytes,
+    detection_time_ms, is_memory_nearly_full, may_be_hung, unlisted_bytes,
 };
 pub use events::{EccTracker, ErrorFilter, ProcessTracker};
 pub use rates::HostRates;

@@ -13,9 +13,9 @@ pub struct HostRates {
 
 impl HostRates {
     /// Fills in the rates of `host`, using the previous sample.
-    pub fn fill(&mut self, host: &mut HostSample) {
-        // The same reading is passed again if the host is read less often than the GPUs, or
-        // responded slowly.
+    pub fn fill_host_rates(&mut self, host: &mut HostSample) {
+        // The sampler may pass the same reading again, because the host is read less often than the
+        // GPUs or has responded slowly.
         if let Some(known) = self
             .before
             .as_ref()
@@ -99,7 +99,7 @@ mod tests {
             let mut host = HostReader::new().read();
             host.at_ms = at_ms;
             host.network.received_bytes_total = received_bytes_total;
-            rates.fill(&mut host);
+            rates.fill_host_rates(&mut host);
             host.network.received_bytes_per_second
         };
         assert_eq!(

@@ -21,7 +21,7 @@ const MAX_COUNT: u64 = u64::MAX / 2;
 const MAX_SECONDS: f64 = 3.2e9;
 
 /// Marks impossible readings in a sample as unknown.
-pub fn check(sample: &mut GpuSample) {
+pub fn discard_impossible_readings(sample: &mut GpuSample) {
     for field in GPU_FIELDS {
         let clamp = |value| clamp_to_range(field, value);
         (field.access.amend)(sample, &clamp);
@@ -34,16 +34,16 @@ pub fn check(sample: &mut GpuSample) {
                 .for_each(|mig| (access.amend)(mig, &clamp));
         }
     }
-    check_memory(&mut sample.memory);
+    discard_impossible_memory(&mut sample.memory);
     sample
         .mig_devices
         .value_mut()
         .into_iter()
         .flatten()
-        .for_each(|mig| check_memory(&mut mig.memory));
+        .for_each(|mig| discard_impossible_memory(&mut mig.memory));
     let total = sample.memory.total_bytes.value().copied();
     for process in sample.processes.value_mut().into_iter().flatten() {
-        check_process(process, total);
+        discard_impossible_process_readings(process, total);
     }
 }
 
@@ -62,7 +62,7 @@ fn clamp_to_range(field: &Field, value: f64) -> Option<f64> {
 }
 
 /// Marks impossible readings in the details as unknown.
-pub fn check_details(details: &mut GpuDetails) {
+pub fn discard_impossible_details(details: &mut GpuDetails) {
     let EccCounts {
         corrected_total,
         uncorrected_total,
@@ -75,7 +75,7 @@ pub fn check_details(details: &mut GpuDetails) {
         &mut aggregate.uncorrected_total,
     ];
     for counter in errors.into_iter().chain([&mut details.pcie_replays_total]) {
-        remove_unless(counter, |total| *total <= MAX_COUNT);
+        discard_unless(counter, |total| *total <= MAX_COUNT);
     }
     let throttled = &mut details.throttled;
     for seconds in [
@@ -86,9 +86,9 @@ pub fn check_details(details: &mut GpuDetails) {
         &mut throttled.low_utilization_seconds_total,
         &mut throttled.reliability_seconds_total,
     ] {
-        remove_unless(seconds, |seconds| (0.0..=MAX_SECONDS).contains(seconds));
+        discard_unless(seconds, |seconds| (0.0..=MAX_SECONDS).contains(seconds));
     }
-    remove_unless(&mut details.bar1, |bar1| {
+    discard_unless(&mut details.bar1, |bar1| {
         bar1.used_bytes <= bar1.total_bytes
     });
     for link in details.nvlinks.value_mut().into_iter().flatten() {
@@ -108,28 +108,28 @@ pub fn check_details(details: &mut GpuDetails) {
             .into_iter()
             .chain(by_kind)
         {
-            remove_unless(counter, |total| *total <= MAX_COUNT);
+            discard_unless(counter, |total| *total <= MAX_COUNT);
         }
-        remove_unless(bytes_per_second, |rate| {
+        discard_unless(bytes_per_second, |rate| {
             (0.0..=MAX_BYTES_PER_SECOND).contains(rate)
         });
     }
     for fan in details.fans.value_mut().into_iter().flatten() {
-        remove_unless(&mut fan.speed_percent, |percent| {
+        discard_unless(&mut fan.speed_percent, |percent| {
             (0.0..=MAX_FAN_PERCENT).contains(percent)
         });
-        remove_unless(&mut fan.rpm, |rpm| *rpm <= 100_000);
+        discard_unless(&mut fan.rpm, |rpm| *rpm <= 100_000);
     }
     for process in details.accounting.value_mut().into_iter().flatten() {
-        check_percent(&mut process.gpu_percent);
-        check_percent(&mut process.memory_percent);
-        remove_unless(&mut process.max_memory_bytes, |bytes| *bytes <= MAX_COUNT);
+        discard_impossible_percent(&mut process.gpu_percent);
+        discard_impossible_percent(&mut process.memory_percent);
+        discard_unless(&mut process.max_memory_bytes, |bytes| *bytes <= MAX_COUNT);
     }
 }
 
 /// Marks amounts of memory as unknown if they exceed the total. The total is trusted, because it is
 /// the same in every sample.
-fn check_memory(memory: &mut MemorySample) {
+fn discard_impossible_memory(memory: &mut MemorySample) {
     let Some(total) = memory.total_bytes.value().copied() else {
         return;
     };
@@ -138,15 +138,15 @@ fn check_memory(memory: &mut MemorySample) {
         &mut memory.reserved_bytes,
         &mut memory.free_bytes,
     ] {
-        remove_unless(bytes, |bytes| *bytes <= total);
+        discard_unless(bytes, |bytes| *bytes <= total);
     }
     // Used and free memory are computed from each other, so both are wrong.
     if memory.used_bytes == Reading::Absent(Absence::Unknown) {
-        remove_unless(&mut memory.free_bytes, |_| false);
+        discard_unless(&mut memory.free_bytes, |_| false);
     }
 }
 
-fn check_process(process: &mut Process, total_bytes: Option<u64>) {
+fn discard_impossible_process_readings(process: &mut Process, total_bytes: Option<u64>) {
     let Process {
         sm_percent,
         memory_percent,
@@ -156,15 +156,15 @@ fn check_process(process: &mut Process, total_bytes: Option<u64>) {
     } = process;
     [sm_percent, memory_percent, encoder_percent, decoder_percent]
         .into_iter()
-        .for_each(check_percent);
-    remove_unless(&mut process.memory_bytes, |bytes| {
+        .for_each(discard_impossible_percent);
+    discard_unless(&mut process.memory_bytes, |bytes| {
         total_bytes.is_none_or(|total| *bytes <= total)
     });
 }
 
 /// Marks an impossible percentage as unknown. Values slightly above 100 become 100.
-fn check_percent(reading: &mut Reading<f64>) {
-    remove_unless(reading, |percent| {
+fn discard_impossible_percent(reading: &mut Reading<f64>) {
+    discard_unless(reading, |percent| {
         (0.0..=100.0 + ROUNDING_PERCENT).contains(percent)
     });
     if let Some(percent) = reading.value_mut() {
@@ -174,7 +174,7 @@ fn check_percent(reading: &mut Reading<f64>) {
 
 /// Marks a reading as unknown if `is_possible` returns `false`. NaN is removed too, because no
 /// range contains NaN.
-fn remove_unless<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
+fn discard_unless<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
     if reading.value().is_some_and(|value| !is_possible(value)) {
         *reading = Reading::Absent(Absence::Unknown);
     }
@@ -199,13 +199,13 @@ mod tests {
         sample.clocks.sm_mhz = Reading::Now(1980);
         sample.fan_percent = Reading::Now(110.0);
         let before = sample.clone();
-        check(&mut sample);
+        discard_impossible_readings(&mut sample);
         assert_eq!(sample, before);
         let mut details = examples::make_details(1);
         details.ecc.volatile.corrected_total = Reading::Now(3);
         details.throttled.power_seconds_total = Reading::Now(86_400.0);
         let before = details.clone();
-        check_details(&mut details);
+        discard_impossible_details(&mut details);
         assert_eq!(details, before);
     }
 
@@ -228,7 +228,7 @@ mod tests {
         sample.pcie.rx_bytes_per_second = Reading::Now(f64::INFINITY);
         sample.nvlink.tx_bytes_per_second = Reading::Now(-5.0);
         sample.fan_percent = Reading::Now(4_000.0);
-        check(&mut sample);
+        discard_impossible_readings(&mut sample);
         assert_eq!(sample.utilization.gpu_percent, UNKNOWN);
         assert_eq!(sample.utilization.encoder_percent, UNKNOWN);
         assert_eq!(sample.activity.value().unwrap().sm_percent, UNKNOWN);
@@ -261,7 +261,7 @@ mod tests {
     fn rounded_percentage_is_limited_to_100() {
         let mut sample = examples::make_sample(1);
         sample.activity = Reading::Now(examples::make_activity(100.3, 100.0));
-        check(&mut sample);
+        discard_impossible_readings(&mut sample);
         assert_eq!(
             sample.activity.value().unwrap().sm_percent,
             Reading::Now(100.0)
@@ -288,7 +288,7 @@ mod tests {
             activity: Reading::Now(examples::make_activity(170.0, 0.0)),
             allocated_to: Vec::new(),
         }]);
-        check(&mut sample);
+        discard_impossible_readings(&mut sample);
         assert_eq!(sample.memory.used_bytes, Reading::Absent(Absence::Unknown));
         assert_eq!(
             sample.memory.free_bytes,
@@ -317,7 +317,7 @@ mod tests {
             speed_percent: Reading::Now(999.0),
             rpm: Reading::Now(u32::MAX),
         }]);
-        check_details(&mut details);
+        discard_impossible_details(&mut details);
         assert_eq!(
             details.ecc.volatile.uncorrected_total,
             Reading::Absent(Absence::Unknown)

@@ -225,10 +225,10 @@ impl StoredCost {
             && self.gpus.len() <= Self::MAX_GPUS
     }
 
-    /// Converts a cost to the format stored in a notebook, with no `run`. Returns `None` if no GPU
-    /// was used.
+    /// Converts a cost to the format stored in a notebook, and leaves `run` empty. Returns `None`
+    /// if no GPU was used.
     pub fn from_cost(cost: &Cost) -> Option<Self> {
-        // Adding 0 turns -0 into 0, because -0 would be written differently.
+        // Adding 0 turns -0 into 0. The JSON text of -0 would differ from that of 0.
         let whole_mib = |bytes: f64| (bytes / STORED_UNIT_BYTES).round() * STORED_UNIT_BYTES + 0.0;
         let gpus: Vec<_> = cost
             .gpus

@@ -128,7 +128,7 @@ pub struct Mark {
 }
 
 /// Joins a meaning and its advice into one clause. The advice may be empty.
-pub fn join_advice(meaning: &str, advice: &str) -> String {
+pub fn join_meaning_and_advice(meaning: &str, advice: &str) -> String {
     if advice.is_empty() {
         meaning.to_owned()
     } else {

@@ -129,11 +129,11 @@ impl Platform {
 
     /// Returns the versions to display, such as `driver 580.159.04` and `CUDA 13.0`. If there are
     /// several drivers, each version is preceded by the vendor's name.
-    pub fn versions(&self) -> Vec<String> {
+    pub fn driver_and_cuda_versions(&self) -> Vec<String> {
         let versions = self.drivers.iter().flat_map(|driver| {
             let cuda = driver.cuda_version.value();
             let cuda = cuda.map(|version| format!("CUDA {version}"));
-            [self.driver_version(driver, "driver "), cuda]
+            [self.format_driver_version(driver, "driver "), cuda]
         });
         versions.flatten().collect()
     }
@@ -143,11 +143,11 @@ impl Platform {
     pub fn driver_versions(&self) -> Vec<String> {
         let drivers = self.drivers.iter();
         drivers
-            .filter_map(|driver| self.driver_version(driver, ""))
+            .filter_map(|driver| self.format_driver_version(driver, ""))
             .collect()
     }
 
-    fn driver_version(&self, driver: &Driver, only: &str) -> Option<String> {
+    fn format_driver_version(&self, driver: &Driver, only: &str) -> Option<String> {
         let version = driver.version.value()?;
         Some(match self.drivers.len() {
             1 => format!("{only}{version}"),
@@ -428,8 +428,14 @@ mod tests {
             is_simulated: false,
             drivers: vec![driver("580.1"), driver("6.16")],
         };
-        assert_eq!(platform.versions(), ["NVIDIA 580.1", "NVIDIA 6.16"]);
-        assert_eq!(platform.driver_versions(), platform.versions());
+        assert_eq!(
+            platform.driver_and_cuda_versions(),
+            ["NVIDIA 580.1", "NVIDIA 6.16"]
+        );
+        assert_eq!(
+            platform.driver_versions(),
+            platform.driver_and_cuda_versions()
+        );
     }
 
     #[test]
@@ -441,7 +447,10 @@ mod tests {
             "cuda_version": "13.0",
         });
         let platform: Platform = serde_json::from_value(old.clone()).unwrap();
-        assert_eq!(platform.versions(), ["driver 580.1", "CUDA 13.0"]);
+        assert_eq!(
+            platform.driver_and_cuda_versions(),
+            ["driver 580.1", "CUDA 13.0"]
+        );
         assert_eq!(platform.driver_versions(), ["580.1"]);
         let written = serde_json::to_value(&platform).unwrap();
         for (key, value) in old.as_object().unwrap() {

@@ -41,7 +41,7 @@ pub use details::{
 pub use energy_price::EnergyPrice;
 pub use event::{
     Alert, Event, EventKind, FiringAlert, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus,
-    XidReport, join_advice,
+    XidReport, join_meaning_and_advice,
 };
 pub(crate) use gpu_name::sysfs_device_path;
 pub use gpu_name::{GpuName, GpuNameError, normalize_bus_id};
@@ -91,8 +91,8 @@ pub enum Record {
 }
 
 impl Record {
-    /// Decodes a line. The code that serde derives would be larger, and would copy the whole value
-    /// to find its `type`.
+    /// Decodes a line. This replaces the code that serde derives, which would be larger and would
+    /// copy the whole value to find its `type`.
     ///
     /// # Errors
     /// Returns an error if the line is not a record.

@@ -1,4 +1,5 @@
-//! Readings, which are a value with its time or the reason for its absence, and their JSON format.
+//! Readings and their JSON format. A reading consists of a value and its time, or of the reason why
+//! there is no value.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -167,9 +168,9 @@ impl<T> Absent for Reading<T> {
     }
 }
 
-/// Implements [`Absent`] for structures of readings, or creates a value in which the given fields
-/// are absent and the others are known. Most hardware lacks the fields after a semicolon, so their
-/// reason is always "not supported".
+/// Implements [`Absent`] for structures of readings. Most hardware lacks the fields after a
+/// semicolon, so their reason is always "not supported". With a reason as the first argument, the
+/// macro instead creates a value in which some fields are known and the others are absent.
 macro_rules! absent {
     ($($type:ident { $($field:ident),+ $(; $($lacking:ident),+)? })+) => {$(
         impl $crate::model::Absent for $type {
@@ -309,8 +310,8 @@ fn read_dated_value<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     })
 }
 
-/// A key that distinguishes the JSON formats of a reading. If a plain value is itself an object, it
-/// never starts with one of the named keys.
+/// The first key of a JSON object, which distinguishes the formats of a reading. If a reading's
+/// plain value is an object, this object never starts with one of the named keys.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum ReadingKey {

@@ -57,8 +57,8 @@ const ANONYMOUS_TEXTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Short and long texts that the browser uses instead of those in [`WORDINGS`]. An empty text
-/// replaces nothing.
+/// Short and long texts that the browser uses instead of those in [`WORDINGS`]. If a text is empty
+/// here, the browser uses the text in [`WORDINGS`].
 pub const BROWSER_WORDINGS: [(&str, &str, &str); 2] = [
     (
         "below_baseline",
@@ -181,7 +181,7 @@ impl ConditionKind {
 
     /// Returns `true` if the texts of conditions with this tag contain names of processes or
     /// notebooks.
-    pub fn names_processes(tag: &str) -> bool {
+    pub fn texts_contain_process_names(tag: &str) -> bool {
         ANONYMOUS_TEXTS.iter().any(|(known, _)| *known == tag)
     }
 
@@ -219,7 +219,7 @@ impl ConditionKind {
             }
             _ => {}
         }
-        ConditionFields { values, name }.fill(text(wording))
+        ConditionFields { values, name }.fill_template(text(wording))
     }
 }
 
@@ -230,7 +230,7 @@ struct ConditionFields<'a> {
 }
 
 impl ConditionFields<'_> {
-    fn fill(&self, text: &str) -> String {
+    fn fill_template(&self, text: &str) -> String {
         let mut parts = text.split('[');
         let mut filled = self.fill_fields(parts.next().unwrap_or_default());
         for part in parts {
@@ -326,8 +326,10 @@ impl ConditionFields<'_> {
                 .fold(GPU_PROCESS.to_owned(), |text, part| {
                     text.replace(&format!("{{{part}}}"), &item[*part].to_string())
                 }),
-            "reasons" => ThrottleReason::deserialize(item)
-                .map_or_else(|_| String::new(), |reason| self.fill(reason.info().text)),
+            "reasons" => ThrottleReason::deserialize(item).map_or_else(
+                |_| String::new(),
+                |reason| self.fill_template(reason.info().text),
+            ),
             _ => item.to_string(),
         }
     }

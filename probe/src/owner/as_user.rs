@@ -59,8 +59,8 @@ pub(super) fn read_untrusted_file(
         bounded::read_from(File::from(file), MAX_FILE_BYTES)
     };
     match user {
-        // A separate thread acts as the user. While it does, the user can change the thread's
-        // priority, and the change would be permanent.
+        // A separate thread reads the file with the user's rights. While a thread has these rights,
+        // the user can change its priority, and the change would be permanent.
         Some(user) => thread::scope(|scope| {
             let reading = scope.spawn(|| run_as_user(user, read));
             reading

@@ -21,7 +21,7 @@ const RUNTIME_SERVICES: [&str; 9] = [
 ///
 /// Pods or containers can be nested, as with kind or Docker in Docker. The innermost is used,
 /// because the outer container is like a machine: it contains the programs of all its users.
-pub(super) fn fill_owner(text: &str, owner: &mut Owner) {
+pub(super) fn fill_owner_from_cgroup(text: &str, owner: &mut Owner) {
     let paths: Vec<Vec<&str>> = text
         .lines()
         .filter_map(|line| line.splitn(3, ':').nth(2))
@@ -35,8 +35,8 @@ pub(super) fn fill_owner(text: &str, owner: &mut Owner) {
         .iter()
         .find_map(|path| path.iter().rev().find_map(|component| parse_pod(component)));
     owner.container = paths.iter().find_map(|path| Some(find_container(path)?.1));
-    // A path with a container takes precedence, because in some hierarchies a process remains in
-    // the cgroup of the program that started its container.
+    // If a path contains a container, this path is used. In other hierarchies, the process may
+    // still be in the cgroup of the program that started the container.
     let contained = paths.iter().find(|path| is_in_container(path));
     owner.unit = match contained {
         Some(path) => find_contained_unit(path, owner.pod.is_some()),
@@ -205,8 +205,8 @@ fn is_in_container(path: &[&str]) -> bool {
 }
 
 /// Returns the unit inside the container. If there is none, returns the unit that started the
-/// container, unless that unit is a container runtime's service. Pods are always started by
-/// Kubernetes, so the units outside a pod are ignored.
+/// container, unless that unit is the service of a container runtime. For a pod, units outside the
+/// pod are ignored, because Kubernetes starts all pods.
 fn find_contained_unit(path: &[&str], is_pod: bool) -> Option<String> {
     let (outside, inside) = path.split_at(find_container(path).map_or(path.len(), |(at, _)| at));
     let started_by =
@@ -264,7 +264,7 @@ mod tests {
 
     fn parse_owner(text: &str) -> Owner {
         let mut owner = Owner::default();
-        fill_owner(text, &mut owner);
+        fill_owner_from_cgroup(text, &mut owner);
         owner
     }
 

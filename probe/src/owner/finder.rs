@@ -50,7 +50,7 @@ impl Finder {
     }
 
     /// Creates a resolver. Each GPU needs its own.
-    pub fn resolver(&self) -> Resolver {
+    pub fn new_resolver(&self) -> Resolver {
         Resolver {
             shared: Arc::clone(&self.0),
             listed: BTreeSet::new(),
@@ -61,7 +61,7 @@ impl Finder {
 impl Resolver {
     /// Creates a resolver with a finder of its own.
     pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
-        Finder::new(root, commands).resolver()
+        Finder::new(root, commands).new_resolver()
     }
 
     /// Fills in the details of all processes in a GPU's list, and forgets processes that are no
@@ -69,17 +69,17 @@ impl Resolver {
     /// still unknown are "not read yet".
     ///
     /// A process that has ended after the driver listed it stays in the list, with unknown details.
-    pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
+    pub fn fill_details(&mut self, processes: &mut [Process], patience: Duration) {
         self.request_details(
             processes.iter().map(|process| process.pid).collect(),
             patience,
         );
         for process in processes {
-            self.describe(process, ProcessFields::All);
+            self.fill_known_details(process, ProcessFields::All);
         }
     }
 
-    /// Requests the details of all listed processes, and waits like [`Self::fill`].
+    /// Requests the details of all listed processes, and waits like [`Self::fill_details`].
     pub(crate) fn request_details(&mut self, listed: BTreeSet<u32>, patience: Duration) {
         let deadline = Instant::now() + patience;
         let ended: Vec<u32> = self.listed.difference(&listed).copied().collect();
@@ -92,14 +92,17 @@ impl Resolver {
             state.table.remove_listings(&ended);
         }
         for pid in &listed {
-            state.table.refresh(*pid);
+            state.table.queue_outdated_basics(*pid);
         }
         self.listed = listed;
         loop {
-            self.shared.ensure_threads(&mut state);
+            self.shared.start_needed_threads(&mut state);
             // The last process is checked first, because processes are read in order and the last
             // one finishes last.
-            while pending.pop_if(|pid| state.is_settled(*pid)).is_some() {}
+            while pending
+                .pop_if(|pid| state.are_details_settled(*pid))
+                .is_some()
+            {}
             let left = deadline.saturating_duration_since(Instant::now());
             if pending.is_empty() || left.is_zero() {
                 return;
@@ -125,14 +128,14 @@ impl Resolver {
     }
 
     /// Calls `see` with the owners found in the process's cgroup, if they are known.
-    pub(crate) fn with_cgroup(&self, pid: u32, see: impl FnOnce(&Owner)) {
+    pub(crate) fn with_cgroup_owner(&self, pid: u32, see: impl FnOnce(&Owner)) {
         if let Some(owner) = self.shared.lock().table.cgroup_owner(pid) {
             see(owner);
         }
     }
 
-    pub(crate) fn describe(&self, process: &mut Process, fields: ProcessFields) {
-        self.shared.lock().table.fill(process, fields);
+    pub(crate) fn fill_known_details(&self, process: &mut Process, fields: ProcessFields) {
+        self.shared.lock().table.fill_known_details(process, fields);
     }
 }
 
@@ -161,7 +164,8 @@ const MAX_DETAILS_THREADS: usize = 4;
 /// The maximum number of abandoned threads. If more threads hang, they are not replaced.
 const MAX_ABANDONED_THREADS: usize = 16;
 
-/// The number of processes whose first stage is run before second stages are started.
+/// The number of processes that are read in the first stage before threads for their second stage
+/// are started.
 const BATCH_SIZE: usize = 32;
 
 /// The time after which an idle thread ends.
@@ -205,7 +209,7 @@ impl RunningTask {
 impl ReaderState {
     /// Returns `true` if no more details of the process are expected soon: either both stages are
     /// complete, or the second stage of one of the user's processes hangs.
-    fn is_settled(&self, pid: u32) -> bool {
+    fn are_details_settled(&self, pid: u32) -> bool {
         let uid = self.table.process_uid(pid);
         let is_held_up = || {
             self.running
@@ -225,7 +229,7 @@ impl ReaderState {
         usize::from(self.has_basics_thread) + self.details_threads + abandoned
     }
 
-    fn is_busy(&self, uid: Option<u32>) -> bool {
+    fn has_task_of_user(&self, uid: Option<u32>) -> bool {
         self.running.iter().any(|running| running.uid == uid)
     }
 
@@ -281,16 +285,18 @@ impl SharedState {
 
     /// Starts threads for all queued stages. If the machine cannot start a thread, stages remain
     /// queued.
-    fn ensure_threads(self: &Arc<Self>, state: &mut ReaderState) {
+    fn start_needed_threads(self: &Arc<Self>, state: &mut ReaderState) {
         state.abandon_hung();
         if state.table.has_basics_due() && !state.has_basics_thread {
             let shared = Arc::clone(self);
             state.has_basics_thread =
                 thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
         }
-        let has_task = state.table.has_task(|uid| state.is_busy(uid));
-        // A thread is woken only if there is work: each woken thread wakes the waiting callers,
-        // which call this function again.
+        let has_task = state
+            .table
+            .has_details_task(|uid| state.has_task_of_user(uid));
+        // A thread is woken only if there is work. A thread that is woken without work would wake
+        // the waiting callers, and the callers would call this function again.
         if !has_task && !state.table.has_basics_due() {
             return;
         }
@@ -319,17 +325,17 @@ impl SharedState {
         let mut state = self.lock();
         loop {
             let mut read = 0;
-            while let Some(pid) = state.table.next_basics() {
+            while let Some(pid) = state.table.take_basics_pid() {
                 drop(state);
                 let basics = self.reader.read_basics(pid);
                 state = self.lock();
                 state.table.set_basics(pid, basics);
                 read += 1;
                 if read % BATCH_SIZE == 0 {
-                    self.ensure_threads(&mut state);
+                    self.start_needed_threads(&mut state);
                 }
             }
-            self.ensure_threads(&mut state);
+            self.start_needed_threads(&mut state);
             let goes_on;
             (state, goes_on) = self.wait_for_work(state);
             if !goes_on && !state.table.has_basics_due() {
@@ -343,7 +349,7 @@ impl SharedState {
         let mut state = self.lock();
         loop {
             let busy: Vec<_> = state.running.iter().map(|running| running.uid).collect();
-            let Some(mut task) = state.table.next_task(|uid| busy.contains(&uid)) else {
+            let Some(mut task) = state.table.take_details_task(|uid| busy.contains(&uid)) else {
                 state.idle_threads += 1;
                 let goes_on;
                 (state, goes_on) = self.wait_for_work(state);
@@ -365,7 +371,7 @@ impl SharedState {
             drop(state);
             if let Some(uid) = task.unnamed {
                 let name = process_reader::user_name(uid);
-                self.lock().table.name_user(uid, name);
+                self.lock().table.store_user_name(uid, name);
             }
             let details = self
                 .reader
@@ -378,7 +384,7 @@ impl SharedState {
                 .any(|running| running.abandoned);
             if was_abandoned {
                 // An abandoned thread ends here, because another thread has replaced it.
-                self.ensure_threads(&mut state);
+                self.start_needed_threads(&mut state);
                 return;
             }
         }

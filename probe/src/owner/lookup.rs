@@ -41,7 +41,7 @@ pub(super) struct OwnerQuery<'a> {
 /// if the cgroup names no owner.
 pub(super) fn read_cgroup_owner(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
     let mut owner = Owner::default();
-    cgroup::fill_owner(&proc_fs.read_cgroup(pid).unwrap_or_default(), &mut owner);
+    cgroup::fill_owner_from_cgroup(&proc_fs.read_cgroup(pid).unwrap_or_default(), &mut owner);
     clean_names(&mut owner);
     if owner == Owner::default() {
         return Reading::Absent(Absence::NotReadYet);
@@ -66,7 +66,7 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     let mut sluid = owner.slurm.as_mut().filter(|job| is_sluid(&job.job_id));
     let notebook = |pid, birth, user, arguments: &[String]| {
         jupyter::read_notebook(pid, arguments, |path| {
-            read_file_of_process(proc_fs, pid, birth, user, query.is_root, path)
+            read_file_named_by_process(proc_fs, pid, birth, user, query.is_root, path)
         })
     };
     let is_fork =
@@ -92,7 +92,7 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             .read_name(parent, arguments.as_deref())
             .unwrap_or_default();
         if name == STEP_DAEMON
-            && let Some(job) = sluid.take_if(|_| proc_fs.has_only_user(parent, ROOT))
+            && let Some(job) = sluid.take_if(|_| proc_fs.runs_only_as_user(parent, ROOT))
         {
             match read_step_daemon_job(proc_fs, parent) {
                 Some(id) => job.job_id = id,
@@ -104,8 +104,8 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             name: super::clean_name(&name),
         });
         // A worker belongs to the notebook of the kernel that started it. A fork of a kernel has a
-        // copy of the kernel's command line. A notebook that was found through this copy is
-        // replaced by the notebook of the kernel itself.
+        // copy of the kernel's command line, so it looks like a kernel. If a notebook was found
+        // through such a copy, it is replaced by the notebook of the kernel that was forked.
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
             let of_parent =
                 arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
@@ -124,7 +124,7 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             .notebook
             .as_ref()
             .is_none_or(|notebook| notebook.kernel_pid == pid)
-        && let Some(kernel) = find_orphan_kernel(proc_fs, query)
+        && let Some(kernel) = find_kernel_of_orphan(proc_fs, query)
     {
         let arguments = proc_fs.read_arguments(kernel);
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
@@ -143,18 +143,19 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         (job.job_id, job.private) = (job_id, true);
     }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| query.hidden) {
-        // The path and the kernel name come from the connection file, which only its user can read.
+        // The path and the kernel name come from the connection file, which only the kernel's user
+        // can read.
         (notebook.path, notebook.kernel_name) = (Reading::Absent(Absence::Hidden), None);
     }
     clean_names(&mut owner);
     owner
 }
 
-/// Returns the PID of the Jupyter kernel that a process belongs to, if an ancestor between the two
-/// has ended. The kernel is the first of these: the session leader, because Jupyter starts each
-/// kernel in its own session; the kernel found by an earlier lookup; the only kernel that has the
-/// same Jupyter server and notebook in its environment.
-fn find_orphan_kernel(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
+/// Returns the PID of the Jupyter kernel that a process belongs to, if an ancestor between the
+/// process and the kernel has ended. Three candidates are tried in this order: the session leader,
+/// because Jupyter starts each kernel in its own session; the kernel found by an earlier lookup;
+/// the only kernel that has the same Jupyter server and notebook in its environment.
+fn find_kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
     let OwnerQuery {
         pid, origin, user, ..
@@ -236,7 +237,7 @@ fn read_step_daemon_job(proc_fs: &ProcFs, pid: u32) -> Option<String> {
 }
 
 /// Reads a file whose path comes from a process, with no more rights than the process has.
-fn read_file_of_process(
+fn read_file_named_by_process(
     proc_fs: &ProcFs,
     pid: u32,
     birth: Birth,
@@ -245,7 +246,7 @@ fn read_file_of_process(
     path: &str,
 ) -> io::Result<Vec<u8>> {
     let root = proc_fs.open_root(pid, birth, user)?;
-    if is_root && !user.is_some_and(|user| proc_fs.has_only_user(pid, user)) {
+    if is_root && !user.is_some_and(|user| proc_fs.runs_only_as_user(pid, user)) {
         return Err(ErrorKind::PermissionDenied.into());
     }
     as_user::read_untrusted_file(&root, path, user.filter(|user| is_root && user.uid != 0))

@@ -98,7 +98,7 @@ pub mod fuzzing {
     /// Returns the owners in the text of a process's `cgroup` file.
     pub fn cgroup(text: &str) -> Owner {
         let mut owner = Owner::default();
-        cgroup::fill_owner(text, &mut owner);
+        cgroup::fill_owner_from_cgroup(text, &mut owner);
         owner
     }
 

@@ -106,8 +106,9 @@ impl ProcFs {
     /// Opens the root directory of a process. For a process in a container, this is the container's
     /// root directory.
     ///
-    /// Meanwhile, the PID may have been reused by a process with files that the original process
-    /// may not read. The start time and the user are therefore compared after opening.
+    /// While the directory is being opened, the process can end, and its PID can be reused by a
+    /// process with files that the original process may not read. The start time and the user are
+    /// therefore compared after opening.
     pub(super) fn open_root(
         &self,
         pid: u32,
@@ -130,9 +131,10 @@ impl ProcFs {
     }
 
     /// Returns `true` if the real, effective and saved IDs of a process are all those of `user`,
-    /// and `false` if they differ or are unknown. They differ in a setuid or setgid program: it has
-    /// the rights of its file's owner, but its arguments come from the user who started it.
-    pub(super) fn has_only_user(&self, pid: u32, user: User) -> bool {
+    /// and `false` if they differ or are unknown. They differ in a setuid or setgid program. Such a
+    /// program has the rights of the program file's owner, but its arguments come from the user who
+    /// started it.
+    pub(super) fn runs_only_as_user(&self, pid: u32, user: User) -> bool {
         let status = self
             .read_text(pid, "status", bounded::STAT_LIMIT)
             .unwrap_or_default();
@@ -163,8 +165,8 @@ impl ProcFs {
         let effective = |key| field(key, 1)?.try_into().ok();
         let user = match (effective("Uid:"), effective("Gid:")) {
             (Some(uid), Some(gid)) => Some(User { uid, gid }),
-            // If the IDs cannot be read, the owner of the process's directory is used instead,
-            // which is root if the process is not dumpable.
+            // If the IDs cannot be read, the owner of `/proc/PID` is used instead. For a process
+            // that is not dumpable, this owner is root.
             _ => fs::metadata(self.root.join(pid.to_string()))
                 .ok()
                 .map(|folder| User {
@@ -185,8 +187,8 @@ impl ProcFs {
         self.read_status(pid).user
     }
 
-    /// Returns `comm`. If `comm` was truncated, and the file name in the first argument starts with
-    /// it, returns this file name instead.
+    /// Returns `comm`, or the file name in the first argument if `comm` is a truncated form of this
+    /// file name.
     pub(super) fn read_name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
         let comm = self.read_text(pid, "comm", bounded::VALUE_LIMIT)?;
         let comm = comm.trim_end_matches('\n');
@@ -256,7 +258,7 @@ pub(super) fn script_name(program: &str, arguments: &[String]) -> Option<String>
             "-m" => return rest.next().cloned(),
             // These are Python's only options with a separate value.
             "-W" | "-X" => drop(rest.next()),
-            option if is_plain_option(program, option) => {}
+            option if is_option_without_value(program, option) => {}
             // The next argument may be the option's value, such as program code or a secret.
             option if option.starts_with('-') => return None,
             script => return file_name(script).map(str::to_owned),
@@ -266,7 +268,7 @@ pub(super) fn script_name(program: &str, arguments: &[String]) -> Option<String>
 
 /// Returns `true` for an option without a separate value: a long option with `=`, or single-letter
 /// switches of Python.
-fn is_plain_option(program: &str, option: &str) -> bool {
+fn is_option_without_value(program: &str, option: &str) -> bool {
     const SWITCHES: &str = "bBdEhiIOPqRsSuvVx";
     match option.strip_prefix("--") {
         Some(long) => long.contains('='),
@@ -395,7 +397,7 @@ mod tests {
     fn setuid_program_has_several_users() {
         let (root, proc_fs) = make_proc("setuid", "", "su\n", "");
         assert!(
-            !proc_fs.has_only_user(42, User { uid: 7, gid: 8 }),
+            !proc_fs.runs_only_as_user(42, User { uid: 7, gid: 8 }),
             "nothing is known"
         );
         for (uids, gids, is_only) in [
@@ -411,7 +413,7 @@ mod tests {
             )
             .unwrap();
             assert_eq!(
-                proc_fs.has_only_user(42, User { uid: 7, gid: 8 }),
+                proc_fs.runs_only_as_user(42, User { uid: 7, gid: 8 }),
                 is_only,
                 "{uids} {gids}"
             );

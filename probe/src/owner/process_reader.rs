@@ -59,7 +59,7 @@ pub(crate) struct ProcessName {
 }
 
 impl ProcessName {
-    pub(super) fn fill(&self, process: &mut Process) {
+    pub(super) fn copy_to_process(&self, process: &mut Process) {
         process.name.clone_from(&self.name);
         process.program.clone_from(&self.program);
     }

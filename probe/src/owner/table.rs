@@ -88,7 +88,7 @@ impl Table {
     }
 
     /// Queues the first stage for a process that has not been read for a while.
-    pub(super) fn refresh(&mut self, pid: u32) {
+    pub(super) fn queue_outdated_basics(&mut self, pid: u32) {
         let Some(entry) = self.entries.get_mut(&pid) else {
             return;
         };
@@ -106,7 +106,7 @@ impl Table {
         !self.basics_due.is_empty()
     }
 
-    pub(super) fn next_basics(&mut self) -> Option<u32> {
+    pub(super) fn take_basics_pid(&mut self) -> Option<u32> {
         self.basics_due.pop_front()
     }
 
@@ -142,14 +142,17 @@ impl Table {
     }
 
     /// Returns `true` if a second stage is queued for a user who has no second stage running.
-    pub(super) fn has_task(&self, is_busy: impl Fn(Option<u32>) -> bool) -> bool {
+    pub(super) fn has_details_task(&self, is_busy: impl Fn(Option<u32>) -> bool) -> bool {
         self.details_due
             .iter()
             .any(|pid| !is_busy(self.process_uid(*pid)))
     }
 
     /// Returns the next queued second stage of a user who has no second stage running.
-    pub(super) fn next_task(&mut self, is_busy: impl Fn(Option<u32>) -> bool) -> Option<Task> {
+    pub(super) fn take_details_task(
+        &mut self,
+        is_busy: impl Fn(Option<u32>) -> bool,
+    ) -> Option<Task> {
         loop {
             let at = self
                 .details_due
@@ -192,7 +195,7 @@ impl Table {
         }
     }
 
-    pub(super) fn name_user(&mut self, uid: u32, name: String) {
+    pub(super) fn store_user_name(&mut self, uid: u32, name: String) {
         if self.users.len() >= MAX_USERS {
             self.users.clear();
         }
@@ -238,7 +241,7 @@ impl Table {
     }
 
     /// Fills in the known details of a process.
-    pub(super) fn fill(&self, process: &mut Process, fields: ProcessFields) {
+    pub(super) fn fill_known_details(&self, process: &mut Process, fields: ProcessFields) {
         fn absent_reading<T>(reason: Absence) -> Reading<T> {
             Reading::Absent(reason)
         }
@@ -285,9 +288,11 @@ impl Table {
             None => absent_reading(Absence::Unknown),
         };
         match entry.and_then(|entry| entry.details.as_ref()) {
-            Some(details) if fields == ProcessFields::Brief => details.name.fill(process),
+            Some(details) if fields == ProcessFields::Brief => {
+                details.name.copy_to_process(process);
+            }
             Some(details) => {
-                details.name.fill(process);
+                details.name.copy_to_process(process);
                 process.command = details.command.clone();
                 process.owner = Reading::Now(details.owner.clone());
             }

@@ -94,7 +94,7 @@ impl Drop for FakeProc {
 
 fn fill(resolver: &mut Resolver, pids: &[u32], patience: Duration) -> Vec<Process> {
     let mut processes: Vec<_> = pids.iter().map(|pid| make_process(*pid)).collect();
-    resolver.fill(&mut processes, patience);
+    resolver.fill_details(&mut processes, patience);
     processes
 }
 
@@ -176,14 +176,14 @@ fn ended_process_has_unknown_details() {
 fn service_hides_command_lines_unless_all_are_shown() {
     let own = [std::process::id()];
     let hidden = fill(
-        &mut Finder::with_uid("/proc", CommandLines::Own, u32::MAX - 1).resolver(),
+        &mut Finder::with_uid("/proc", CommandLines::Own, u32::MAX - 1).new_resolver(),
         &own,
         MAX_WAIT,
     );
     assert_eq!(hidden[0].command, Reading::Absent(Absence::Hidden));
     assert!(hidden[0].name.value().is_some());
     let shown = fill(
-        &mut Finder::with_uid("/proc", CommandLines::All, u32::MAX - 1).resolver(),
+        &mut Finder::with_uid("/proc", CommandLines::All, u32::MAX - 1).new_resolver(),
         &own,
         MAX_WAIT,
     );
@@ -197,7 +197,7 @@ fn hung_process_blocks_only_its_user() {
     proc.add(stuck, 71_000, false);
     proc.add(same_user, 71_000, true);
     proc.add(other, 72_000, true);
-    let mut resolver = Finder::with_uid(&proc.0, CommandLines::All, 1).resolver();
+    let mut resolver = Finder::with_uid(&proc.0, CommandLines::All, 1).new_resolver();
     let pids = [stuck, same_user, other];
     let begun = Instant::now();
     fill(&mut resolver, &pids, SHORT_WAIT);
@@ -210,8 +210,8 @@ fn hung_process_blocks_only_its_user() {
         has_first_stage_only(&now[0]) && has_first_stage_only(&now[1]) && is_identified(&now[2])
     });
 
-    // After this wait, the blocked stage counts as hung. New processes of the same user then count
-    // as blocked, and are not waited for.
+    // After this wait, the blocked stage counts as hung. New processes of the same user then also
+    // count as blocked, and callers do not wait for them.
     sleep(Duration::from_millis(600));
     proc.add(22, 71_000, true);
     let begun = Instant::now();
@@ -234,7 +234,7 @@ fn job_of_hung_process_comes_from_cgroup() {
         "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n",
     )
     .unwrap();
-    let mut resolver = Finder::with_uid(&proc.0, CommandLines::All, 1).resolver();
+    let mut resolver = Finder::with_uid(&proc.0, CommandLines::All, 1).new_resolver();
     let job = |process: &Process| {
         process
             .owner
@@ -261,7 +261,7 @@ fn number_of_threads_is_limited() {
         proc.add(*pid, 71_000 + pid, false);
     }
     let finder = Finder::with_uid(&proc.0, CommandLines::All, 1);
-    let mut resolver = finder.resolver();
+    let mut resolver = finder.new_resolver();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(4) {
         let asked = Instant::now();
@@ -300,7 +300,7 @@ fn process_is_forgotten_once_no_gpu_lists_it() {
     let proc = FakeProc::new("forgotten");
     (1..=3).for_each(|pid| proc.add(pid, 71_000, true));
     let finder = Finder::with_uid(&proc.0, CommandLines::All, 1);
-    let (mut one, mut other) = (finder.resolver(), finder.resolver());
+    let (mut one, mut other) = (finder.new_resolver(), finder.new_resolver());
     assert!(fill(&mut one, &[1, 2], MAX_WAIT).iter().all(is_identified));
     fill(&mut other, &[2, 3], MAX_WAIT);
     assert_eq!(finder.process_and_thread_counts().0, 3);

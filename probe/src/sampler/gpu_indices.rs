@@ -25,19 +25,19 @@ struct DriverIndices(Vec<Option<u32>>);
 ///
 /// # Errors
 /// Returns an error if the driver finds no GPU.
-pub(super) fn assign_known_indices(
+pub(super) fn source_with_known_indices(
     source: &Arc<dyn Source>,
     options: &Options,
 ) -> Result<Arc<dyn Source>, SourceError> {
     if options.known_gpus.is_empty() {
         return Ok(Arc::clone(source));
     }
-    let found = identify_gpus(source, &options.sys_root)?;
+    let found = read_gpu_uuids(source, &options.sys_root)?;
     let driver_indices = DriverIndices::assign_indices(&options.known_gpus, &found);
     if let Some(answers) = options
         .answers
         .as_ref()
-        .filter(|_| !driver_indices.are_unchanged())
+        .filter(|_| !driver_indices.is_driver_order())
     {
         answers.mark_renumbered();
     }
@@ -52,7 +52,7 @@ pub(super) fn assign_known_indices(
 ///
 /// # Errors
 /// Returns an error if the driver finds no GPU.
-pub fn identify_gpus(
+pub fn read_gpu_uuids(
     source: &Arc<dyn Source>,
     sys_root: &Path,
 ) -> Result<Vec<Option<String>>, SourceError> {
@@ -88,10 +88,10 @@ pub fn identify_gpus(
 }
 
 impl DriverIndices {
-    /// Assigns each GPU its earlier index. If a GPU's UUID could not be read, it gets the first
-    /// free index, assuming that the driver's order has not changed; the index of a lost GPU is
-    /// used only if no other index is free. If a GPU's UUID is new, it gets the index of a GPU that
-    /// was never identified, or otherwise a new index.
+    /// Assigns each GPU its earlier index. A GPU whose UUID could not be read gets the first free
+    /// index, because the driver's order has probably not changed. The index of a lost GPU is used
+    /// only if no other index is free. A GPU with a new UUID gets the index of a GPU that was never
+    /// identified, or otherwise a new index.
     fn assign_indices(known: &[KnownGpu], found: &[Option<String>]) -> Self {
         let mut driver_indices = vec![None; known.len()];
         let position_of = |uuid: &String| {
@@ -125,7 +125,7 @@ impl DriverIndices {
         Self(driver_indices)
     }
 
-    fn are_unchanged(&self) -> bool {
+    fn is_driver_order(&self) -> bool {
         (0..)
             .zip(&self.0)
             .all(|(index, driver_index)| *driver_index == Some(index))
@@ -212,7 +212,7 @@ mod tests {
             known_gpus: before.into(),
             ..Options::new(Duration::from_secs(1), crate::owner::CommandLines::All)
         };
-        let placed = assign_known_indices(&source, &options).unwrap();
+        let placed = source_with_known_indices(&source, &options).unwrap();
         assert_eq!(placed.device_count(), Ok(3));
         let identity = placed.open(0).unwrap().identify();
         assert_eq!((identity.index, identity.uuid), (0, one));

@@ -98,8 +98,8 @@ impl GpuState {
         let last = GpuSample::new_absent(index, uuid, now_ms(), health.clone(), &Absence::NoAnswer);
         Self {
             gpu: Gpu {
-                // The index reported by the driver is kept, because the driver may have renumbered
-                // its GPUs, and does not list missing GPUs.
+                // The vendor index is the one that the driver reports now, not the one recorded
+                // earlier: the driver may have renumbered its GPUs, and does not list missing GPUs.
                 vendor_index: self.gpu.vendor_index,
                 ..gpu
             },
@@ -182,13 +182,13 @@ impl GpuState {
     }
 
     /// Applies a driver error of the GPU, and returns the resulting events.
-    pub(super) fn on_error(
+    pub(super) fn apply_driver_error(
         &mut self,
         report: &XidReport,
         info: &ErrorInfo,
         now_ms: u64,
     ) -> Vec<EventKind> {
-        self.conditions.on_error(report, info, now_ms)
+        self.conditions.apply_driver_error(report, info, now_ms)
     }
 
     /// Returns `true` if an earlier query has not been answered yet.
@@ -205,7 +205,7 @@ impl GpuState {
     }
 
     /// Marks the pending query as hung.
-    pub(super) fn give_up_waiting(&mut self) {
+    pub(super) fn mark_query_hung(&mut self) {
         if let Some(pending) = &mut self.pending {
             pending.is_given_up = true;
         }
@@ -229,7 +229,7 @@ impl GpuState {
                 } else {
                     at_ms
                 };
-                self.replace_sample(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
+                self.clear_sample_readings(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
                 Update {
                     identity_changed,
                     ..Update::default()
@@ -237,8 +237,8 @@ impl GpuState {
             }
             Outcome::Failed(error) => {
                 let at_ms = now_ms();
-                let (health, reason) = self.failed_health(&error, at_ms);
-                self.replace_sample(health, &reason, at_ms);
+                let (health, reason) = self.health_after_error(&error, at_ms);
+                self.clear_sample_readings(health, &reason, at_ms);
                 self.error = Some(error);
                 Update {
                     identity_changed: self.update_unknown_reason(&reason),
@@ -289,7 +289,7 @@ impl GpuState {
     }
 
     /// Replaces the latest sample with a sample without readings.
-    fn replace_sample(&mut self, health: Health, reason: &Absence, at_ms: u64) {
+    fn clear_sample_readings(&mut self, health: Health, reason: &Absence, at_ms: u64) {
         let absent =
             GpuSample::new_absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
         let known = std::mem::replace(&mut self.last, absent);
@@ -322,7 +322,7 @@ impl GpuState {
 
     /// Returns the health and the reason for absent readings after an error. If the same error
     /// occurred before, the time of its first occurrence is kept.
-    fn failed_health(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
+    fn health_after_error(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
         let (reason, meaning, advice) = match error {
             DeviceError::Lost => {
                 let since_ms = if let Health::Lost { since_ms } = self.last.health {
@@ -360,8 +360,9 @@ impl GpuState {
         )
     }
 
-    /// Returns the sample for this tick without conditions, and the events since the previous tick.
-    /// `is_runnable` returns whether the GPU's thread runs or waits for a CPU.
+    /// Returns this tick's sample, in which the conditions are not filled in yet, and the events
+    /// since the previous tick. `is_runnable` returns whether the GPU's thread runs or waits for a
+    /// CPU.
     pub(super) fn compose_sample(
         &mut self,
         interval: Duration,

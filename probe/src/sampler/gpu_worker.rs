@@ -39,8 +39,8 @@ pub(super) const FIRST_OWNER_WAIT: Duration = Duration::from_millis(500);
 /// the limit is a fifth of the interval.
 const OWNER_WAIT: Duration = Duration::from_millis(50);
 
-/// The tick at which the driver is queried for all values that only its vendor's own tools show.
-/// This is not the first tick, so that the first sample is not delayed. Later, the values that can
+/// At this tick, the driver is queried for all values that only its vendor's own tools show. The
+/// first tick is not used, so that the first sample is not delayed. Later, those values that can
 /// change are read together with the details.
 const TOOL_QUERY_TICK: u32 = 2;
 
@@ -93,7 +93,7 @@ impl GpuWorker {
             source,
             index,
             sender,
-            resolver: finder.map(Finder::resolver),
+            resolver: finder.map(Finder::new_resolver),
             was_read: false,
             budget,
             interval: Arc::clone(&options.interval),
@@ -164,7 +164,7 @@ impl GpuWorker {
             .steps
             .choose_depth(self.depth, &self.watched, self.interval.get());
         device.read(&mut sample, depth)?;
-        sanity_check::check(&mut sample);
+        sanity_check::discard_impossible_readings(&mut sample);
         // Traces are read only while somebody watches, because they are not stored.
         let traces = if self.traces && depth == ReadDepth::Full {
             device.take_traces()
@@ -175,7 +175,7 @@ impl GpuWorker {
         if self.details_due.is_some_and(|due| due <= Instant::now()) {
             let mut read = GpuDetails::new_absent(self.index, uuid(), now_ms(), &Absence::NoAnswer);
             device.read_details(&mut read)?;
-            sanity_check::check_details(&mut read);
+            sanity_check::discard_impossible_details(&mut read);
             details = Some(read);
             self.details_due = Some(next_details_time(self.index, self.reported.is_none()));
         }
@@ -204,10 +204,10 @@ impl GpuWorker {
             });
         }
         if is_first {
-            self.allocations.wait_for_first_reading(OWNER_WAIT);
+            self.allocations.wait_for_first_slurm_reading(OWNER_WAIT);
         }
         self.allocations
-            .fill(&mut sample, identity.board.minor_number.value().copied());
+            .fill_gpu_allocations(&mut sample, identity.board.minor_number.value().copied());
         let omitted = self.fill_processes(&mut sample, is_first);
         Ok(Readings {
             identity: changed.then_some(identity),
@@ -247,7 +247,7 @@ impl GpuWorker {
             for process in &*processes {
                 match &self.resolver {
                     Some(resolver) => {
-                        resolver.with_cgroup(process.pid, |owner| {
+                        resolver.with_cgroup_owner(process.pid, |owner| {
                             naming.record_owner(process.mig, owner);
                         });
                     }
@@ -261,12 +261,15 @@ impl GpuWorker {
         }
         let describe = |process: &mut _, how| {
             if let Some(resolver) = &self.resolver {
-                resolver.describe(process, how);
+                resolver.fill_known_details(process, how);
             }
-            naming.name_process(process);
+            naming.fill_job_or_pod(process);
         };
-        let (listed, omitted) =
-            process_list::fit_into_budget(mem::take(processes), self.budget, describe);
+        let (listed, omitted) = process_list::select_processes_within_budget(
+            mem::take(processes),
+            self.budget,
+            describe,
+        );
         *processes = listed;
         sample.processes_omitted = omitted.len() as u32;
         omitted

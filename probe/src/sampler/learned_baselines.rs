@@ -163,7 +163,7 @@ impl fmt::Debug for LearnedBaselines {
     }
 }
 
-/// Returns the directory of a file and its name in it.
+/// Opens the directory of a file. Returns the directory, and the file's name in the directory.
 fn open_folder(path: &Path) -> io::Result<(Folder, &str)> {
     let name = path
         .file_name()

@@ -31,7 +31,7 @@ use crate::{
     vendor::{LatestAnswers, ReadDepth, Source, SourceError},
 };
 
-pub use gpu_indices::identify_gpus;
+pub use gpu_indices::read_gpu_uuids;
 pub use learned_baselines::LearnedBaselines;
 pub use schedule::{ONE_SHOT_OPENING_TIME, OPENING_TIME, SharedInterval, WatchFlag};
 
@@ -67,7 +67,8 @@ pub struct Options {
     pub slurm_gpus: Option<PathBuf>,
     /// The settings of conditions.
     pub conditions: ConditionSettings,
-    /// The benchmark results of GPUs, or `None` if there are none.
+    /// The GPUs whose benchmark results are below their baselines, or `None` if benchmark results
+    /// are not used.
     pub below_baselines: Option<Arc<BelowBaselines>>,
     /// The learned baselines of GPUs, or `None` if they are not stored.
     pub learned: Option<Arc<LearnedBaselines>>,
@@ -139,8 +140,8 @@ pub fn run_sampler(
         let mut wait = ticker.time_until_next_tick(Instant::now());
         while !options.interval.sleep_unless_changed(interval, wait) {
             interval = options.interval.get();
-            // The new interval starts at the last sample. Otherwise, clients that change it often
-            // would get more samples than others.
+            // The new interval starts at the last sample. Otherwise, clients that change the
+            // interval often would get more samples than other clients.
             let now = Instant::now();
             ticker = Ticker::new_after(sampled_at, interval, now);
             wait = ticker.time_until_next_tick(now);
@@ -157,7 +158,7 @@ pub fn sample_once(
     options: &Options,
 ) -> Result<OneShotReadings, SourceError> {
     let mut sampling = Sampling::start(source, options, ONE_SHOT_OPENING_TIME)?;
-    sampling.give_up_waiting();
+    sampling.mark_pending_queries_hung();
     let sample = sampling.compose_sample(options.interval.get());
     Ok(OneShotReadings {
         inventory: sampling.inventory(),

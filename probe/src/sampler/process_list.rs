@@ -18,15 +18,15 @@ const TOTAL_BUDGET_BYTES: usize = 1 << 20;
 const MIN_GPU_BYTES: usize = 32 << 10;
 
 /// Returns the maximum size in bytes of one GPU's processes as JSON.
-pub(crate) fn budget_per_gpu(gpus: u32) -> usize {
+pub(crate) fn max_process_bytes_per_gpu(gpus: u32) -> usize {
     (TOTAL_BUDGET_BYTES / (gpus.max(1) as usize)).max(MIN_GPU_BYTES)
 }
 
 /// Selects the processes that fit into `budget`, preferring those with the most memory. Returns the
 /// selected processes in the order of their PIDs, and the omitted processes. `describe` fills in
-/// the texts of a process. It is called for one process at a time, so that the texts of omitted
-/// processes do not fill the memory.
-pub(crate) fn fit_into_budget(
+/// the texts of one process. It is called for one process after another, so that the texts of
+/// omitted processes do not accumulate in memory.
+pub(crate) fn select_processes_within_budget(
     mut processes: Vec<Process>,
     budget: usize,
     mut describe: impl FnMut(&mut Process, ProcessFields),
@@ -48,7 +48,7 @@ pub(crate) fn fit_into_budget(
                 ProcessFields::Brief
             },
         );
-        let bytes = json_bytes(&process);
+        let bytes = json_byte_count(&process);
         if omitted.is_empty() && bytes <= left {
             left -= bytes;
             listed.push(process);
@@ -75,7 +75,7 @@ pub(crate) fn fit_into_budget(
 }
 
 /// Returns the size in bytes of a process as JSON, including the separator.
-fn json_bytes(process: &Process) -> usize {
+fn json_byte_count(process: &Process) -> usize {
     let mut bytes = ByteCounter(1);
     // The result is ignored, because serialization into a byte counter cannot fail.
     let _ = serde_json::to_writer(&mut bytes, process);
@@ -112,7 +112,7 @@ mod tests {
         let processes: Vec<_> = (1..=1000)
             .map(|pid| make_process(pid, u64::from(pid % 10)))
             .collect();
-        let (listed, omitted) = fit_into_budget(processes, 60 << 10, |_, _| ());
+        let (listed, omitted) = select_processes_within_budget(processes, 60 << 10, |_, _| ());
         assert_eq!(listed.len() + omitted.len(), 1000);
         assert!((100..=200).contains(&listed.len()), "{}", listed.len());
         assert!(listed.is_sorted_by_key(|process| process.pid));
@@ -165,7 +165,7 @@ mod tests {
             vec![long; 100],
             vec![make_process(u32::MAX, u64::MAX); 3000],
         ] {
-            let (listed, omitted) = fit_into_budget(processes, 256 << 10, |_, _| ());
+            let (listed, omitted) = select_processes_within_budget(processes, 256 << 10, |_, _| ());
             assert!(!listed.is_empty() && !omitted.is_empty());
             let bytes = serde_json::to_vec(&listed).unwrap().len();
             assert!(bytes <= 256 << 10, "{bytes}");
@@ -176,7 +176,11 @@ mod tests {
     #[test]
     fn every_gpu_has_minimum_budget() {
         assert_eq!(
-            (budget_per_gpu(1), budget_per_gpu(8), budget_per_gpu(64)),
+            (
+                max_process_bytes_per_gpu(1),
+                max_process_bytes_per_gpu(8),
+                max_process_bytes_per_gpu(64)
+            ),
             (1 << 20, 128 << 10, 32 << 10)
         );
     }

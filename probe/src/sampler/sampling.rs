@@ -10,7 +10,9 @@ use super::{
     LearnedBaselines, Options, gpu_indices,
     gpu_state::GpuState,
     schedule::ClockWatch,
-    threads::{Message, Query, follow_driver, follow_log, start_link_search},
+    threads::{
+        Message, Query, start_driver_event_thread, start_error_log_threads, start_link_search,
+    },
     workers::Workers,
 };
 use crate::{
@@ -39,8 +41,8 @@ pub(super) struct Sampling {
     workers: Workers,
     states: Vec<GpuState>,
     links: LinkState,
-    /// The channel for newly opened GPUs whose events should be reported, or `None` if events are
-    /// not requested.
+    /// A channel to the thread that reports the driver's events. The index of each newly opened GPU
+    /// is sent on it. `None` if events are not requested.
     opened: Option<Sender<u32>>,
     errors: ErrorFilter,
     host_rates: HostRates,
@@ -71,7 +73,7 @@ impl Sampling {
         options: &Options,
         patience: Duration,
     ) -> Result<Self, SourceError> {
-        let source = &gpu_indices::assign_known_indices(source, options)?;
+        let source = &gpu_indices::source_with_known_indices(source, options)?;
         let count = source.device_count()?;
         // The platform is read only once, because this thread must not wait for the driver later
         // on.
@@ -86,7 +88,7 @@ impl Sampling {
             }
         };
         let workers = Workers::start(source, platform.is_simulated, count, options)?;
-        let log_is_read = follow_log(
+        let log_is_read = start_error_log_threads(
             source.as_ref(),
             options.kernel_log.as_ref(),
             &workers.sender(),
@@ -96,7 +98,7 @@ impl Sampling {
             platform,
             opened: options
                 .events
-                .then(|| follow_driver(source, workers.sender())),
+                .then(|| start_driver_event_thread(source, workers.sender())),
             workers,
             states: (0..count).map(state).collect(),
             links: if options.events && count > 1 {
@@ -156,7 +158,7 @@ impl Sampling {
         if self.seq > 0 {
             self.query_and_collect((interval / 2).min(MAX_WAIT));
         }
-        self.check_driver()?;
+        self.check_driver_not_replaced()?;
         let sample = self.compose_sample(interval);
         self.store_learned_baselines(STORE_INTERVAL);
         let mut records = Vec::new();
@@ -172,7 +174,7 @@ impl Sampling {
     /// Returns the sample of this tick, and collects the events that result from it.
     pub(super) fn compose_sample(&mut self, interval: Duration) -> Sample {
         let now = now_ms();
-        if let Some(by_ms) = self.clock.update(now) {
+        if let Some(by_ms) = self.clock.detect_clock_change(now) {
             self.events.push(Event {
                 at_ms: now,
                 gpu: None,
@@ -180,7 +182,7 @@ impl Sampling {
             });
         }
         for (gpu, error) in self.errors.take_due_errors(now) {
-            self.on_error(gpu as usize, error, now);
+            self.handle_driver_error(gpu as usize, error, now);
         }
         let workers = &self.workers;
         let composed =
@@ -205,7 +207,7 @@ impl Sampling {
             }
         }
         let mut host = self.workers.latest_host();
-        self.host_rates.fill(&mut host);
+        self.host_rates.fill_host_rates(&mut host);
         let seq = self.seq;
         self.seq += 1;
         Sample {
@@ -218,8 +220,8 @@ impl Sampling {
     }
 
     /// Marks all pending queries as hung.
-    pub(super) fn give_up_waiting(&mut self) {
-        self.states.iter_mut().for_each(GpuState::give_up_waiting);
+    pub(super) fn mark_pending_queries_hung(&mut self) {
+        self.states.iter_mut().for_each(GpuState::mark_query_hung);
     }
 
     /// Queries all workers that have no pending query, and waits for their responses, but no longer
@@ -249,7 +251,7 @@ impl Sampling {
         for message in self.workers.collect_until_answered(patience) {
             self.ingest(message);
         }
-        self.request_links();
+        self.start_link_search_once();
     }
 
     fn ingest(&mut self, message: Message) {
@@ -268,7 +270,7 @@ impl Sampling {
                 self.records
                     .extend(update.traces.into_iter().map(Record::Trace));
                 for error in update.errors {
-                    self.on_error(index as usize, error, now);
+                    self.handle_driver_error(index as usize, error, now);
                 }
             }
             // This message only affects how long the tick waits.
@@ -285,10 +287,10 @@ impl Sampling {
                 if let Some(gpu) = self.states.iter().position(is_it)
                     && let Some(error) = self.errors.on_log_line(gpu as u32, logged.error, now)
                 {
-                    self.on_error(gpu, error, now);
+                    self.handle_driver_error(gpu, error, now);
                 }
             }
-            Message::LogEnded => self.errors.on_log_end(),
+            Message::LogEnded => self.errors.stop_waiting_for_log(),
             Message::Links(links) => {
                 self.links = LinkState::Settled(links);
                 self.inventory_changed = true;
@@ -327,7 +329,7 @@ impl Sampling {
         match notice {
             Notice::Error { code } => {
                 if let Some(error) = self.errors.on_driver_event(gpu as u32, code, now_ms) {
-                    self.on_error(gpu, error, now_ms);
+                    self.handle_driver_error(gpu, error, now_ms);
                 }
             }
             Notice::PowerSource => self.add_event(gpu, EventKind::PowerSourceChanged, now_ms),
@@ -338,10 +340,10 @@ impl Sampling {
         }
     }
 
-    fn on_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
+    fn handle_driver_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
         let info = describe_error(error.code);
         let report = info.build_report(error);
-        let mut events = self.states[gpu].on_error(&report, &info, now_ms);
+        let mut events = self.states[gpu].apply_driver_error(&report, &info, now_ms);
         events.insert(0, EventKind::Xid(report));
         for what in events {
             self.add_event(gpu, what, now_ms);
@@ -359,8 +361,8 @@ impl Sampling {
         });
     }
 
-    fn request_links(&mut self) {
-        let opened = || self.states.iter().filter(|state| state.is_ok());
+    fn start_link_search_once(&mut self) {
+        let opened = || self.states.iter().filter(|state| state.is_responding());
         let all = opened().count() == self.states.len();
         if matches!(self.links, LinkState::Wanted) && (all || self.seq >= LINKS_AT_TICK) {
             start_link_search(
@@ -374,17 +376,23 @@ impl Sampling {
 
     /// Checks that no driver was unloaded or replaced. If one was, all GPUs of its vendor fail, and
     /// this process cannot load the library again. GPUs of other vendors still respond.
-    fn check_driver(&self) -> Result<(), SourceError> {
+    fn check_driver_not_replaced(&self) -> Result<(), SourceError> {
         let states = self.states.iter();
-        let gpus = states.map(|state| (state.vendor(), state.is_ok(), state.replacement_error()));
-        find_replaced_driver(&gpus).map_or(Ok(()), Err)
+        let gpus = states.map(|state| {
+            (
+                state.vendor(),
+                state.is_responding(),
+                state.replacement_error(),
+            )
+        });
+        find_driver_replacement_error(&gpus).map_or(Ok(()), Err)
     }
 }
 
-/// Returns the error of a driver that was replaced, if none of its GPUs responds. Each item is
-/// about one GPU: its driver, whether it responds, and its error if that error means that the
-/// driver was replaced.
-fn find_replaced_driver<D: PartialEq>(
+/// Returns the error of a driver that was replaced, if none of its GPUs responds. Each item
+/// describes one GPU: its driver, whether the GPU responds, and the GPU's error, if the error means
+/// that the driver was replaced.
+fn find_driver_replacement_error<D: PartialEq>(
     gpus: &(impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone),
 ) -> Option<SourceError> {
     let answers = |driver: &D| {
@@ -399,7 +407,7 @@ fn find_replaced_driver<D: PartialEq>(
 
 impl GpuState {
     /// Returns `true` if the latest response was successful.
-    fn is_ok(&self) -> bool {
+    fn is_responding(&self) -> bool {
         self.health() == &Health::Ok && self.has_answered()
     }
 
@@ -420,7 +428,7 @@ mod tests {
     fn replaced_driver_is_detected_among_several_drivers() {
         let replaced = || Some(SourceError::VersionMismatch("replaced".to_owned()));
         let find = |gpus: &[(&str, bool, Option<SourceError>)]| {
-            find_replaced_driver(&gpus.iter().cloned())
+            find_driver_replacement_error(&gpus.iter().cloned())
         };
         assert_eq!(find(&[("a", true, None), ("b", true, None)]), None);
         assert_eq!(

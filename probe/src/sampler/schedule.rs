@@ -106,15 +106,15 @@ pub(super) struct ClockWatch {
 impl ClockWatch {
     /// Returns how far the system clock was set since the previous call, in milliseconds, or `None`
     /// if it was not set. The time since boot includes suspended time.
-    pub(super) fn update(&mut self, now_ms: u64) -> Option<i64> {
+    pub(super) fn detect_clock_change(&mut self, now_ms: u64) -> Option<i64> {
         let since_start = clock_gettime(ClockId::Boottime);
-        self.compare(
+        self.compare_clocks(
             now_ms,
             since_start.tv_sec as u64 * 1000 + since_start.tv_nsec as u64 / 1_000_000,
         )
     }
 
-    fn compare(&mut self, now_ms: u64, since_start_ms: u64) -> Option<i64> {
+    fn compare_clocks(&mut self, now_ms: u64, since_start_ms: u64) -> Option<i64> {
         let ahead_ms = now_ms.cast_signed() - since_start_ms.cast_signed();
         let by_ms = ahead_ms - self.ahead_ms.replace(ahead_ms)?;
         (by_ms.unsigned_abs() >= MIN_CLOCK_CHANGE_MS).then_some(by_ms)
@@ -168,7 +168,7 @@ impl Deadline {
 
     /// Extends the deadline for threads that are ready to run but get no CPU. Returns `false` if
     /// the maximum time is over.
-    pub(super) fn extend(&mut self, now: Instant) -> bool {
+    pub(super) fn extend_for_starved_threads(&mut self, now: Instant) -> bool {
         let is_extended = now < (self.begun + MAX_STARVED_TIME).min(self.latest);
         if is_extended {
             self.at = (now + STARVED_CHECK_INTERVAL).min(self.latest);
@@ -178,7 +178,7 @@ impl Deadline {
 
     /// Adjusts the deadline after a GPU's first reading. Other GPUs are expected to open within the
     /// same time, unless they hang.
-    pub(super) fn on_first_read(&mut self, stays_open: bool, now: Instant) {
+    pub(super) fn adjust_after_first_read(&mut self, stays_open: bool, now: Instant) {
         let first_read = *self.first_read.get_or_insert(now - self.begun);
         self.opens_slowly |= !stays_open;
         let quiet = if self.opens_slowly {
@@ -244,8 +244,8 @@ impl TimeSteps {
     }
 
     /// Returns `true` if the current sample closes a step: if it is the very first sample, or
-    /// probably the last sample of its step. The last one can only be estimated, because ticks can
-    /// be slightly late.
+    /// probably the last sample of its step. Whether it is the last can only be estimated, because
+    /// the next tick may be slightly late.
     pub(super) fn closes_step(&mut self, interval: Duration) -> bool {
         self.closes_step_at(now_ms(), interval)
     }
@@ -349,7 +349,7 @@ mod clock_watch_tests {
             (1_004_000, 5000),
         ];
         let found: Vec<_> = changes
-            .map(|(now_ms, since_start_ms)| watch.compare(now_ms, since_start_ms))
+            .map(|(now_ms, since_start_ms)| watch.compare_clocks(now_ms, since_start_ms))
             .into();
         assert_eq!(found, [None, None, Some(8_000_000), None, Some(-8_000_000)]);
     }
@@ -357,8 +357,8 @@ mod clock_watch_tests {
     #[test]
     fn slow_clock_correction_is_not_reported() {
         let mut watch = ClockWatch::default();
-        let found =
-            (0..1000).find_map(|second| watch.compare(1_000_000 + second * 1500, second * 1000));
+        let found = (0..1000)
+            .find_map(|second| watch.compare_clocks(1_000_000 + second * 1500, second * 1000));
         assert_eq!(found, None);
     }
 }
@@ -371,7 +371,10 @@ mod deadline_tests {
     fn deadline_ms(reads: &[u64], stays_open: bool) -> u128 {
         let mut deadline = Deadline::with_patience(Duration::from_secs(10));
         for at_ms in reads {
-            deadline.on_first_read(stays_open, deadline.begun + Duration::from_millis(*at_ms));
+            deadline.adjust_after_first_read(
+                stays_open,
+                deadline.begun + Duration::from_millis(*at_ms),
+            );
         }
         (deadline.instant() - deadline.begun).as_millis()
     }
@@ -399,9 +402,12 @@ mod deadline_tests {
     fn deadline_is_extended_for_threads_without_cpu() {
         let mut deadline = Deadline::with_patience(Duration::from_secs(10));
         let begun = deadline.begun;
-        deadline.on_first_read(true, begun);
+        deadline.adjust_after_first_read(true, begun);
         let mut seconds = [0.3, 1.9, 2.0].map(|seconds| begun + Duration::from_secs_f64(seconds));
-        assert_eq!(seconds.map(|now| deadline.extend(now)), [true, true, false]);
+        assert_eq!(
+            seconds.map(|now| deadline.extend_for_starved_threads(now)),
+            [true, true, false]
+        );
         seconds[1] += STARVED_CHECK_INTERVAL;
         assert_eq!(deadline.instant(), seconds[1]);
     }

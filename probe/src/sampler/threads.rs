@@ -25,7 +25,10 @@ pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
 /// Starts a thread that forwards the driver's events. The indices of opened GPUs must be sent on
 /// the returned channel. The object that reports events is also created in the thread, because the
 /// driver may hang during its creation.
-pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -> Sender<u32> {
+pub(super) fn start_driver_event_thread(
+    source: &Arc<dyn Source>,
+    sender: Sender<Message>,
+) -> Sender<u32> {
     let (opened, to_add) = mpsc::channel();
     let source = Arc::clone(source);
     let body = move || {
@@ -56,7 +59,7 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
 
 /// Starts threads that read the drivers' errors from the kernel log. Returns `true` if the log can
 /// be read.
-pub(super) fn follow_log(
+pub(super) fn start_error_log_threads(
     source: &dyn Source,
     path: Option<&PathBuf>,
     sender: &Sender<Message>,
@@ -77,8 +80,8 @@ pub(super) fn follow_log(
     started.fold(false, |any, is_started| any | is_started)
 }
 
-/// Starts a thread that reads the links between the given GPUs. If a GPU hangs, no links are sent,
-/// but nothing waits for them.
+/// Starts a thread that reads the links between the given GPUs. If a GPU hangs, the thread sends no
+/// links, but no other thread waits for them.
 pub(super) fn start_link_search(source: &Arc<dyn Source>, gpus: Vec<u32>, sender: Sender<Message>) {
     let source = Arc::clone(source);
     let body = move || {

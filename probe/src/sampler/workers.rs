@@ -33,7 +33,8 @@ use crate::{
 /// The folder with a subfolder for each thread of this process.
 const THREADS_FOLDER: &str = "/proc/self/task";
 
-/// A thread counts as starved if it has waited for a CPU for at least this long between two checks.
+/// A thread counts as starved if, between two checks, it was ready to run but had no CPU for at
+/// least this long.
 const STARVED_STEP: Duration = Duration::from_millis(20);
 
 /// One thread per GPU, and one for the host.
@@ -56,12 +57,14 @@ impl Workers {
         options: &Options,
     ) -> Result<Self, SourceError> {
         if let Some(folder) = &options.slurm_gpus {
-            options.allocations.follow_slurm(folder.clone());
+            options
+                .allocations
+                .start_following_slurm_files(folder.clone());
         }
         let (sender, messages) = mpsc::channel();
         // There is no finder for simulated processes, because they are not in `/proc`.
         let finder = (!is_simulated).then(|| Finder::new(&options.proc_root, options.commands));
-        let budget = process_list::budget_per_gpu(count);
+        let budget = process_list::max_process_bytes_per_gpu(count);
         let threads: Vec<Arc<AtomicU32>> = (0..count).map(|_| Arc::default()).collect();
         let gpus = (0..)
             .zip(&threads)
@@ -124,7 +127,7 @@ impl Workers {
     /// passed. The wait is shorter if the responses so far suggest that the other GPUs hang.
     pub(super) fn collect_until_answered(&mut self, patience: Duration) -> Vec<Message> {
         let mut deadline = Deadline::with_patience(patience);
-        // The GPUs that have been read, and whose responses will arrive soon.
+        // GPUs that have been read, so that their responses will arrive soon.
         let mut read = BTreeSet::new();
         let mut waited = BTreeMap::new();
         let mut messages = Vec::new();
@@ -140,7 +143,7 @@ impl Workers {
             {
                 Ok(Message::FirstRead { index, stays_open }) => {
                     read.insert(index);
-                    deadline.on_first_read(stays_open, Instant::now());
+                    deadline.adjust_after_first_read(stays_open, Instant::now());
                 }
                 Ok(message) => {
                     if let Message::Answer { index, .. } = &message {
@@ -151,7 +154,8 @@ impl Workers {
                 }
                 // On a busy machine, a thread may be waiting for a CPU. It does not count as hung.
                 Err(RecvTimeoutError::Timeout)
-                    if self.is_any_starved(&mut waited) && deadline.extend(Instant::now()) => {}
+                    if self.is_any_starved(&mut waited)
+                        && deadline.extend_for_starved_threads(Instant::now()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -162,8 +166,8 @@ impl Workers {
 
     /// Returns `true` if the thread of a queried GPU has waited for a CPU for at least
     /// `STARVED_STEP` since the previous call, or has not run yet. `waited` contains each thread's
-    /// total waiting time at that call. At the first call, it is empty, so all waiting since the
-    /// thread's start counts.
+    /// total waiting time at the previous call. It is empty at the first call, so that all waiting
+    /// since the thread's start counts.
     fn is_any_starved(&self, waited: &mut BTreeMap<u32, Duration>) -> bool {
         let starved = self.pending.iter().filter(|index| {
             let thread = self.threads[**index as usize].load(Relaxed);

@@ -15,8 +15,8 @@ use crate::model::{Absence, GpuSample, Job, Owner, Process};
 /// The delay after which usage is reported if the board has no energy counter.
 const SETTLE_AFTER_S: f64 = 5.0;
 
-/// The maximum age of a counter reading. If the reading is older, the meter does not wait for the
-/// next one.
+/// The maximum age of the latest counter reading. If it is older, the meter does not wait for a new
+/// reading.
 const MAX_COUNTER_AGE_MS: u64 = 65_000;
 
 /// The maximum time to wait for the owners of processes.
@@ -37,12 +37,13 @@ pub(super) struct GpuMeter {
     steps: Vec<Step>,
     /// The latest reading of the energy counter in joules, and its time.
     counter: Option<(f64, u64)>,
-    /// The time of the first sample since the start or the last gap. Earlier readings of the energy
-    /// counter are ignored: their energy was already assigned to owners, or belongs to no owner.
+    /// The time of the first sample, or of the first sample after the last gap. Energy counter
+    /// readings from before this time are ignored: their energy was already assigned to owners, or
+    /// belongs to no owner.
     counts_since_ms: u64,
     /// The latest power draw that was measured while a program was on the GPU but no kernel ran.
     idle_watts: Option<f64>,
-    /// The owners of the processes in the steps by PID, as far as they are known.
+    /// The known owners of the processes in `steps`, by PID.
     owners: BTreeMap<u32, ProcessOwner>,
 }
 
@@ -59,7 +60,7 @@ impl GpuMeter {
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
         let Some(now) = LastSample::from_sample(gpu, interval_ms) else {
             // The GPU does not respond, or its processes are unknown. The use so far is assigned to
-            // its owners. From now until the next sample with a list of processes, the use is
+            // its owners. The use from now until the next sample with a list of processes is
             // assigned to nobody.
             self.assign_steps_to_owners(1.0, accounts);
             (self.last, self.counter) = (None, None);
@@ -95,8 +96,8 @@ impl GpuMeter {
         self.last = Some(now);
     }
 
-    /// Returns the energy counter and the time of its reading, or `None` if the reading is too old,
-    /// or from before the last gap.
+    /// Returns the latest reading of the energy counter and its time. Returns `None` if the reading
+    /// is too old, or was taken before the last gap.
     fn recent_counter(&self, gpu: &GpuSample) -> Option<(f64, u64)> {
         let reading = &gpu.power.energy_joules_total;
         let at_ms = reading.read_at_ms(gpu.at_ms);
@@ -108,8 +109,8 @@ impl GpuMeter {
             .map(|joules| (*joules, at_ms))
     }
 
-    /// Assigns the use in all steps to owners, as soon as the owners are known and the energy
-    /// counter has been read again. If the board has no counter, a short delay replaces the new
+    /// Assigns the use in all steps to owners, once the owners are known and the energy counter has
+    /// been read again. On boards without a counter, a short delay replaces the wait for the new
     /// reading.
     fn assign_steps_if_complete(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.span.seconds()).sum();
@@ -170,7 +171,8 @@ impl GpuMeter {
 
     fn learn_owners(&mut self, gpu: &GpuSample) {
         for process in gpu.processes.value().into_iter().flatten() {
-            // A known owner is kept, unless it has a notebook or pod, whose name can change.
+            // An owner is kept once all its details are known. Only an owner with a notebook or pod
+            // is still read again, because the name of the notebook or pod can change.
             let has_name = process
                 .owner
                 .value()
@@ -225,8 +227,8 @@ impl EnergyMeter {
         }
     }
 
-    /// Excludes the time until the next reading from the totals, and the energy in that time.
-    pub fn interrupt(&mut self) {
+    /// Excludes the time until the next reading, and the energy used in that time, from the totals.
+    pub fn exclude_until_next_reading(&mut self) {
         self.newest = None;
     }
 
@@ -235,9 +237,9 @@ impl EnergyMeter {
         (self.joules, self.time_ms)
     }
 
-    /// Returns the energy in a period of `time_ms`, in joules. If the readings cover only a part of
-    /// the period, the energy in the rest is estimated from the mean power. Returns `None` if there
-    /// is neither a reading nor a mean power.
+    /// Returns the energy in a period of length `time_ms`, in joules. If the readings cover only a
+    /// part of the period, the mean power is used to estimate the energy in the rest. Returns
+    /// `None` if there is neither a reading nor a mean power.
     pub fn extrapolate_energy(&self, time_ms: u64, mean_watts: Option<f64>) -> Option<f64> {
         let uncounted_s = time_ms.saturating_sub(self.time_ms) as f64 / 1000.0;
         let estimated = mean_watts.map(|watts| watts * uncounted_s);

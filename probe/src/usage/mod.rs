@@ -4,10 +4,11 @@
 //! [`UsageMeter`] receives samples in chronological order, independently of their source and of the
 //! current time.
 //!
-//! If only one owner uses a GPU, all energy of the board is assigned to that owner, including the
-//! idle power, and is exact. If several owners use a GPU, the energy of each is known only within
-//! bounds: at least the energy above the idle power while no other owner's kernels ran, and at most
-//! all energy while the owner was on the GPU. [`Joules::estimate`] is between these bounds.
+//! If only one owner uses a GPU, all energy of the board, including the idle power, is assigned to
+//! that owner, and the amount is exact. If several owners use a GPU, each owner's energy is known
+//! only within bounds. The lower bound is the energy above the idle power in the time during which
+//! no other owner's kernels ran. The upper bound is all energy in the time during which the owner
+//! was on the GPU. [`Joules::estimate`] is between these bounds.
 
 pub mod cost;
 mod gpu_meter;
@@ -175,8 +176,8 @@ impl UsageMeter {
         }
     }
 
-    /// Ends the measurement. Steps that still wait for the next reading of the energy counter are
-    /// assigned to the owners, with the energy calculated from the power readings.
+    /// Ends the measurement. Some steps may still wait for the next reading of the energy counter.
+    /// They are assigned to the owners with the energy calculated from the power readings.
     pub fn end(&mut self) {
         self.gpus
             .values_mut()
@@ -232,13 +233,15 @@ impl Period {
     }
 }
 
-/// The maximum number of owners kept in memory, also for all periods together. It is more than a
-/// machine has jobs in months. Beyond the limit, the usage of the smallest jobs is added to that of
-/// their users, and then the usage of the smallest users to that of an unknown owner.
+/// The maximum number of owners kept in memory, both in the totals and in all periods together.
+/// Even in several months, a machine has fewer jobs. Beyond the limit, the usage of the smallest
+/// jobs is added to that of their users. If this is not enough, the usage of the smallest users is
+/// added to that of an unknown owner. If all periods together exceed the limit, the oldest periods
+/// are dropped instead.
 const MAX_OWNERS: usize = 4096;
 
-/// If there are too many owners, this many more than necessary are merged. Finding the smallest
-/// owners requires reading all of them, so merging many at once is cheaper than merging often.
+/// If there are too many owners, this number of additional owners is merged. Each merge must read
+/// all owners to find the smallest, so merging many at once is cheaper than merging often.
 const SPARE_OWNERS: usize = 256;
 
 /// The identity of an owner.
@@ -298,8 +301,9 @@ impl Accounts {
         taken
     }
 
-    /// Returns the periods that are kept in memory, the oldest first. A period that has new usage
-    /// can occur twice.
+    /// Returns the periods that are kept in memory: first the usage that `take_new_usage` has
+    /// already returned, then the new usage, each from oldest to newest. A period can occur in
+    /// both.
     fn periods(&self) -> impl Iterator<Item = Period> {
         self.periods
             .iter()
@@ -370,8 +374,9 @@ impl Ledger {
         }
     }
 
-    /// Merges the owners with the least GPU time into other owners: `into` returns the owner that
-    /// receives an owner's usage. Returns `false` if there is nothing left to merge.
+    /// Merges the owners with the least GPU time into other owners. For each of these owners,
+    /// `into` returns the owner that receives the usage. Returns `false` if there is nothing left
+    /// to merge.
     fn merge_smallest_owners(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
         let others = self.owners.iter().filter(|(key, _)| into(key) != **key);
         let mut others: Vec<_> = others

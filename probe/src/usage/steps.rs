@@ -10,8 +10,8 @@ use crate::model::{GpuSample, Health, Process, Reading};
 const MAX_GAP_INTERVALS: u64 = 3;
 const MAX_GAP_MS: u64 = 2_000;
 
-/// The maximum age of the processes' shares of GPU time, for a GPU with only one owner. If the
-/// shares are older, the GPU's utilization is used instead.
+/// The maximum age of the processes' shares of GPU time, for a GPU with only one owner. Older
+/// shares are not used: the GPU's utilization replaces them.
 const MAX_SHARES_AGE_MS: u64 = 3_000;
 
 /// A time span in milliseconds since 1970. The end is infinite while a measurement continues.
@@ -139,8 +139,8 @@ impl Step {
         let holders = pids.map(|pid| {
             let (before, after) = (last.holders.get(pid), now.holders.get(pid));
             let hold = ProcessUse {
-                // The share of GPU time in the later sample is preferred, because it describes the
-                // time before that sample.
+                // The later sample is preferred, because its share of GPU time describes the time
+                // before it, which is this step.
                 share: after.or(before).copied().flatten(),
                 before: before.is_some(),
                 after: after.is_some(),
@@ -230,7 +230,7 @@ pub(super) fn divide_step(
         }
         usage.joules = joules.map(|joules| {
             let idle_joules = idle_watts.map(|watts| (watts * seconds).min(joules));
-            energy_part(joules, idle_joules, key, &parts)
+            owner_energy(joules, idle_joules, key, &parts)
         });
     }
     // If the only owner started or ended during the step, it counts as present for half of the
@@ -245,9 +245,9 @@ pub(super) fn divide_step(
     used
 }
 
-/// Returns one owner's part of the energy. The estimates of all owners add up to the total, apart
-/// from energy that belongs to no owner.
-fn energy_part(
+/// Returns one owner's part of the energy. The sum of all owners' estimates is the total energy,
+/// minus the energy that belongs to no owner.
+fn owner_energy(
     joules: f64,
     idle_joules: Option<f64>,
     key: &OwnerKey,

@@ -203,8 +203,8 @@ fn energy_of_shared_use_has_bounds_and_estimates() {
     // All energy up to the last reading of the counter is assigned to an owner.
     assert_near(whole, ana.joules.unwrap().most);
     assert_near(ana.joules.unwrap().most, bob.joules.unwrap().most);
-    // The lower bound is 99 s at 400 W minus 100 W of idle power, plus a second of transition at
-    // 250 W minus idle power.
+    // The lower bound counts only the power above the idle power of 100 W: 300 W for 99 s, and 150
+    // W for one second of transition.
     assert_near(ana.joules.unwrap().least, 99.0 * 300.0 + 150.0);
     assert_near(bob.joules.unwrap().least, 0.0);
     for owner in &all.owners {
@@ -372,7 +372,7 @@ fn energy_before_driver_stall_is_counted_once() {
     let ana = [make_process("ana", 7, 100.0)];
     for hangs in [true, false] {
         let mut timeline = Timeline::new();
-        // The counter is read at second 40, and not again before the driver stalls at second 44.
+        // The driver stalls at second 44. Before that, the counter is last read at second 40.
         timeline.advance(44, 300.0, &ana);
         let read = timeline.read.clone();
         if hangs {

@@ -58,7 +58,7 @@ impl SourceChoice {
     ///
     /// # Errors
     /// Returns [`SourceError::BadScenario`] if the scenario file cannot be read.
-    pub fn check(&self) -> Result<(), SourceError> {
+    pub fn check_scenario_file(&self) -> Result<(), SourceError> {
         match self {
             Self::SimScenario(path) => read_scenario(path).map(drop),
             Self::Auto | Self::Nvml | Self::Amd | Self::Intel | Self::Sim(_) => Ok(()),
@@ -83,17 +83,17 @@ impl SourceChoice {
             Self::Nvml => nvidia(),
             Self::Amd => amd(),
             Self::Intel => intel(),
-            Self::Sim(count) => Ok(Arc::new(sim::start(Scenario::with_gpus(
+            Self::Sim(count) => Ok(Arc::new(sim::start_simulation(Scenario::with_gpus(
                 *count,
                 Self::SIM_SEED,
             )))),
-            Self::SimScenario(path) => Ok(Arc::new(sim::start(read_scenario(path)?))),
+            Self::SimScenario(path) => Ok(Arc::new(sim::start_simulation(read_scenario(path)?))),
         }
     }
 }
 
-/// The maximum size of a scenario file, in bytes. A scenario with hundreds of GPUs and all kinds of
-/// faults is smaller.
+/// The maximum size of a scenario file, in bytes. Even a scenario with hundreds of GPUs and all
+/// kinds of faults is smaller.
 const MAX_SCENARIO_BYTES: usize = 4 << 20;
 
 fn read_scenario(path: &Path) -> Result<Scenario, SourceError> {

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     ErrorInfo, LoggedError, Roots, amd,
-    drm::{Card, PowerState, Recorder, record_clients},
+    drm::{Card, PowerState, Recorder, copy_client_files},
     intel, kernel_log, nvml,
 };
 use crate::{
@@ -106,7 +106,7 @@ pub fn device_nodes(roots: &Roots) -> Vec<DeviceNode> {
 ///
 /// # Errors
 /// Returns an error if the log cannot be read.
-pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
+pub fn find_logged_driver_errors(path: &Path) -> io::Result<Vec<DriverFinding>> {
     let messages = kernel_log::read_past_messages(path)?;
     let mut errors = Vec::new();
     for mut parser in [amd::log_parser(), intel::log_parser()] {
@@ -121,8 +121,8 @@ pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
         let info = describe_error(*code);
         let severity = match info.severity {
             Severity::Notice => return None,
-            // If a program caused the error, it is only a notice here. If the GPU is still
-            // affected, a condition of the GPU reports this.
+            // An error that a program caused is only a notice here. If the error still affects the
+            // GPU, a condition of the GPU reports this.
             Severity::Warning | Severity::Critical if info.by_program => Severity::Notice,
             Severity::Warning | Severity::Critical => Severity::Warning,
         };
@@ -253,7 +253,7 @@ const MAX_COPY_WAIT: Duration = Duration::from_secs(10);
 ///
 /// The copies have the same paths as the originals, so gpumon can read the copies instead. A file
 /// is skipped if reading it wakes a GPU, changes a counter, or takes a second.
-pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
+pub fn collect_card_files(roots: &Roots) -> Vec<SystemFile> {
     let amd_cards = amd::find_cards(&roots.sys);
     let intel_cards = intel::find_cards(&roots.sys);
     if amd_cards.is_empty() && intel_cards.is_empty() {
@@ -263,23 +263,23 @@ pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
     if !amd_cards.is_empty() {
         let sys = roots.sys.clone();
         tasks.push(Box::new(move |send| {
-            amd::record_driver(&Recorder::new(&sys, "sysfs", send));
+            amd::copy_driver_files(&Recorder::new(&sys, "sysfs", send));
         }));
     }
     let records = amd_cards
         .into_iter()
-        .map(|card| (card, amd::record_card as fn(&Recorder<'_>, &Card)));
+        .map(|card| (card, amd::copy_card_files as fn(&Recorder<'_>, &Card)));
     let records = records.chain(
         intel_cards
             .into_iter()
-            .map(|card| (card, intel::record_card as fn(&Recorder<'_>, &Card))),
+            .map(|card| (card, intel::copy_card_files as fn(&Recorder<'_>, &Card))),
     );
     tasks.extend(records.map(|(card, record)| -> Task<SystemFile> {
         let sys = roots.sys.clone();
         Box::new(move |send| record(&Recorder::new(&sys, "sysfs", send), &card))
     }));
     let mut files = run_tasks(tasks, MAX_COPY_WAIT);
-    // Cards behind the same bridge each include the bridge's files, so duplicates are removed.
+    // A bridge's files are copied once for each card behind it, so duplicates are removed.
     let mut known = BTreeSet::new();
     files.retain(|file| known.insert(file.path.clone()));
     files
@@ -307,7 +307,7 @@ fn make_processes_task(
         if let Ok(target) = fs::read_link(proc_root.join(namespace)) {
             recorder.add_link(namespace, target);
         }
-        record_clients(&recorder, &proc_root, &may_read);
+        copy_client_files(&recorder, &proc_root, &may_read);
     })
 }
 
@@ -422,7 +422,7 @@ mod recording_tests {
     };
 
     fn record(tree: &Tree) -> Vec<SystemFile> {
-        record_files(&make_roots(tree))
+        collect_card_files(&make_roots(tree))
     }
 
     fn write_copy(file: &SystemFile, folder: &Path) -> io::Result<()> {
@@ -506,7 +506,7 @@ mod recording_tests {
         files.write(&[("pcie_bw", "1 2 3"), ("xgmi_error", "0")]);
         let client =
             Client::new("amdgpu", card.address(), 7).with_line("drm-client-name", "secret");
-        tree.add_process(&Process::new(77, "python3").open_card(129, &client));
+        tree.add_process(&Process::new(77, "python3").with_open_card(129, &client));
         let opened = files.record_opened_files();
         let copies = record(&tree);
         let opened = opened.take_opened_files();
@@ -531,7 +531,7 @@ mod recording_tests {
             let files = tree.add_card(0, &card);
             files.suspend_card();
             let client = Client::new("amdgpu", card.address(), 7);
-            tree.add_process(&Process::new(77, "python3").open_card(128, &client));
+            tree.add_process(&Process::new(77, "python3").with_open_card(128, &client));
             let opened = files.record_opened_files();
             let copies = record(&tree);
             assert_eq!(

@@ -85,7 +85,7 @@ impl ErrorInfo {
         }
     }
 
-    /// Builds a report of `error`. The error must have the code that this information explains.
+    /// Builds a report of `error`. The error's code must be the one that this `ErrorInfo` explains.
     pub fn build_report(&self, error: DriverError) -> XidReport {
         let DriverError { code, pid, message } = error;
         XidReport {
@@ -159,8 +159,8 @@ impl ErrorKind {
     }
 }
 
-/// A vendor's kinds of errors, and the code of the first kind. The following kinds have the
-/// following codes. No code is used by another vendor or as an Xid.
+/// A vendor's kinds of errors, and the code of the first kind. The codes of the other kinds follow
+/// consecutively. No other vendor uses these codes, and no Xid has one of them.
 pub(super) struct ErrorTable {
     pub(super) first: u32,
     pub(super) kinds: &'static [ErrorKind],

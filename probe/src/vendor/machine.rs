@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
-/// The GPUs of one or more drivers. Their machine-wide indices do not have to be in the order of
+/// The GPUs of one or more drivers. The machine-wide indices can order the GPUs differently from
 /// the drivers' own indices.
 pub(crate) struct MachineSource {
     sources: Vec<Arc<dyn Source>>,

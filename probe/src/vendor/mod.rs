@@ -41,9 +41,9 @@ use crate::{
 pub use choice::{BadSource, SourceChoice};
 pub use diagnostics::{
     DeviceNode, DriverFinding, Explanation, FileContent, FilePart, KERNEL_DRIVERS, SystemFile,
-    check_driver_log, check_drivers, check_kernel_log, container_device_options, describe_error,
-    device_nodes, error_codes, explain_absence, log_advice, read_kernel_messages, record_files,
-    reset_advice, version_mismatch_advice,
+    check_drivers, check_kernel_log, collect_card_files, container_device_options, describe_error,
+    device_nodes, error_codes, explain_absence, find_logged_driver_errors, log_advice,
+    read_kernel_messages, reset_advice, version_mismatch_advice,
 };
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub(crate) use machine::MachineSource;
@@ -126,8 +126,8 @@ pub trait Device {
         let _ = all;
     }
 
-    /// Returns a reader for the driver's responses that the vendor's own tools need, or `None` if
-    /// there are no such tools.
+    /// Returns a reader for the driver's responses about the values that the vendor's own tools
+    /// show. Returns `None` if there are no such tools.
     fn answers_reader(&self) -> Option<AnswersReader> {
         None
     }

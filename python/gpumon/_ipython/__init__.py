@@ -97,7 +97,9 @@ def _measure_cell(shell: InteractiveShell, name: str | None, cell: str) -> None:
         with samples, measurement:
             _execute_cell(shell, cell)
     finally:
-        Output(str(measurement), cost_and_chart_html(measurement.to_dict(), samples.by_gpu()))
+        Output(
+            str(measurement), cost_and_chart_html(measurement.to_dict(), samples.samples_by_gpu())
+        )
 
 
 def _execute_cell(shell: Any, cell: str) -> None:

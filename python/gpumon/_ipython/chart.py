@@ -22,8 +22,8 @@ INTERVAL_S = 0.5
 #: the interval of new samples is doubled.
 MOST_SAMPLES = 240
 #: Line colors with a contrast of at least 3:1 on white and on the dark backgrounds of notebooks.
-#: SVG can only query the browser's theme, which may differ from the notebook's. Text inherits its
-#: color.
+#: All themes use the same colors, because SVG can only query the browser's theme, which may differ
+#: from the notebook's. Text inherits its color.
 COLORS = ("#1f83c9", "#cc5c00", "#0e8f6b", "#b25aa5", "#8a7a12", "#d0485b", "#6f6bd6", "#7d7d7d")
 #: The maximum number of lines in one chart.
 MOST_GPUS = len(COLORS)
@@ -63,7 +63,7 @@ class Samples:
         if self._number is not None:
             self._helper.unsubscribe(self._number)
 
-    def by_gpu(self) -> dict[int, list[Sample]]:
+    def samples_by_gpu(self) -> dict[int, list[Sample]]:
         """Return the samples of each GPU, by index."""
         return {index: list(samples) for index, samples in sorted(self._of_gpus.items())}
 
@@ -97,7 +97,7 @@ def cost_and_chart_html(cost: Mapping[str, Any], samples: Mapping[int, list[Samp
 
 
 def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
-    """Return two charts, one below the other; empty for fewer than two samples."""
+    """Return two charts, one below the other, or an empty string for fewer than two samples."""
     shown = {index: taken for index, taken in list(samples.items())[:MOST_GPUS] if len(taken) > 1}
     if not shown:
         return ""

@@ -1,5 +1,5 @@
-"""The lines with the costs of cells, which are shown from ``%gpu on`` to ``%gpu off``, and the
-class for showing output in a front end.
+"""The lines that show the costs of cells from ``%gpu on`` to ``%gpu off``, and the class that shows
+output in a front end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CellLines:
         self._is_on = False
         self._measurement: Measurement | None = None
         self._lines: list[CostLine] = []
-        #: The reasons for missing measurements that were already shown.
+        #: The already shown reasons for missing measurements.
         self._told: set[str] = set()
 
     def enable(self) -> None:
@@ -53,7 +53,7 @@ class CellLines:
         # miss updates that arrive later. So a line that has become final is shown again when the
         # next cell runs. In such a front end, the line of the last cell only shows the duration,
         # because no cell follows.
-        self._lines = [line for line in self._lines if not line.show_again()]
+        self._lines = [line for line in self._lines if not line.show_again_if_final()]
         if info.store_history:
             self._measurement = Measurement().start()
 
@@ -81,8 +81,8 @@ class CostLine:
     """
 
     def __init__(self, shell: InteractiveShell, measurement: Measurement, told: set[str]) -> None:
-        """Create a line. All lines of a shell share `told`, the reasons for missing measurements
-        that were already shown.
+        """Create a line. All lines of a shell share `told`, which contains the already shown
+        reasons for missing measurements.
         """
         self._measurement = measurement
         self._told = told
@@ -98,10 +98,10 @@ class CostLine:
             self._output = Output.show_line(
                 f"{format_seconds(self._measurement.duration_s)}, GPU …"
             )
-        # A daemon thread does not keep a kernel from exiting while it waits for numbers.
+        # The thread is a daemon, so that a kernel can exit while the thread waits for numbers.
         threading.Thread(target=self._show_final_cost, name="gpumon", daemon=True).start()
 
-    def show_again(self) -> bool:
+    def show_again_if_final(self) -> bool:
         """Show the line again if its numbers are final. Return whether they are."""
         text = self._text
         if text is not None and self._output is not None:
@@ -123,7 +123,7 @@ class CostLine:
         self._text = text
         if self._output is None:
             # No line is printed to a terminal session that is exiting.
-            if not current_helper().is_over:
+            if not current_helper().has_ended:
                 print(escape_unencodable(text))
         else:
             self._output.change_line(text)

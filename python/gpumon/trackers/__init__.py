@@ -29,8 +29,8 @@ __all__ = ["Tracker", "metrics_of"]
 EPOCH = "gpu/"
 #: The prefix of the whole run's metrics.
 RUN = "gpu/run/"
-#: The number of seconds after the end of a measurement from which its final numbers can be read
-#: without waiting.
+#: The number of seconds after which the final numbers of an ended measurement can be read without
+#: waiting.
 FINAL_AFTER_S = 5.0
 
 
@@ -67,10 +67,11 @@ class Tracker(abc.ABC):
         self._epoch = gpumon.measure("epoch").start()
 
     def stop_epoch(self, step: int, is_logged_now: bool = False) -> None:
-        """End the epoch, to be logged at this step. Log earlier epochs whose numbers are final.
+        """End the epoch, which will be logged at this step. Also log earlier epochs whose numbers
+        are final.
 
-        With `is_logged_now`, wait for the numbers and log the epoch immediately, for frameworks
-        that cannot log at an earlier step.
+        With `is_logged_now`, wait for the numbers and log the epoch immediately. Frameworks that
+        cannot log at an earlier step need this.
         """
         if self._epoch is not None:
             self._epoch.stop()

@@ -30,8 +30,9 @@ Callback: Any = _import_lightning().Callback
 class GpuCostCallback(Callback, Tracker):
     """Logs the GPU use of each epoch and of the whole fit to all loggers of the trainer.
 
-    If the training runs in several processes, the first process measures itself and the processes
-    that it has started. With the strategy ``ddp``, for example, it has started the others.
+    If the training runs in several processes, only the first process measures: itself, and all
+    processes that it has started. With the strategy ``ddp``, for example, it has started the
+    others.
     """
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ import wandb
 
 from gpumon.trackers import EPOCH, Tracker
 
-#: The x axis of the metrics. The step of W&B is not used, because it can only increase, but an
-#: epoch is logged some time after its end.
+#: The x axis of the metrics. W&B's own step can only increase, so it cannot be used for an epoch,
+#: which is logged some time after its end.
 STEP = f"{EPOCH}epoch"
 
 

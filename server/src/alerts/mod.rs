@@ -46,7 +46,8 @@ const EVALUATION_INTERVAL: Duration = Duration::from_secs(1);
 /// The time limit for reading saved alerts when the server starts.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The interval at which clients receive new values of firing alerts.
+/// The minimum time before firing alerts are sent again if only the values in their texts have
+/// changed.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The alert rules of a server, and the file they come from.
@@ -59,8 +60,8 @@ pub struct AlertSettings {
     pub problem: Option<String>,
     /// The settings for the detection of conditions.
     pub conditions: ConditionSettings,
-    /// The alert file; `None` for no rules. Each change notification makes the server read the file
-    /// again, even if the path is the same.
+    /// The path of the alert file, or `None` for no rules. Each notification from this channel
+    /// makes the server read the file again, even if the path is the same.
     pub file: watch::Receiver<Option<PathBuf>>,
 }
 
@@ -171,12 +172,14 @@ impl Alerts {
                 inventory.hostname.clone()
             });
         let mut state = self.lock();
-        let outcome = state.evaluator.update(&readings, now_ms);
+        let outcome = state.evaluator.evaluate_rules(&readings, now_ms);
         for event in outcome.events {
             self.hub.add_event(event);
         }
         for (notification, receivers) in &outcome.notifications {
-            state.dispatcher.send(notification, &host, receivers);
+            state
+                .dispatcher
+                .queue_notification(notification, &host, receivers);
         }
         let firing = state.evaluator.firing_alerts();
         let (told, at) = &state.told;
@@ -184,13 +187,13 @@ impl Alerts {
         if is_renewed
             || !told
                 .iter()
-                .map(strip_text)
-                .eq(firing.iter().map(strip_text))
+                .map(copy_without_text)
+                .eq(firing.iter().map(copy_without_text))
         {
             state.told = (firing.clone(), Instant::now());
             self.hub.set_firing_alerts(firing);
         }
-        state.save();
+        state.save_changed_alerts();
     }
 
     /// Restores the alerts that were saved in the data directory before the last restart.
@@ -296,7 +299,7 @@ impl Alerts {
 impl AlertState {
     /// Writes the alerts to the file if they have changed. If the disk is busy, they are written at
     /// a later call.
-    fn save(&mut self) {
+    fn save_changed_alerts(&mut self) {
         let Some((file, written)) = &mut self.file else {
             return;
         };
@@ -310,7 +313,7 @@ impl AlertState {
                 .iter()
                 .zip(&*written)
                 .all(|(a, b)| a.equals_except_text(b));
-        if !is_written && file.write(saved.clone()) {
+        if !is_written && file.try_queue_write(saved.clone()) {
             *written = saved;
         }
     }
@@ -323,7 +326,7 @@ pub(crate) async fn run_alerts(alerts: Arc<Alerts>, data_folder: Option<PathBuf>
     if let Some(folder) = data_folder {
         alerts.restore(folder).await;
     }
-    let mut samples = alerts.hub.samples();
+    let mut samples = alerts.hub.subscribe_samples();
     let mut ticks = interval(EVALUATION_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut may_reload = true;
@@ -352,7 +355,7 @@ pub(crate) async fn run_alerts(alerts: Arc<Alerts>, data_folder: Option<PathBuf>
 
 /// Returns a copy of the alert without its text. The text contains the current value, which must
 /// not count as a change of the alert.
-fn strip_text(alert: &FiringAlert) -> FiringAlert {
+fn copy_without_text(alert: &FiringAlert) -> FiringAlert {
     let mut alert = alert.clone();
     alert.alert.text = String::new();
     alert

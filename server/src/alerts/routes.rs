@@ -51,7 +51,7 @@ async fn get_status(
         let hidden = rule
             .active
             .iter_mut()
-            .filter(|place| view.hides_text(place.names_processes));
+            .filter(|place| view.hides_alert_text(place.names_processes));
         hidden.for_each(|place| place.text.clone_from(&rule.text));
     }
     Json(status)

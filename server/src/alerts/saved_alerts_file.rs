@@ -81,7 +81,7 @@ impl SavedAlertsFile {
 
     /// Passes the alerts to the writer thread. Returns `false` if the thread is still writing
     /// earlier alerts.
-    pub(super) fn write(&self, alerts: Vec<SavedAlert>) -> bool {
+    pub(super) fn try_queue_write(&self, alerts: Vec<SavedAlert>) -> bool {
         let content = AlertFileContent {
             version: VERSION,
             host: hostname(),
@@ -186,8 +186,8 @@ mod tests {
         let (file, saved) = SavedAlertsFile::open(folder).unwrap();
         assert_eq!(saved.unwrap(), []);
         assert!(SavedAlertsFile::open(folder).is_err(), "another process");
-        assert!(file.write(vec![make_alert("first")]));
-        while !file.write(vec![make_alert("last")]) {
+        assert!(file.try_queue_write(vec![make_alert("first")]));
+        while !file.try_queue_write(vec![make_alert("last")]) {
             thread::sleep(Duration::from_millis(5));
         }
         file.finish_writing();

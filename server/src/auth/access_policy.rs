@@ -65,7 +65,8 @@ pub struct AccessPolicy {
     pub(super) handshakes: RatePerClient<PeerKey>,
     pub(super) requests: RatePerClient<Requester>,
     pub(super) refusals: RefusalLog,
-    /// The number of changes so far that may have revoked access.
+    /// The number of changes so far that may have revoked a client's access. Each change makes all
+    /// streams check their access.
     changes: watch::Sender<u64>,
 }
 
@@ -161,7 +162,7 @@ impl AccessPolicy {
 
     /// Returns the counts of wrong tokens and passwords since the server's start.
     pub(crate) fn refusal_counts(&self) -> Arc<RefusedCredentials> {
-        self.refusals.counts()
+        self.refusals.refusal_counts()
     }
 
     /// Returns the identity of the token with this digest.
@@ -220,13 +221,13 @@ impl AccessPolicy {
     }
 
     /// Returns a channel that changes whenever access may have been revoked.
-    pub(crate) fn subscribe_changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe_access_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     pub(super) fn end_session(&self, cookie: &str) {
-        // All streams check their access after each change. A change is therefore sent only if the
-        // session existed.
+        // Each notification makes all streams check their access. It is therefore sent only if a
+        // session has ended.
         if self.sessions.end_session(cookie) {
             self.changes.send_modify(|count| *count += 1);
         }
@@ -261,11 +262,14 @@ impl AccessPolicy {
             }
             Ok(())
         };
-        let web = self.web.as_ref().and_then(|web| web.refresh(is_fit));
+        let web = self
+            .web
+            .as_ref()
+            .and_then(|web| web.reload_if_changed(is_fit));
         let tokens = self
             .token_file
             .as_ref()
-            .and_then(|file| file.refresh(|_, _| Ok(())));
+            .and_then(|file| file.reload_if_changed(|_, _| Ok(())));
         let names = ["the web configuration", "the token file"];
         for (name, read) in names.into_iter().zip([web, tokens]) {
             match read {
@@ -320,7 +324,7 @@ mod tests {
             },
             Instant::now(),
         );
-        let changes = policy.subscribe_changes();
+        let changes = policy.subscribe_access_changes();
         policy.end_session("anything");
         assert!(!changes.has_changed().unwrap());
         policy.end_session(&cookie);

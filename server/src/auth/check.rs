@@ -1,5 +1,5 @@
-//! The check of each request before its route (rate limits, identity of the client, and scope), and
-//! of each stream while it lasts.
+//! The checks that run before every route: rate limits, and the client's identity and scope.
+//! Streams are checked again while they last.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use tokio::{
 use super::{
     AccessPolicy, Client, Identity, Scope,
     access_policy::digest_password_hash,
-    client::{Proof, client_key},
+    client::{Proof, rate_limit_key},
     credentials::{Authorization, Digest, InvalidAuthorization, parse_authorization},
     passwords::Guess,
     rate::{
@@ -54,7 +54,7 @@ pub(crate) async fn limit_rate(
     request: Request,
     next: Next,
 ) -> Response {
-    if let Err(wait) = policy.admit_request(&request_arrival(&request), request.headers()) {
+    if let Err(wait) = policy.admit_request(&arrival_of_request(&request), request.headers()) {
         let message = "too many requests: send fewer at a time, or set rate_limit in the web \
                        configuration\n";
         return too_many_requests(message.to_owned(), wait);
@@ -67,7 +67,7 @@ pub(crate) async fn authenticate_request(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let arrival = request_arrival(&request);
+    let arrival = arrival_of_request(&request);
     let is_asked = arrival.peer.uses_port() && policy.requires_sign_in();
     let required =
         Scope::required_scope(request.method(), request.uri().path()).filter(|_| is_asked);
@@ -95,7 +95,7 @@ pub(crate) async fn authenticate_request(
 }
 
 /// Returns the connection's origin, which was attached to the request.
-pub(super) fn request_arrival(request: &Request) -> Arrival {
+pub(super) fn arrival_of_request(request: &Request) -> Arrival {
     request
         .extensions()
         .get::<Arrival>()
@@ -113,7 +113,7 @@ impl AccessPolicy {
             return Ok(());
         }
         self.handshakes
-            .admit(client_key(peer), HANDSHAKE_LIMIT, Instant::now())
+            .admit(rate_limit_key(peer), HANDSHAKE_LIMIT, Instant::now())
     }
 
     /// Counts a request.
@@ -136,7 +136,7 @@ impl AccessPolicy {
                 .filter(|_| self.requires_sign_in())
         });
         if let Some(identity) = identity {
-            let requester = Requester::Identity(identity.digest(), client_key(peer));
+            let requester = Requester::Identity(identity.digest(), rate_limit_key(peer));
             return self.requests.admit(requester, self.request_rate(), now);
         }
         if let Some(proxy) = forwarding_proxy(arrival) {
@@ -144,14 +144,14 @@ impl AccessPolicy {
                 .admit(Requester::Proxy(proxy), REQUEST_LIMIT_BY_PROXY, now)?;
         }
         self.requests.admit(
-            Requester::Client(client_key(peer)),
+            Requester::Client(rate_limit_key(peer)),
             self.request_rate(),
             now,
         )
     }
 
-    /// Returns the client's identity. If the request has an `Authorization` header, the header
-    /// decides; otherwise, a session or a certificate does.
+    /// Returns the client's identity. It comes from the `Authorization` header if the request has
+    /// one, otherwise from a session or a certificate.
     pub(super) async fn identify_client(
         &self,
         arrival: &Arrival,
@@ -162,8 +162,9 @@ impl AccessPolicy {
                 return self.verify_credentials(arrival, shown).await;
             }
             Err(InvalidAuthorization) => Err(AuthRefusal::Wrong),
-            // This server does not accept this kind of credentials. They may be meant for a proxy
-            // that passes the header on.
+            // There is no header, or it contains credentials of a kind that this server does not
+            // accept. Such credentials may be meant for a proxy that passes the header on, so they
+            // are ignored.
             Ok(_) => self
                 .find_session_or_certificate_identity(arrival, headers)
                 .ok_or(AuthRefusal::Unknown),
@@ -177,18 +178,19 @@ impl AccessPolicy {
         headers: &HeaderMap,
     ) -> Option<Identity> {
         let now = Instant::now();
-        let cookies = sessions::session_values(headers, arrival.port(), arrival.is_tls);
+        let cookies =
+            sessions::session_cookie_values(headers, arrival.server_port(), arrival.is_tls);
         let mut sessions = cookies
             .into_iter()
             .filter_map(|value| self.sessions.find_by_cookie(value, now));
-        if let Some(identity) = sessions.find_map(|identity| self.renew_identity(identity)) {
+        if let Some(identity) = sessions.find_map(|identity| self.with_current_scope(identity)) {
             return Some(identity);
         }
         let certificate = arrival.certificate.as_ref()?;
         let proof = Proof::Certificate {
             authority: certificate.authority,
         };
-        self.renew_identity(Identity {
+        self.with_current_scope(Identity {
             name: Arc::clone(&certificate.name),
             scope: self.user_scope(),
             proof,
@@ -204,13 +206,13 @@ impl AccessPolicy {
 
     /// Returns the identity with its current scope, or `None` if its credentials are no longer
     /// valid.
-    fn renew_identity(&self, identity: Identity) -> Option<Identity> {
+    fn with_current_scope(&self, identity: Identity) -> Option<Identity> {
         self.current_scope(&identity.proof)
             .map(|scope| Identity { scope, ..identity })
     }
 
-    /// Returns the owner of a token or password. Tokens have at least 128 bits and cannot be
-    /// guessed, so they are always compared. The number of password checks is limited.
+    /// Returns the owner of a token or password. Only the number of password checks is limited:
+    /// tokens have at least 128 bits, so they cannot be guessed.
     pub(super) async fn verify_credentials(
         &self,
         arrival: &Arrival,
@@ -253,7 +255,7 @@ impl AccessPolicy {
             let guessers = list_guess_limits(arrival, &user);
             for (guesser, rate) in &guessers {
                 self.guesses
-                    .check(guesser, *rate, Instant::now())
+                    .check_without_counting(guesser, *rate, Instant::now())
                     .map_err(AuthRefusal::TooManyFailures)?;
             }
             let turn = self
@@ -263,8 +265,8 @@ impl AccessPolicy {
                 .map_err(|_| AuthRefusal::Busy)?;
             // Another request may have verified the same password while this one waited.
             if !self.passwords.was_verified(&guess) {
-                // The guess is counted before the check, because clients can send many at a time or
-                // disconnect without waiting.
+                // The guess is counted before the check. Otherwise a client could avoid the limit
+                // by sending many guesses at a time, or by disconnecting without waiting.
                 for (guesser, rate) in &guessers {
                     self.guesses
                         .admit(*guesser, *rate, Instant::now())
@@ -304,7 +306,7 @@ impl AccessPolicy {
 /// Returns the limits that count wrong passwords for `user`. Unknown names are counted too, so that
 /// the limit does not reveal which users exist.
 fn list_guess_limits(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
-    let client = client_key(arrival.peer);
+    let client = rate_limit_key(arrival.peer);
     let user = Some(Digest::new(&[b"user", user.as_bytes()]));
     let of_client = [
         (Guesser { user, client }, GUESS_LIMIT_FOR_USER),
@@ -320,8 +322,8 @@ fn list_guess_limits(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
 fn forwarding_proxy(arrival: &Arrival) -> Option<PeerKey> {
     let proxy = arrival
         .proxy
-        .map(|ip| client_key(Peer::Port { ip, uid: None }));
-    proxy.filter(|proxy| *proxy != client_key(arrival.peer))
+        .map(|ip| rate_limit_key(Peer::Port { ip, uid: None }));
+    proxy.filter(|proxy| *proxy != rate_limit_key(arrival.peer))
 }
 
 impl AuthRefusal {
@@ -379,8 +381,8 @@ fn too_many_requests(message: String, wait: Duration) -> Response {
         .into_response()
 }
 
-/// The interval at which streams check whether their session has expired. Nothing notifies them of
-/// it.
+/// The interval at which streams check whether their session has expired. Streams are not notified
+/// when a session expires.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The permission of one client to continue reading a stream. The permission ends when the client
@@ -410,7 +412,7 @@ impl ReadPermission {
             is_on_port: client.peer.uses_port(),
             public_origins: Arc::clone(&live.borrow().public_origins),
             live: live.clone(),
-            changes: policy.subscribe_changes(),
+            changes: policy.subscribe_access_changes(),
             next_check: Instant::now() + EXPIRY_CHECK_INTERVAL,
         }
     }
@@ -430,9 +432,9 @@ impl ReadPermission {
         }
     }
 
-    /// Returns the reason if the permission has ended. After the public origins have changed,
-    /// clients on a port must connect again: their address may no longer be allowed, or their
-    /// connection may now count as that of a proxy, whose user is not the client's user.
+    /// Returns the reason if the permission has ended. Clients on a port must also connect again
+    /// after the public origins have changed. Their address may no longer be allowed, or their
+    /// connection may now count as that of a proxy, so that its user is not the client's user.
     fn end_reason(&self) -> Option<&'static str> {
         let may_read = match &self.identity {
             Some(identity) => self.policy.current_scope(&identity.proof) >= Some(Scope::Read),
@@ -491,8 +493,8 @@ mod tests {
                 },
             )
         };
-        // The permit is held here until all requests are waiting, so that no password is checked
-        // before.
+        // The test holds the permit until all requests are waiting, so that none of their passwords
+        // is checked earlier.
         let turn = policy.passwords.acquire_permit().await.ok().unwrap();
         let waiting = join_all(
             (0..10)

@@ -40,8 +40,12 @@ impl Client {
     }
 
     /// Returns the name of the system user, if known. This may query a directory service.
-    pub(crate) async fn user(&self) -> Option<String> {
-        if let Some(user) = self.identity.as_ref().and_then(|identity| identity.user()) {
+    pub(crate) async fn user_name(&self) -> Option<String> {
+        if let Some(user) = self
+            .identity
+            .as_ref()
+            .and_then(|identity| identity.user_name())
+        {
             return Some(user.to_string());
         }
         let uid = self.peer.uid()?;
@@ -55,11 +59,11 @@ impl Client {
 
     /// Returns a label for the log, such as `token ana at 10.0.0.7` or `user bob at the local
     /// socket`.
-    pub(crate) async fn label(&self) -> String {
+    pub(crate) async fn log_label(&self) -> String {
         let user = match &self.identity {
             Some(identity) => identity.to_string(),
             None => self
-                .user()
+                .user_name()
                 .await
                 .map_or_else(|| "somebody".to_owned(), |user| format!("user {user}")),
         };
@@ -107,7 +111,7 @@ pub(crate) fn format_peer(peer: Peer) -> String {
 
 /// Returns the key under which a peer is counted. All addresses of an IPv6 /64 network count as one
 /// client.
-pub(super) fn client_key(peer: Peer) -> PeerKey {
+pub(super) fn rate_limit_key(peer: Peer) -> PeerKey {
     match peer.key() {
         PeerKey::Address(IpAddr::V6(ip)) => {
             PeerKey::Address(IpAddr::V6((ip.to_bits() & (u128::MAX << 64)).into()))
@@ -136,8 +140,8 @@ pub(crate) enum Proof {
         user: Arc<str>,
         hash: Digest,
     },
-    /// A client certificate. `authority` is the digest of the settings for client certificates
-    /// under which it was verified.
+    /// A client certificate. `authority` is a digest of the server's settings for client
+    /// certificates at the time when the certificate was verified.
     Certificate {
         authority: Digest,
     },
@@ -173,7 +177,7 @@ impl Identity {
 
     /// Returns the name of the system user, or `None` for tokens and certificates, which only have
     /// labels.
-    pub(crate) fn user(&self) -> Option<&Arc<str>> {
+    pub(crate) fn user_name(&self) -> Option<&Arc<str>> {
         match self.proof.original_proof() {
             Proof::Password { user, .. } => Some(user),
             _ => None,
@@ -227,8 +231,8 @@ impl Scope {
             "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => {
                 Some(Self::Metrics)
             }
-            // Requests to a node need only the read scope here: viewers sign in at the node, which
-            // checks any changes.
+            // Requests that are passed on to a node need only the read scope here. Viewers sign in
+            // at the node, and the node checks whether they may change anything.
             _ if path.starts_with("/nodes/") => Some(Self::Read),
             _ if !is_reading => Some(Self::Run),
             _ if path.starts_with("/api/") => Some(Self::Read),
@@ -269,7 +273,7 @@ mod tests {
     #[test]
     fn addresses_of_one_network_count_as_one_client() {
         let of = |ip: &str| {
-            client_key(Peer::Port {
+            rate_limit_key(Peer::Port {
                 ip: ip.parse().unwrap(),
                 uid: None,
             })
@@ -278,7 +282,7 @@ mod tests {
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
         assert_eq!(
-            client_key(Peer::Port {
+            rate_limit_key(Peer::Port {
                 ip: [127, 0, 0, 1].into(),
                 uid: Some(7)
             }),

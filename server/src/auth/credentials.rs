@@ -1,5 +1,5 @@
-//! The credentials of a request, which are a token or password in `Authorization` or a session
-//! cookie, and the digests that the server stores and compares instead of them.
+//! The credentials of a request: a token or password in the `Authorization` header, or a session
+//! cookie. The server stores and compares only their digests.
 
 use std::sync::LazyLock;
 

@@ -123,8 +123,9 @@ impl PasswordChecker {
     }
 }
 
-/// Returns another user's hash for an unknown name, and always the same hash for the same name.
-/// Hashes can have different costs, so a fixed hash would reveal that the name is unknown.
+/// Returns another user's hash for an unknown name: always the same one for the same name. Hashes
+/// can have different costs. If all unknown names had the same hash, the duration of the check
+/// would reveal that a name is unknown.
 fn substitute_hash<'a>(users: &'a Users, user: &str) -> Option<&'a String> {
     let number = Digest::new(&[b"name", user.as_bytes()]).numeric_prefix();
     users.values().nth(number.checked_rem(users.len())?)

@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use super::credentials::Digest;
 use crate::{lock, peer::PeerKey};
 
-/// The maximum number of clients that are counted separately. More clients within seconds are an
-/// attack, so new clients have to wait.
+/// The maximum number of clients that are counted at the same time. More clients within seconds
+/// indicate an attack, so further clients have to wait.
 const MAX_CLIENTS: usize = 100_000;
 
-/// A rate limit: the size of a burst, and the time that must pass before another action is allowed.
-/// If that time is zero, there is no limit.
+/// A rate limit: `burst` actions at once, and then one action per `spacing`. If `spacing` is zero,
+/// there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) burst: u32,
@@ -64,7 +64,12 @@ impl<K: Eq + Hash> RatePerClient<K> {
     ///
     /// # Errors
     /// Returns how long the client must wait before the action is allowed.
-    pub(crate) fn check(&self, client: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn check_without_counting(
+        &self,
+        client: &K,
+        rate: Rate,
+        now: Instant,
+    ) -> Result<(), Duration> {
         let even = lock::lock(&self.even);
         check_spacing(even.get(client).copied(), rate, now)
     }
@@ -94,8 +99,9 @@ pub(super) const GUESS_LIMIT: Rate = Rate {
     spacing: Duration::from_secs(1),
 };
 
-/// The limit on wrong passwords through one proxy, for all users together. It is needed because a
-/// client that can also reach the port directly can forge the addresses that a proxy reports.
+/// The limit on wrong passwords through one proxy, for all users together. The limits per address
+/// are not enough: a client that can also reach the port directly, without the proxy, can forge the
+/// addresses that a proxy reports.
 pub(super) const GUESS_LIMIT_BY_PROXY: Rate = Rate {
     burst: 300,
     spacing: Duration::from_millis(300),
@@ -154,7 +160,10 @@ mod tests {
                 .count()
         };
         assert_eq!(admitted("a", now), 10);
-        assert_eq!(counts.check(&"a", RATE, now), Err(Duration::from_secs(6)));
+        assert_eq!(
+            counts.check_without_counting(&"a", RATE, now),
+            Err(Duration::from_secs(6))
+        );
         assert_eq!(admitted("b", now), 10, "another client");
         assert_eq!(admitted("a", now + Duration::from_secs(12)), 2);
         assert_eq!(admitted("a", now + Duration::from_mins(10)), 10);
@@ -189,7 +198,7 @@ mod tests {
     fn rate_limit_check_does_not_use_up_limit() {
         let counts = RatePerClient::new();
         let now = Instant::now();
-        assert!((0..100).all(|_| counts.check(&1, RATE, now).is_ok()));
+        assert!((0..100).all(|_| counts.check_without_counting(&1, RATE, now).is_ok()));
         assert_eq!(
             (0..100)
                 .filter(|_| counts.admit(1, RATE, now).is_ok())

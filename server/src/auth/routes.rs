@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::{
-    check::{AuthRefusal, request_arrival},
+    check::{AuthRefusal, arrival_of_request},
     client::{Client, Identity, Scope},
     credentials::Authorization,
     sessions,
@@ -87,7 +87,7 @@ async fn require_gpumon_header(request: Request, next: Next) -> Response {
 }
 
 async fn get_session(State(app): State<AppState>, request: Request) -> Response {
-    let arrival = request_arrival(&request);
+    let arrival = arrival_of_request(&request);
     let signed_in = |identity: Option<&Identity>, scope| {
         let name = identity.map(ToString::to_string);
         let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
@@ -104,7 +104,7 @@ async fn get_session(State(app): State<AppState>, request: Request) -> Response 
             peer: arrival.peer,
             identity: None,
         };
-        let may_run = runs::find_refusal(&app, &client).is_none();
+        let may_run = runs::find_run_refusal(&app, &client).is_none();
         return signed_in(None, if may_run { Scope::Run } else { Scope::Read });
     }
     match app
@@ -166,7 +166,7 @@ async fn sign_in(
     let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
     let set = sessions::make_cookie(
         &cookie,
-        arrival.port(),
+        arrival.server_port(),
         browser_uses_tls(&app, &arrival, &headers),
     );
     (
@@ -186,8 +186,8 @@ async fn sign_out(
     axum::Extension(arrival): axum::Extension<Arrival>,
     headers: HeaderMap,
 ) -> Response {
-    let port = arrival.port();
-    for value in sessions::session_values(&headers, port, arrival.is_tls) {
+    let port = arrival.server_port();
+    for value in sessions::session_cookie_values(&headers, port, arrival.is_tls) {
         app.policy.end_session(value);
     }
     let cleared = sessions::make_expired_cookie(port, browser_uses_tls(&app, &arrival, &headers));
@@ -196,7 +196,7 @@ async fn sign_out(
 
 /// Returns `true` if the browser uses TLS, directly or through a proxy.
 pub(crate) fn browser_uses_tls(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
-    // The origin was already checked to be one of this server's.
+    // An earlier check ensures that the origin is one of this server's own.
     let origin = headers
         .get(header::ORIGIN)
         .and_then(|origin| origin.to_str().ok());

@@ -144,7 +144,7 @@ fn format_cookie(value: &str, port: u16, is_secure: bool, seconds: u64) -> Heade
 
 /// Returns the values of a request's session cookies. Over TLS, only cookies with the `__Host-`
 /// prefix count, because other hosts of the domain can set cookies without it.
-pub(super) fn session_values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
+pub(super) fn session_cookie_values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
     let names = [
         format!("{SECURE_COOKIE_PREFIX}{COOKIE_NAME_PREFIX}{port}"),
         format!("{COOKIE_NAME_PREFIX}{port}"),
@@ -253,8 +253,11 @@ mod cookie_tests {
         let headers: HeaderMap = [(header::COOKIE, text.parse().unwrap())]
             .into_iter()
             .collect();
-        assert_eq!(session_values(&headers, 9123, true), ["secure"]);
-        assert_eq!(session_values(&headers, 9123, false), ["plain", "secure"]);
-        assert!(session_values(&HeaderMap::new(), 9123, true).is_empty());
+        assert_eq!(session_cookie_values(&headers, 9123, true), ["secure"]);
+        assert_eq!(
+            session_cookie_values(&headers, 9123, false),
+            ["plain", "secure"]
+        );
+        assert!(session_cookie_values(&HeaderMap::new(), 9123, true).is_empty());
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Arrival {
     /// The client's address and user. Behind a reverse proxy, the address is the one that the proxy
     /// reported.
     pub(crate) peer: Peer,
-    /// The address of the reverse proxy that reported the client.
+    /// The address of the reverse proxy that reported the client's address, if there is one.
     pub(crate) proxy: Option<IpAddr>,
     /// The server's own address of the connection; `None` for a Unix socket.
     pub(crate) local: Option<SocketAddr>,
@@ -35,7 +35,8 @@ pub(crate) struct Arrival {
 #[derive(Clone)]
 pub(crate) struct ClientCertificate {
     pub(crate) name: Arc<str>,
-    /// The digest of the settings for client certificates under which the certificate was verified.
+    /// A digest of the server's settings for client certificates at the time when the certificate
+    /// was verified.
     pub(crate) authority: Digest,
 }
 
@@ -50,14 +51,15 @@ impl Arrival {
         }
     }
 
-    /// Adds the client's user to the origin. This is called only after the connection was admitted.
+    /// Adds the client's user to the origin. The search for the user can be slow, so this is called
+    /// only after the connection was admitted.
     pub(super) async fn with_user(mut self, client: Option<SocketAddr>) -> Self {
         self.peer = self.peer.with_user_from_table(client, self.local).await;
         self
     }
 
     /// Returns the server's port that the client connected to.
-    pub(crate) fn port(&self) -> u16 {
+    pub(crate) fn server_port(&self) -> u16 {
         self.local.map_or(0, |local| local.port())
     }
 }
@@ -74,9 +76,9 @@ pub(crate) const VIA: HeaderName = header::VIA;
 pub(crate) const FLEET_VIA: &str = "1.1 gpumon-fleet";
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Replaces the proxy by its client before any other processing, because the connection's user is
-/// the proxy's user, not the client's. This is decided for each request, so that a change of the
-/// setting also applies to open connections.
+/// Replaces the proxy by its client in the request's origin. This happens before any other
+/// processing, because the connection's user is the proxy's user, not the client's. It is decided
+/// for each request, so that a changed setting also applies to open connections.
 pub(crate) async fn replace_proxy_by_client(
     State(live): State<watch::Receiver<LiveSettings>>,
     mut request: Request,

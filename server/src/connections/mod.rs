@@ -51,8 +51,8 @@ const TOO_MANY_CONNECTIONS: &str =
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
 /// Serves connections until `stopped` is set, and then waits until the last connection has ended.
-/// Behind a proxy, the connection's user is the proxy's user, so the limits ignore the user. The
-/// routes check for a proxy at each request.
+/// Behind a proxy, all connections have the proxy's user, so the limits on connections ignore the
+/// user. The routes decide for each request whether it came through a proxy.
 pub(crate) async fn serve_listener(
     listener: Listener,
     live: watch::Receiver<LiveSettings>,
@@ -231,7 +231,7 @@ fn client_address(socket: &Socket) -> Option<SocketAddr> {
     }
 }
 
-// The TLS handshake. Its time limit is that of a request's head.
+// The TLS handshake. It has the same time limit as the head of a request.
 
 /// The first byte of a TLS handshake record.
 const HANDSHAKE_RECORD: u8 = 22;
@@ -318,7 +318,9 @@ fn find_client_certificate(
     let (Some(shown), Some(clients)) = (shown, &tls.clients) else {
         return Ok(None);
     };
-    let name = clients.find_name(shown).ok_or(CertificateNotAllowed)?;
+    let name = clients
+        .find_allowed_name(shown)
+        .ok_or(CertificateNotAllowed)?;
     Ok(Some(ClientCertificate {
         name,
         authority: clients.authority,
@@ -356,12 +358,12 @@ mod tests {
                 public_origins,
                 ..LiveSettings::default()
             }
-            .into_fixed();
+            .into_constant_receiver();
             let server = tokio::spawn(serve_listener(
                 listener, live, policy, router, table, stopped,
             ));
-            // The client sends nothing if the server refuses it: the server does not read the
-            // request, and closing a socket with unread data would reset the connection.
+            // A client that will be refused sends nothing. The server would close its socket
+            // without reading the request, and unread data would reset the connection.
             if !behind_proxy {
                 client
                     .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

@@ -4,9 +4,9 @@
 //! An idle connection costs its client nothing, so it must not take a slot from others. When a
 //! limit is reached, a new connection replaces the one that has been idle for the longest time.
 //!
-//! Connections in use are not closed. A user of rootless containers has thousands of user IDs, and
-//! each counts as a separate user. For these reasons, some slots are reserved for the server's own
-//! user and root.
+//! Connections in use are never closed. A user of rootless containers has thousands of user IDs,
+//! each with its own limit, and could therefore occupy all slots. For this reason, some slots are
+//! reserved for the server's own user and root.
 
 use std::{
     collections::HashMap,
@@ -33,7 +33,8 @@ pub(crate) struct ConnectionTable {
     max: usize,
     /// The limit per user, or per address if the user is unknown.
     max_per_user: usize,
-    /// The limit for all users together, except the server's own user and root.
+    /// The limit for all users together. Connections of the server's own user and root do not
+    /// count.
     max_of_others: usize,
     open: Mutex<OpenConnections>,
     tasks: TaskTracker,
@@ -60,8 +61,8 @@ struct OpenConnection {
 
 impl ConnectionTable {
     /// Creates a table for as many connections as the limit of file descriptors allows. A single
-    /// user gets at most three quarters of the slots. All users other than the server's own and
-    /// root together get at most seven eighths.
+    /// user gets at most three quarters of the slots. All users together, except the server's own
+    /// user and root, get at most seven eighths.
     pub(crate) fn new() -> Arc<Self> {
         let limit = getrlimit(Resource::Nofile)
             .current
@@ -87,18 +88,18 @@ impl ConnectionTable {
             .by_peer
             .get(&who)
             .is_some_and(|count| *count >= self.max_per_user)
-            && !open.evict_one(|one| one.who == who)
+            && !open.evict_idle_connection(|one| one.who == who)
         {
             return None;
         }
         let is_of_others = !matches!(who, PeerKey::User(uid) if is_server_user_or_root(uid));
         if is_of_others
             && open.of_others >= self.max_of_others
-            && !open.evict_one(|one| one.is_of_others)
+            && !open.evict_idle_connection(|one| one.is_of_others)
         {
             return None;
         }
-        if open.connections.len() >= self.max && !open.evict_one(|_| true) {
+        if open.connections.len() >= self.max && !open.evict_idle_connection(|_| true) {
             return None;
         }
         let evicted = Arc::new(Notify::new());
@@ -137,10 +138,10 @@ impl ConnectionTable {
 }
 
 impl OpenConnections {
-    /// Closes one of the idle connections that `may` allows. Connections that have not sent a
-    /// request come first, then the one that has been idle for the longest time. Returns `false` if
-    /// there is none.
-    fn evict_one(&mut self, may: impl Fn(&OpenConnection) -> bool) -> bool {
+    /// Closes one idle connection for which `may` returns `true`, or returns `false` if there is
+    /// none. A connection that has not sent a request is closed first. Otherwise, the one that has
+    /// been idle for the longest time is closed.
+    fn evict_idle_connection(&mut self, may: impl Fn(&OpenConnection) -> bool) -> bool {
         let waiting = self
             .connections
             .iter()
@@ -204,7 +205,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// A guard for a request that is being processed, or for a stream.
+/// A guard that marks a connection as in use while a request is processed or a stream is open.
 pub(crate) struct BusyGuard(Arc<ConnectionSlot>);
 
 impl Drop for BusyGuard {

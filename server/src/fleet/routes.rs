@@ -103,7 +103,7 @@ pub(crate) async fn refuse_changes(
 
 async fn get_fleet(asked: FleetRequest) -> Result<Response, Refusal> {
     let reader = asked.reader()?;
-    let FleetQuery { at_once } = asked.query("at_once=true, or no parameter")?;
+    let FleetQuery { at_once } = asked.parse_query("at_once=true, or no parameter")?;
     let fleet = if at_once {
         reader.get_last_known_fleet().await
     } else {
@@ -117,7 +117,7 @@ async fn get_fleet(asked: FleetRequest) -> Result<Response, Refusal> {
 }
 
 async fn get_node(asked: FleetRequest) -> Result<Response, Refusal> {
-    let NodeQuery { node } = asked.query("node=NAME")?;
+    let NodeQuery { node } = asked.parse_query("node=NAME")?;
     let fleet = asked
         .reader()?
         .fetch_node(&node)
@@ -131,7 +131,7 @@ async fn get_node(asked: FleetRequest) -> Result<Response, Refusal> {
 }
 
 async fn get_usage(asked: FleetRequest) -> Result<Response, Refusal> {
-    let range = asked.range(DEFAULT_USAGE_S)?;
+    let range = asked.parse_range(DEFAULT_USAGE_S)?;
     let usage = asked
         .reader()?
         .fetch_usage(range)
@@ -145,7 +145,7 @@ async fn get_usage(asked: FleetRequest) -> Result<Response, Refusal> {
 }
 
 async fn get_events(asked: FleetRequest) -> Result<Response, Refusal> {
-    let range = asked.range(DEFAULT_EVENTS_S)?;
+    let range = asked.parse_range(DEFAULT_EVENTS_S)?;
     let events = asked
         .reader()?
         .fetch_events(range)
@@ -159,7 +159,7 @@ async fn get_events(asked: FleetRequest) -> Result<Response, Refusal> {
 }
 
 async fn get_history(asked: FleetRequest) -> Result<Response, Refusal> {
-    let FleetHistoryQuery { range_s, node } = asked.query("range_s and node")?;
+    let FleetHistoryQuery { range_s, node } = asked.parse_query("range_s and node")?;
     let range =
         Range::new(range_s.unwrap_or(DEFAULT_HISTORY_S)).map_err(|error| to_refusal(&error))?;
     let history = asked
@@ -218,7 +218,7 @@ impl FleetRequest {
     ///
     /// # Errors
     /// Returns an error that mentions `hint` if the query is not valid.
-    fn query<T: DeserializeOwned>(&self, hint: &str) -> Result<T, Refusal> {
+    fn parse_query<T: DeserializeOwned>(&self, hint: &str) -> Result<T, Refusal> {
         let bad = |error: QueryRejection| {
             (
                 StatusCode::BAD_REQUEST,
@@ -228,8 +228,8 @@ impl FleetRequest {
         query::parse_query(&self.uri).map_err(bad)
     }
 
-    fn range(&self, usual_s: u64) -> Result<Range, Refusal> {
-        let RangeQuery { range_s } = self.query("range_s, or no parameter")?;
+    fn parse_range(&self, usual_s: u64) -> Result<Range, Refusal> {
+        let RangeQuery { range_s } = self.parse_query("range_s, or no parameter")?;
         Range::new(range_s.unwrap_or(usual_s)).map_err(|error| to_refusal(&error))
     }
 
@@ -241,7 +241,7 @@ impl FleetRequest {
     ) -> Result<Response, Refusal> {
         let view = match View::for_client(&self.client, self.app.show_processes).await {
             own @ View::Own(_) => own,
-            // Fleets show all owners by name, so all other views see the same data.
+            // Fleets show all owners by name, so the data is the same for all other views.
             View::Whole | View::Names { .. } => View::UNKNOWN_CLIENT,
         };
         let of_view = view.clone();
@@ -267,8 +267,8 @@ fn to_refusal(error: &FleetError) -> Refusal {
     (status, format!("{error}\n"))
 }
 
-// The owners of GPUs that a client may see: all owners, unless the server shows each user only
-// their own processes.
+// The GPU owners that a client may see: all owners, unless the server shows each user only their
+// own processes.
 
 const HIDDEN_OWNERS_MESSAGE: &str = "This server shows each user only their own processes; ask \
                                      its administrator to start it without --show-processes own.";

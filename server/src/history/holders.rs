@@ -71,7 +71,7 @@ impl Holders {
             match self.all.iter_mut().find(|holder| holder.key == key) {
                 Some(holder) => {
                     holder.process.clone_from(main);
-                    set_newest(timeline, holder.line(gpu), bytes);
+                    set_newest_bytes(timeline, holder.line_key(gpu), bytes);
                 }
                 None => new.push((key, main, bytes)),
             }
@@ -83,16 +83,16 @@ impl Holders {
                 process: main.clone(),
                 number: self.next,
             };
-            set_newest(timeline, holder.line(gpu), bytes);
+            set_newest_bytes(timeline, holder.line_key(gpu), bytes);
             self.next += 1;
             self.all.push(holder);
         }
     }
 
-    /// Removes the holders with the least memory until at most [`MAX_HOLDERS`] existing and new
-    /// holders remain. Among equal holders, the oldest is removed. This is done before new holders
-    /// get columns: adding and dropping columns for hundreds of short-lived processes per second
-    /// would fragment the heap.
+    /// Removes existing and new holders with the least memory until at most [`MAX_HOLDERS`] remain
+    /// in total. Of two holders with equal memory, the older is removed. This happens before new
+    /// holders get columns: adding and dropping columns for hundreds of short-lived processes per
+    /// second would fragment the heap.
     fn remove_smallest_holders(
         &mut self,
         new: &mut Vec<(HolderKey, &Process, f64)>,
@@ -119,17 +119,22 @@ impl Holders {
         let mut is_kept = is_kept.into_iter();
         let mut keep = || is_kept.next().unwrap_or(true);
         let forgotten = self.all.extract_if(.., |_| !keep());
-        forgotten.for_each(|holder| timeline.remove(&holder.line(gpu)));
+        forgotten.for_each(|holder| timeline.remove(&holder.line_key(gpu)));
         new.retain(|_| keep());
     }
 
     /// Removes holders that no longer have any value in the timeline.
-    pub(super) fn prune(&mut self, timeline: &Timeline<LineKey>, gpu: usize) {
+    pub(super) fn remove_holders_without_values(
+        &mut self,
+        timeline: &Timeline<LineKey>,
+        gpu: usize,
+    ) {
         self.all
-            .retain(|holder| timeline.find_column(&holder.line(gpu)).is_some());
+            .retain(|holder| timeline.find_column(&holder.line_key(gpu)).is_some());
     }
 
-    /// Returns the holders with at least one value at position `old` or later.
+    /// Returns the histories, from position `old` of the timeline, of all holders that have a value
+    /// there or later.
     pub(super) fn list_histories(
         &self,
         timeline: &Timeline<LineKey>,
@@ -139,7 +144,7 @@ impl Holders {
         let newest = self.all.iter().filter_map(|holder| {
             Some(HolderHistory {
                 process: holder.process.clone(),
-                memory_bytes: chart_values(timeline.find_column(&holder.line(gpu))?, old),
+                memory_bytes: chart_values(timeline.find_column(&holder.line_key(gpu))?, old),
             })
         });
         newest
@@ -148,19 +153,19 @@ impl Holders {
     }
 }
 
-fn set_newest(timeline: &mut Timeline<LineKey>, line: LineKey, bytes: f64) {
+fn set_newest_bytes(timeline: &mut Timeline<LineKey>, line: LineKey, bytes: f64) {
     let column = timeline.column_or_new(line, Kind::Gauge);
     column.record_reading(bytes, true, false);
 }
 
 impl Holder {
-    fn line(&self, gpu: usize) -> LineKey {
+    fn line_key(&self, gpu: usize) -> LineKey {
         (gpu, LineKind::Holder(self.number))
     }
 
     /// Returns a holder's largest memory value, or 0 if it has none.
     fn peak_bytes(&self, timeline: &Timeline<LineKey>, gpu: usize) -> f64 {
-        let column = timeline.find_column(&self.line(gpu));
+        let column = timeline.find_column(&self.line_key(gpu));
         let values = column.into_iter().flat_map(|column| column.values(0));
         values.flatten().fold(0.0, f64::max)
     }
@@ -184,8 +189,8 @@ impl HolderKey {
     }
 }
 
-/// Returns a process's rank as the representative of its holder: the kernel's process ranks first,
-/// then the process with the most memory.
+/// Returns the rank by which a holder's representative process is chosen. The kernel's own process
+/// ranks first, then the process with the most memory.
 fn representative_rank(process: &Process) -> (bool, u64) {
     let notebook = process
         .owner
@@ -318,7 +323,7 @@ mod tests {
         let TestHolders(mut holders, mut timeline) =
             build_holders(&[vec![make_process(1, 5, None)], Vec::new()]);
         timeline.drop_before(2);
-        holders.prune(&timeline, 7);
+        holders.remove_holders_without_values(&timeline, 7);
         assert_eq!((holders.all.len(), timeline.columns(..).count()), (0, 0));
     }
 }

@@ -34,11 +34,11 @@ use crate::lock;
 /// The time for which samples are kept, in milliseconds.
 pub(crate) const RETENTION_MS: u64 = 10 * 60 * 1000;
 
-/// The time for which buckets stay in memory after they were written, so that readers that read the
-/// disk just before the write do not miss them.
+/// The time for which buckets stay in memory after they were written to disk. A reader that read
+/// the disk just before the write then still finds them in memory.
 const OVERLAP_MS: u64 = 30_000;
 
-/// The delay in milliseconds after which the last sample of a bucket is expected to have arrived.
+/// How long after the end of a bucket its last sample may still arrive, in milliseconds.
 pub(crate) const BUCKET_DELAY_MS: u64 = 250;
 
 /// The history as kept by this process.
@@ -62,13 +62,14 @@ impl HistoryStore {
 
     /// Completes the current bucket if its time has passed, even if the next sample is delayed.
     pub(crate) fn end_bucket(&mut self, now_ms: u64, used: impl FnOnce() -> Vec<Period>) {
-        if let Some(bucket) = self.buckets.end_if_over(now_ms) {
+        if let Some(bucket) = self.buckets.end_bucket_if_over(now_ms) {
             self.store_bucket(bucket, used());
         }
     }
 
-    /// Stores a completed bucket. The copy in memory has no conditions and jobs, because
-    /// [`Buckets`] keeps them with smaller limits, and no usage, because the usage meter keeps it.
+    /// Stores a completed bucket. The copy in memory leaves out data that is kept elsewhere:
+    /// [`Buckets`] keeps conditions and jobs, with smaller limits, and the usage meter keeps the
+    /// usage.
     fn store_bucket(&mut self, bucket: Bucket, usage: Vec<Period>) {
         let written_ms = self.writer.as_ref().map_or(0, |writer| {
             writer.add_bucket(Bucket {
@@ -128,7 +129,7 @@ impl HistoryStore {
         used: impl FnOnce() -> Vec<Period>,
     ) -> Option<Arc<Writer>> {
         let writer = self.writer.take()?;
-        if let Some(bucket) = self.buckets.end() {
+        if let Some(bucket) = self.buckets.end_bucket() {
             writer.add_bucket(Bucket {
                 usage: used(),
                 ..bucket
@@ -146,7 +147,7 @@ pub(crate) fn read_span(
     events: Vec<Event>,
 ) -> HistorySpan {
     let writer = lock::read(past).writer.clone();
-    let (disk, mut problem) = open_disk(writer.as_ref());
+    let (disk, mut problem) = open_history_database(writer.as_ref());
     let mut failed = |error: &DatabaseError| {
         if let (Some(writer), Some(disk)) = (&writer, &disk) {
             writer.report_read_error(disk, error);
@@ -189,11 +190,11 @@ pub(crate) fn read_span(
     };
     let known = |uuid: &str| past.buckets.find_device(uuid);
     let mut span = stored.into_span(&plan, grid, storage, known);
-    // The conditions in memory are at least as recent as those on disk. They are therefore added
-    // last.
+    // The conditions in memory are at least as recent as those on disk. They are added last, so
+    // that they replace older versions of the same conditions.
     past.buckets
         .conditions(plan.from_ms, plan.to_ms)
-        .for_each(|condition| add_condition(&mut span.conditions, condition));
+        .for_each(|condition| add_or_replace_condition(&mut span.conditions, condition));
     span.conditions.sort_by_key(|condition| condition.from_ms);
     for event in events
         .into_iter()
@@ -208,7 +209,7 @@ pub(crate) fn read_span(
 }
 
 /// Returns the database if it can be opened, and the writer's or reader's problem if there is one.
-fn open_disk(writer: Option<&Arc<Writer>>) -> (Option<Database>, Option<String>) {
+fn open_history_database(writer: Option<&Arc<Writer>>) -> (Option<Database>, Option<String>) {
     let Some(writer) = writer else {
         return (None, None);
     };
@@ -245,7 +246,7 @@ fn list_tiers(past: &HistoryStore, stored: &[(usize, Tier)]) -> Vec<Tier> {
         .collect()
 }
 
-fn add_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan) {
+fn add_or_replace_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan) {
     match conditions
         .iter_mut()
         .find(|known| known.is_same_condition(condition))
@@ -260,7 +261,7 @@ fn add_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan)
 pub(crate) fn list_jobs(past: &RwLock<HistoryStore>, called: Option<&str>) -> JobList {
     let (writer, known) = {
         let past = lock::read(past);
-        let is_meant = |span: &&JobSpan| called.is_none_or(|text| span.has_name(text));
+        let is_meant = |span: &&JobSpan| called.is_none_or(|text| span.matches_id_or_name(text));
         let known: Vec<_> = past.buckets.jobs().filter(is_meant).cloned().collect();
         (past.writer.clone(), known)
     };
@@ -357,7 +358,7 @@ mod tests {
         );
         let mut kept = 0;
         loop {
-            let buckets = past.memory.take_oldest();
+            let buckets = past.memory.take_oldest_buckets();
             if buckets.is_empty() {
                 break;
             }

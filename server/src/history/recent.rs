@@ -25,8 +25,8 @@ const SPACING_MS: u64 = 900;
 /// The fields of all devices, with a common time axis.
 #[derive(Debug, Default)]
 pub(crate) struct RecentSamples {
-    /// The time axis and the values. A time point whose `reach_ms` is 0 is a sample. The first time
-    /// points can also be means from an earlier process.
+    /// The time axis and the values. A time point is a sample if its `reach_ms` is 0. The first
+    /// time points can instead be means from an earlier process.
     timeline: Timeline<LineKey>,
     devices: [BTreeMap<String, RecentDevice>; 3],
     /// The number of devices seen so far.
@@ -79,7 +79,9 @@ impl RecentSamples {
             .drop_before(sample.at_ms.saturating_sub(RETENTION_MS));
         for devices in &mut self.devices {
             devices.retain(|_, device| {
-                device.holders.prune(&self.timeline, device.number);
+                device
+                    .holders
+                    .remove_holders_without_values(&self.timeline, device.number);
                 let ends = [LineKind::Field(0), LineKind::Holder(usize::MAX)];
                 let [first, last] = ends.map(|item| (device.number, item));
                 self.timeline.columns(first..=last).next().is_some()

@@ -93,7 +93,7 @@ impl Hub {
     }
 
     /// Returns the collector's state.
-    pub(crate) fn collector(&self) -> CollectorStatus {
+    pub(crate) fn collector_status(&self) -> CollectorStatus {
         self.read_state(|state| state.collector.clone())
     }
 
@@ -241,7 +241,7 @@ impl Hub {
     }
 }
 
-// The driver's answers, for programs that output the driver's own terms.
+// The driver's answers, for programs that print readings in the driver's own terms.
 
 /// The time limit for the collector to send the driver's answers. The collector does this without
 /// calling the driver.
@@ -250,10 +250,11 @@ const ANSWERS_TIMEOUT: Duration = Duration::from_millis(250);
 impl Hub {
     /// Requests the driver's answers for the newest sample, and waits until they have arrived, with
     /// a time limit.
-    pub(crate) async fn update_answers(&self) {
+    pub(crate) async fn refresh_driver_answers(&self) {
         let newest = self.samples.borrow().number;
         let mut known = self.known_answers.subscribe();
-        if *known.borrow_and_update() < newest && self.collector().state == CollectorState::Running
+        if *known.borrow_and_update() < newest
+            && self.collector_status().state == CollectorState::Running
         {
             self.wanted_answers
                 .send_if_modified(|wanted| std::mem::replace(wanted, newest) != newest);
@@ -262,12 +263,12 @@ impl Hub {
     }
 
     /// Returns a channel that changes whenever the collector should send the driver's answers.
-    pub(crate) fn driver_answer_requests(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe_answer_requests(&self) -> watch::Receiver<u64> {
         self.wanted_answers.subscribe()
     }
 
     /// Returns the driver's answers, and the state of the collector and of the GPUs.
-    pub(crate) fn answers(&self) -> Answers {
+    pub(crate) fn driver_answers(&self) -> Answers {
         self.read_state(|state| {
             let of = |index| {
                 state

@@ -8,9 +8,9 @@ use gpumon_probe::model::{Event, EventKind};
 /// The maximum number of events in the log.
 const MAX_EVENTS: usize = 256;
 
-/// The maximum number of process events of all GPUs together between two samples. The collector
-/// limits the events of each GPU, but with many GPUs, the queues of slow clients would overflow and
-/// other events would be lost.
+/// The maximum number of process events between two samples, for all GPUs together. The collector
+/// limits only the events of each single GPU. With many GPUs, these events would overflow the
+/// queues of slow clients, and other events would be lost.
 pub(super) const MAX_PROCESS_EVENTS: usize = 64;
 
 /// The maximum number of marks in the log.
@@ -83,12 +83,12 @@ impl EventLog {
 
     fn make_room(&mut self) {
         if self.events.len() == MAX_EVENTS {
-            self.events.remove(find_least_important(&self.events));
+            self.events.remove(find_event_to_remove(&self.events));
         }
     }
 
     /// Resets the count of process events, because a new sample has arrived.
-    pub(super) fn reset_process_count(&mut self) {
+    pub(super) fn reset_process_event_count(&mut self) {
         self.process_events = 0;
     }
 
@@ -100,7 +100,7 @@ impl EventLog {
 /// Returns the position of the event to remove first, which is the oldest one. If more than half of
 /// the events are about processes and cells, only these events are considered. Many short-lived
 /// processes therefore do not displace older Xid events.
-fn find_least_important(events: &VecDeque<Event>) -> usize {
+fn find_event_to_remove(events: &VecDeque<Event>) -> usize {
     let is_frequent =
         |event: &&Event| is_process_event(event) || matches!(event.what, EventKind::Cell(_));
     let frequent = events.iter().filter(is_frequent).count();

@@ -44,7 +44,10 @@ impl Hub {
     ///
     /// # Errors
     /// Returns an error if the thread cannot be created.
-    pub(crate) fn write_history(self: &Arc<Self>, settings: WriterSettings) -> io::Result<()> {
+    pub(crate) fn start_writing_history(
+        self: &Arc<Self>,
+        settings: WriterSettings,
+    ) -> io::Result<()> {
         let hub = Arc::clone(self);
         let restore = move |RestoredHistory { grid, events }: RestoredHistory| {
             hub.write_state(|state| state.events.restore(events));
@@ -55,7 +58,7 @@ impl Hub {
 
     /// Ends each bucket of ten seconds shortly after its time has passed, without waiting for the
     /// next sample. This function never returns.
-    pub(crate) async fn end_buckets(&self) {
+    pub(crate) async fn end_buckets_regularly(&self) {
         loop {
             let rest_ms = BUCKET_MS - now_ms() % BUCKET_MS + BUCKET_DELAY_MS;
             tokio::time::sleep(Duration::from_millis(rest_ms)).await;
@@ -66,19 +69,19 @@ impl Hub {
     }
 
     /// Sets the size limit of the history on disk.
-    pub(crate) fn limit_history(&self, size_bytes: u64) {
+    pub(crate) fn set_history_size_limit(&self, size_bytes: u64) {
         lock::read(&self.history).set_size_limit(size_bytes);
     }
 
     /// Writes the remaining history to disk, with a time limit.
-    pub(crate) fn finish_history(&self) {
+    pub(crate) fn write_remaining_history(&self) {
         let used = || {
             lock::write(&self.usage).end();
             self.take_new_usage()
         };
         let writer = lock::write(&self.history).end_writing(used);
         if let Some(writer) = writer {
-            writer.end();
+            writer.finish_writing();
         }
     }
 
@@ -111,9 +114,9 @@ impl Hub {
     }
 
     /// Waits until the costs up to the time `to_ms` are final.
-    pub(crate) async fn wait_for_costs(&self, to_ms: u64) {
+    pub(crate) async fn wait_for_final_costs(&self, to_ms: u64) {
         let mut changes = self.subscribe_changes();
-        let is_final = || lock::read(&self.kernels).is_final(to_ms as f64);
+        let is_final = || lock::read(&self.kernels).is_final_until(to_ms as f64);
         while !is_final() && changes.changed().await.is_ok() {}
     }
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
-    model::{Event, EventKind, FiringAlert, Record, join_advice, now_ms},
+    model::{Event, EventKind, FiringAlert, Record, join_meaning_and_advice, now_ms},
     usage::{UsageMeter, cost::KernelMeter},
 };
 
@@ -62,7 +62,7 @@ impl Hub {
                 let line = TextFrame::new(line);
                 lock::write(&self.history).buckets.set_inventory(&inventory);
                 self.write_state(|state| state.set_inventory(inventory, line.clone()));
-                self.count_state_change();
+                self.record_state_change();
                 self.notify_if(is_reported, line.into());
             }
             Record::Details(details) => {
@@ -88,7 +88,7 @@ impl Hub {
                     state.events.add_from_collector(&event)
                 });
                 if matches!(event.what, EventKind::Xid(_)) {
-                    self.count_state_change();
+                    self.record_state_change();
                 }
                 if is_new {
                     if is_reported {
@@ -103,7 +103,7 @@ impl Hub {
                 let sample = Arc::new(sample);
                 self.write_state(|state| {
                     state.sample = Some(Arc::clone(&sample));
-                    state.events.reset_process_count();
+                    state.events.reset_process_event_count();
                 });
                 if is_reported {
                     self.samples.send_modify(|frame| {
@@ -159,7 +159,7 @@ impl Hub {
             };
             state.collector.clone()
         });
-        self.count_state_change();
+        self.record_state_change();
         self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
@@ -186,7 +186,10 @@ impl Hub {
                 tracing::warn!("GPU {gpu} does not respond: a call to the driver does not return");
             }
             EventKind::GpuFailed { meaning, advice } => {
-                tracing::warn!("GPU {gpu} cannot be read: {}", join_advice(meaning, advice));
+                tracing::warn!(
+                    "GPU {gpu} cannot be read: {}",
+                    join_meaning_and_advice(meaning, advice)
+                );
             }
             EventKind::GpuBack => tracing::info!("GPU {gpu} responds again"),
             EventKind::GpuAdded => tracing::info!("GPU {gpu} was added"),
@@ -216,22 +219,22 @@ impl Hub {
 
 // The data of a joined server, which replaces the data of this server's own collector.
 
-/// A guard. Until it is dropped, the readings come from another server.
+/// A guard. The readings come from another server until the guard is dropped.
 pub(crate) struct JoinGuard(Arc<Hub>);
 
 impl Hub {
     /// Switches to the readings of the server at `socket`, until the returned guard is dropped.
     pub(crate) fn join_server(self: &Arc<Self>, socket: PathBuf) -> JoinGuard {
-        self.set_joined(Some(socket));
+        self.set_joined_socket(Some(socket));
         JoinGuard(Arc::clone(self))
     }
 
-    fn set_joined(&self, socket: Option<PathBuf>) {
+    fn set_joined_socket(&self, socket: Option<PathBuf>) {
         self.write_state(|state| {
             state.collector.joined = socket.as_ref().map(|socket| socket.display().to_string());
             state.joined = socket;
         });
-        let status = self.collector();
+        let status = self.collector_status();
         self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
@@ -304,7 +307,7 @@ impl Hub {
 impl Drop for JoinGuard {
     fn drop(&mut self) {
         self.0.set_joined_firing_alerts(Vec::new());
-        self.0.set_joined(None);
+        self.0.set_joined_socket(None);
     }
 }
 
@@ -382,7 +385,7 @@ mod tests {
     #[test]
     fn process_events_do_not_displace_queued_notices() {
         let hub = Hub::new();
-        let mut notices = hub.notices();
+        let mut notices = hub.subscribe_notices();
         for at_ms in 0..2 * MAX_NOTICES as u64 {
             hub.ingest(&make_process_start(at_ms)).unwrap();
         }

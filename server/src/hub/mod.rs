@@ -63,17 +63,17 @@ pub(crate) struct Hub {
     kernels: RwLock<KernelMeter>,
     /// The number of changes so far. Readers compare it to detect newer data.
     change_count: AtomicU64,
-    /// The number of changes of the collector's state, of the inventory and of Xids. Metrics must
-    /// report these without delay.
+    /// The number of changes that metrics must report without delay: changes of the collector's
+    /// state, of the inventory, and of Xids.
     state_change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
     /// The number of samples and notices so far. Clients use it to wait for both at the same time.
     wakeups: watch::Sender<u64>,
     notices: broadcast::Sender<Notice>,
     traces: broadcast::Sender<TextFrame>,
-    /// The number of the newest sample for which the driver's answers were requested.
+    /// The sequence number of the newest sample for which the driver's answers were requested.
     wanted_answers: watch::Sender<u64>,
-    /// The number of the newest sample for which the driver's answers have arrived.
+    /// The sequence number of the newest sample for which the driver's answers have arrived.
     known_answers: watch::Sender<u64>,
 }
 
@@ -100,7 +100,7 @@ impl Hub {
         self.state_change_count.load(Ordering::Acquire)
     }
 
-    fn count_state_change(&self) {
+    fn record_state_change(&self) {
         self.state_change_count.fetch_add(1, Ordering::Release);
     }
 
@@ -115,17 +115,17 @@ impl Hub {
     }
 
     /// Returns the channel of samples.
-    pub(crate) fn samples(&self) -> watch::Receiver<SampleFrame> {
+    pub(crate) fn subscribe_samples(&self) -> watch::Receiver<SampleFrame> {
         self.samples.subscribe()
     }
 
     /// Returns the channel of events and states.
-    pub(crate) fn notices(&self) -> broadcast::Receiver<Notice> {
+    pub(crate) fn subscribe_notices(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
 
     /// Returns the channel of traces.
-    pub(crate) fn traces(&self) -> broadcast::Receiver<TextFrame> {
+    pub(crate) fn subscribe_traces(&self) -> broadcast::Receiver<TextFrame> {
         self.traces.subscribe()
     }
 

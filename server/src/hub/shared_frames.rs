@@ -1,5 +1,5 @@
-//! The frames that many clients share: notices, which are events and states, and samples. Each is
-//! encoded once for all clients with the same view.
+//! The frames that many clients share: samples, and notices of events and states. Each is encoded
+//! once for all clients with the same view.
 
 use std::{
     borrow::Cow,
@@ -74,7 +74,7 @@ impl Notice {
     }
 
     /// Returns the text for clients with this view, or `None` if they may not see it.
-    pub(crate) fn text(self, view: &View, hub: &Hub) -> Option<TextFrame> {
+    pub(crate) fn text_for_view(self, view: &View, hub: &Hub) -> Option<TextFrame> {
         let is_whole = match &self.about {
             NoticeSubject::Other => true,
             NoticeSubject::Details(_) => view.shows_other_users(),
@@ -162,7 +162,7 @@ impl SampleFrame {
     ///
     /// # Errors
     /// Returns an error if encoding fails.
-    pub(crate) async fn text(&self, view: &View) -> Result<TextFrame, JoinError> {
+    pub(crate) async fn text_for_view(&self, view: &View) -> Result<TextFrame, JoinError> {
         let (false, Some(sample)) = (*view == View::Whole, &self.sample) else {
             return Ok(self.line.clone());
         };
@@ -208,13 +208,16 @@ mod tests {
             let (release, released) = std::sync::mpsc::channel::<()>();
             let busy = spawn_blocking(move || released.recv().is_err());
             assert!(
-                frame.text(&View::Whole).now_or_never().is_some()
-                    && frame.text(&View::UNKNOWN_CLIENT).now_or_never().is_none()
+                frame.text_for_view(&View::Whole).now_or_never().is_some()
+                    && frame
+                        .text_for_view(&View::UNKNOWN_CLIENT)
+                        .now_or_never()
+                        .is_none()
             );
             drop(release);
             let (one, other, _) = tokio::join!(
-                frame.text(&View::UNKNOWN_CLIENT),
-                frame.text(&View::UNKNOWN_CLIENT),
+                frame.text_for_view(&View::UNKNOWN_CLIENT),
+                frame.text_for_view(&View::UNKNOWN_CLIENT),
                 busy
             );
             assert_eq!(one.unwrap().text().as_ptr(), other.unwrap().text().as_ptr());

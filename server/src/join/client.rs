@@ -91,7 +91,7 @@ impl ServerConnection {
                  servers ({error})"
             ))
         })?;
-        match find_mismatch(&hello) {
+        match find_join_obstacle(&hello) {
             Some(why) => Err(JoinRefusal::Unfit(why)),
             None => Ok(Self { hello, frames }),
         }
@@ -129,7 +129,7 @@ impl Frames {
 
 /// Returns the reason why the other server cannot be joined: its readings would differ from those
 /// of a collector on this machine.
-fn find_mismatch(hello: &Hello) -> Option<String> {
+fn find_join_obstacle(hello: &Hello) -> Option<String> {
     let inventory = hello.inventory.as_ref();
     if inventory.is_some_and(|inventory| inventory.playback.is_some()) {
         return Some("the server replays a recording".to_owned());
@@ -224,7 +224,7 @@ mod tests {
                 "version": "1.0.0", "at_ms": 1, "collector": collector, "inventory": inventory, "sample": null,
                 "details": [], "events": [], "history": history,
             });
-            find_mismatch(&serde_json::from_value(hello).unwrap())
+            find_join_obstacle(&serde_json::from_value(hello).unwrap())
         };
         let collector =
             |state: &str| json!({ "state": state, "since_ms": 1, "message": "no driver" });

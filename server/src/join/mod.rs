@@ -1,10 +1,10 @@
-//! Joining the system's server. While the system's server is available, this server shows that
-//! server's readings, so that only one process per machine reads the GPUs. [`client`] contains the
-//! connection, and requests more history.
+//! Joining the system's server. While that server is available, this server shows its readings
+//! instead of reading the GPUs, so that only one process per machine reads them. [`client`]
+//! contains the connection and the requests for more history.
 //!
 //! No private data of other users is passed on, because the system's server only sends data that
-//! any user may see. This server adds the details of its own user's processes itself, as its own
-//! collector would.
+//! any user may see. This server adds the details of its own user's processes, in the same way as
+//! its own collector would.
 
 pub(crate) mod client;
 
@@ -84,9 +84,9 @@ impl ServerJoin {
         }
     }
 
-    /// Shows the other server's readings as long as it is available. Returns when this server
-    /// should start its own collector. If there is no other server or the next attempt is not due,
-    /// it returns immediately.
+    /// Shows the other server's readings as long as that server is available. Returns when this
+    /// server should start its own collector. This is immediately the case if there is no other
+    /// server, or if the next attempt is not due yet.
     pub(crate) async fn follow_server(&mut self, hub: &Arc<Hub>) {
         if !self.attempts.is_due() {
             return;
@@ -104,8 +104,9 @@ impl ServerJoin {
             match self.relay_frames(connection, hub).await {
                 LeaveReason::Unfit(why) => break why,
                 LeaveReason::Lost(why) => {
-                    // The time limit must also apply to a server that accepts connections but
-                    // closes them immediately.
+                    // A connection that lasts only briefly does not extend the time limit.
+                    // Otherwise, the limit would never be reached if a server accepts connections
+                    // but closes them immediately.
                     let until = give_up.filter(|_| connected.elapsed() < RECONNECT_TIMEOUT);
                     let until = *give_up
                         .insert(until.unwrap_or_else(|| Instant::now() + RECONNECT_TIMEOUT));
@@ -234,7 +235,8 @@ impl ServerJoin {
     /// Processes the hello frame, and requests the history of the last few minutes.
     async fn adopt_hello(&mut self, mut hello: Hello, hub: &Arc<Hub>) -> Result<(), LeaveReason> {
         if let Some(sample) = hello.sample.take()
-            && let (Record::Sample(described), _) = self.add_details(Record::Sample(sample)).await?
+            && let (Record::Sample(described), _) =
+                self.add_own_process_details(Record::Sample(sample)).await?
         {
             hello.sample = Some(described);
         }
@@ -263,7 +265,7 @@ impl ServerJoin {
                 let record = Record::decode(text).map_err(bad)?;
                 let is_changed = matches!(record, Record::Sample(_) | Record::Event(_));
                 let (record, changed) = if is_changed {
-                    self.add_details(record).await?
+                    self.add_own_process_details(record).await?
                 } else {
                     (record, None)
                 };
@@ -295,7 +297,7 @@ impl ServerJoin {
     /// Adds details of the user's own processes to a record. Returns the record and, if it was
     /// changed, its text. The details are read outside the event loop, because reading processes
     /// can be slow.
-    async fn add_details(
+    async fn add_own_process_details(
         &mut self,
         record: Record,
     ) -> Result<(Record, Option<String>), LeaveReason> {
@@ -331,7 +333,7 @@ fn add_process_details(
     patience: Duration,
 ) -> (Record, Option<String>) {
     let is_changed = match &mut record {
-        Record::Sample(sample) => own.fill(&mut sample.gpus, patience),
+        Record::Sample(sample) => own.fill_own_processes(&mut sample.gpus, patience),
         Record::Event(event) => own.name_event_process(event, patience),
         _ => false,
     };
@@ -349,7 +351,8 @@ fn interval_frame(interval: Duration) -> ClientFrame {
     }
 }
 
-// The times of the attempts to join. A server that restarts frequently is not joined each time.
+// The times of the attempts to join. The more often a server is lost, the longer is the pause
+// before it is joined again.
 
 /// The pause before the next attempt if there is no server. Such attempts cost almost nothing.
 /// `REFUSED_PAUSE` applies if the server cannot be joined.
@@ -361,7 +364,7 @@ const REFUSED_PAUSE: Duration = Duration::from_mins(1);
 const MIN_PAUSE: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_mins(5);
 
-/// The time of the next attempt, and how it was chosen.
+/// The time of the next attempt to join, and the pauses that determine it.
 #[derive(Debug)]
 struct JoinAttempts {
     due: Instant,
@@ -388,7 +391,7 @@ impl JoinAttempts {
         self.due
     }
 
-    /// Returns the pause that began at the last failure.
+    /// Returns the pause between the last failure or loss and the next attempt.
     fn current_pause(&self) -> Duration {
         self.waits
     }
@@ -403,8 +406,8 @@ impl JoinAttempts {
         });
     }
 
-    /// Schedules the next attempt after the connection was lost. `was_steady` is whether the
-    /// connection had lasted long.
+    /// Schedules the next attempt after the connection was lost. `was_steady` is `true` if the
+    /// connection had lasted for at least `STEADY_DURATION`.
     fn record_loss(&mut self, was_steady: bool) {
         let wait = if was_steady { MIN_PAUSE } else { self.next };
         self.next = (wait * 2).min(MAX_PAUSE);

@@ -151,14 +151,14 @@ fn plugin_devices(devices: &ContainerDevices) -> impl Iterator<Item = String> {
             .split_once("/vgpu")
             .map_or(device, |(device, _)| device)
             .strip_prefix("nvidia")?;
-        device_by_minor(number)
+        device_from_minor_number(number)
     })
 }
 
 /// Returns the device of a resource claim. GPUs are named `gpu-N`. MIG devices are named by their
 /// position on the GPU, which cannot be resolved to a device here, so they are ignored.
 fn device_of_claim(claim: &ClaimResource) -> Option<String> {
-    device_by_minor(
+    device_from_minor_number(
         claim
             .device_name
             .strip_prefix("gpu-")
@@ -166,7 +166,7 @@ fn device_of_claim(claim: &ClaimResource) -> Option<String> {
     )
 }
 
-fn device_by_minor(number: &str) -> Option<String> {
+fn device_from_minor_number(number: &str) -> Option<String> {
     number
         .parse::<u16>()
         .ok()
@@ -296,7 +296,8 @@ async fn list_pod_resources(socket: &Path) -> Result<ListPodResourcesResponse, Q
         }
         parse_message(answer.to_bytes())
     };
-    // The connection only makes progress while it is polled here, and is closed afterwards.
+    // The connection is polled together with the exchange, because it makes no progress otherwise.
+    // Afterwards, it is closed.
     tokio::select! {
         answer = exchange => answer,
         Err(error) = connection => Err(error.into()),

@@ -135,8 +135,8 @@ fn write_families<S>(
     }
 }
 
-/// Adds a series for each MIG device or, if there are none, one for the whole GPU, so that sums are
-/// correct.
+/// Adds a series for each MIG device. If there are none, adds one for the whole GPU. There is never
+/// a series for both, so that sums are correct.
 fn add_instance_series(
     family: &mut Family<'_>,
     gpu: &GpuSample,

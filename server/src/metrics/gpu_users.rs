@@ -149,8 +149,7 @@ pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     // devices.
     let mut known = BTreeSet::new();
     all.retain(|(reported, process)| known.insert((reported.gpu.index, process.pid)));
-    // Samples also contain only a limited number of processes. The processes that a sample omits
-    // are counted here.
+    // Like this page, a sample omits processes if there are too many. These are also counted.
     let unlisted: u32 = scrape
         .gpus
         .iter()
@@ -176,8 +175,8 @@ pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     page.add_single_series("gpumon_processes_omitted", Gauge, help, omitted);
 }
 
-// The usage by owner since the server's start. The series are counters, which continue without
-// samples.
+// The usage by owner since the server's start. The series are counters, so they are also written
+// while there are no samples.
 
 /// The maximum number of owners on a page. The owners with the most energy are kept.
 const MAX_OWNERS: usize = 500;
@@ -228,7 +227,8 @@ pub(super) fn write_owner_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     let mut owners: Vec<_> = reported
         .map(|owner| (owner, job_labels(owner.user.as_deref(), owner.job.as_ref())))
         .collect();
-    // A page with two series of equal labels would be invalid.
+    // Owners with the same labels as an earlier one are left out, because a page with two series of
+    // equal labels would be invalid.
     let mut known = BTreeSet::new();
     owners.retain(|(_, labels)| known.insert(labels.clone()));
     for (name, help, read) in OWNER_METRICS {

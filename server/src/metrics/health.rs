@@ -87,11 +87,11 @@ fn write_infos(page: &mut Page, scrape: &Scrape<'_>) {
 
 fn write_up_states(page: &mut Page, scrape: &Scrape<'_>) {
     let up = "Whether the GPU responds: 0 if it is lost, does not respond, or cannot be read.";
-    scrape.add_by_gpu(page, "gpumon_gpu_up", Gauge, up, |reported| {
+    scrape.add_series_per_gpu(page, "gpumon_gpu_up", Gauge, up, |reported| {
         reported.sample.map(gpu_up_value)
     });
     let age = "Time since the last response of the GPU.";
-    scrape.add_by_gpu(
+    scrape.add_series_per_gpu(
         page,
         "gpumon_gpu_sample_age_seconds",
         Gauge,

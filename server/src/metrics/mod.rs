@@ -129,8 +129,8 @@ pub(crate) async fn get_dcgm_49(
     .await
 }
 
-/// Returns a shared page. There are only a few: no page contains notebook paths or command lines,
-/// and none is written for a single user.
+/// Returns a page that many clients share. There are only a few different pages: no page contains
+/// notebook paths or command lines, and none is written for a single user.
 async fn respond_with_page(
     app: &AppState,
     headers: &HeaderMap,
@@ -141,7 +141,8 @@ async fn respond_with_page(
         format: names,
         links,
     } = *query;
-    // dcgm-exporter's counters have names that are not valid for counters in OpenMetrics.
+    // Pages with dcgm-exporter's names are always in the text format, because its counters have
+    // names that are not valid in OpenMetrics.
     let format = if names == MetricNames::Gpumon {
         text::choose_format(headers)
     } else {
@@ -191,7 +192,7 @@ async fn respond_with_page(
 /// After each sample, writes the pages that clients request regularly, so that they do not have to
 /// wait. This function never returns.
 pub(crate) async fn keep_pages_ready(app: &AppState) {
-    let mut samples = app.hub.samples();
+    let mut samples = app.hub.subscribe_samples();
     while samples.changed().await.is_ok() {
         let begun = Instant::now();
         for key in app.encoders.metrics_pages.requested_keys() {
@@ -204,7 +205,8 @@ pub(crate) async fn keep_pages_ready(app: &AppState) {
             };
             let _ = spawn_blocking(renew).await;
         }
-        // Sampling intervals shorter than this are used only for viewers. Metrics do not need them.
+        // Shorter sampling intervals are used only for viewers. Metrics do not have to be written
+        // that often.
         sleep_until(begun + MIN_WRITE_INTERVAL).await;
     }
 }

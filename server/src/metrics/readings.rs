@@ -18,14 +18,14 @@ pub(super) fn write_gpu_metrics(page: &mut Page, scrape: &Scrape<'_>) {
         let Some(name) = field.prometheus else {
             continue;
         };
-        scrape.add_by_gpu(page, name, field.kind.into(), field.help, |reported| {
+        scrape.add_series_per_gpu(page, name, field.kind.into(), field.help, |reported| {
             reported
                 .readings
                 .and_then(|gpu| field.access.value(gpu))
                 .map(|value| field.unit.to_base_unit(value))
         });
     }
-    scrape.add_by_gpu(
+    scrape.add_series_per_gpu(
         page,
         "gpumon_gpu_processes",
         Gauge,

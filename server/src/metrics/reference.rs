@@ -182,8 +182,8 @@ fn render_table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) 
                     .join(", ")
             }
             None if text.contains(&format!("\n{name} ")) => String::new(),
-            // This family has no series in the example, but its labels are determined by the
-            // subject in its name.
+            // This family has no series in the example. Its labels are determined by the start of
+            // its name, which is the subject of the metric.
             None => usual
                 .iter()
                 .find(|(prefix, _)| name.starts_with(prefix))

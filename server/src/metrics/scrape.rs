@@ -83,7 +83,7 @@ impl<'a> Scrape<'a> {
         gpus.filter_map(|reported| Some((reported, reported.details?)))
     }
 
-    pub(super) fn add_by_gpu(
+    pub(super) fn add_series_per_gpu(
         &self,
         page: &mut Page,
         name: &str,

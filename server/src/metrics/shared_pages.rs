@@ -27,7 +27,7 @@ pub(crate) struct SharedPages {
 }
 
 struct KeptPage {
-    /// The value of the hub's state change count when the page was written.
+    /// The number of state changes in the hub at the time when the page was written.
     change: u64,
     started: Instant,
     requested: Instant,

@@ -195,8 +195,8 @@ impl Family<'_> {
                 escape_text(help, false)
             ),
             Format::OpenMetrics => {
-                // In OpenMetrics, a counter's family has the series' name without the suffix
-                // `_total`.
+                // In OpenMetrics, the name of a counter's family lacks the suffix `_total` that the
+                // names of its series have.
                 let name = self.name.strip_suffix("_total").unwrap_or(self.name);
                 let unit = UNITS.iter().find(|unit| {
                     name.strip_suffix(**unit)

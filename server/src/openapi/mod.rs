@@ -1,7 +1,7 @@
 //! The endpoint `GET /api/v1/openapi.json`: all operations of the API, and the types of their JSON.
 //!
-//! A test generates the document from `table.rs` and the types, because including the generator
-//! would add a tenth to gpumon's code. The binary contains the compressed document.
+//! A test generates the document from `table.rs` and the types. If the server contained the
+//! generator, gpumon's code would be a tenth larger. The binary contains the compressed document.
 //! `docs/reference/api.md` is generated from the document, and `gpumon schema` reads it.
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum RequiredAccess {
     Read,
-    /// Permission to start runs, with the header that pages of other origins cannot send.
+    /// Permission to start runs, and the header that pages of other origins cannot send.
     Run,
     /// Access through the Unix socket, as the server's own user or root.
     Socket,
@@ -146,7 +146,7 @@ impl Operation {
     }
 
     /// Adds a JSON request body of a type that is also used in responses.
-    pub(super) fn with_shared_body<T: JsonSchema>(
+    pub(super) fn with_body_of_response_type<T: JsonSchema>(
         self,
         example: &Value,
         types: &mut TypeSchemas,
@@ -323,14 +323,14 @@ impl TypeSchemas {
     /// Returns the keys of the type `T` as query parameters.
     pub(super) fn query_parameters<T: JsonSchema>(&mut self) -> Vec<Value> {
         let mut object = T::json_schema(&mut self.read).to_value();
-        add_maximum(&mut object);
+        set_integer_maximums(&mut object);
         let required = object["required"].take();
         let keys = object["properties"]
             .as_object_mut()
             .expect("an object with keys")
             .iter_mut();
         let mut parameters: Vec<Value> = keys
-            .map(|(name, schema)| to_parameter(name, schema.take()))
+            .map(|(name, schema)| build_query_parameter(name, schema.take()))
             .collect();
         for named in parameters.iter_mut().filter(|named| {
             required
@@ -347,7 +347,7 @@ impl TypeSchemas {
     pub(super) fn into_schemas(mut self) -> Map<String, Value> {
         let mut kinds = self.written.take_definitions(true);
         for (name, mut kind) in self.read.take_definitions(true) {
-            add_maximum(&mut kind);
+            set_integer_maximums(&mut kind);
             let other = kinds.insert(name.clone(), kind.clone());
             assert!(
                 other.is_none_or(|other| other == kind),
@@ -382,7 +382,7 @@ fn metric_schema() -> Value {
 
 /// Returns a query parameter. Unlike in JSON, optional parameters cannot be null, and lists are
 /// comma-separated.
-fn to_parameter(name: &str, mut schema: Value) -> Value {
+fn build_query_parameter(name: &str, mut schema: Value) -> Value {
     let text = schema
         .as_object_mut()
         .and_then(|schema| schema.remove("description"));
@@ -406,7 +406,7 @@ fn to_parameter(name: &str, mut schema: Value) -> Value {
 }
 
 /// Sets the maximum of each integer type in a request schema.
-fn add_maximum(schema: &mut Value) {
+fn set_integer_maximums(schema: &mut Value) {
     match schema {
         Value::Object(parts) => {
             let most = match parts.get("format").and_then(Value::as_str) {
@@ -417,9 +417,9 @@ fn add_maximum(schema: &mut Value) {
             if let Some(most) = most {
                 parts.entry("maximum").or_insert_with(|| most.into());
             }
-            parts.values_mut().for_each(add_maximum);
+            parts.values_mut().for_each(set_integer_maximums);
         }
-        Value::Array(parts) => parts.iter_mut().for_each(add_maximum),
+        Value::Array(parts) => parts.iter_mut().for_each(set_integer_maximums),
         _ => {}
     }
 }
@@ -446,7 +446,7 @@ fn describe_property(kinds: &mut Value, kind: &str, path: &str, help: &str) {
         }
         Some(rest) => {
             let inner = property.clone();
-            for kind in find_types(kinds, &inner) {
+            for kind in find_referenced_types(kinds, &inner) {
                 describe_property(kinds, &kind, rest, help);
             }
         }
@@ -454,7 +454,7 @@ fn describe_property(kinds: &mut Value, kind: &str, path: &str, help: &str) {
 }
 
 /// Returns the object types that a property refers to, including types within a reading.
-fn find_types(kinds: &Value, property: &Value) -> Vec<String> {
+fn find_referenced_types(kinds: &Value, property: &Value) -> Vec<String> {
     match property {
         Value::Object(parts) => {
             let named = parts
@@ -463,18 +463,22 @@ fn find_types(kinds: &Value, property: &Value) -> Vec<String> {
                 .and_then(|name| name.rsplit('/').next());
             let own: Vec<_> = match named {
                 Some(reading) if reading.starts_with("Reading") => {
-                    find_types(kinds, &kinds[reading])
+                    find_referenced_types(kinds, &kinds[reading])
                 }
                 Some(name) => vec![name.to_owned()],
                 None => Vec::new(),
             };
             own.into_iter()
-                .chain(parts.values().flat_map(|part| find_types(kinds, part)))
+                .chain(
+                    parts
+                        .values()
+                        .flat_map(|part| find_referenced_types(kinds, part)),
+                )
                 .collect()
         }
         Value::Array(parts) => parts
             .iter()
-            .flat_map(|part| find_types(kinds, part))
+            .flat_map(|part| find_referenced_types(kinds, part))
             .collect(),
         _ => Vec::new(),
     }

@@ -32,7 +32,7 @@ pub(super) fn render_page(document: &Value) -> String {
     let schemas = components["schemas"].as_object().expect("types");
     let types: Schemas = schemas
         .iter()
-        .filter(|(name, _)| !is_reading(name))
+        .filter(|(name, _)| !is_reading_type(name))
         .map(|(name, schema)| (name.clone(), inline_readings(schema, schemas)))
         .collect();
     let mut page = format!(
@@ -91,7 +91,7 @@ fn write_operation(page: &mut String, operation: &Value) {
         page.push_str("\n| Parameter | Type | Meaning |\n|---|---|---|\n");
         for parameter in parameters {
             let schema = &parameter["schema"];
-            let kind = format!("{}{}", format_kind(schema), format_limits(schema));
+            let kind = format!("{}{}", format_type(schema), format_limits(schema));
             writeln!(
                 page,
                 "| `{}` | {kind} | {} |",
@@ -105,7 +105,7 @@ fn write_operation(page: &mut String, operation: &Value) {
         writeln!(
             page,
             "\nTakes {} as JSON, for example `{}`.",
-            format_kind(&content["schema"]),
+            format_type(&content["schema"]),
             content["example"]
         )
         .unwrap();
@@ -118,7 +118,7 @@ fn write_operation(page: &mut String, operation: &Value) {
     for (status, answer) in answers.filter(|(_, answer)| answer["content"].is_object()) {
         for (content_type, content) in answer["content"].as_object().into_iter().flatten() {
             let what = if content_type == "application/json" {
-                format_kind(&content["schema"])
+                format_type(&content["schema"])
             } else {
                 content_type.clone()
             };
@@ -141,7 +141,7 @@ fn escape_cell(text: &str) -> String {
         .replace('\n', " ")
 }
 
-fn is_reading(name: &str) -> bool {
+fn is_reading_type(name: &str) -> bool {
     name.strip_prefix("Reading")
         .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -158,7 +158,7 @@ fn inline_readings(schema: &Value, definitions: &Map<String, Value>) -> Value {
                 .get("$ref")
                 .and_then(Value::as_str)
                 .and_then(|path| path.rsplit('/').next());
-            if let Some(reading) = name.filter(|name| is_reading(name)) {
+            if let Some(reading) = name.filter(|name| is_reading_type(name)) {
                 // The last alternative is the current value. The other two are an older value and
                 // an absence.
                 let value = definitions[reading]["anyOf"]
@@ -208,7 +208,7 @@ fn describe_schema(of: &Value) -> String {
             writeln!(
                 text,
                 "| `{key}` | {}{optional} | {} |",
-                format_kind(property),
+                format_type(property),
                 description_text(property)
             )
             .unwrap();
@@ -232,13 +232,13 @@ fn describe_variant(variant: &Value) -> (String, String) {
         return (format!("`\"{value}\"`"), String::new());
     }
     let Some(properties) = variant["properties"].as_object() else {
-        return (format_kind(variant), String::new());
+        return (format_type(variant), String::new());
     };
     let tag = properties
         .iter()
         .find_map(|(key, of)| Some(format!("`\"{key}\": \"{}\"`", of["const"].as_str()?)));
     let own = properties.iter().filter(|(_, of)| !of["const"].is_string());
-    let own = own.map(|(key, of)| format!("`{key}`: {}", format_kind(of)));
+    let own = own.map(|(key, of)| format!("`{key}`: {}", format_type(of)));
     let whole = variant["$ref"]
         .is_string()
         .then(|| format!("those of {}", format_link(variant)));
@@ -257,9 +257,9 @@ fn format_link(of: &Value) -> String {
 }
 
 /// Returns a type as text, such as `array of number`, `reading of string` or `GpuSample`.
-fn format_kind(of: &Value) -> String {
+fn format_type(of: &Value) -> String {
     if of["reading"].is_object() {
-        return format!("reading of {}", format_kind(&of["reading"]));
+        return format!("reading of {}", format_type(&of["reading"]));
     }
     if of["$ref"].is_string() {
         return format_link(of);
@@ -267,14 +267,14 @@ fn format_kind(of: &Value) -> String {
     if let Some(parts) = of["anyOf"].as_array().or_else(|| of["oneOf"].as_array()) {
         return parts
             .iter()
-            .map(format_kind)
+            .map(format_type)
             .collect::<Vec<_>>()
             .join(" or ");
     }
     let named = |name: &str| match name {
-        "array" => format!("array of {}", format_kind(&of["items"])),
+        "array" => format!("array of {}", format_type(&of["items"])),
         "object" if of["additionalProperties"].is_object() => {
-            format!("object of {}", format_kind(&of["additionalProperties"]))
+            format!("object of {}", format_type(&of["additionalProperties"]))
         }
         other => other.to_owned(),
     };

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{operation::TypeSchemas, page, table};
 
 #[track_caller]
-fn check_file(file: &str, made: &str) {
+fn check_or_update_file(file: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if env::var_os("GPUMON_UPDATE_TYPES").is_some() {
         fs::write(&path, made).unwrap();
@@ -56,8 +56,8 @@ fn every_route_of_the_server_is_described() {
 #[test]
 fn api_description_matches_code() {
     let document = table::build_document();
-    check_file("src/openapi/openapi.json", &format_lines(&document));
-    check_file("../docs/reference/api.md", &page::render_page(&document));
+    check_or_update_file("src/openapi/openapi.json", &format_lines(&document));
+    check_or_update_file("../docs/reference/api.md", &page::render_page(&document));
 }
 
 // The routes found in the router's source code. The router itself has no function that lists them.

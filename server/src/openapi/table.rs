@@ -130,7 +130,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
              every client and stored in the history. At most 20 cells are accepted at once, \
              then one per second.",
         )
-        .with_shared_body::<Cell>(
+        .with_body_of_response_type::<Cell>(
             &json!({
                 "notebook": "train.ipynb", "kernel_id": "5f3a", "cell_id": "1b", "execution_count": 3,
                 "started_ms": 1_795_487_490_000_u64, "ended_ms": 1_795_487_499_000_u64, "gpus": [0],

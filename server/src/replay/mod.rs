@@ -77,7 +77,7 @@ impl Replay {
         Ok(Self { orders })
     }
 
-    async fn send_order(&self, order: ReplayOrder) -> Option<ReplayPosition> {
+    async fn send_command(&self, order: ReplayOrder) -> Option<ReplayPosition> {
         let (answer, answered) = oneshot::channel();
         self.orders.send((order, answer)).ok()?;
         answered.await.ok()
@@ -107,10 +107,10 @@ impl ReplayThread {
                 .recv_timeout(due.map_or(IDLE_TIMEOUT, |due| due.saturating_duration_since(now)))
             {
                 Ok((order, answer)) => {
-                    self.apply_order(order);
+                    self.apply_command(order);
                     self.send_playback();
                     let position = ReplayPosition {
-                        at_ms: self.player.shown_first_and_last_sample_ms().0,
+                        at_ms: self.player.current_first_and_last_ms().0,
                         playback: self.playback(),
                     };
                     // Sending fails if the client has disconnected, which is not an error.
@@ -122,7 +122,7 @@ impl ReplayThread {
         }
     }
 
-    fn apply_order(&mut self, order: ReplayOrder) {
+    fn apply_command(&mut self, order: ReplayOrder) {
         if let Some(speed) = order.speed {
             self.player.set_speed(speed);
         }
@@ -142,7 +142,7 @@ impl ReplayThread {
     }
 
     fn playback(&self) -> Playback {
-        let (_, from_ms, to_ms) = self.player.shown_first_and_last_sample_ms();
+        let (_, from_ms, to_ms) = self.player.current_first_and_last_ms();
         let (speed, paused, ended) = (
             self.player.playback_speed(),
             self.player.is_paused(),

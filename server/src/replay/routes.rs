@@ -24,7 +24,7 @@ pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
     Router::new()
         .route(
             "/api/v1/replay",
-            post(post_order).route_layer(may_run).get(get_position),
+            post(post_command).route_layer(may_run).get(get_position),
         )
         .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
@@ -32,18 +32,21 @@ pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
 type Refusal = (StatusCode, String);
 
 async fn get_position(State(app): State<AppState>) -> Result<Json<ReplayPosition>, Refusal> {
-    apply_order(&app, ReplayOrder::default()).await
+    send_replay_command(&app, ReplayOrder::default()).await
 }
 
-async fn post_order(
+async fn post_command(
     State(app): State<AppState>,
     body: Bytes,
 ) -> Result<Json<ReplayPosition>, Refusal> {
-    let order = parse_order(&body).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
-    apply_order(&app, order).await
+    let order = parse_command(&body).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    send_replay_command(&app, order).await
 }
 
-async fn apply_order(app: &AppState, order: ReplayOrder) -> Result<Json<ReplayPosition>, Refusal> {
+async fn send_replay_command(
+    app: &AppState,
+    order: ReplayOrder,
+) -> Result<Json<ReplayPosition>, Refusal> {
     let Some(replay) = &app.replay else {
         let message =
             "this server replays no recording: start one with `gpumon replay FILE --serve`\n"
@@ -56,10 +59,10 @@ async fn apply_order(app: &AppState, order: ReplayOrder) -> Result<Json<ReplayPo
             "the replay has ended; restart the server\n".to_owned(),
         )
     };
-    replay.send_order(order).await.map(Json).ok_or_else(gone)
+    replay.send_command(order).await.map(Json).ok_or_else(gone)
 }
 
-fn parse_order(body: &[u8]) -> Result<ReplayOrder, String> {
+fn parse_command(body: &[u8]) -> Result<ReplayOrder, String> {
     let order: ReplayOrder = serde_json::from_slice(body).map_err(|error| {
         format!(
             r#"invalid request: {error}; send {{"speed":10}}, {{"paused":true}} or {{"at_ms":{}}}"#,
@@ -104,14 +107,14 @@ mod tests {
     #[test]
     fn invalid_replay_commands_are_refused() {
         assert_eq!(
-            parse_order(b"{\"speed\":10}"),
+            parse_command(b"{\"speed\":10}"),
             Ok(ReplayOrder {
                 speed: Some(10.0),
                 ..ReplayOrder::default()
             })
         );
         assert_eq!(
-            parse_order(b"{\"paused\":true}"),
+            parse_command(b"{\"paused\":true}"),
             Ok(ReplayOrder {
                 paused: Some(true),
                 ..ReplayOrder::default()
@@ -124,7 +127,7 @@ mod tests {
             ("{\"seek\":1}", "send {\"speed\":10}"),
             ("", "send {\"speed\":10}"),
         ] {
-            let error = parse_order(body.as_bytes()).unwrap_err();
+            let error = parse_command(body.as_bytes()).unwrap_err();
             assert!(error.contains(why), "{body}: {error}");
         }
     }

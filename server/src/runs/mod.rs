@@ -20,7 +20,7 @@ pub use self::catalogue::{Catalogue, CatalogueEntry};
 pub(crate) use self::{
     registry::{RunFollower, Runs},
     routes::{
-        GPUMON_HEADER, RunList, build_announcement_router, build_router, find_refusal,
+        GPUMON_HEADER, RunList, build_announcement_router, build_router, find_run_refusal,
         has_gpumon_header, require_run_permission,
     },
     state::RunDetails,

@@ -1,5 +1,5 @@
-//! The known runs, which are the runs in progress and the most recent runs that have ended; their
-//! changes for each client; and the limits on requested jobs.
+//! The known runs: all runs in progress, and the most recent ones that have ended. This module also
+//! determines which changes each client receives, and limits what jobs may request.
 
 use std::{
     collections::VecDeque,
@@ -101,7 +101,7 @@ impl Runs {
         let seconds = Some(job.requested_seconds()).filter(|seconds| *seconds > 0.0);
         let state = RunState {
             seconds,
-            ..RunState::new_running(name.clone(), job.kind().0, job_title(job), true)
+            ..RunState::new_running(name.clone(), job.kind_and_name().0, job_title(job), true)
         };
         let mut listener = RunListener {
             runs: Arc::clone(self),
@@ -136,7 +136,7 @@ impl Runs {
         Ok(state)
     }
 
-    pub(crate) fn announce(&self, name: &str) -> Result<(), Refusal> {
+    pub(crate) fn announce_run(&self, name: &str) -> Result<(), Refusal> {
         let table = self.lock();
         if table
             .entries
@@ -166,7 +166,7 @@ impl Runs {
     ///
     /// # Errors
     /// Returns an error if the line is not a report.
-    pub(crate) fn ingest(
+    pub(crate) fn process_report(
         &self,
         name: &str,
         line: Result<ReportLine, InvalidReport>,
@@ -178,7 +178,7 @@ impl Runs {
                 .find(|gpu| gpu.uuid.as_deref() == Some(uuid))
                 .map(|gpu| gpu.index)
         };
-        self.change_run(name, |record| match record.ingest(report, index_of) {
+        self.change_run(name, |record| match record.apply_report(report, index_of) {
             RecordChange::Began => self.add_event(record, EventKind::RunBegan),
             RecordChange::Step => self.add_event(record, EventKind::RunStep),
             RecordChange::Other => {}
@@ -248,12 +248,12 @@ impl Runs {
     }
 
     /// Returns a channel with the number of the last change.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe_changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
     /// Returns frames of the runs that have changed since the change number `change`.
-    pub(crate) fn list_changed_runs(&self, change: u64) -> Vec<TextFrame> {
+    pub(crate) fn changed_run_frames(&self, change: u64) -> Vec<TextFrame> {
         let table = self.lock();
         let changed = table.entries.iter().filter(|entry| entry.changed > change);
         changed
@@ -348,7 +348,7 @@ impl Listener for RunListener {
     type Error = String;
 
     fn on_line(&mut self, _: &str, line: Result<ReportLine, InvalidReport>) -> Result<(), String> {
-        self.runs.ingest(&self.name, line)
+        self.runs.process_report(&self.name, line)
     }
 
     fn on_tick(&mut self) -> Option<StopReason> {
@@ -407,8 +407,9 @@ fn exit_status(
 /// be skipped.
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// One client's position in the sequence of changes. The client first receives a frame for each
-/// known run, then every change or, if there are too many, only the newest states.
+/// One client's position in the sequence of changes to runs. The client first receives a frame for
+/// each known run, and then one for every change. If there are too many changes, it receives only
+/// the newest states.
 pub(crate) struct RunFollower {
     runs: Arc<Runs>,
     changes: watch::Receiver<u64>,
@@ -420,7 +421,7 @@ impl RunFollower {
     pub(crate) fn new(runs: &Arc<Runs>) -> Self {
         Self {
             runs: Arc::clone(runs),
-            changes: runs.changes(),
+            changes: runs.subscribe_changes(),
             seen: 0,
             not_before: Instant::now(),
         }
@@ -428,13 +429,13 @@ impl RunFollower {
 
     /// Waits until a run has changed, and returns a frame for each changed run. If the future is
     /// canceled, no change is lost.
-    pub(crate) async fn next_changes(&mut self) -> Vec<TextFrame> {
+    pub(crate) async fn wait_for_changed_runs(&mut self) -> Vec<TextFrame> {
         sleep_until(self.not_before).await;
         // Waiting fails only if the sender is dropped. This is impossible, because `self` owns the
         // runs.
         let _ = self.changes.wait_for(|change| *change > self.seen).await;
         let change = *self.changes.borrow_and_update();
-        let frames = self.runs.list_changed_runs(self.seen);
+        let frames = self.runs.changed_run_frames(self.seen);
         self.seen = change;
         self.not_before = Instant::now() + MIN_UPDATE_INTERVAL;
         frames
@@ -443,7 +444,7 @@ impl RunFollower {
 
 /// The maximum run time that a client may request for a job, in seconds.
 pub(crate) const MAX_RUN_S: f64 = 24.0 * 60.0 * 60.0;
-/// The keys of jobs in which clients request a time, in seconds.
+/// The keys in a job whose values are durations that the client requests, in seconds.
 pub(crate) const TIME_KEYS: [&str; 2] = ["seconds", "hold_seconds"];
 /// The maximum number of characters in the title of a job, which consists of workload names.
 const MAX_TITLE_CHARS: usize = 80;

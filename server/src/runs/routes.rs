@@ -153,7 +153,7 @@ async fn get_catalogue(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
 ) -> Json<Catalogue> {
-    let refusal = find_refusal(&app, &client).map(|why| why.trim_end().to_owned());
+    let refusal = find_run_refusal(&app, &client).map(|why| why.trim_end().to_owned());
     Json(Catalogue::new(refusal))
 }
 
@@ -184,7 +184,7 @@ pub(crate) async fn require_run_permission(
     next: Next,
 ) -> Response {
     let refused = if has_gpumon_header(request.headers()) {
-        find_refusal(&app, &client)
+        find_run_refusal(&app, &client)
     } else {
         Some(MISSING_HEADER_MESSAGE)
     };
@@ -196,7 +196,7 @@ pub(crate) async fn require_run_permission(
 
 /// Returns the reason why this client may not start and stop runs, or `None` if the client has
 /// permission.
-pub(crate) fn find_refusal(app: &AppState, client: &Client) -> Option<&'static str> {
+pub(crate) fn find_run_refusal(app: &AppState, client: &Client) -> Option<&'static str> {
     match client.may_start_runs() {
         Some(true) => return None,
         Some(false) => return Some(MISSING_SCOPE_MESSAGE),
@@ -208,7 +208,7 @@ pub(crate) fn find_refusal(app: &AppState, client: &Client) -> Option<&'static s
         Peer::Port { .. } if app.live.borrow().is_behind_proxy() => AccessMethod::Proxy,
         Peer::Port { .. } => AccessMethod::Port,
     };
-    check_user(client.peer.uid(), geteuid().as_raw(), method)
+    find_user_refusal(client.peer.uid(), geteuid().as_raw(), method)
 }
 
 /// The way in which a client reaches the server.
@@ -221,7 +221,7 @@ enum AccessMethod {
     Proxy,
 }
 
-fn check_user(uid: Option<u32>, own: u32, method: AccessMethod) -> Option<&'static str> {
+fn find_user_refusal(uid: Option<u32>, own: u32, method: AccessMethod) -> Option<&'static str> {
     if uid.is_some_and(|uid| uid == own || uid == 0) {
         return None;
     }
@@ -270,7 +270,7 @@ async fn post_announced_run(
              letters, digits, '-' and '_'"
         ))
     })?;
-    app.runs.announce(name)?;
+    app.runs.announce_run(name)?;
     let announcement = Announcement {
         runs: Arc::clone(&app.runs),
         name: name.to_owned(),
@@ -284,7 +284,7 @@ async fn post_announced_run(
             return Err(bad("this run has sent too much data".to_owned()));
         }
         announcement
-            .ingest(&mut splitter, &chunk)
+            .process_chunk(&mut splitter, &chunk)
             .map_err(|RefusedLine(why)| bad(why))?;
         if app.runs.has_reported_its_end(name) {
             return Ok("ended\n");
@@ -306,13 +306,13 @@ struct Announcement {
 }
 
 impl Announcement {
-    fn ingest(&self, splitter: &mut LineSplitter, chunk: &Bytes) -> Result<(), RefusedLine> {
+    fn process_chunk(&self, splitter: &mut LineSplitter, chunk: &Bytes) -> Result<(), RefusedLine> {
         splitter.push(chunk, |line| {
             if line.is_empty() {
                 Ok(())
             } else {
                 self.runs
-                    .ingest(&self.name, ReportLine::parse(line))
+                    .process_report(&self.name, ReportLine::parse(line))
                     .map_err(RefusedLine)
             }
         })
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn only_server_user_may_run_without_permission() {
-        let of = |uid, method| check_user(uid, 1000, method);
+        let of = |uid, method| find_user_refusal(uid, 1000, method);
         assert_eq!(
             [
                 of(Some(1000), AccessMethod::Port),

@@ -1,5 +1,4 @@
-//! The state of a run: its form as clients receive it, and its changes by the reports of its
-//! process.
+//! The state of a run as clients receive it, and how the reports of the run's process change it.
 
 use gpumon_probe::model::{Absence, Reading, Run, RunKind, RunStatus, now_ms};
 use gpumon_workload::protocol::{
@@ -314,8 +313,8 @@ impl RunDevice {
 const MAX_DEVICES: usize = 64;
 /// The maximum number of results and sentences that are kept for a run.
 const MAX_ITEMS: usize = 512;
-/// The maximum number of steps that become events. No workload has more steps, and this many do not
-/// displace all other events.
+/// The maximum number of a run's steps that become events. No workload has more steps. The limit
+/// ensures that steps do not displace all other events.
 const MAX_STEP_EVENTS: usize = 64;
 
 /// The record of one run, built from the reports of its process.
@@ -344,7 +343,7 @@ impl RunRecord {
     }
 
     /// Processes a report. `index_of` returns the index of the GPU with a UUID.
-    pub(crate) fn ingest(
+    pub(crate) fn apply_report(
         &mut self,
         report: Report,
         index_of: impl Fn(&str) -> Option<u32>,

@@ -152,7 +152,7 @@ impl StreamClient {
         view: View,
         busy: BusyGuard,
     ) -> Self {
-        let mut samples = app.hub.samples();
+        let mut samples = app.hub.subscribe_samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
@@ -177,7 +177,7 @@ impl StreamClient {
     async fn serve(mut self) -> Result<(), Disconnected> {
         // The subscriptions begin before the hello frame is created. No change is therefore lost.
         let mut updates = self.app.hub.subscribe_changes();
-        let mut notices = self.app.hub.notices();
+        let mut notices = self.app.hub.subscribe_notices();
         let mut stopped = self.app.stopped.clone();
         self.send_hello().await?;
         let mut heartbeat = pin!(sleep_until(self.last_sent + HEARTBEAT_INTERVAL));
@@ -297,8 +297,13 @@ impl StreamClient {
         if missed > 0 {
             self.send(&encode(&ServerFrame::Lagged { missed })).await?;
         }
-        self.send(&frame.text(&self.view).await.map_err(|_| Disconnected)?)
-            .await
+        self.send(
+            &frame
+                .text_for_view(&self.view)
+                .await
+                .map_err(|_| Disconnected)?,
+        )
+        .await
     }
 
     /// Sends a frame, or the number of frames that the client missed.
@@ -347,9 +352,9 @@ impl StreamClient {
                 self.update_viewer();
                 self.interval_request
                     .set_interval(Some(self.rate_limiter.interval()));
-                // Traces are dropped if they are older than the resumption of the stream, because
-                // the samples of that time were not sent either.
-                self.traces = self.traces.take().map(|_| self.app.hub.traces());
+                // Traces from the time of the pause are dropped, because the samples of that time
+                // were not sent either.
+                self.traces = self.traces.take().map(|_| self.app.hub.subscribe_traces());
                 self.send_history().await
             }
             ClientFrame::Interval { ms } if INTERVAL_LIMITS_MS.contains(&ms) => {
@@ -368,7 +373,7 @@ impl StreamClient {
                 .await
             }
             ClientFrame::Traces { on } => {
-                self.traces = on.then(|| self.app.hub.traces());
+                self.traces = on.then(|| self.app.hub.subscribe_traces());
                 Ok(())
             }
             ClientFrame::Watching { on } => {
@@ -425,7 +430,7 @@ fn take_queued_notices(
     let (mut frames, mut has_missed) = (Vec::new(), false);
     loop {
         match notices.try_recv() {
-            Ok(notice) => frames.extend(notice.text(view, hub)),
+            Ok(notice) => frames.extend(notice.text_for_view(view, hub)),
             Err(TryRecvError::Lagged(missed)) => {
                 frames.push(encode(&ServerFrame::Lagged { missed }));
                 has_missed = true;
@@ -453,7 +458,7 @@ async fn next_trace(
 /// Waits for changed runs, or forever if the client has not requested any.
 async fn next_changed_runs(runs: &mut Option<RunFollower>) -> Vec<TextFrame> {
     match runs {
-        Some(runs) => runs.next_changes().await,
+        Some(runs) => runs.wait_for_changed_runs().await,
         None => std::future::pending().await,
     }
 }
@@ -468,7 +473,7 @@ mod tests {
     #[test]
     fn client_that_missed_notices_gets_current_state() {
         let hub = Hub::new();
-        let mut notices = hub.notices();
+        let mut notices = hub.subscribe_notices();
         hub.set_collector_paused("paused".to_owned(), None);
         for at_ms in 0..1000 {
             hub.add_event(Event {

@@ -191,7 +191,7 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// Returns the query parameter that requests this encoding from another server.
-    pub(crate) fn query_text(self) -> &'static str {
+    pub(crate) fn query_string(self) -> &'static str {
         match self {
             Self::Text => "",
             Self::DeflateRaw => "?encoding=deflate-raw",
@@ -210,14 +210,14 @@ impl Encoding {
 /// Returns the part of the deflate stream that contains this text and a line feed.
 fn deflate_text(text: &[u8]) -> Vec<u8> {
     if text.len() < MIN_COMPRESSED_BYTES {
-        store_block(text)
+        encode_stored_block(text)
     } else {
         deflate_block(text)
     }
 }
 
 /// Returns an uncompressed deflate block that is not marked as the last block.
-fn store_block(text: &[u8]) -> Vec<u8> {
+fn encode_stored_block(text: &[u8]) -> Vec<u8> {
     let length = text.len() as u16 + 1;
     let mut block = BytesMut::with_capacity(6 + text.len());
     block.put_u8(0);

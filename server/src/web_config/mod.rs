@@ -68,7 +68,8 @@ impl WebConfig {
             .as_ref()
             .is_some_and(|tls| tls.key.is_some());
         if has_key || !parsed.basic_auth_users.is_empty() {
-            file.check_secret().map_err(|error| error.to_string())?;
+            file.check_not_world_readable()
+                .map_err(|error| error.to_string())?;
         }
         let folder = path.parent().unwrap_or(Path::new("."));
         Self::new(parsed, folder, files)

@@ -353,7 +353,7 @@ impl ClientCertificates {
 
     /// Returns the name in a verified certificate, or `None` if the certificate is not among the
     /// allowed ones.
-    pub(crate) fn find_name(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
+    pub(crate) fn find_allowed_name(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
         let certificate = Certificate::from_der(certificate).ok()?;
         let names = alternative_names(&certificate);
         let is_allowed = self.allowed_sans.is_empty()

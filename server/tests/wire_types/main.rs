@@ -17,8 +17,8 @@ use gpumon_server::{
 };
 use ts_rs::{Config, TS};
 
-/// The environment variable that makes these tests write the files instead of comparing them, as
-/// `make types` does.
+/// The environment variable that makes these tests write the files instead of comparing them.
+/// `make types` sets it.
 const UPDATE_VARIABLE: &str = "GPUMON_UPDATE_TYPES";
 
 fn generate_types() -> BTreeMap<String, String> {

@@ -114,10 +114,10 @@ static CLOCKS: [Column; 2] = [
 
 static VIOLATIONS: [Column; 2] = [
     new_column("pviol", "%", |gpu| {
-        gpu.violations?.power_percent(gpu.before)
+        gpu.violations?.power_limited_percent(gpu.before)
     }),
     new_column("tviol", "bool", |gpu| {
-        gpu.violations?.thermal_flag(gpu.before)
+        gpu.violations?.thermally_limited_flag(gpu.before)
     }),
 ];
 
@@ -161,7 +161,7 @@ const CONTEXT_SWITCH_COLUMNS: [(&str, &str, usize); 5] = [
     ("actpt", "GPM:%", 10),
 ];
 
-/// The levels for which GPM metrics are shown: the whole GPU, its MIG devices, or both.
+/// The devices for which GPM metrics are shown: the whole GPU, its MIG devices, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MetricLevels {
     pub(super) gpu: bool,
@@ -296,8 +296,8 @@ pub(super) fn describe_metric_column(metric: u32) -> (String, &'static str, usiz
     }
 }
 
-/// Returns `true` if the metric is a number of elapsed cycles. nvidia-smi prints no space after
-/// such a metric.
+/// Returns `true` if the metric counts elapsed cycles. nvidia-smi prints no space after such a
+/// metric.
 pub(super) fn counts_elapsed_cycles(metric: u32) -> bool {
     metric >= FIRST_CONTEXT_SWITCH_METRIC && metric.is_multiple_of(5)
 }
@@ -343,7 +343,7 @@ impl Violations {
 
     /// Returns the share of time since `before` in which the power limit reduced the clocks, in
     /// percent. Returns 0 if there is no earlier count.
-    pub(super) fn power_percent(self, before: Option<Self>) -> Option<i128> {
+    pub(super) fn power_limited_percent(self, before: Option<Self>) -> Option<i128> {
         let now = self.power?;
         let Some(before) = before.and_then(|before| before.power) else {
             return Some(0);
@@ -357,7 +357,7 @@ impl Violations {
 
     /// Returns 1 if the temperature limit reduced the clocks at any time since `before`, otherwise
     /// 0.
-    pub(super) fn thermal_flag(self, before: Option<Self>) -> Option<i128> {
+    pub(super) fn thermally_limited_flag(self, before: Option<Self>) -> Option<i128> {
         let now = self.thermal?;
         let before = before.and_then(|before| before.thermal).unwrap_or(now);
         Some(i128::from(now.violation_ns > before.violation_ns))
@@ -383,19 +383,19 @@ mod tests {
     fn violation_percentage_covers_time_between_readings() {
         let before = make_violations(1_000_000, 5_000_000);
         let after = make_violations(2_000_000, 255_000_000);
-        assert_eq!(after.power_percent(Some(before)), Some(25));
-        assert_eq!(after.thermal_flag(Some(before)), Some(1));
-        assert_eq!(before.thermal_flag(Some(before)), Some(0));
+        assert_eq!(after.power_limited_percent(Some(before)), Some(25));
+        assert_eq!(after.thermally_limited_flag(Some(before)), Some(1));
+        assert_eq!(before.thermally_limited_flag(Some(before)), Some(0));
     }
 
     #[test]
     fn first_violation_count_is_reported_as_zero() {
         assert_eq!(
-            make_violations(1, 1_000_000_000).power_percent(None),
+            make_violations(1, 1_000_000_000).power_limited_percent(None),
             Some(0)
         );
         assert_eq!(
-            make_violations(1, 1_000_000_000).thermal_flag(None),
+            make_violations(1, 1_000_000_000).thermally_limited_flag(None),
             Some(0)
         );
         assert_eq!(
@@ -403,7 +403,7 @@ mod tests {
                 power: None,
                 thermal: None
             }
-            .power_percent(None),
+            .power_limited_percent(None),
             None
         );
     }

@@ -47,7 +47,7 @@ pub(super) fn run(
         .is_some_and(|letters| letters.contains('n'))
         && Release::from_driver(driver) >= Release(610, 0)
     {
-        return Err(Refusal::new_handed_over("dmon -s n").into());
+        return Err(Refusal::new_nvidia_only("dmon -s n").into());
     }
     let shown = Selection::parse(&switches)?;
     let rounds = monitor::parse_rounds(&switches, driver, LIMITS, SYNTAX.usage)?;

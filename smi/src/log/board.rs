@@ -5,12 +5,12 @@ use jiff::Timestamp;
 
 use super::{
     item::{
-        Item, Section, TITLE_AS_TAG, computed_item, declared_item, field_item, group_item,
+        Item, Section, TITLE_AS_TAG, computed_item, dtd_only_item, field_item, group_item,
         number_item, text_item,
     },
     value::{
         ABSENT, Cursor, format_absent, format_code, format_count, format_enabled,
-        format_microseconds, format_name, format_or_reason, format_yes_no,
+        format_microseconds, format_named_number, format_or_reason, format_yes_no,
     },
 };
 use crate::release::Release;
@@ -55,7 +55,7 @@ pub(super) static NAME_ITEMS: &[Item] = &[
         TITLE_AS_TAG,
         Q::AddressingMode,
         0,
-        |mode| format_name(mode, &["None", "HMM", "ATS"]),
+        |mode| format_named_number(mode, &["None", "HMM", "ATS"]),
     ),
 ];
 
@@ -130,7 +130,7 @@ pub(super) static NUMBER_ITEMS: &[Item] = &[
         }),
         computed_item("Peer Type", TITLE_AS_TAG, |at| {
             format_or_reason(read_platform_number(at, 7), |kind| {
-                format_name(kind, &["Direct Connected", "Switch Connected"])
+                format_named_number(kind, &["Direct Connected", "Switch Connected"])
             })
         }),
         number_item("Module Id", TITLE_AS_TAG, Q::ModuleId, 0, format_count),
@@ -190,14 +190,14 @@ pub(super) static NUMBER_ITEMS: &[Item] = &[
             Q::VirtualizationMode,
             0,
             |mode| {
-                format_name(
+                format_named_number(
                     mode,
                     &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"],
                 )
             },
         ),
         number_item("Host VGPU Mode", TITLE_AS_TAG, Q::HostVgpuMode, 0, |mode| {
-            format_name(mode, &["Non SR-IOV", "SR-IOV"])
+            format_named_number(mode, &["Non SR-IOV", "SR-IOV"])
         }),
         number_item(
             "vGPU Heterogeneous Mode",
@@ -207,11 +207,11 @@ pub(super) static NUMBER_ITEMS: &[Item] = &[
             format_enabled,
         ),
     ]),
-    declared_item(
+    dtd_only_item(
         "vgpu_software_licensed_product",
         &[
-            declared_item("licensed_product_name", &[]),
-            declared_item("license_status", &[]),
+            dtd_only_item("licensed_product_name", &[]),
+            dtd_only_item("license_status", &[]),
         ],
     ),
     field_item(
@@ -219,7 +219,7 @@ pub(super) static NUMBER_ITEMS: &[Item] = &[
         TITLE_AS_TAG,
         RECOVERY_ACTION,
         |action| {
-            format_name(
+            format_named_number(
                 action,
                 &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
             )
@@ -240,7 +240,7 @@ const RECOVERY_ACTION: u32 = 230;
 pub(super) const HOPPER: i128 = 9;
 
 fn format_brand(number: i128) -> String {
-    format_name(
+    format_named_number(
         number,
         &[
             "Unknown",
@@ -265,7 +265,7 @@ fn format_brand(number: i128) -> String {
 }
 
 fn format_architecture(number: i128) -> String {
-    format_name(
+    format_named_number(
         number,
         &[
             "Unknown",
@@ -284,11 +284,11 @@ fn format_architecture(number: i128) -> String {
 }
 
 fn format_driver_model(number: i128) -> String {
-    format_name(number, &["WDDM", "WDM", "MCDM"])
+    format_named_number(number, &["WDDM", "WDM", "MCDM"])
 }
 
 fn format_operation_mode(number: i128) -> String {
-    format_name(number, &["All On", "Compute", "Low Double Precision"])
+    format_named_number(number, &["All On", "Compute", "Low Double Precision"])
 }
 
 /// Returns the part number of the GPU itself, or `N/A` if the library has no such query.
@@ -328,11 +328,11 @@ const fn position_item(title: &'static str, tag: &'static str, number: &'static 
             place => format_or_reason(place, format_count),
         }
     })
-    .with_numbers(number)
+    .with_position_numbers(number)
 }
 
-/// Returns a number that describes the last flush. The number is absent if there has been no flush
-/// since the driver was loaded.
+/// Returns a number that describes the last flush of the black box (BBX) in the inforom. The number
+/// is absent if there has been no flush since the driver was loaded.
 fn read_flush_number(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.run_query(Q::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),

@@ -6,7 +6,7 @@ use super::{
     item::{Item, TITLE_AS_TAG, computed_item, field_item, group_item, number_item, text_item},
     value::{
         ABSENT, Cursor, OutputFormat, format_code, format_count, format_kilobytes_per_second,
-        format_name, format_or_reason,
+        format_named_number, format_or_reason,
     },
 };
 use crate::release::BRANCH_590;
@@ -67,7 +67,7 @@ pub(super) static PCI_ITEMS: &[Item] = &[group_item("PCI", TITLE_AS_TAG)
         ]),
         group_item("Bridge Chip", "pci_bridge_chip").with_items(&[
             number_item("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| {
-                format_name(chip, &["PLX", "BRO4"])
+                format_named_number(chip, &["PLX", "BRO4"])
             }),
             number_item("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| {
                 format!("0x{version:X}")
@@ -135,7 +135,7 @@ const fn hexadecimal_item(title: &'static str, tag: &'static str, number: &'stat
             format!("{prefix}{number:0digits$X}")
         })
     })
-    .with_numbers(number)
+    .with_position_numbers(number)
 }
 
 fn format_lanes(number: i128) -> String {
@@ -171,7 +171,7 @@ fn format_atomics(mask: i128) -> String {
 /// the GPU belongs to.
 pub(super) static FABRIC_ITEMS: &[Item] = &[group_item("Fabric", TITLE_AS_TAG).with_items(&[
     number_item("State", TITLE_AS_TAG, Q::FabricInfo, 0, |state| {
-        format_name(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
+        format_named_number(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
     }),
     computed_item("Status", TITLE_AS_TAG, |at| {
         format_or_reason(read_joined_number(at, 1), format_join_status)
@@ -188,7 +188,7 @@ pub(super) static FABRIC_ITEMS: &[Item] = &[group_item("Fabric", TITLE_AS_TAG).w
         computed_item("Summary", TITLE_AS_TAG, |at| {
             let words = [ABSENT, "Healthy", "Unhealthy", "Limited Capacity"];
             format_or_reason(read_joined_number(at, 4), |summary| {
-                format_name(summary, &words)
+                format_named_number(summary, &words)
             })
         }),
         computed_item("Bandwidth", TITLE_AS_TAG, |at| {
@@ -256,12 +256,12 @@ const fn fabric_condition_item(
     computed_item(title, tag, |at| {
         format_fabric_health(at, at.argument_at(0), 0x3, &[ABSENT, "True", "False"])
     })
-    .with_numbers(bit)
+    .with_position_numbers(bit)
 }
 
 fn format_fabric_health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]) -> String {
     format_or_reason(read_joined_number(at, 3), |mask| {
-        format_name(mask >> shift & width, names)
+        format_named_number(mask >> shift & width, names)
     })
 }
 

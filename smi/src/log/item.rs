@@ -35,8 +35,9 @@ pub(super) struct Item {
     /// Whether the item is indented one step more than its neighbors. This affects only text
     /// output.
     pub(super) deeper: bool,
-    /// Numbers that are appended to the numbers of the log position at which the item's values are
-    /// read. With them, groups that differ only in a number can share a table.
+    /// Numbers that are appended to the position in the log, such as an error type or a memory
+    /// location. The item's values are read with these numbers, so groups that differ only in a
+    /// number can share a table.
     pub(super) about: &'static [i128],
     /// The section of `-d` that contains the item.
     pub(super) section: Option<Section>,
@@ -79,7 +80,9 @@ impl Source {
         match *self {
             Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.read_formatted(query, place, format),
-            Self::PartNumber(query, place, format) => at.read_formatted_part(query, place, format),
+            Self::PartNumber(query, place, format) => {
+                at.read_formatted_mig_number(query, place, format)
+            }
             Self::Field(id, scope, format) => at.read_formatted_field(id, scope, format),
             Self::RealField(id, scope, format) => {
                 format_or_reason(at.read_real_field(id, scope), format)
@@ -179,7 +182,7 @@ impl Item {
     }
 
     /// Appends numbers to the position at which the item's values are read.
-    pub(super) const fn with_numbers(mut self, about: &'static [i128]) -> Self {
+    pub(super) const fn with_position_numbers(mut self, about: &'static [i128]) -> Self {
         self.about = about;
         self
     }
@@ -235,7 +238,7 @@ pub(super) const fn number_item(
 }
 
 /// Defines a line with a number from the answer to a query about a MIG device.
-pub(super) const fn part_item(
+pub(super) const fn mig_number_item(
     title: &'static str,
     tag: &'static str,
     query: Q,
@@ -308,7 +311,7 @@ pub(super) const fn row_items(rows: Rows, items: &'static [Item]) -> Item {
 }
 
 /// Defines an XML element that is declared in the DTD but never written.
-pub(super) const fn declared_item(tag: &'static str, items: &'static [Item]) -> Item {
+pub(super) const fn dtd_only_item(tag: &'static str, items: &'static [Item]) -> Item {
     Item::new("", tag, Content::Declared(items))
 }
 
@@ -361,7 +364,7 @@ pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
 /// Defines a summary of the samples with the given `nvmlSamplingType_t`.
 pub(super) const fn samples_item(title: &'static str, kind: &'static [i128]) -> Item {
     group_item(title, "")
-        .with_numbers(kind)
+        .with_position_numbers(kind)
         .with_items(SAMPLE_ITEMS)
 }
 
@@ -372,21 +375,21 @@ const CLOCK_SAMPLES: [i128; 2] = [5, 6];
 
 static SAMPLE_ITEMS: &[Item] = &[
     computed_item("Duration", "", |at| {
-        format_summary(at, |_, kept| {
+        format_sample_summary(at, |_, kept| {
             format!("{:.2} sec", (kept.times.max - kept.times.min) / 1e6)
         })
     }),
     computed_item("Number of Samples", "", |at| {
-        format_summary(at, |_, kept| kept.count.to_string())
+        format_sample_summary(at, |_, kept| kept.count.to_string())
     }),
     computed_item("Max", "", |at| {
-        format_summary(at, |at, kept| format_in_unit(at, kept.values.max))
+        format_sample_summary(at, |at, kept| format_in_unit(at, kept.values.max))
     }),
     computed_item("Min", "", |at| {
-        format_summary(at, |at, kept| format_in_unit(at, kept.values.min))
+        format_sample_summary(at, |at, kept| format_in_unit(at, kept.values.min))
     }),
     computed_item("Avg", "", |at| {
-        format_summary(at, |at, kept| format_in_unit(at, kept.values.mean))
+        format_sample_summary(at, |at, kept| format_in_unit(at, kept.values.mean))
     }),
 ];
 
@@ -398,7 +401,10 @@ struct SampleSummary {
 }
 
 /// Formats a summary of the samples, or the reason why there are none.
-fn format_summary(at: &Cursor<'_>, format: fn(&Cursor<'_>, &SampleSummary) -> String) -> String {
+fn format_sample_summary(
+    at: &Cursor<'_>,
+    format: fn(&Cursor<'_>, &SampleSummary) -> String,
+) -> String {
     let flat: Vec<f64> = match at.run_query(Q::Samples(at.argument_at(0), 0)) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
         Ok(Value::Reals(reals)) => reals,

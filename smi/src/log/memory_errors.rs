@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::{
     item::{
-        Item, Layout, List, Section, TITLE_AS_TAG, computed_item, declared_item, group_item,
+        Item, Layout, List, Section, TITLE_AS_TAG, computed_item, dtd_only_item, group_item,
         list_item, number_item, replaceable_group_item,
     },
     text::VALUE_COLUMN,
@@ -42,10 +42,10 @@ pub(super) static ECC_ITEMS: &[Item] = &[
         .show_in_section(Section::ECC)
         .with_items(&[
             group_item("Volatile", TITLE_AS_TAG)
-                .with_numbers(&[VOLATILE])
+                .with_position_numbers(&[VOLATILE])
                 .with_items(ERROR_COUNTER_ITEMS),
             group_item("Aggregate", TITLE_AS_TAG)
-                .with_numbers(&[AGGREGATE])
+                .with_position_numbers(&[AGGREGATE])
                 .with_items(ERROR_COUNTER_ITEMS),
             group_item("Aggregate Uncorrectable SRAM Sources", TITLE_AS_TAG)
                 .show_when(distinguishes_sram_sources)
@@ -83,15 +83,15 @@ pub(super) static ECC_ITEMS: &[Item] = &[
         ]),
 ];
 
-/// The items for the counters of the `nvmlEccCounterType_t` in `about`. On older boards, nvidia-smi
-/// pads the headings with spaces.
+/// The items for one type of error counter. The number in `about` is its `nvmlEccCounterType_t`. On
+/// older boards, nvidia-smi pads the headings with spaces.
 static ERROR_COUNTER_ITEMS: &[Item] = &[
     group_item("Single Bit            ", TITLE_AS_TAG)
-        .with_numbers(&[CORRECTED])
+        .with_position_numbers(&[CORRECTED])
         .show_when(counts_errors_by_cache)
         .with_items(ERROR_LOCATION_ITEMS),
     group_item("Double Bit            ", TITLE_AS_TAG)
-        .with_numbers(&[UNCORRECTED])
+        .with_position_numbers(&[UNCORRECTED])
         .show_when(counts_errors_by_cache)
         .with_items(ERROR_LOCATION_ITEMS),
     computed_item("SRAM Correctable", TITLE_AS_TAG, |at| {
@@ -138,8 +138,8 @@ static ERROR_COUNTER_ITEMS: &[Item] = &[
     .show_when(|at| distinguishes_sram_sources(at) && at.number_at(0) == AGGREGATE),
 ];
 
-/// The items for the counters by location. `about` contains the counter type and the
-/// `nvmlMemoryErrorType_t`.
+/// The items for the error counters of each memory location. `about` contains the counter type and
+/// the `nvmlMemoryErrorType_t`.
 static ERROR_LOCATION_ITEMS: &[Item] = &[
     error_item("Device Memory", TITLE_AS_TAG, &[2]),
     error_item("Register File", TITLE_AS_TAG, &[3]),
@@ -174,7 +174,7 @@ const fn error_item(title: &'static str, tag: &'static str, about: &'static [i12
     computed_item(title, tag, |at| {
         format_error_count(at, at.argument_at(1), at.argument_at(2))
     })
-    .with_numbers(about)
+    .with_position_numbers(about)
 }
 
 fn format_error_count(at: &Cursor<'_>, kind: u32, location: u32) -> String {
@@ -192,7 +192,7 @@ const fn sram_error_item(title: &'static str, tag: &'static str, place: &'static
     computed_item(title, tag, |at| {
         format_sram_errors(at, at.number_at(0) as usize, format_count)
     })
-    .with_numbers(place)
+    .with_position_numbers(place)
 }
 
 fn format_sram_errors(at: &Cursor<'_>, place: usize, format: fn(i128) -> String) -> String {
@@ -229,14 +229,14 @@ pub(super) static REPAIR_ITEMS: &[Item] = &[
         .show_in_section(Section::PAGE_RETIREMENT)
         .with_items(&[
             computed_item("Single Bit ECC", "", format_retired_page_count)
-                .with_numbers(&[SINGLE_BIT]),
+                .with_position_numbers(&[SINGLE_BIT]),
             computed_item("Double Bit ECC", "", format_retired_page_count)
-                .with_numbers(&[DOUBLE_BIT]),
+                .with_position_numbers(&[DOUBLE_BIT]),
             group_item("", "multiple_single_bit_retirement")
-                .with_numbers(&[SINGLE_BIT])
+                .with_position_numbers(&[SINGLE_BIT])
                 .with_items(RETIREMENT_ITEMS),
             group_item("", "double_bit_retirement")
-                .with_numbers(&[DOUBLE_BIT])
+                .with_position_numbers(&[DOUBLE_BIT])
                 .with_items(RETIREMENT_ITEMS),
             computed_item(
                 "Pending Page Blacklist",
@@ -252,7 +252,8 @@ pub(super) static REPAIR_ITEMS: &[Item] = &[
     .with_items(REMAPPED_ROW_ITEMS),
 ];
 
-/// The items for the pages retired for the `nvmlPageRetirementCause_t` in `about`.
+/// The items for the pages that were retired for one cause. `about` contains the
+/// `nvmlPageRetirementCause_t`.
 static RETIREMENT_ITEMS: &[Item] = &[
     computed_item("", "retired_count", format_retired_page_count),
     list_item("", "retired_pagelist", &RETIRED_PAGES),
@@ -278,7 +279,7 @@ static RETIRED_PAGES: List = List {
         computed_item("", "retired_page_address", |at| {
             format!("0x{:016x}", at.number_at(1))
         }),
-        declared_item("retired_page_timestamp", &[]),
+        dtd_only_item("retired_page_timestamp", &[]),
     ],
     layout: Layout::Under(VALUE_COLUMN),
 };
@@ -366,7 +367,7 @@ const fn remapped_rows_item(
             format_count,
         )
     })
-    .with_numbers(place)
+    .with_position_numbers(place)
 }
 
 const fn bank_count_item(title: &'static str, tag: &'static str, place: usize) -> Item {

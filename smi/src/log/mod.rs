@@ -190,8 +190,8 @@ fn render_block(
         // If slow queries ran at the same time, each would measure the traffic that the others
         // cause. They therefore run one after another.
         let ahead: Vec<_> = items.iter().flat_map(|item| item.ahead).collect();
-        // Starting a thread takes longer than running the queries if their answers are in memory.
-        if !context.driver.is_quick() {
+        // If the answers are in memory, running the queries takes less time than starting a thread.
+        if !context.driver.answers_from_memory() {
             scope.spawn(move || {
                 for query in ahead {
                     drop(device.run_query(Subject::from_gpu(gpu), *query));
@@ -284,7 +284,7 @@ fn list_header_lines(release: Release) -> impl Iterator<Item = &'static HeaderLi
 }
 
 fn format_driver_version(context: &Context<'_>) -> String {
-    error_messages::format_text(&context.run_system_query(SystemQuery::DriverVersion))
+    error_messages::format_text_answer(&context.run_system_query(SystemQuery::DriverVersion))
 }
 
 fn format_cuda_version(context: &Context<'_>) -> String {

@@ -107,7 +107,7 @@ pub(super) fn format_performance_state(at: &Cursor<'_>) -> String {
 /// Defines a line that shows whether a reason currently reduces the clocks. `bit` is the reason's
 /// bit in the mask.
 const fn event_reason_item(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
-    computed_item(title, tag, format_reason_activity).with_numbers(bit)
+    computed_item(title, tag, format_reason_activity).with_position_numbers(bit)
 }
 
 /// Returns `Active` or `Not Active`, or `N/A` if the board does not support the reason.

@@ -12,27 +12,27 @@ use super::{
 };
 use crate::release::Release;
 
-/// The items for each scope's power readings, and for the GPU's power samples. `about` contains the
-/// `nvmlPowerScopeType_t`.
+/// The items for the power readings of the GPU, the memory, and the module, and for the GPU's power
+/// samples. `about` contains the scope of the readings, an `nvmlPowerScopeType_t`.
 pub(super) static POWER_ITEMS: &[Item] = &[
     group_item("GPU Power Readings", TITLE_AS_TAG)
-        .with_numbers(&[GPU_SCOPE])
+        .with_position_numbers(&[GPU_SCOPE])
         .show_in_section(Section::POWER)
         .with_items(POWER_READINGS)
         .show_before_release(POWER_READINGS_DIVIDED),
     group_item("GPU Power Readings", TITLE_AS_TAG)
-        .with_numbers(&[GPU_SCOPE])
+        .with_position_numbers(&[GPU_SCOPE])
         .show_in_section(Section::POWER)
         .with_items(DIVIDED_POWER_READINGS)
         .show_since_release(POWER_READINGS_DIVIDED),
     samples_item("Power Samples", &[0]).show_only_in_section(Section::POWER),
     // The trailing space is also in nvidia-smi's output.
     group_item("GPU Memory Power Readings ", TITLE_AS_TAG)
-        .with_numbers(&[MEMORY_SCOPE])
+        .with_position_numbers(&[MEMORY_SCOPE])
         .show_in_section(Section::POWER)
         .with_items(&[AVERAGE_POWER, INSTANT_POWER]),
     group_item("Module Power Readings", TITLE_AS_TAG)
-        .with_numbers(&[MODULE_SCOPE])
+        .with_position_numbers(&[MODULE_SCOPE])
         .show_in_section(Section::POWER)
         .with_items(POWER_READINGS),
 ];
@@ -75,7 +75,7 @@ static DIVIDED_POWER_READINGS: &[Item] = &[
     MAX_LIMIT,
 ];
 
-/// The item for the performance state, which XML output repeats here.
+/// The item for the performance state. XML output repeats it among the power readings.
 const PERFORMANCE_STATE: Item = computed_item("", "power_state", format_performance_state);
 const AVERAGE_POWER: Item = power_item("Average Power Draw", TITLE_AS_TAG, &[185]);
 const INSTANT_POWER: Item = power_item("Instantaneous Power Draw", "instant_power_draw", &[186]);
@@ -92,7 +92,7 @@ const fn power_item(title: &'static str, tag: &'static str, field: &'static [i12
         let scope = at.argument_at(if at.has_number(2) { 2 } else { 0 });
         at.read_formatted_field(at.argument_at(1), scope, format_watts)
     })
-    .with_numbers(field)
+    .with_position_numbers(field)
 }
 
 // Temperatures and their limits. Newer boards report their limits as margins in degrees, and older
@@ -201,7 +201,8 @@ const fn temperature_limit_item(
     tag: &'static str,
     kind: &'static [i128],
 ) -> Item {
-    computed_item(title, tag, |at| format_threshold(at, at.argument_at(0))).with_numbers(kind)
+    computed_item(title, tag, |at| format_threshold(at, at.argument_at(0)))
+        .with_position_numbers(kind)
 }
 
 /// Defines a line for a limit, shown only for boards that report limits as temperatures.

@@ -21,26 +21,28 @@ pub(super) static POWER_PROFILE_ITEMS: &[Item] = &[
     group_item("Workload Power Profiles", "power_profiles")
         .show_in_section(Section::POWER_PROFILES)
         .with_items(&[
-            computed_item("Requested Profiles", "", format_profiles).with_numbers(&[REQUESTED]),
+            computed_item("Requested Profiles", "", format_profiles)
+                .with_position_numbers(&[REQUESTED]),
             replaceable_group_item(
                 "",
                 "power_profile_requested_profiles",
                 format_missing_profiles,
             )
-            .with_numbers(&[REQUESTED])
+            .with_position_numbers(&[REQUESTED])
             .with_items(&[row_items(
                 read_profiles,
                 &[computed_item("", "power_profile_requested_profile", |at| {
                     format_profile(at.number_at(1))
                 })],
             )]),
-            computed_item("Enforced Profiles", "", format_profiles).with_numbers(&[ENFORCED]),
+            computed_item("Enforced Profiles", "", format_profiles)
+                .with_position_numbers(&[ENFORCED]),
             replaceable_group_item(
                 "",
                 "power_profile_enforced_profiles",
                 format_missing_profiles,
             )
-            .with_numbers(&[ENFORCED])
+            .with_position_numbers(&[ENFORCED])
             .with_items(&[row_items(
                 read_profiles,
                 &[computed_item("", "power_profile_enforced_profile", |at| {
@@ -55,59 +57,59 @@ pub(super) static POWER_PROFILE_ITEMS: &[Item] = &[
     .show_since_release(Release(590, 0)),
 ];
 
-/// Defines the items for a profile's settings. The arguments are the prefix of the XML elements,
-/// the suffix of the last element, the first field ID, and the first field ID for delayed
-/// smoothing.
+/// Defines the items for a profile's settings. The arguments are the prefix of all XML element
+/// names, the suffix of the last element's name, the ID of the first field, and the ID of the first
+/// field for delayed smoothing.
 macro_rules! profile {
     ($tag:literal, $offset:literal, $first:literal, $delayed:literal) => {
         &[
-            smoothing(
+            smoothing_item(
                 "% TMP Floor",
                 concat!($tag, "percent_tmp_floor"),
                 $first,
-                percent,
+                format_percent_if_set,
             ),
-            smoothing(
+            smoothing_item(
                 "Ramp Up Rate",
                 concat!($tag, "ramp_up_rate"),
                 $first + 1,
-                rate,
+                format_rate_if_set,
             ),
-            smoothing(
+            smoothing_item(
                 "Ramp Down Rate",
                 concat!($tag, "ramp_down_rate"),
                 $first + 2,
-                rate,
+                format_rate_if_set,
             ),
-            smoothing(
+            smoothing_item(
                 "Ramp Down Hysteresis",
                 concat!($tag, "ramp_down_hysteresis"),
                 $first + 3,
-                milliseconds,
+                format_milliseconds_if_set,
             ),
-            smoothing(
+            smoothing_item(
                 "Secondary Power Floor",
                 concat!($tag, "secondary_power_floor"),
                 $delayed,
-                watts,
+                format_watts_if_set,
             ),
-            smoothing(
+            smoothing_item(
                 "Primary Floor Activation Window Multiplier",
                 concat!($tag, "primary_floor_activation_window_multiplier"),
                 $delayed + 1,
-                count,
+                format_count_if_set,
             ),
-            smoothing(
+            smoothing_item(
                 "Primary Floor Target Window Multiplier",
                 concat!($tag, "primary_floor_target_window_multiplier"),
                 $delayed + 2,
-                count,
+                format_count_if_set,
             ),
-            smoothing(
+            smoothing_item(
                 "Primary Floor Activation Offset",
                 concat!($tag, $offset),
                 $delayed + 3,
-                watts,
+                format_watts_if_set,
             ),
         ]
     };
@@ -121,86 +123,96 @@ static SMOOTHING: &[Item] = &[
         280,
         format_yes_no,
     ),
-    smoothing("Privilege Level", "power_smoothing_priv_level", 252, count),
+    smoothing_item(
+        "Privilege Level",
+        "power_smoothing_priv_level",
+        252,
+        format_count_if_set,
+    ),
     flag_item(
         "Immediate Ramp Down",
         "power_smoothing_imm_ramp_down",
         253,
         format_enabled,
     ),
-    smoothing("Current TMP", "power_smoothing_curr_tmp", 254, watts),
-    smoothing(
+    smoothing_item(
+        "Current TMP",
+        "power_smoothing_curr_tmp",
+        254,
+        format_watts_if_set,
+    ),
+    smoothing_item(
         "Current TMP Floor",
         "power_smoothing_curr_tmp_floor",
         255,
-        watts,
+        format_watts_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Max % TMP Floor",
         "power_smoothing_max_percent_tmp_floor",
         256,
-        percent,
+        format_percent_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Min % TMP Floor",
         "power_smoothing_min_percent_tmp_floor",
         257,
-        percent,
+        format_percent_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "HW Circuitry % Lifetime Remaining",
         "power_smoothing_hw_circuitry_percent_lifetime_remaining",
         258,
-        percent,
+        format_percent_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Current Primary Power Floor",
         "power_smoothing_curr_primary_power_floor",
         275,
-        watts,
+        format_watts_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Current Secondary Power Floor",
         "power_smoothing_curr_secondary_power_floor",
         276,
-        watts,
+        format_watts_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Min Primary Floor Activation Offset",
         "power_smoothing_min_primary_floor_activation_offset",
         277,
-        watts,
+        format_watts_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Min Primary Floor Activation Point",
         "power_smoothing_min_primary_floor_activation_point",
         278,
-        watts,
+        format_watts_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Window Multiplier",
         "power_smoothing_window_multiplier",
         279,
-        milliseconds,
+        format_milliseconds_if_set,
     ),
-    smoothing(
+    smoothing_item(
         "Number of Preset Profiles",
         "power_smoothing_num_preset_profiles",
         259,
-        count,
+        format_count_if_set,
     ),
-    // NVIDIA's DTD also misspells the last element.
+    // The misspelled name of the last element is the one in NVIDIA's DTD.
     group_item("Current Profile", "power_smoothing_current_profile").with_items(profile!(
         "power_smoothing_curr_profile_",
         "primary_floor_activatin_offset",
         260,
         281
     )),
-    smoothing(
+    smoothing_item(
         "Active Preset Profile",
         "power_smoothing_active_profile",
         264,
-        count,
+        format_count_if_set,
     ),
     group_item("Admin Overrides", "power_smoothing_admin_overrides").with_items(profile!(
         "power_smoothing_admin_override_",
@@ -214,11 +226,9 @@ static SMOOTHING: &[Item] = &[
 const ENABLED: u32 = 251;
 /// The field scope that selects the active profile. Lower scopes select the five preset profiles.
 const ACTIVE_PROFILE_SCOPE: u32 = 5;
-/// The index of the requested profiles' mask among the masks in the answer to
-/// [`Q::WorkloadPowerProfiles`].
+/// The index of the mask of requested profiles in the answer to [`Q::WorkloadPowerProfiles`].
 const REQUESTED: i128 = 1;
-/// The index of the enforced profiles' mask among the masks in the answer to
-/// [`Q::WorkloadPowerProfiles`].
+/// The index of the mask of enforced profiles in the answer to [`Q::WorkloadPowerProfiles`].
 const ENFORCED: i128 = 2;
 
 const fn flag_item(
@@ -230,7 +240,7 @@ const fn flag_item(
     scoped_field_item(title, tag, (id, ACTIVE_PROFILE_SCOPE), format)
 }
 
-const fn smoothing(
+const fn smoothing_item(
     title: &'static str,
     tag: &'static str,
     id: u32,
@@ -249,23 +259,23 @@ fn format_if_set(quantity: f64, text: String) -> String {
     }
 }
 
-fn count(number: f64) -> String {
+fn format_count_if_set(number: f64) -> String {
     format_if_set(number, number.to_string())
 }
 
-fn percent(percent: f64) -> String {
+fn format_percent_if_set(percent: f64) -> String {
     format_if_set(percent, format!("{percent:.2} %"))
 }
 
-fn watts(watts: f64) -> String {
+fn format_watts_if_set(watts: f64) -> String {
     format_if_set(watts, format!("{watts:.2} W"))
 }
 
-fn rate(milliwatts_a_second: f64) -> String {
+fn format_rate_if_set(milliwatts_a_second: f64) -> String {
     format_if_set(milliwatts_a_second, format!("{milliwatts_a_second} mW/s"))
 }
 
-fn milliseconds(milliseconds: f64) -> String {
+fn format_milliseconds_if_set(milliseconds: f64) -> String {
     format_if_set(milliseconds, format!("{milliseconds} ms"))
 }
 

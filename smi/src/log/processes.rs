@@ -6,8 +6,8 @@ use super::{
     item::{Item, Layout, List, Section, TITLE_AS_TAG, computed_item, list_item},
     text::PROCESS_COLUMN,
     value::{
-        ABSENT, Cursor, format_code, format_count, format_mib, format_milliseconds, format_percent,
-        format_valid_number,
+        ABSENT, Cursor, format_code, format_count, format_mib, format_milliseconds,
+        format_number_if_valid, format_percent,
     },
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 pub(super) static RUNNING_PROCESS_ITEMS: &[Item] =
     &[list_item("Processes", TITLE_AS_TAG, &PROCESSES).show_in_section(Section::PIDS)];
 
-/// The items for accounted processes. Text output contains them only with `-d`.
+/// The items for accounted processes. Text output contains them only with `-d ACCOUNTING`.
 pub(super) static ACCOUNTED_PROCESS_ITEMS: &[Item] =
     &[list_item("Accounted Processes", TITLE_AS_TAG, &ACCOUNTS)
         .show_only_in_section(Section::ACCOUNTING)];
@@ -29,17 +29,17 @@ static PROCESSES: List = List {
     tag: "process_info",
     items: &[
         computed_item("GPU instance ID", TITLE_AS_TAG, |at| {
-            format_valid_number(at.number_at(0))
+            format_number_if_valid(at.number_at(0))
         }),
         computed_item("Compute instance ID", TITLE_AS_TAG, |at| {
-            format_valid_number(at.number_at(1))
+            format_number_if_valid(at.number_at(1))
         }),
         computed_item("Process ID", "pid", |at| format_count(at.number_at(2))),
         computed_item("Type", TITLE_AS_TAG, |at| {
             kind_letters(at.number_at(3)).to_owned()
         })
         .indent_deeper(),
-        computed_item("Name", "process_name", format_name).indent_deeper(),
+        computed_item("Name", "process_name", format_process_name).indent_deeper(),
         computed_item("Used GPU Memory", "used_memory", |at| {
             format_mib(at.number_at(4))
         })
@@ -57,11 +57,11 @@ static ACCOUNTS: List = List {
     items: &[
         computed_item("Process ID", "pid", |at| format_count(at.number_at(0))),
         computed_item("GPU Utilization", "gpu_util", |at| {
-            format_share(at.number_at(1))
+            format_utilization(at.number_at(1))
         })
         .indent_deeper(),
         computed_item("Memory Utilization", "memory_util", |at| {
-            format_share(at.number_at(2))
+            format_utilization(at.number_at(2))
         })
         .indent_deeper(),
         computed_item("Max memory usage", TITLE_AS_TAG, |at| {
@@ -88,8 +88,8 @@ fn read_processes(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
         .collect())
 }
 
-/// Returns the accounted processes. If the driver drops an account after listing its PID, the
-/// process is left out.
+/// Returns the accounted processes. A process is left out if the driver drops its account after
+/// listing its PID.
 fn read_accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     let pids = at.run_query(Query::AccountingPids).map_err(format_code)?;
     let mut rows = Vec::new();
@@ -103,20 +103,20 @@ fn read_accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     Ok(rows)
 }
 
-fn format_name(at: &Cursor<'_>) -> String {
+fn format_process_name(at: &Cursor<'_>) -> String {
     match at
         .device
         .context
         .run_system_query(SystemQuery::ProcessName(at.argument_at(2)))
     {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
-        Err(code) => error_messages::format_bracketed(code),
+        Err(code) => error_messages::describe_code_in_brackets(code),
     }
 }
 
 /// Formats a utilization, or returns `N/A` if the driver does not know it.
-fn format_share(number: i128) -> String {
-    if format_valid_number(number) == ABSENT {
+fn format_utilization(number: i128) -> String {
+    if format_number_if_valid(number) == ABSENT {
         ABSENT.to_owned()
     } else {
         format_percent(number)

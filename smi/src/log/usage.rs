@@ -5,14 +5,16 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     item::{Item, Section, TITLE_AS_TAG, group_item, number_item, samples_item},
-    value::{format_count, format_mib, format_mib_rounded_down, format_name, format_percent},
+    value::{
+        format_count, format_mib, format_mib_rounded_down, format_named_number, format_percent,
+    },
 };
 
 /// The items for the compute mode, for utilization including samples, and for encoder and frame
 /// buffer capture sessions.
 pub(super) static UTILIZATION_ITEMS: &[Item] = &[
     number_item("Compute Mode", TITLE_AS_TAG, Q::ComputeMode, 0, |mode| {
-        format_name(
+        format_named_number(
             mode,
             &[
                 "Default",

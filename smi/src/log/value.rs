@@ -12,8 +12,8 @@ pub(super) enum OutputFormat {
     Xml,
 }
 
-/// A position in the log at which a value is read: the GPU, the output format, and the numbers of
-/// groups and rows.
+/// A position in the log at which a value is read: the GPU, the output format, and the numbers that
+/// identify the enclosing groups and rows, outermost first.
 pub(super) struct Cursor<'a> {
     pub(super) device: &'a Device<'a>,
     pub(super) form: OutputFormat,
@@ -29,8 +29,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns a cursor to a place inside a group or a row: this cursor, with `numbers` appended to
-    /// its list of indices.
+    /// Returns a cursor for a nested group or row. `numbers`, which identify the group or row, are
+    /// appended to the numbers of this cursor.
     pub(super) fn with_added_numbers(&self, numbers: &[i128]) -> Cursor<'a> {
         Cursor {
             device: self.device,
@@ -39,8 +39,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns one of the position's numbers, starting with the outermost group, or 0 if there is
-    /// no such number.
+    /// Returns the number at index `place`, counted from the outermost group, or 0 if there is no
+    /// such number.
     pub(super) fn number_at(&self, place: usize) -> i128 {
         self.numbers.get(place).copied().unwrap_or(0)
     }
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         place < self.numbers.len()
     }
 
-    /// Returns one of the position's numbers, for use as a query argument.
+    /// Returns the number at index `place`, for use as a query argument.
     pub(super) fn argument_at(&self, place: usize) -> u32 {
         u32::try_from(self.number_at(place)).unwrap_or_default()
     }
@@ -74,9 +74,9 @@ impl<'a> Cursor<'a> {
         format_or_reason(self.read_number(query, place), format)
     }
 
-    /// Like `read_formatted`, but queries the MIG device whose index is the position's first
-    /// number.
-    pub(super) fn read_formatted_part(
+    /// Like `read_formatted`, but queries the MIG device whose index is the first of the cursor's
+    /// numbers.
+    pub(super) fn read_formatted_mig_number(
         &self,
         query: Query,
         place: usize,
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns the text in the answer to `query`, or the text to show instead.
     pub(super) fn read_text(&self, query: Query) -> String {
-        error_messages::format_text(&self.run_query(query))
+        error_messages::format_text_answer(&self.run_query(query))
     }
 
     pub(super) fn read_field(&self, id: u32, scope: u32) -> Result<i128, String> {
@@ -181,7 +181,7 @@ impl<'a> Device<'a> {
 pub(super) const ABSENT: &str = "N/A";
 
 pub(super) fn format_code(code: Code) -> String {
-    error_messages::format_plain(code).to_owned()
+    error_messages::describe_code(code).to_owned()
 }
 
 /// Returns the formatted value, or the reason for its absence.
@@ -202,7 +202,7 @@ pub(super) fn format_count(number: i128) -> String {
 }
 
 /// Formats a number, or returns `N/A` if the number is negative or has all 32 bits set.
-pub(super) fn format_valid_number(number: i128) -> String {
+pub(super) fn format_number_if_valid(number: i128) -> String {
     if number < 0 || number == i128::from(u32::MAX) {
         ABSENT.to_owned()
     } else {
@@ -285,7 +285,7 @@ pub(super) fn format_supported(number: i128) -> String {
     .to_owned()
 }
 
-pub(super) fn format_name(number: i128, names: &[&str]) -> String {
+pub(super) fn format_named_number(number: i128, names: &[&str]) -> String {
     usize::try_from(number)
         .ok()
         .and_then(|at| names.get(at))
@@ -294,10 +294,10 @@ pub(super) fn format_name(number: i128, names: &[&str]) -> String {
         .to_owned()
 }
 
-// IDs of fields that depend on the driver: driver 580.82 changed the IDs from 251 on.
+// Field IDs that depend on the driver. Driver 580.82 changed the IDs from 251 on.
 //
-// The tables use the new IDs. In an older driver, these IDs belong to other fields, so they must
-// be converted to the old IDs.
+// The tables use the new IDs. In an older driver, these IDs belong to other fields, so they must be
+// converted to the old IDs.
 
 /// The first release with the new field IDs.
 const FIELDS_RENUMBERED: Release = Release(580, 82);
@@ -345,8 +345,8 @@ mod tests {
 
     #[test]
     fn unknown_enumerator_is_printed_as_unknown() {
-        assert_eq!(format_name(1, &["None", "Reset"]), "Reset");
-        assert_eq!(format_name(2, &["None", "Reset"]), "Unknown");
-        assert_eq!(format_name(-1, &["None", "Reset"]), "Unknown");
+        assert_eq!(format_named_number(1, &["None", "Reset"]), "Reset");
+        assert_eq!(format_named_number(2, &["None", "Reset"]), "Unknown");
+        assert_eq!(format_named_number(-1, &["None", "Reset"]), "Unknown");
     }
 }

@@ -4,8 +4,8 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q, Subject, Value
 
 use super::{
     item::{
-        Item, Layout, List, TITLE_AS_TAG, computed_item, group_item, list_item, number_item,
-        part_item,
+        Item, Layout, List, TITLE_AS_TAG, computed_item, group_item, list_item, mig_number_item,
+        number_item,
     },
     value::{
         Cursor, OutputFormat, format_count, format_enabled, format_mib, format_mib_rounded_down,
@@ -32,14 +32,14 @@ static MIG_DEVICES: List = List {
 
 static MIG_DEVICE_ITEMS: &[Item] = &[
     computed_item("Index", TITLE_AS_TAG, |at| format_count(at.number_at(0))),
-    part_item(
+    mig_number_item(
         "GPU Instance ID",
         TITLE_AS_TAG,
         Q::MigInstance,
         0,
         format_count,
     ),
-    part_item(
+    mig_number_item(
         "Compute Instance ID",
         TITLE_AS_TAG,
         Q::MigInstance,
@@ -48,17 +48,17 @@ static MIG_DEVICE_ITEMS: &[Item] = &[
     ),
     group_item("Device Attributes", TITLE_AS_TAG).with_items(&[group_item("Shared", TITLE_AS_TAG)
         .with_items(&[
-            attribute_item("Multiprocessor count", TITLE_AS_TAG, 0),
-            attribute_item("Copy Engine count", TITLE_AS_TAG, 1),
-            attribute_item("Encoder count", TITLE_AS_TAG, 3),
-            attribute_item("Decoder count", TITLE_AS_TAG, 2),
-            attribute_item("OFA count", TITLE_AS_TAG, 5),
-            attribute_item("JPG count", TITLE_AS_TAG, 4),
+            mig_attribute_item("Multiprocessor count", TITLE_AS_TAG, 0),
+            mig_attribute_item("Copy Engine count", TITLE_AS_TAG, 1),
+            mig_attribute_item("Encoder count", TITLE_AS_TAG, 3),
+            mig_attribute_item("Decoder count", TITLE_AS_TAG, 2),
+            mig_attribute_item("OFA count", TITLE_AS_TAG, 5),
+            mig_attribute_item("JPG count", TITLE_AS_TAG, 4),
         ])]),
     group_item("ECC Errors", "ecc_error_count")
         .show_when(has_error_counts)
         .with_items(&[
-            group_item("Volatile", "volatile_count").with_items(&[part_item(
+            group_item("Volatile", "volatile_count").with_items(&[mig_number_item(
                 "SRAM Uncorrectable",
                 TITLE_AS_TAG,
                 MIG_SRAM_ERRORS,
@@ -67,21 +67,21 @@ static MIG_DEVICE_ITEMS: &[Item] = &[
             )]),
         ]),
     group_item("Shared FB Memory Usage", "fb_memory_usage").with_items(&[
-        part_item("Total", TITLE_AS_TAG, Q::MemoryInfo, 0, format_mib),
-        part_item("Reserved", TITLE_AS_TAG, Q::MemoryInfo, 1, format_mib),
-        part_item("Used", TITLE_AS_TAG, Q::MemoryInfo, 3, format_mib),
-        part_item("Free", TITLE_AS_TAG, Q::MemoryInfo, 2, format_mib),
+        mig_number_item("Total", TITLE_AS_TAG, Q::MemoryInfo, 0, format_mib),
+        mig_number_item("Reserved", TITLE_AS_TAG, Q::MemoryInfo, 1, format_mib),
+        mig_number_item("Used", TITLE_AS_TAG, Q::MemoryInfo, 3, format_mib),
+        mig_number_item("Free", TITLE_AS_TAG, Q::MemoryInfo, 2, format_mib),
     ]),
     group_item("Shared BAR1 Memory", "bar1_memory_usage").with_items(&[
-        part_item("Total", TITLE_AS_TAG, Q::Bar1MemoryInfo, 0, format_mib),
-        part_item(
+        mig_number_item("Total", TITLE_AS_TAG, Q::Bar1MemoryInfo, 0, format_mib),
+        mig_number_item(
             "Used",
             TITLE_AS_TAG,
             Q::Bar1MemoryInfo,
             2,
             format_mib_rounded_down,
         ),
-        part_item(
+        mig_number_item(
             "Free",
             TITLE_AS_TAG,
             Q::Bar1MemoryInfo,
@@ -107,8 +107,8 @@ fn list_device_indices(at: &Cursor<'_>) -> Vec<Vec<i128>> {
         .collect()
 }
 
-const fn attribute_item(title: &'static str, tag: &'static str, place: usize) -> Item {
-    part_item(title, tag, Q::MigAttributes, place, format_count)
+const fn mig_attribute_item(title: &'static str, tag: &'static str, place: usize) -> Item {
+    mig_number_item(title, tag, Q::MigAttributes, place, format_count)
 }
 
 /// Returns `true` if error counters are shown. Text output omits them if the board has none; XML

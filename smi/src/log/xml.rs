@@ -155,8 +155,8 @@ impl Dtd {
         }
     }
 
-    /// Returns all declarations. The `id` attribute of the element `with_id` is declared after that
-    /// element.
+    /// Returns all declarations. Only the element `with_id` has an `id` attribute, which is
+    /// declared directly after the element.
     pub(super) fn render(&self, name: &str, with_id: &str) -> String {
         let mut out = format!("<!-- {name} -->\n");
         for (tag, model) in &self.elements {

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, Valu
 use super::{DEPRECATED_OPTIONS, REWORDED_SINCE};
 use crate::{Refusal, release::Release, subcommand::Switches};
 
-/// The field ID `NVML_FI_DEV_NVLINK_LINK_COUNT`. The constant below is
+/// The ID of the field `NVML_FI_DEV_NVLINK_LINK_COUNT`. `LINK_STATE_FIELD` is the ID of
 /// `NVML_FI_DEV_NVLINK_GET_STATE`.
 const LINK_COUNT_FIELD: u32 = 91;
 const LINK_STATE_FIELD: u32 = 165;
@@ -70,7 +70,7 @@ impl<'a> Links<'a> {
 
 // The text about a GPU's links.
 
-/// The field ID `NVML_FI_DEV_NVLINK_GET_SPEED`, in MB/s. The constant below is
+/// The ID of the field `NVML_FI_DEV_NVLINK_GET_SPEED`, in MB/s. `REMOTE_LINK_FIELD` is the ID of
 /// `NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID`.
 const SPEED_FIELD: u32 = 164;
 const REMOTE_LINK_FIELD: u32 = 146;
@@ -119,7 +119,7 @@ pub(super) fn format_links(
     }
     if switches.contains("-p") {
         text.push_str(&format_each_link(links, |links, link| {
-            format!("\t Link {link}: {}\n", format_remote(links, link))
+            format!("\t Link {link}: {}\n", format_remote_bus_id(links, link))
         }));
     }
     if switches.contains("-R") {
@@ -129,7 +129,7 @@ pub(super) fn format_links(
                 .map_or_else(|| NOT_AVAILABLE.to_owned(), |id| id.to_string());
             format!(
                 "\t Link {link}: Remote Device {}: Link {number}\n",
-                format_remote(links, link)
+                format_remote_bus_id(links, link)
             )
         }));
     }
@@ -166,7 +166,7 @@ pub(super) fn format_links(
             .read_value(Query::Architecture)
             .and_then(|answer| answer.number_at(0));
         if architecture.is_some_and(|architecture| architecture >= BLACKWELL) {
-            return Err(Refusal::new_handed_over("nvlink -gLWidth"));
+            return Err(Refusal::new_nvidia_only("nvlink -gLWidth"));
         }
         return refuse(&text, 3, "Not supported\n");
     }
@@ -229,7 +229,7 @@ fn format_capabilities(links: &Links<'_>, link: u32) -> String {
     text.collect()
 }
 
-fn format_remote(links: &Links<'_>, link: u32) -> String {
+fn format_remote_bus_id(links: &Links<'_>, link: u32) -> String {
     let answer = links.read_value(Query::NvLinkRemoteBusId(link));
     answer
         .as_ref()
@@ -280,13 +280,14 @@ fn format_info(links: &Links<'_>) -> String {
 
 // The low-power state of NVLinks, and its threshold.
 
-/// The field ID `NVML_FI_DEV_NVLINK_GET_POWER_STATE` (0 is full power, 1 is low power). The
-/// constant below is `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD`, whose unit the GPU reports.
+/// The ID of the field `NVML_FI_DEV_NVLINK_GET_POWER_STATE` (0 is full power, 1 is low power).
+/// `THRESHOLD_FIELD` is the ID of `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD`. The GPU reports the
+/// unit of the threshold.
 const POWER_STATE_FIELD: u32 = 167;
 const THRESHOLD_FIELD: u32 = 168;
 
-/// The field ID `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX`. The constants below are the IDs for
-/// `_MIN` and `_UNITS`.
+/// The ID of the field `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX`. `MIN_THRESHOLD_FIELD` and
+/// `THRESHOLD_UNIT_FIELD` are the IDs of its counterparts `_MIN` and `_UNITS`.
 const MAX_THRESHOLD_FIELD: u32 = 200;
 const MIN_THRESHOLD_FIELD: u32 = 223;
 const THRESHOLD_UNIT_FIELD: u32 = 224;
@@ -306,7 +307,8 @@ fn format_low_power(links: &Links<'_>) -> Option<String> {
     let most = links
         .read_field(MAX_THRESHOLD_FIELD, 0)
         .unwrap_or(DEFAULT_THRESHOLD_RANGE.1);
-    // There are two units, `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US` and `..._50US`.
+    // The threshold has one of two units: `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US` or
+    // `..._50US`.
     let unit_us = match links.read_field(THRESHOLD_UNIT_FIELD, 0) {
         Some(1) => 50,
         _ => 100,

@@ -9,7 +9,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, Syst
 use self::links::Links;
 use crate::{
     Refusal, error_messages,
-    gpu_list::{find_listed_gpus, is_divided},
+    gpu_list::{find_listed_gpus, is_divided_into_mig},
     release::Release,
     subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
 };
@@ -53,8 +53,8 @@ const DEPRECATED_OPTIONS: [(&str, &str); 4] = [
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
-/// The first release that reports why a GPU has no links, and that spells “Nvlink” this way. Older
-/// releases do not list GPUs without links.
+/// The first release that states why a GPU has no links, and that writes the name as “Nvlink”.
+/// Older releases leave out GPUs without links.
 const REWORDED_SINCE: Release = Release(590, 0);
 
 pub(super) fn run(
@@ -91,7 +91,7 @@ pub(super) fn run(
                 continue;
             }
         }
-        if release >= REWORDED_SINCE && is_divided(driver, gpu) {
+        if release >= REWORDED_SINCE && is_divided_into_mig(driver, gpu) {
             writeln!(
                 output,
                 "Nvlink queries are not supported for Devices in MIG mode"
@@ -139,7 +139,7 @@ fn format_headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusa
             text(Query::BusId).map_or_else(|_: Code| String::new(), |bus_id| format!(" {bus_id}:"));
         let reason = match code {
             Code::GPU_IS_LOST => "GPU is lost.  Reboot the system to recover this GPU",
-            other => error_messages::format_plain(other),
+            other => error_messages::describe_code(other),
         };
         Refusal::new(
             code.0 as u8,

@@ -30,7 +30,7 @@ impl Absent {
 
 impl From<Code> for Absent {
     fn from(code: Code) -> Self {
-        Self(error_messages::format_bracketed(code))
+        Self(error_messages::describe_code_in_brackets(code))
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn read_number(answer: &Answer, place: usize) -> Result<i128, Absent>
 }
 
 /// Formats the number at index `PLACE` of the answer.
-pub(super) fn as_number<const PLACE: usize>(answer: &Answer) -> Cell {
+pub(super) fn format_number<const PLACE: usize>(answer: &Answer) -> Cell {
     Ok(read_number(answer, PLACE)?.to_string())
 }
 
@@ -105,7 +105,7 @@ pub(super) fn format_word(answer: &Answer, place: usize, words: &[&str]) -> Cell
 }
 
 /// Formats an integer or a floating-point number with two decimal places.
-pub(super) fn format_two_places(answer: &Answer) -> Cell {
+pub(super) fn format_decimal(answer: &Answer) -> Cell {
     Ok(format!(
         "{:.2}",
         require_value(answer)?
@@ -161,20 +161,20 @@ mod tests {
             "75.44"
         );
         assert_eq!(
-            format_two_places(&Ok(Value::Reals(vec![612.5]))).unwrap(),
+            format_decimal(&Ok(Value::Reals(vec![612.5]))).unwrap(),
             "612.50"
         );
-        assert_eq!(format_two_places(&Ok(make_value(&[3]))).unwrap(), "3.00");
+        assert_eq!(format_decimal(&Ok(make_value(&[3]))).unwrap(), "3.00");
     }
 
     #[test]
     fn absent_value_has_reason_in_brackets() {
-        let reason = |code| format_absent(as_number::<0>(&Err(code)));
+        let reason = |code| format_absent(format_number::<0>(&Err(code)));
         assert_eq!(reason(Code::NOT_SUPPORTED), "[N/A]");
         assert_eq!(reason(Code::NO_PERMISSION), "[Insufficient Permissions]");
         assert_eq!(reason(Code::GPU_IS_LOST), "[GPU is lost]");
         for cell in [
-            as_number::<1>(&Ok(make_value(&[1]))),
+            format_number::<1>(&Ok(make_value(&[1]))),
             format_text(&Ok(make_value(&[1]))),
             format_yes_no::<0>(&Ok(make_value(&[7]))),
             format_yes_no::<0>(&Ok(make_value(&[-1]))),

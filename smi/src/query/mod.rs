@@ -84,8 +84,8 @@ pub(crate) struct Request {
 }
 
 /// Parses the values of `--query-...=` and `--format=`. Without a format, the output is CSV with a
-/// header and units. Fields of every release are accepted, because the arguments are checked before
-/// the driver is opened, when its release is not yet known.
+/// header and units. Fields of every release are accepted, because the driver's release is not yet
+/// known: the arguments are checked before the driver is opened.
 pub(crate) fn parse_request(
     query: QueryKind,
     fields: &str,

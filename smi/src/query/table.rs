@@ -86,7 +86,11 @@ impl Table {
             let gpu = Gpu::new(context, index);
             let row = |item: &Item| {
                 let row = Row { gpu: &gpu, item };
-                join_cells(chosen.iter().map(|place| fields[*place].text(&row, units)))
+                join_cells(
+                    chosen
+                        .iter()
+                        .map(|place| fields[*place].format_value(&row, units)),
+                )
             };
             (self.items)(&gpu).iter().map(row).collect::<String>()
         });
@@ -160,8 +164,8 @@ impl<'a> Gpu<'a> {
     }
 }
 
-/// The numbers that distinguish a row from the GPU's other rows, and the return code for a number
-/// that the item does not have.
+/// The numbers that distinguish a row from the GPU's other rows. If a cell needs a number that is
+/// missing, `missing` is its return code.
 pub(super) struct Item {
     numbers: Vec<i128>,
     missing: Code,
@@ -176,7 +180,7 @@ pub(super) fn list_single_item(_: &Gpu<'_>) -> Vec<Item> {
 }
 
 /// Splits a list into items of `COUNT` numbers each, and puts the numbers in `first` before each
-/// item. If the list is missing, returns one item with the reason.
+/// item. If the list is missing, returns a single item with the return code that states the reason.
 pub(super) fn split_items<const COUNT: usize>(first: &[i128], list: Answer) -> Vec<Item> {
     let item = |numbers: &[i128], missing| Item {
         numbers: [first, numbers].concat(),
@@ -312,7 +316,7 @@ impl Field {
             .collect()
     }
 
-    pub(super) fn text(&self, row: &Row<'_>, units: bool) -> String {
+    pub(super) fn format_value(&self, row: &Row<'_>, units: bool) -> String {
         let cell = match self.value {
             ValueSource::Answer(query, format) => format(&row.run_query(query)),
             ValueSource::Computed(cell) => cell(row),

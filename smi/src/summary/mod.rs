@@ -93,7 +93,7 @@ impl GpuRow {
         let processes = Process::read_all(context, gpu);
         // Checking the InfoROM takes 70 ms. It is therefore checked only by a server, and only
         // once.
-        let inforom_is_corrupt = context.driver.is_quick()
+        let inforom_is_corrupt = context.driver.answers_from_memory()
             && processes.is_empty()
             && ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
         let text = format!(
@@ -357,7 +357,7 @@ fn format_process_line(gpu: u32, process: &Process, name: &str) -> String {
 fn format_process_name(context: &Context<'_>, pid: u32) -> String {
     match context.run_system_query(SystemQuery::ProcessName(pid)) {
         Ok(value) => value.text().unwrap_or("-").replace(char::is_control, "?"),
-        Err(code) => error_messages::format_bracketed(code),
+        Err(code) => error_messages::describe_code_in_brackets(code),
     }
 }
 

@@ -25,8 +25,8 @@ impl Layout {
         }
     }
 
-    /// Splits text into the pieces to compare, which are lines, or for CSV, cells with their
-    /// positions.
+    /// Splits text into the pieces to compare. The pieces are lines, except for CSV, where they are
+    /// cells with their positions.
     fn split_pieces(self, text: &str) -> Vec<String> {
         if self != Self::Csv {
             return text.lines().map(str::to_owned).collect();

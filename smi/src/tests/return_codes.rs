@@ -17,7 +17,7 @@ use super::{
     difference::{Difference, Layout},
     machines, views,
 };
-use crate::error_messages::{format_bracketed, format_plain};
+use crate::error_messages::{describe_code, describe_code_in_brackets};
 
 /// A query that the backend receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,16 +73,16 @@ impl QueryBackend for FailingBackend<'_> {
         })
     }
 
-    fn is_quick(&self) -> bool {
+    fn answers_from_memory(&self) -> bool {
         true
     }
 }
 
-/// Returns the return codes with which a query fails. One code of each kind is always included. For
-/// the machine `h200`, other codes are added: all of them in `make test-full`, otherwise every
-/// eighth code, depending on `number`, the query's position. No codes are added for XML output,
-/// because it has the same values as text.
-fn choose_codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
+/// Returns the return codes with which a query fails: one code of each kind, and further codes for
+/// the machine `h200`. In `make test-full`, these are all other codes; otherwise, they are every
+/// eighth code, starting at a code that depends on the query's position `number`. XML output is
+/// tested without further codes, because it has the same values as text.
+fn choose_failure_codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     const KINDS: [u32; 9] = [2, 3, 4, 6, 13, 15, 16, 26, 999];
     let has_all = std::env::var_os("GPUMON_TEST_FULL").is_some();
     let others = (1..=30).filter(|code| {
@@ -95,13 +95,15 @@ fn choose_codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
 /// Returns `true` if `value` may replace a reading whose query returns `code`.
 fn is_valid_replacement(value: &str, code: Code) -> bool {
     const ABSENT: [&str; 7] = ["N/A", "[N/A]", "None", "", "-", "Unknown", "Unknown Error"];
-    ABSENT.contains(&value) || value.contains(format_plain(code)) || value == format_bracketed(code)
+    ABSENT.contains(&value)
+        || value.contains(describe_code(code))
+        || value == describe_code_in_brackets(code)
 }
 
-/// Returns `true` if the failure of `call` may change other readings. This happens in three cases:
-/// the driver's version, or the board's generation, limits, or supported reasons for reduced clocks
-/// are unknown; a process is missing from one of two lists; or `code` means that the InfoROM is
-/// corrupted, which is itself shown as a reading.
+/// Returns `true` if the failure of `call` may change other readings. There are three cases. First,
+/// one of these is unknown: the driver's version, or the board's generation, limits, or supported
+/// reasons for reduced clocks. Second, a process is missing from one of two lists. Third, `code`
+/// means that the InfoROM is corrupted, which is shown as a reading of its own.
 fn may_change_other_readings(call: Call, code: Code) -> bool {
     let Call::About(_, query) = call else {
         return call == Call::System(SystemQuery::DriverVersion);
@@ -137,7 +139,7 @@ fn check_command_line(
             |what: String| complaints.push(format!("{machine}, {line:.40}: {call:?} {what}"));
         // All return codes of the same kind must remove the same readings.
         let mut losses: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
-        for code in choose_codes(machine, layout, number) {
+        for code in choose_failure_codes(machine, layout, number) {
             count += 1;
             let show = || {
                 views::render_command_line(line, &FailingBackend::new(backend, Some((call, code))))
@@ -165,7 +167,7 @@ fn check_command_line(
                     code.0
                 ));
             }
-            if format_plain(code) == format_plain(Code::UNKNOWN)
+            if describe_code(code) == describe_code(Code::UNKNOWN)
                 && !(code == Code::INVALID_ARGUMENT || may_change_other_readings(call, code))
             {
                 losses.entry(gone).or_default().push(code.0);
@@ -181,7 +183,7 @@ fn check_command_line(
     (count, complaints)
 }
 
-/// Returns `true` if a call is about the second GPU, whose readings must not change.
+/// Returns `true` if `call` queries the second GPU, whose readings must not change.
 fn is_about_second_gpu(call: Call) -> bool {
     matches!(
         call,

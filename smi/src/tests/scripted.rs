@@ -70,7 +70,7 @@ impl QueryBackend for ScriptedBackend {
             .unwrap_or(Err(Code::NOT_SUPPORTED))
     }
 
-    fn is_quick(&self) -> bool {
+    fn answers_from_memory(&self) -> bool {
         self.is_quick
     }
 

@@ -10,9 +10,9 @@ use gpumon_probe::{
 use super::{Topology, sysfs::Device};
 use crate::Refusal;
 
-/// The field ID `NVML_FI_DEV_NVLINK_LINK_COUNT`. The constants below are
-/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT` (the number of links to a switch) and
-/// `NVML_FI_DEV_NVLINK_GET_STATE` (whether a link is up).
+/// The ID of the field `NVML_FI_DEV_NVLINK_LINK_COUNT`. `SWITCH_LINK_COUNT_FIELD` is the ID of
+/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT` (the number of links to a switch), and
+/// `LINK_STATE_FIELD` that of `NVML_FI_DEV_NVLINK_GET_STATE` (whether a link is up).
 const LINK_COUNT_FIELD: u32 = 91;
 const SWITCH_LINK_COUNT_FIELD: u32 = 147;
 const LINK_STATE_FIELD: u32 = 165;
@@ -80,7 +80,7 @@ pub(super) fn render_matrix(topology: &Topology<'_>, gpus: &[u32], matrix: Matri
     let rows = if matrix == Matrix::Disks {
         render_disks(&gpus, &others)
     } else {
-        render_square(topology, &gpus, &others, matrix)
+        render_device_matrix(topology, &gpus, &others, matrix)
     };
     let links = if matrix == Matrix::Links {
         LINKS_LEGEND
@@ -129,7 +129,7 @@ fn read_gpu(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
 }
 
 /// Returns the matrix of all GPUs and network cards.
-fn render_square(
+fn render_device_matrix(
     topology: &Topology<'_>,
     gpus: &[Gpu],
     others: &[OtherDevice],
@@ -225,10 +225,9 @@ fn format_connection(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Ma
         .to_owned()
 }
 
-/// Returns the number of active links between two GPUs. If there are no direct links, returns the
-/// number of links through switches that both GPUs are connected to: the smaller of the two GPUs'
-/// numbers of switch links. As in nvidia-smi 580, the number of switch links comes from NVML and
-/// does not include links that are down.
+/// Returns the number of active links between two GPUs. If there are no direct links, but both GPUs
+/// have links to switches, returns the number of switch links of the GPU that has fewer. As in
+/// nvidia-smi 580, this number comes from NVML and does not include links that are down.
 fn count_links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
     let leads_there = |remote: &str| {
         other
@@ -266,7 +265,7 @@ fn format_path(one: Option<&Device>, other: Option<&Device>) -> String {
 /// The levels that `topo -n` accepts.
 pub(super) const PATH_LEVELS: &[&str] = &["0", "1", "2", "3", "4", "5"];
 
-/// Returns the path that a level of `-n` (0 to 5) stands for, and NVML's number for that level.
+/// Returns the path for a level of `-n` (0 to 5), and NVML's number for that level.
 pub(super) fn find_path_of_level(number: i64) -> Option<(PciPath, u32)> {
     let number = u32::try_from(number).ok()?.checked_mul(10)?;
     PciPath::from_level(i128::from(number)).map(|path| (path, number))
@@ -282,7 +281,7 @@ pub(super) fn abbreviate_path(path: PciPath) -> &'static str {
     }
 }
 
-/// Returns text for the longest path between two GPUs that a level allows.
+/// Describes the longest path that a level allows between two GPUs.
 pub(super) fn describe_longest_path(path: PciPath) -> String {
     match path {
         PciPath::Multiple => "by way of potentially multiple PCIe switches".to_owned(),

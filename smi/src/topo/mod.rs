@@ -97,7 +97,9 @@ pub(super) fn run(
     }
     if selected.is_some()
         && nearest.is_none()
-        && switches.first_of(&["-p", "-C", "-M", "-gnid"]).is_none()
+        && switches
+            .find_first_typed(&["-p", "-C", "-M", "-gnid"])
+            .is_none()
     {
         let text = "The -i command line argument must be used in conjunction with -n or -p.\n\n";
         return Err(Refusal::new(255, text).into());
@@ -124,23 +126,23 @@ struct Topology<'a> {
 impl Topology<'_> {
     /// Returns the CPUs near a GPU as ranges, or an empty string if they are unknown.
     fn format_cpus(&self, gpu: u32) -> String {
-        self.read_words(gpu, Query::CpuAffinity)
+        self.read_bitmap_words(gpu, Query::CpuAffinity)
             .map_or_else(String::new, |words| sysfs::format_bit_ranges(&words))
     }
 
     fn format_memory_nodes(&self, gpu: u32) -> String {
-        self.read_words(gpu, Query::MemoryAffinity)
+        self.read_bitmap_words(gpu, Query::MemoryAffinity)
             .map_or_else(String::new, |words| sysfs::format_bit_ranges(&words))
     }
 
     fn format_cpu_nodes(&self, gpu: u32) -> String {
-        let Some(words) = self.read_words(gpu, Query::CpuAffinity) else {
+        let Some(words) = self.read_bitmap_words(gpu, Query::CpuAffinity) else {
             return String::new();
         };
         let near = sysfs::list_set_bits(&words);
         let nodes: Vec<u32> = self
             .sysfs
-            .list_nodes()
+            .list_numa_nodes()
             .into_iter()
             .filter(|(_, cpus)| cpus.iter().any(|cpu| near.contains(cpu)))
             .map(|(node, _)| node)
@@ -165,7 +167,7 @@ impl Topology<'_> {
         PciPath::from_level(self.read_number(gpu, Query::CommonAncestor(other))?)
     }
 
-    fn read_words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
+    fn read_bitmap_words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
         let answer = self
             .driver
             .answer_query(Subject::from_gpu(gpu), query)
@@ -213,7 +215,7 @@ fn describe_gpus_near_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
     )
 }
 
-/// Describes which GPUs are close to `gpu`: those whose path to it is within `level`.
+/// Describes the GPUs that are close to `gpu`: those whose path to `gpu` does not exceed `level`.
 fn describe_gpus_near_gpu(
     driver: &dyn QueryBackend,
     gpu: u32,

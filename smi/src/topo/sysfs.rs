@@ -15,8 +15,8 @@ pub(super) struct Sysfs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device {
-    /// The bus IDs on the path to the device: that of the host bridge, those of the bridges below
-    /// it, and that of the device.
+    /// The bus IDs on the path to the device, in this order: the host bridge, the bridges below it,
+    /// and the device.
     path: Vec<String>,
     /// The device's NUMA node, or `None` if the machine has no NUMA nodes.
     node: Option<u32>,
@@ -53,18 +53,18 @@ impl Sysfs {
 
     /// Returns the names and devices of the InfiniBand cards, in the order of their numbers.
     pub(super) fn list_network_cards(&self) -> Vec<(String, Option<Device>)> {
-        self.list_class("infiniband")
+        self.list_devices_of_class("infiniband")
     }
 
     /// Returns the names and devices of the `NVMe` disks, in the order of their numbers.
     pub(super) fn list_disks(&self) -> Vec<(String, Option<Device>)> {
-        self.list_class("nvme")
+        self.list_devices_of_class("nvme")
     }
 
     /// Returns the NUMA nodes, with the CPUs of each node.
-    pub(super) fn list_nodes(&self) -> Vec<(u32, Vec<u32>)> {
+    pub(super) fn list_numa_nodes(&self) -> Vec<(u32, Vec<u32>)> {
         let directory = self.root.join("devices/system/node");
-        let mut nodes: Vec<_> = list_names(&directory)
+        let mut nodes: Vec<_> = list_file_names(&directory)
             .into_iter()
             .filter_map(|name| {
                 let node = name.strip_prefix("node")?.parse().ok()?;
@@ -78,9 +78,9 @@ impl Sysfs {
         nodes
     }
 
-    fn list_class(&self, class: &str) -> Vec<(String, Option<Device>)> {
+    fn list_devices_of_class(&self, class: &str) -> Vec<(String, Option<Device>)> {
         let directory = self.root.join("class").join(class);
-        let mut names = list_names(&directory);
+        let mut names = list_file_names(&directory);
         // Names are sorted by number, so that `mlx5_10` follows `mlx5_9`.
         names.sort_by_key(|name| {
             let digits = name
@@ -143,7 +143,7 @@ impl Device {
     }
 }
 
-fn list_names(directory: &Path) -> Vec<String> {
+fn list_file_names(directory: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };

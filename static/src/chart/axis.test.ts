@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { UNITS } from '../model/unit';
 import {
-  computeWholeAxis,
+  computeUnzoomedAxis,
   roundRange,
   roundUp,
   timeTicks,
@@ -29,7 +29,7 @@ function computeAxis(
   limit: number | null,
   ...values: number[]
 ): readonly number[] {
-  return computeWholeAxis(UNITS[unit], limit, createLines(...values), WINDOW);
+  return computeUnzoomedAxis(UNITS[unit], limit, createLines(...values), WINDOW);
 }
 
 describe('value axis', () => {

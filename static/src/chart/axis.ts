@@ -14,8 +14,8 @@ export interface AxisEnds {
    */
   ceiling: number;
   /**
-   * The size of the unit in which axis labels are round numbers, for example the number of bytes in
-   * a GiB.
+   * The unit of round axis labels. For example, if it is the number of bytes in a GiB, labels are
+   * round numbers of GiB.
    */
   base: number;
   /** Whether no value is ever above `ceiling`. */
@@ -27,7 +27,7 @@ type Range = readonly [floor: number, ceiling: number];
 /**
  * Returns the range of an unzoomed axis: up to the limit, or further if there are higher values.
  */
-export function computeWholeAxis(
+export function computeUnzoomedAxis(
   ends: AxisEnds,
   limit: number | null,
   lines: readonly ChartLine[],
@@ -100,8 +100,8 @@ const TIME_STEPS_MS = [
 const FIRST_MONDAY_DAYS = 4;
 
 /**
- * Returns at most `most` round numbers from `min` to `max`. They are round in the unit `base`, for
- * example GiB.
+ * Returns at most `most` round numbers from `min` to `max`. The numbers are round when they are
+ * divided by `base`, for example the number of bytes in a GiB.
  */
 export function valueTicks(min: number, max: number, most: number, base = 1): number[] {
   const least = (max - min) / base / Math.max(1, most);
@@ -118,8 +118,8 @@ export function valueTicks(min: number, max: number, most: number, base = 1): nu
 }
 
 /**
- * Returns a round number below `low` and one above `high`. Both are multiples of about a quarter of
- * the range, so that the axis does not change with every sample.
+ * Returns a round number below `low` and one above `high`. Both are multiples of a step of about a
+ * quarter of the range, so that the axis does not change with every sample.
  */
 export function roundRange(low: number, high: number, base = 1): [floor: number, ceiling: number] {
   const least = Math.max(high - low, Math.abs(high) * 1e-3, base * 1e-3);
@@ -147,7 +147,9 @@ export function timeTicks(
   const step_ms =
     TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
   const times_ms =
-    step_ms < HOUR_MS ? evenTimes(from_ms, to_ms, step_ms) : localTimes(from_ms, to_ms, step_ms);
+    step_ms < HOUR_MS
+      ? evenlySpacedTimes(from_ms, to_ms, step_ms)
+      : roundLocalTimes(from_ms, to_ms, step_ms);
   return { step_ms, times_ms };
 }
 
@@ -168,7 +170,7 @@ export function isMidnight(at_ms: number): boolean {
   return date.getHours() + date.getMinutes() + date.getSeconds() === 0;
 }
 
-function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
+function evenlySpacedTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   // Ticks at half hours must be round in local time, even where local time differs from UTC by a
   // fraction of an hour.
   const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE_MS;
@@ -184,7 +186,7 @@ function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
 }
 
 /** Returns round hours and days of local time. Days may have 23 or 25 hours. */
-function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
+function roundLocalTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   const from = new Date(from_ms);
   const step_days = Math.max(1, step_ms / DAY_MS);
   const day = Date.UTC(from.getFullYear(), from.getMonth(), from.getDate()) / DAY_MS;

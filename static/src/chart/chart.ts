@@ -18,7 +18,10 @@ export class Chart {
   private context: CanvasRenderingContext2D | null = null;
   private sizes: ResizeObserver | null = null;
   private content: ChartContent | null = null;
-  /** A description of the last drawn frame; `null` if the chart must be drawn again in any case. */
+  /**
+   * A description of the last drawn frame. It is `null` if the chart must be drawn again even if
+   * nothing has changed.
+   */
   private drawn: FrameSignature | null = null;
   private drawn_ms = 0;
   private font = '';
@@ -240,8 +243,8 @@ const MAX_DELAY_MS = 1000;
 
 interface FrameSignature {
   /**
-   * A string that describes the visible content that no other field describes. It changes whenever
-   * this content changes.
+   * A string that describes the part of the visible content for which there is no other field. It
+   * changes whenever this part changes.
    */
   shape: string;
   to_ms: number;
@@ -264,7 +267,7 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   const all = [...lines, ...stack];
   const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
   // A band that has not ended yet reaches to the right edge of the chart. Its end moves with the
-  // edge, which does not count as a change.
+  // edge, and this movement does not count as a change.
   const upToNow_ms = area.to_ms - STEP_PX * pixel_ms;
   const bandEdges = bands.map(({ from_ms, to_ms, color }) => [
     from_ms,

@@ -10,7 +10,7 @@ export interface TimeWindow {
   revision: number | string;
   from_ms: number;
   to_ms: number;
-  /** If two values are more than this time apart, there is a gap between them. */
+  /** If two consecutive values are more than this duration apart, there is a gap between them. */
   gap_ms: number;
 }
 
@@ -20,8 +20,8 @@ export interface ChartLine {
   /** The values at the times of the window. NaN leaves a gap in the line. */
   values: Float64Array;
   /**
-   * If the values are means, the minimum and maximum of the time range of each mean. They are drawn
-   * as a band behind the line.
+   * If the values are means: the lowest and the highest reading behind each mean. They are drawn as
+   * a band behind the line.
    */
   extremes?: Extremes | null;
   /** The times of the values, if they differ from the window's. */
@@ -33,7 +33,10 @@ export interface ChartLine {
   faint?: boolean;
   /** Whether the line is highlighted because the pointer is on it. */
   strong?: boolean;
-  /** Whether the area below the line is left unfilled, even if it is the only line. */
+  /**
+   * Whether the area below the line is never filled. By default, it is filled if the chart has no
+   * other lines.
+   */
   unfilled?: boolean;
 }
 
@@ -64,8 +67,8 @@ export interface ChartStyle {
 
 export interface ChartAxis {
   /**
-   * The size of the unit in which axis labels are round numbers, for example the number of bytes in
-   * a GiB.
+   * The unit of round axis labels. For example, if it is the number of bytes in a GiB, labels are
+   * round numbers of GiB.
    */
   base: number;
   /** Returns the axis labels of the values, all in the same format. */

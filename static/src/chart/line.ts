@@ -78,8 +78,8 @@ class Stroke {
   private x = NaN;
   private y = 0;
   /**
-   * The lowest and the highest slope of straight lines that start at the last corner and pass close
-   * to all points after it.
+   * A straight line from the last corner passes close to all later points if its slope is between
+   * these two values.
    */
   private least = -Infinity;
   private most = Infinity;
@@ -101,7 +101,7 @@ class Stroke {
       this.extendTo(x, last);
     } else {
       this.extendTo(x, first);
-      this.drawCorner();
+      this.drawPendingSegment();
       this.drawExtremes(x, low, high, last);
     }
   }
@@ -110,7 +110,7 @@ class Stroke {
     if (Number.isNaN(this.begun)) {
       return;
     }
-    this.drawCorner();
+    this.drawPendingSegment();
     if (baseline !== null) {
       this.path.lineTo(this.x, baseline);
       this.path.lineTo(this.begun, baseline);
@@ -138,7 +138,7 @@ class Stroke {
   private extendTo(x: number, y: number): void {
     let slope = (y - this.cornerY) / (x - this.cornerX);
     if (slope < this.least || slope > this.most) {
-      this.drawCorner();
+      this.drawPendingSegment();
       slope = (y - this.cornerY) / (x - this.cornerX);
     }
     const slack = MAX_INVISIBLE_PX / (x - this.cornerX);
@@ -149,7 +149,7 @@ class Stroke {
   }
 
   /** Draws the line up to its current end. */
-  private drawCorner(): void {
+  private drawPendingSegment(): void {
     if (this.x !== this.cornerX) {
       this.path.lineTo(this.x, this.y);
     }

@@ -1,6 +1,6 @@
 /** The drawing of a chart's content on a canvas or on an SVG image. */
 
-import { indexAfter, indexAt } from '../lib/timeline';
+import { indexAfter, nearestIndex } from '../lib/timeline';
 import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, formatTimeTick, valueTicks } from './axis';
 import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
 import { addLine } from './line';
@@ -67,7 +67,8 @@ export function paintChart(ctx: Surface, area: PlotArea, content: ChartContent):
   paintGrid(ctx, area, content);
   ctx.save();
   ctx.beginPath();
-  const [clipTop, clipBottom] = content.clipped === true ? clipRange(area) : [0, area.height];
+  const [clipTop, clipBottom] =
+    content.clipped === true ? verticalClipRange(area) : [0, area.height];
   ctx.rect(area.left, clipTop, area.right - area.left + EDGE_PX * area.px, clipBottom - clipTop);
   ctx.clip();
   paintLines(ctx, area, content);
@@ -171,13 +172,13 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
 }
 
 /** Returns the top and bottom of the region in which clipped lines are drawn. */
-function clipRange({ top, bottom, px }: PlotArea): [top: number, bottom: number] {
+function verticalClipRange({ top, bottom, px }: PlotArea): [top: number, bottom: number] {
   return [top - CLIP_PX * px, bottom + CLIP_PX * px];
 }
 
 /** Returns the index of the sample under the pointer, or of the newest sample. */
 function cursorIndex(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
-  return at_ms === null ? times_ms.length - 1 : indexAt(times_ms, at_ms, window.gap_ms);
+  return at_ms === null ? times_ms.length - 1 : nearestIndex(times_ms, at_ms, window.gap_ms);
 }
 
 function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: ChartContent): void {
@@ -285,12 +286,13 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
   ctx.textAlign = 'left';
   ctx.textBaseline = 'top';
   /**
-   * The right end of the last label in each row. If the bands of two labels overlap, the labels are
-   * drawn in different rows. A label is omitted if no row has room.
+   * The right end of the last label in each row. A label is drawn in the first row in which it does
+   * not overlap another label. The label is omitted if there is no such row, or if it does not
+   * fit into its band.
    */
   const ends = Array<number>(LABEL_ROWS).fill(-Infinity);
   for (const { from_ms, to_ms, color, label } of bands) {
-    const [x, width] = extentOf(area, from_ms, to_ms);
+    const [x, width] = horizontalExtent(area, from_ms, to_ms);
     if (width === 0) {
       continue;
     }
@@ -314,7 +316,11 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
  * Returns the position of a time range. A short range is one pixel wide, and an invisible range has
  * no width.
  */
-function extentOf(area: PlotArea, from_ms: number, to_ms: number): [x: number, width: number] {
+function horizontalExtent(
+  area: PlotArea,
+  from_ms: number,
+  to_ms: number,
+): [x: number, width: number] {
   const x = Math.max(area.left, Math.round(area.x(from_ms)));
   const end = Math.min(area.right, Math.round(area.x(to_ms)));
   return [x, end < area.left || x > area.right ? 0 : Math.max(area.px, end - x)];
@@ -340,7 +346,7 @@ function paintCursor(ctx: Surface, area: PlotArea, content: ChartContent): void 
     const index = cursorIndex(times_ms, content);
     const time = times_ms[index] ?? NaN;
     const value = values[index] ?? NaN;
-    const [top, bottom] = clipRange(area);
+    const [top, bottom] = verticalClipRange(area);
     const isInside =
       time >= area.from_ms && time <= area.to_ms && area.y(value) >= top && area.y(value) <= bottom;
     if (isInside && faint !== true) {

@@ -16,8 +16,9 @@ export function groupBy<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<K
 }
 
 /**
- * Returns the property `name` of `table`, or `undefined` if only a prototype of `table` has it. The
- * name comes from other users, so it could be that of an inherited property such as `constructor`.
+ * Returns the property `name` of `table`, or `undefined` if `table` itself has no such property.
+ * Inherited properties are ignored, because the name comes from other users and could be, for
+ * example, `constructor`.
  */
 export function findOwnProperty<T>(
   table: Readonly<Partial<Record<string, T>>>,

@@ -53,7 +53,7 @@ const adopted = new Set<string>();
 /**
  * Adds a style sheet to the document once, in a way that a strict content security policy allows.
  */
-export function adoptStyle(text: string): void {
+export function addStyleSheetOnce(text: string): void {
   if (!adopted.has(text) && 'adoptedStyleSheets' in document) {
     adopted.add(text);
     const sheet = new CSSStyleSheet();
@@ -125,7 +125,7 @@ function parseLightness(css: string): number | null {
 }
 
 /** Returns whether the nearest opaque background behind `element` is dark. */
-export function isOnDark(element: Element): boolean {
+export function hasDarkBackground(element: Element): boolean {
   for (let at: Element | null = element; at !== null; at = at.parentElement) {
     const found = parseLightness(getComputedStyle(at).backgroundColor);
     if (found !== null) {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 
-import { energyCost, setEnergyPrice, withCost } from './format';
+import { energyCost, setEnergyPrice, appendEnergyCost } from './format';
 
 describe('energy cost', () => {
   test('cost is missing without a price', () => {
     expect(energyCost(3.6e6)).toBeNull();
-    expect(withCost('1.00 kWh', 3.6e6)).toBe('1.00 kWh');
+    expect(appendEnergyCost('1.00 kWh', 3.6e6)).toBe('1.00 kWh');
   });
 
   test('cost has the configured currency', () => {
@@ -19,7 +19,7 @@ describe('energy cost', () => {
       null,
     ]);
     setEnergyPrice({ per_kwh: 0.3, before: '$', after: '' });
-    expect(withCost('1.40 kWh', 5.04e6)).toBe('1.40 kWh ($0.42)');
+    expect(appendEnergyCost('1.40 kWh', 5.04e6)).toBe('1.40 kWh ($0.42)');
     setEnergyPrice({ per_kwh: 0.3, before: '', after: '' });
     expect(energyCost(5.04e6)).toBe('cost 0.42');
   });

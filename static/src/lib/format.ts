@@ -164,16 +164,16 @@ export function formatMemorySize(bytes: number): string {
 }
 
 /**
- * Returns the text after the number of memory in use: `/ 140 GiB`, or only the unit if the total is
- * unknown.
+ * Returns the text that follows the amount of memory in use: `/ 140 GiB`, or only the unit if the
+ * total is unknown.
  */
 export function formatMemoryTotal(bytes: number | null): string {
   return bytes === null ? units().memory : `/ ${formatMemorySize(bytes)}`;
 }
 
 /**
- * Returns memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both
- * are whole numbers, unless the total has only one digit.
+ * Returns the memory in use and the total in a short form whose width does not change: `73` and `/
+ * 140 GiB`. Both are whole numbers, unless the total has only one digit.
  */
 export function formatMemoryShare(
   used: number,
@@ -194,8 +194,8 @@ export function formatMemoryAmount(bytes: number): string {
 }
 
 /**
- * Returns a memory size for a table column: GiB with one decimal, so that decimal points align, or
- * MiB if that would be 0.0.
+ * Returns a memory size for a table column. It is in GiB with one decimal, so that decimal points
+ * align. A size above 0 that would be shown as 0.0 GiB is in MiB.
  */
 export function formatMemoryColumn(bytes: number): string {
   const unit = memoryUnitBytes();
@@ -265,12 +265,12 @@ export function formatDuration(ms: number): string {
   }
   const hours = Math.floor(minutes / 60);
   if (hours < 24) {
-    return formatWithRest(hours, 'h', minutes % 60, 'min');
+    return formatInTwoUnits(hours, 'h', minutes % 60, 'min');
   }
-  return formatWithRest(Math.floor(hours / 24), 'd', hours % 24, 'h');
+  return formatInTwoUnits(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
-function formatWithRest(value: number, unit: string, rest: number, restUnit: string): string {
+function formatInTwoUnits(value: number, unit: string, rest: number, restUnit: string): string {
   return rest === 0 ? withUnit(value, unit) : withUnit(`${value}${SPACE}${unit} ${rest}`, restUnit);
 }
 
@@ -323,17 +323,17 @@ export function energyCost(joules: number): string | null {
     return null;
   }
   const { per_kwh, before, after } = energyPrice;
-  const text = costNumber((joules / KWH_JOULES) * per_kwh);
+  const text = formatCostNumber((joules / KWH_JOULES) * per_kwh);
   return before === '' && after === '' ? `cost ${text}` : `${before}${text}${after}`;
 }
 
 /** Returns text such as `6.10 kJ (0.42 EUR)`, or only the amount if the price is unknown. */
-export function withCost(amount: string, joules: number, isLowerBound = false): string {
+export function appendEnergyCost(amount: string, joules: number, isLowerBound = false): string {
   const cost = energyCost(joules);
-  return cost === null ? amount : `${amount} (${formatLowerBound(cost, isLowerBound)})`;
+  return cost === null ? amount : `${amount} (${markLowerBound(cost, isLowerBound)})`;
 }
 
-function costNumber(cost: number): string {
+function formatCostNumber(cost: number): string {
   if (cost > 0 && cost < 0.0001) {
     return `<${formatDecimal(0.0001, 4)}`;
   }
@@ -341,7 +341,7 @@ function costNumber(cost: number): string {
 }
 
 /** Marks an amount with `≥` if it is a lower bound, because part of it could not be read. */
-export function formatLowerBound(text: string, isLowerBound: boolean): string {
+export function markLowerBound(text: string, isLowerBound: boolean): string {
   return isLowerBound && text !== DASH ? `≥${SPACE}${text}` : text;
 }
 

@@ -16,8 +16,8 @@ const MAX_LOAD = 1 / 50;
 /** The maximum time between live updates, so that one per second is always drawn. */
 const MAX_INTERVAL_MS = 900;
 /**
- * If updates arrive at most this far apart, a pending update is not drawn, because the next one
- * arrives soon.
+ * If updates arrive at most this far apart, a pending update is skipped in favor of the next one,
+ * which arrives soon.
  */
 const FAST_STREAM_MS = 150;
 /**
@@ -38,7 +38,7 @@ class Page {
    * not included, so they do not delay the next live update.
    */
   private live_ms = -Infinity;
-  /** The arrival time of the last update, and the time between the last two updates. */
+  /** The arrival time of the last update. `apart_ms` is the time between the last two updates. */
   private came_ms = -Infinity;
   private apart_ms = Infinity;
   /** The average time of drawing all views, including the browser's work afterwards. */
@@ -72,8 +72,8 @@ class Page {
       this.requestDraw();
     } else if (this.requested === 0) {
       // In a fast stream, a newer update usually arrives after `left_ms`, and is then drawn instead
-      // of the pending one. Therefore the timer waits longer. It draws only if no further update
-      // arrives.
+      // of the pending one. Therefore the timer waits longer, and draws the pending update only if
+      // no further update arrives.
       const patience_ms = this.apart_ms <= FAST_STREAM_MS ? 2 * FAST_STREAM_MS : 0;
       this.timer ??= setTimeout(() => this.requestDraw(), left_ms + patience_ms);
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { indexAt, Timeline } from './timeline';
+import { nearestIndex, Timeline } from './timeline';
 
 const GAP_MS = 2500;
 
@@ -97,13 +97,13 @@ describe('timeline denser than the merged data', () => {
 describe('index of a time', () => {
   it('index of nearest time is found', () => {
     const times = [1000, 2000, 3000];
-    expect(indexAt(times, 1400, GAP_MS)).toBe(0);
-    expect(indexAt(times, 1600, GAP_MS)).toBe(1);
-    expect(indexAt(times, 4000, GAP_MS)).toBe(2);
+    expect(nearestIndex(times, 1400, GAP_MS)).toBe(0);
+    expect(nearestIndex(times, 1600, GAP_MS)).toBe(1);
+    expect(nearestIndex(times, 4000, GAP_MS)).toBe(2);
   });
 
   it('no index is found for a distant time', () => {
-    expect(indexAt([], 1000, GAP_MS)).toBe(-1);
-    expect(indexAt([1000], 9000, GAP_MS)).toBe(-1);
+    expect(nearestIndex([], 1000, GAP_MS)).toBe(-1);
+    expect(nearestIndex([1000], 9000, GAP_MS)).toBe(-1);
   });
 });

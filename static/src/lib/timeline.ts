@@ -35,15 +35,15 @@ const INITIAL_CAPACITY = 256;
  * because the next call of `push` may overwrite them.
  */
 export class Timeline implements SeriesSource {
-  /** The number of times that older data were added or all data were cleared. */
+  /** A counter that increases when older data are added or all data are cleared. */
   revision = 0;
   private length = 0;
   private allocated = INITIAL_CAPACITY;
   private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
   /**
-   * For each mean value, by its time: if a neighboring time is at most this far away, there is no
-   * gap between them.
+   * The maximum distance between each mean value and its neighbors, by the time of the mean. Only a
+   * greater distance counts as a gap.
    */
   private readonly reach_ms = new Map<number, number>();
 
@@ -59,7 +59,7 @@ export class Timeline implements SeriesSource {
    * values are NaN.
    */
   values(key: string): Float64Array {
-    return this.seriesStorage(key).subarray(0, this.length);
+    return this.getOrCreateSeries(key).subarray(0, this.length);
   }
 
   /**
@@ -80,10 +80,10 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Adds older data. Two times count as the same if they differ by at most `same_ms`. If a known
-   * time has no value, it gets the value of the nearest added time within `near_ms`. The first
-   * `means.count` added times have mean values. There is no gap between such a time and a neighbor
-   * that is at most `means.reach_ms` away.
+   * Adds older data. Two times count as the same if they differ by at most `same_ms`. If the
+   * timeline already has a time but no value for it, the value of the nearest added time within
+   * `near_ms` is used. The first `means.count` of the added times have mean values. Between such a
+   * time and its neighbor, there is a gap only if they are more than `means.reach_ms` apart.
    */
   merge(
     times_ms: readonly number[],
@@ -104,12 +104,12 @@ export class Timeline implements SeriesSource {
     };
     const known = this.listValuesByTime();
     const rows = known.map(([at_ms, moment]) => {
-      const near = indexAt(times_ms, at_ms, near_ms);
+      const near = nearestIndex(times_ms, at_ms, near_ms);
       return [at_ms, near < 0 ? moment : given(near, moment)] as const;
     });
     const own_ms = known.map(([at_ms]) => at_ms);
     times_ms.forEach((at_ms, index) => {
-      if (indexAt(own_ms, at_ms, same_ms) < 0) {
+      if (nearestIndex(own_ms, at_ms, same_ms) < 0) {
         rows.push([at_ms, given(index, new Map())]);
         if (index < means.count) {
           this.reach_ms.set(at_ms, means.reach_ms);
@@ -169,13 +169,13 @@ export class Timeline implements SeriesSource {
       values[this.length] = NaN;
     }
     for (const [key, value] of moment) {
-      this.seriesStorage(key)[this.length] = value ?? NaN;
+      this.getOrCreateSeries(key)[this.length] = value ?? NaN;
     }
     this.times[this.length] = at_ms;
     this.length += 1;
   }
 
-  private seriesStorage(key: string): Float64Array {
+  private getOrCreateSeries(key: string): Float64Array {
     let values = this.series.get(key);
     if (values === undefined) {
       values = new Float64Array(this.allocated).fill(NaN);
@@ -185,9 +185,9 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Makes the arrays longer by half when they are full, but at most to the maximum length plus a
-   * tenth. If they are full at that size, all of the oldest values beyond the maximum length are
-   * dropped together, so that values are rarely moved.
+   * Makes room in full arrays. They grow by half, up to the maximum length plus a tenth. When they
+   * are full at that size, the oldest values beyond the maximum length are dropped all at once, so
+   * that values are rarely moved.
    */
   private ensureCapacity(): void {
     if (this.length < this.allocated) {
@@ -226,7 +226,11 @@ export function indexAfter(times_ms: ArrayLike<number>, at_ms: number): number {
 }
 
 /** Returns the index of the time nearest to `at_ms`, or -1 if none is within `within_ms`. */
-export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: number): number {
+export function nearestIndex(
+  times_ms: ArrayLike<number>,
+  at_ms: number,
+  within_ms: number,
+): number {
   const after = indexAfter(times_ms, at_ms);
   const distance = (index: number): number => Math.abs((times_ms[index] ?? Infinity) - at_ms);
   const index = distance(after - 1) <= distance(after) ? after - 1 : after;
@@ -237,7 +241,7 @@ export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: n
  * Returns whether there is no gap, which means that no two adjacent times are more than `gap_ms`
  * apart. The last time before `from_ms` and the first time after `to_ms` are also checked.
  */
-export function isUnbroken(
+export function hasNoGaps(
   times_ms: ArrayLike<number>,
   from_ms: number,
   to_ms: number,

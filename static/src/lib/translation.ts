@@ -32,10 +32,7 @@ export function setTranslator(translator: Translator): void {
   trans = translator;
 }
 
-/**
- * Calls `make` with English texts. It is used for names that are the same in files of every
- * language.
- */
+/** Calls `make` with English texts, for names that must be the same in every language. */
 export function callInEnglish<T>(make: () => T): T {
   const translator = trans;
   trans = english;

@@ -4,7 +4,7 @@ import {
   GIB,
   makeGpu,
   NOW,
-  makeThrottled,
+  makeThrottledCondition,
   makeUnifiedGpu,
   makeHello,
   makeInventory,
@@ -40,7 +40,7 @@ describe('conditions of a GPU', () => {
       notice,
       { ...notice, since_ms: NOW - 999_000 },
       xid,
-      makeThrottled('critical'),
+      makeThrottledCondition('critical'),
     ];
     const shown = listConditionAlerts(makeGpu(0, { conditions }), NOW);
     expect(shown.map(({ level }) => level)).toEqual(['critical', 'warning', 'notice', 'notice']);
@@ -62,7 +62,10 @@ describe('conditions of a GPU', () => {
     expect(shown?.title.replaceAll('\u00a0', ' ')).toMatch(
       /^since \d\d:\d\d:\d\d, for 2 min; 3 times, last at \d\d:\d\d:\d\d$/,
     );
-    const [once] = listConditionAlerts(makeGpu(0, { conditions: [makeThrottled('warning')] }), NOW);
+    const [once] = listConditionAlerts(
+      makeGpu(0, { conditions: [makeThrottledCondition('warning')] }),
+      NOW,
+    );
     expect(once?.title).not.toContain('times');
   });
 
@@ -84,11 +87,11 @@ describe('conditions of a GPU', () => {
   });
 
   it('ordinary throttling is not an alert', () => {
-    const both = makeGpu(0, { conditions: [makeThrottled('notice'), xid] });
+    const both = makeGpu(0, { conditions: [makeThrottledCondition('notice'), xid] });
     expect(listConditionAlerts(both, NOW)).toHaveLength(1);
     expect(describeThrottling(both, NOW)?.text).toBe('power-capped');
     expect(
-      describeThrottling(makeGpu(0, { conditions: [makeThrottled('warning')] }), NOW),
+      describeThrottling(makeGpu(0, { conditions: [makeThrottledCondition('warning')] }), NOW),
     ).toBeNull();
   });
 

@@ -1,6 +1,6 @@
 /**
- * The alerts of a GPU in the form in which they are shown, and the texts about conditions. Alerts
- * come from the GPU's conditions and from user-defined rules.
+ * The alerts of a GPU as they are displayed, and the texts about conditions. Alerts come from the
+ * GPU's conditions and from user-defined rules.
  */
 
 import { findOwnProperty } from '../lib/collections';
@@ -15,7 +15,7 @@ import { describeClock, describeHealth, type Level, type Description } from './d
 import type { GpuState } from './gpu';
 import { notebookNamesOf, processName, textOf, type HolderRow } from './holders';
 import {
-  unifiedAdvice,
+  unifiedMemoryAdvice,
   describeFilling,
   summarizeFilling,
   describeForecast,
@@ -40,8 +40,8 @@ export function severityLevel(severity: Severity): Level {
 const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
 /**
- * Describes ordinary throttling, which varies quickly and is shown separately. Returns `null` if
- * there is none.
+ * Describes throttling for ordinary reasons. It varies quickly, so it is shown separately from
+ * other conditions. Returns `null` if there is none.
  */
 export function describeThrottling(
   gpu: GpuSample | null,
@@ -52,7 +52,7 @@ export function describeThrottling(
     ? null
     : {
         text: describeReasons(condition.reasons),
-        title: `${describeReasons(condition.reasons, condition)}\n${describeSince(condition, now_ms)}`,
+        title: `${describeReasons(condition.reasons, condition)}\n${describeStartAndDuration(condition, now_ms)}`,
       };
 }
 
@@ -80,15 +80,18 @@ export function listConditionAlerts(gpu: GpuSample | null, now_ms: number): Aler
         ' ',
       ),
       short: summarizeCondition(condition) ?? plainText(condition.text),
-      title: describeSince(condition, now_ms),
+      title: describeStartAndDuration(condition, now_ms),
       level: severityLevel(condition.severity),
     })),
   );
 }
 
-/** Returns the part of a condition's advice that depends on the GPU. */
+/**
+ * Returns the part of a condition's advice that depends on the GPU, or an empty list if there is
+ * none.
+ */
 function listAdvice({ condition }: Condition, gpu: GpuSample | null): string[] {
-  return condition === 'memory_nearly_full' ? unifiedAdvice(gpu) : [];
+  return condition === 'memory_nearly_full' ? unifiedMemoryAdvice(gpu) : [];
 }
 
 /** Returns the rank of a level. A lower rank is more severe. */
@@ -113,7 +116,7 @@ export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | n
  * Returns a text such as `since 10:42:07, for 26 min`. For a repeated Xid, the text includes how
  * often it has occurred.
  */
-function describeSince(condition: Condition, now_ms: number): string {
+function describeStartAndDuration(condition: Condition, now_ms: number): string {
   const began = formatTimeWithDateUnlessToday(condition.since_ms, now_ms);
   const lasted = formatDuration(now_ms - condition.since_ms);
   if (condition.condition !== 'xid' || condition.count < 2) {
@@ -144,7 +147,7 @@ const FIRST_UNNUMBERED_CODE = 100_000;
 /** Returns the name of a process by its PID. */
 type NameOf = (pid: number) => string;
 
-/** The maximum number of names in a sentence. The others are counted. */
+/** The maximum number of names in a sentence. If there are more, the sentence states how many. */
 const MAX_NAMED = 3;
 
 /**
@@ -174,13 +177,13 @@ function describeInSentences(condition: Condition, nameOf: NameOf): string | nul
 }
 
 /**
- * Describes a condition in a few words for a line with many numbers. Returns `null` for a kind that
- * only a newer server knows.
+ * Describes a condition in a few words, for a line that also shows many numbers. Returns `null` for
+ * a condition of a newer server whose kind is unknown here.
  */
 export function summarizeCondition(condition: Condition): string | null {
   switch (condition.condition) {
     case 'xid':
-      return errorTitle(condition.code);
+      return driverErrorTitle(condition.code);
     case 'throttled':
       return describeReasons(condition.reasons);
     case 'memory_filling':
@@ -195,14 +198,14 @@ export function summarizeCondition(condition: Condition): string | null {
 
 /** Describes an Xid with its process, if known, and its meaning. */
 export function describeXid(code: number, pid: number | undefined, text: string): string {
-  const title = errorTitle(code);
+  const title = driverErrorTitle(code);
   return pid === undefined
     ? trans.__('%1: %2', title, text)
     : trans.__('%1 (process %2): %3', title, pid, text);
 }
 
 /** Returns the common name of a driver error, such as `Xid 79`. */
-export function errorTitle(code: number): string {
+export function driverErrorTitle(code: number): string {
   const unknown =
     code < FIRST_UNNUMBERED_CODE ? trans.__('Xid %1', code) : trans.__('driver error %1', code);
   return ERROR_TITLES[code]?.() ?? unknown;
@@ -260,7 +263,7 @@ export function firingAlerts(
   return firing
     .filter((alert) => (alert.gpu?.index ?? null) === gpu)
     .map((alert) => ({
-      key: firingKey(alert),
+      key: firingAlertKey(alert),
       text: describeFiringAlert(alert),
       short: plainText(alert.rule),
       title: joinParts(
@@ -277,7 +280,7 @@ export function describeFiringAlert({ rule, text }: Pick<FiringAlert, 'rule' | '
 }
 
 /** Returns a key that does not change while the alert fires. */
-export function firingKey({ rule, gpu, since_ms }: FiringAlert): string {
+export function firingAlertKey({ rule, gpu, since_ms }: FiringAlert): string {
   return `alert ${gpu?.index ?? ''} ${since_ms} ${rule}`;
 }
 
@@ -316,7 +319,7 @@ export function gpuAlerts(
       : [
           {
             ...foreseen,
-            title: joinParts([foreseen.title, ...unifiedAdvice(now)], '\n'),
+            title: joinParts([foreseen.title, ...unifiedMemoryAdvice(now)], '\n'),
             short: summarizeFilling(forecast.left_ms),
             key: 'forecast',
           },
@@ -327,8 +330,8 @@ export function gpuAlerts(
 }
 
 /**
- * Returns the most severe alert in a few words, or the reason for reduced clocks. The title has the
- * details.
+ * Returns the most severe alert in a few words, or else the reason for reduced clocks. The returned
+ * `title` contains the details.
  */
 export function summarizeState(
   gpu: GpuState,

@@ -170,7 +170,10 @@ export function runsOn({ onCpu }: Benchmark, { where }: RunTarget): boolean {
   return onCpu || where.backend === 'cuda';
 }
 
-/** Returns the job in the server's format, or `null` for a kind that only a newer page knows. */
+/**
+ * Returns the job in the server's format, or `null` if this version of the page does not know the
+ * kind.
+ */
 export function createJob({ kind, ids }: Benchmark, { where }: RunTarget): object | null {
   switch (kind) {
     case 'bench':

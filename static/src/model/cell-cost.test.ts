@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { setEnergyPrice } from '../lib/format';
 import { GIB, NOW } from '../testing/frames';
 import { makeKernelCost } from '../testing/kernel-cost';
-import { costOfCell, isWorthShowing, requestCost, type CellCost } from './cell-cost';
+import { toCellCost, isWorthShowing, requestCost, type CellCost } from './cell-cost';
 import { describeCell } from './describe-cell';
 
 describe('cost of a cell', () => {
@@ -25,15 +25,15 @@ describe('cost of a cell', () => {
 
   it('cost includes energy of other GPU users', () => {
     const energy_joules = { least: 1, most: 9, estimate: 5 };
-    expect(costOfCell(makeKernelCost({ energy_joules }))).toMatchObject({
+    expect(toCellCost(makeKernelCost({ energy_joules }))).toMatchObject({
       energy_joules: 9,
       gpus: [0, 1],
     });
-    expect(costOfCell(makeKernelCost({ energy_joules: null }))?.energy_joules).toBeNull();
+    expect(toCellCost(makeKernelCost({ energy_joules: null }))?.energy_joules).toBeNull();
   });
 
   it('cell without GPU has no cost', () =>
-    expect(costOfCell(makeKernelCost({ gpus: [] }))).toBeNull());
+    expect(toCellCost(makeKernelCost({ gpus: [] }))).toBeNull());
 });
 
 it('only noticeable costs are worth showing', () => {

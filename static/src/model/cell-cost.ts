@@ -1,7 +1,7 @@
 /**
- * The cost of a run of a notebook's cell, for its kernel and all processes that the kernel started:
- * requests to the server about it, and the cost that the notebook file stores in
- * `cell.metadata.gpumon`.
+ * The cost of running a notebook's cell. It includes the kernel and all processes that the kernel
+ * started. This module requests the cost from the server, and reads the cost that a notebook file
+ * stores in `cell.metadata.gpumon`.
  */
 
 import { plainText } from '../lib/text';
@@ -17,8 +17,8 @@ export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
 }
 
 /**
- * The minimum duration of a run that is worth showing. `MIN_GPU_S` and `MIN_CHANGE_BYTES` are the
- * minimums of its GPU time and of its change of memory.
+ * A run is worth showing if it lasts at least this long and uses at least `MIN_GPU_S` of GPU time,
+ * or if its memory changes by at least `MIN_CHANGE_BYTES`.
  */
 const MIN_DURATION_S = 0.5;
 const MIN_GPU_S = 0.01;
@@ -55,10 +55,10 @@ export function isWorthShowing(cost: CellCost): boolean {
 }
 
 /**
- * Returns the cost of a cell, or `null` if the cell used no GPU. `shared` in the cost states
- * whether others also used the GPUs.
+ * Returns the cost of a cell, or `null` if the cell used no GPU. Its field `shared` states whether
+ * other processes also used the GPUs.
  */
-export function costOfCell({ cost }: KernelCost): CellCost | null {
+export function toCellCost({ cost }: KernelCost): CellCost | null {
   const { started_ms, ended_ms, duration_s, gpu_s, shared, gpus, energy_joules } = cost;
   const { peak_memory_bytes, memory_change_bytes } = cost;
   return gpus.length === 0
@@ -96,7 +96,7 @@ export function costFromHistory(cell: Cell): CellCost {
  * Sends the cost of a cell to the server, which sends it to all clients and keeps it in its
  * history. Fails silently if the server is too old or does not allow it.
  */
-export async function recordCell(execution: CellExecution, request: Request): Promise<void> {
+export async function sendCellCost(execution: CellExecution, request: Request): Promise<void> {
   const { notebook, kernelId, cellId, count, cost } = execution;
   const cell: Cell = {
     notebook,
@@ -143,7 +143,11 @@ export async function requestCost(
  * the value of `EXECUTION_KEY` in the cell's metadata. `tests/stored-cost-runs.json` has test cases
  * for comparing runs.
  */
-export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
+export function makeCellRun(
+  source: string,
+  execution_count: number | null,
+  execution: unknown,
+): CellRun {
   const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
   return {
     source_crc32: computeCrc32(source),
@@ -173,11 +177,11 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
   const { duration_s, gpu_s, peak_memory_bytes, memory_change_bytes, energy_joules } = numbers;
   const isCost =
     version === 1 &&
-    isWithin(duration_s, MAX_STORED_DURATION_S) &&
-    isNullOrWithin(gpu_s, MAX_STORED_DURATION_S) &&
-    isNullOrWithin(peak_memory_bytes, MAX_STORED_BYTES) &&
-    isNullOrWithin(memory_change_bytes, MAX_STORED_BYTES, -MAX_STORED_BYTES) &&
-    isNullOrWithin(energy_joules, MAX_STORED_JOULES) &&
+    isNumberWithin(duration_s, MAX_STORED_DURATION_S) &&
+    isNullOrNumberWithin(gpu_s, MAX_STORED_DURATION_S) &&
+    isNullOrNumberWithin(peak_memory_bytes, MAX_STORED_BYTES) &&
+    isNullOrNumberWithin(memory_change_bytes, MAX_STORED_BYTES, -MAX_STORED_BYTES) &&
+    isNullOrNumberWithin(energy_joules, MAX_STORED_JOULES) &&
     typeof shared === 'boolean' &&
     Array.isArray(gpus) &&
     gpus.length <= MAX_STORED_GPUS &&
@@ -192,7 +196,7 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
         energy_joules,
         shared,
         gpus: gpus.map((name: string) => plainText(name, MAX_STORED_NAME_LENGTH)),
-        run: readRun(run),
+        run: parseCellRun(run),
       }
     : null;
 }
@@ -201,13 +205,13 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
  * Returns the run to which a stored cost belongs, or `null` if its format is unknown, for example
  * because an older version stored it.
  */
-function readRun(value: unknown): CellRun | null {
+function parseCellRun(value: unknown): CellRun | null {
   const { source_crc32, execution_count, started } = Object(value) as Record<
     keyof CellRun,
     unknown
   >;
-  return isWithin(source_crc32, MAX_U32) &&
-    isNullOrWithin(execution_count, MAX_U32) &&
+  return isNumberWithin(source_crc32, MAX_U32) &&
+    isNullOrNumberWithin(execution_count, MAX_U32) &&
     (started === null || typeof started === 'string')
     ? { source_crc32, execution_count, started }
     : null;
@@ -228,10 +232,10 @@ function computeCrc32(text: string): number {
   return ~crc >>> 0;
 }
 
-function isWithin(value: unknown, most: number, least = 0): value is number {
+function isNumberWithin(value: unknown, most: number, least = 0): value is number {
   return typeof value === 'number' && value >= least && value <= most;
 }
 
-function isNullOrWithin(value: unknown, most: number, least = 0): value is number | null {
-  return value === null || isWithin(value, most, least);
+function isNullOrNumberWithin(value: unknown, most: number, least = 0): value is number | null {
+  return value === null || isNumberWithin(value, most, least);
 }

@@ -2,14 +2,14 @@ import { describe, expect, it, vi } from 'vitest';
 
 import type { Event } from '../wire';
 import {
-  sortByCost,
+  selectAndSortByCost,
   CellLog,
   executionName,
   createNotebookNamer,
   executionsFromHistory,
   type CellExecution,
 } from './cell-log';
-import { recordCell } from './cell-cost';
+import { sendCellCost } from './cell-cost';
 import type { Request } from './request';
 
 function makeRun(key: string, gpu_s: number | null, gpus: number[] = [0]): CellExecution {
@@ -53,7 +53,7 @@ describe('cell history of the server', () => {
   it('cell costs are sent to server without code', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
     const own = { ...makeRun('a', 1.5), code: 'secret' };
-    await recordCell(
+    await sendCellCost(
       { ...own, cost: { ...own.cost, started_ms: 10.4, ended_ms: 5000.6 } },
       request,
     );
@@ -87,7 +87,7 @@ describe('cell history of the server', () => {
 
   it('recording a cell ignores network errors', async () => {
     const request = vi.fn<Request>(() => Promise.reject(new TypeError('no network')));
-    await expect(recordCell(makeRun('a', 1), request)).resolves.toBeUndefined();
+    await expect(sendCellCost(makeRun('a', 1), request)).resolves.toBeUndefined();
   });
 });
 
@@ -115,7 +115,7 @@ describe('notebook names', () => {
 
   it('notebook names are sent without folders', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
-    await recordCell(of('1', 'secret/a.ipynb'), request);
+    await sendCellCost(of('1', 'secret/a.ipynb'), request);
     const [, init] = request.mock.lastCall ?? [];
     expect(init?.body).not.toContain('secret');
   });
@@ -211,7 +211,7 @@ describe('recorded executions', () => {
       makeRun('much', 900),
       makeRun('elsewhere', 5000, [1]),
     ];
-    expect(sortByCost(runs, 'gpu', new Set([0])).map(({ key }) => key)).toEqual([
+    expect(selectAndSortByCost(runs, 'gpu', new Set([0])).map(({ key }) => key)).toEqual([
       'much',
       'few',
       'unknown',

@@ -94,7 +94,7 @@ export class CellLog {
   private storeExecutions(): void {
     const ended = this.executions
       .filter(({ running }) => !running)
-      .map((one) => ({ ...one, code: meaningfulCode(one).slice(0, MAX_STORED_CODE_LENGTH) }));
+      .map((one) => ({ ...one, code: skipLeadingComments(one).slice(0, MAX_STORED_CODE_LENGTH) }));
     try {
       this.storage?.setItem(STORAGE_KEY, JSON.stringify(ended));
     } catch {
@@ -126,9 +126,9 @@ export function executionsFromHistory(
 }
 
 /**
- * Returns a function that names the notebook of an execution. The name is unique among the
- * notebooks of the executions and the paths `others`. If the kernel is still running, its
- * notebook's current path is used.
+ * Returns a function that returns the name of an execution's notebook. The names of all these
+ * notebooks and of the paths in `others` are distinct. While a kernel is running, the current path
+ * of its notebook is used.
  */
 export function createNotebookNamer(
   executions: readonly CellExecution[],
@@ -157,12 +157,12 @@ export function createNotebookNamer(
  * neither empty nor a comment.
  */
 export function executionName(execution: CellExecution): string {
-  const [line = ''] = meaningfulCode(execution).split('\n');
+  const [line = ''] = skipLeadingComments(execution).split('\n');
   return plainText(`${executionLabel(execution.count)} ${line}`.trim(), MAX_NAME_LENGTH);
 }
 
 /** Returns the code from its first line that is neither empty nor a comment. */
-function meaningfulCode({ code }: CellExecution): string {
+function skipLeadingComments({ code }: CellExecution): string {
   return (/^[^\S\n]*[^\s#][^]*/m.exec(code)?.[0] ?? code).trim();
 }
 
@@ -202,7 +202,7 @@ export function executionLabel(count: number | null): string {
  * Returns the executions that used any of `gpus`, sorted by the cost that `order` names, the
  * highest first.
  */
-export function sortByCost(
+export function selectAndSortByCost(
   executions: readonly CellExecution[],
   order: CellOrder,
   gpus: ReadonlySet<number>,

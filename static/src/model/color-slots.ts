@@ -68,8 +68,9 @@ export class ColorSlots {
 }
 
 /**
- * Returns the first free slot. The search starts at `slot` and tries all plain colors first,
- * continuing with the first color after the last one. Then it tries the colors with a texture.
+ * Returns `slot` if it is free, and otherwise another free slot. Plain colors are tried first, in
+ * circular order from `slot` on. If `slot` is a plain color, colors with a texture are tried next.
+ * If none of these is free, `slot` is returned.
  */
 function findFreeSlot(slot: number, taken: ReadonlySet<number | undefined>): number {
   const round = Array.from({ length: COLOR_COUNT }, (_, i) => (slot + i) % COLOR_COUNT);

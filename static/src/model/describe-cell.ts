@@ -6,7 +6,7 @@ import {
   formatMemorySize,
   formatMemoryNumber,
   formatPreciseDuration,
-  withCost,
+  appendEnergyCost,
 } from '../lib/format';
 import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -17,7 +17,7 @@ import type { CellCost } from './cell-cost';
 export interface CellPart {
   id: 'elapsed' | 'gpu' | 'peak' | 'energy';
   text: string;
-  /** A shorter text for a table column, whose heading names the part. */
+  /** A shorter text for a table column whose heading already contains the name of the part. */
   brief: string;
   title: string;
   /** The value in the part's unit. */
@@ -25,7 +25,10 @@ export interface CellPart {
   own: string;
 }
 
-/** The relative difference that is normal between two identical runs. */
+/**
+ * The relative difference between two runs up to which they count as equal. Such differences are
+ * normal between identical runs.
+ */
 const MAX_NOISE = 0.02;
 
 /** Returns the parts of a cost: `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
@@ -50,7 +53,7 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
   }
   if (cost.peak_memory_bytes !== null) {
     const own = formatMemorySize(cost.peak_memory_bytes);
-    const brief = `${own}${formatChange(cost.memory_change_bytes)}`;
+    const brief = `${own}${formatMemoryChange(cost.memory_change_bytes)}`;
     parts.push({
       id: 'peak',
       text: trans.__('peak %1', brief),
@@ -65,7 +68,7 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
   }
   if (cost.energy_joules !== null) {
     const own = formatEnergy(cost.energy_joules);
-    const amount = withCost(own, cost.energy_joules);
+    const amount = appendEnergyCost(own, cost.energy_joules);
     const text = cost.shared ? trans.__('%1 shared', amount) : amount;
     const title = cost.shared
       ? trans.__('Energy of GPU %1 while the cell ran, including other processes', where)
@@ -76,24 +79,24 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
 }
 
 /**
- * Describes the stored cost of the cell's last run, or of an earlier one, in the same parts as a
- * measured cost.
+ * Describes a stored cost in the same parts as a measured cost. It is the cost of the cell's last
+ * run if `isLastRun` is set, and otherwise that of an earlier run.
  */
 export function describeStoredCost({ gpus, ...cost }: StoredCost, isLastRun: boolean): CellPart[] {
   const where = joinParts(
-    [...new Set(gpus)].map((name) => withCount(name, gpus)),
+    [...new Set(gpus)].map((name) => prefixWithCount(name, gpus)),
     ', ',
   );
-  const title = isLastRun ? lastTitle(where) : earlierTitle(where);
+  const title = isLastRun ? lastRunTitle(where) : earlierRunTitle(where);
   const parts = describeCell({ ...cost, gpus: [] });
   return parts.map((part) => ({ ...part, title }));
 }
 
 /**
- * Compares a part of a run's cost with an earlier run. Returns the earlier part if its value
- * differs noticeably, and otherwise `null`.
+ * Finds the part of an earlier run's cost that corresponds to the given part. Returns it if its
+ * value differs noticeably, and otherwise `null`.
  */
-export function findDifferingPart(
+export function findChangedEarlierPart(
   { id, value, own }: CellPart,
   earlier: readonly CellPart[],
 ): CellPart | null {
@@ -105,20 +108,20 @@ export function findDifferingPart(
   return differs ? same : null;
 }
 
-function lastTitle(where: string): string {
+function lastRunTitle(where: string): string {
   return where === ''
     ? trans.__('Last run, stored in the notebook')
     : trans.__('Last run on %1, stored in the notebook', where);
 }
 
-function earlierTitle(where: string): string {
+function earlierRunTitle(where: string): string {
   return where === ''
     ? trans.__('Earlier run, stored in the notebook')
     : trans.__('Earlier run on %1, stored in the notebook', where);
 }
 
 /** Returns a name with its number of occurrences: `NVIDIA H200` or `2 × NVIDIA H200`. */
-function withCount(name: string, names: readonly string[]): string {
+function prefixWithCount(name: string, names: readonly string[]): string {
   const count = names.filter((other) => other === name).length;
   return count === 1 ? name : `${count} × ${name}`;
 }
@@ -133,7 +136,7 @@ function gpuTimeTitle({ gpus }: Pick<CellCost, 'gpus'>, where: string): string {
 }
 
 /** Returns a change of memory such as ` (+8.2)`. It is empty if the memory has not changed. */
-function formatChange(bytes: number | null): string {
+function formatMemoryChange(bytes: number | null): string {
   if (bytes === null) {
     return ` (${DASH})`;
   }

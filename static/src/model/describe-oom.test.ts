@@ -11,7 +11,7 @@ import {
   makeUnifiedGpu,
 } from '../testing/frames';
 import type { GpuSample, Process, Sample } from '../wire';
-import { selectFullerSample, describeOom, type OomDescription } from './describe-oom';
+import { selectSampleWithMoreMemory, describeOom, type OomDescription } from './describe-oom';
 import type { OomError } from './oom-error';
 
 const ERROR: OomError = {
@@ -199,7 +199,7 @@ it('sample with higher memory of kernel is chosen', () => {
   const at = (memorySize: number): Sample =>
     makeSample(NOW, [gpuWithProcesses(0, 3, [notebookProcess('train', memorySize)])]);
   const [less, more] = [at(10), at(61)];
-  expect(selectFullerSample(less, more, 'train')).toBe(more);
-  expect(selectFullerSample(more, less, 'train')).toBe(more);
-  expect(selectFullerSample(null, less, 'train')).toBe(less);
+  expect(selectSampleWithMoreMemory(less, more, 'train')).toBe(more);
+  expect(selectSampleWithMoreMemory(more, less, 'train')).toBe(more);
+  expect(selectSampleWithMoreMemory(null, less, 'train')).toBe(less);
 });

@@ -19,7 +19,12 @@ import {
 } from './holders';
 import { ColorSlots } from './color-slots';
 import { computeKernelShare } from './notebooks';
-import { describeUnified, systemBytes, systemName, unifiedAdvice } from './memory';
+import {
+  describeUnifiedMemory,
+  restOfSystemBytes,
+  restOfSystemLabel,
+  unifiedMemoryAdvice,
+} from './memory';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
 
@@ -39,8 +44,8 @@ export interface OomHolder {
   text: string;
   title: string;
   /**
-   * The ID of the kernel, if the holder is a notebook on this Jupyter server. Actions are available
-   * only for such holders; for others, it is `null`.
+   * The ID of the kernel if the holder is a notebook on this Jupyter server, and otherwise `null`.
+   * Users can act only on holders that have this ID.
    */
   kernelId: string | null;
 }
@@ -87,7 +92,7 @@ export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescript
     text: describeFailure(error, left, gpu?.index ?? null),
     title: left === null ? '' : sources.join('\n'),
     holders: gpu === null ? [] : holdersOf(gpu, snapshot),
-    notes: [...listErrorNotes(error), ...unifiedNotes(error, now)],
+    notes: [...listErrorNotes(error), ...unifiedMemoryNotes(error, now)],
   };
 }
 
@@ -147,18 +152,22 @@ function describeFailure(
 }
 
 /**
- * Returns the sample in which the kernel uses more memory. A failed kernel may free its memory
- * immediately, so this sample is closer to the state at the failure.
+ * Returns the sample in which the kernel uses more memory. A kernel may free its memory immediately
+ * after a failure, so the sample with more memory shows the state at the failure more accurately.
  */
-export function selectFullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
+export function selectSampleWithMoreMemory(
+  before: Sample | null,
+  after: Sample,
+  kernelId: string,
+): Sample {
   const bytes = (sample: Sample): number => computeKernelShare(sample, kernelId).bytes ?? 0;
   return before !== null && bytes(before) > bytes(after) ? before : after;
 }
 
 /**
  * Returns the GPU that was full. Returns `null` if several GPUs may have been full, or if the GPU
- * is divided into MIG devices. A kernel numbers only the GPUs that it can see, so the index in the
- * error is not used.
+ * is divided into MIG devices. The GPU index in the error is not used, because a kernel numbers
+ * only the GPUs that it can see.
  */
 function findFullGpu(
   error: OomError,
@@ -193,11 +202,11 @@ function holdersOf(gpu: GpuState, { kernelId, pathOf }: OomSnapshot): OomHolder[
       kernelId: null,
     });
   }
-  const system = gpu.now === null ? null : systemBytes(gpu.now);
+  const system = gpu.now === null ? null : restOfSystemBytes(gpu.now);
   if (system !== null) {
     named.push({
       key: 'system',
-      text: `${systemName()} ${formatMemoryAmount(system)}`,
+      text: `${restOfSystemLabel()} ${formatMemoryAmount(system)}`,
       title: trans.__('Programs on the CPU, which shares its memory with this GPU'),
       kernelId: null,
     });
@@ -218,15 +227,15 @@ function makeOomHolder(row: HolderRow, failed: string): OomHolder {
 }
 
 /** Returns notes about memory that the GPU shares with the CPU. */
-function unifiedNotes({ framework }: OomError, now: GpuSample | null): string[] {
+function unifiedMemoryNotes({ framework }: OomError, now: GpuSample | null): string[] {
   return isUnified(now)
     ? [
-        joinSentences([describeUnified(now)]),
+        joinSentences([describeUnifiedMemory(now)]),
         trans.__(
           '%1 may get less than the available memory, because the system does not free all caches for it.',
           framework,
         ),
-        ...unifiedAdvice(now),
+        ...unifiedMemoryAdvice(now),
       ]
     : [];
 }

@@ -142,7 +142,7 @@ export function resultKey({ id, dtype, device }: RunResult): string {
 
 /** Returns the rate per second, or `null` if only the time was measured. */
 export function rateOf(result: RunResult): number | null {
-  return valueOf(countsOperations(result) ? result.operations_per_second : result.bytes_per_second);
+  return valueOf(isOperationRate(result) ? result.operations_per_second : result.bytes_per_second);
 }
 
 /** Returns the change of a rate, such as `+1.2 %`. */
@@ -199,12 +199,12 @@ export function describeResult(
 }
 
 export function rateText(result: RunResult, rate: number): string {
-  return countsOperations(result)
+  return isOperationRate(result)
     ? formatOperationsPerSecond(rate, result.dtype === 'int8' ? 'OP' : 'FLOP')
     : formatBytesPerSecond(rate);
 }
 
-function countsOperations({ limit, bytes_per_second }: RunResult): boolean {
+function isOperationRate({ limit, bytes_per_second }: RunResult): boolean {
   return limit === 'compute' || valueOf(bytes_per_second) === null;
 }
 

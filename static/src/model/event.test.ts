@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 
-import { NOW, makeThrottled } from '../testing/frames';
+import { NOW, makeThrottledCondition } from '../testing/frames';
 import type { Event } from '../wire';
 import {
   eventRows,
@@ -52,7 +52,7 @@ function processStarted(pid: number): Event {
 }
 
 function conditionBegan(severity: 'notice' | 'warning' | 'critical', at_ms = NOW): Event {
-  return { at_ms, gpu: GPU, what: 'condition_began', ...makeThrottled(severity) };
+  return { at_ms, gpu: GPU, what: 'condition_began', ...makeThrottledCondition(severity) };
 }
 
 describe('event list', () => {
@@ -106,7 +106,7 @@ describe('event list', () => {
 
   it('ended condition is shown as resolved', () => {
     const [row] = eventRows(
-      [{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...makeThrottled('critical') }],
+      [{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...makeThrottledCondition('critical') }],
       false,
     );
     expect(row).toMatchObject({ resolved: true, level: 'none' });
@@ -171,7 +171,7 @@ it('charts mark only Xids, warnings and failures', () => {
     at_ms: NOW,
     gpu: GPU,
     what: 'condition_ended',
-    ...makeThrottled('critical'),
+    ...makeThrottledCondition('critical'),
   };
   const marks = groupProblemEventsByGpu([
     conditionBegan('notice'),

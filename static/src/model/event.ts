@@ -8,14 +8,14 @@ import {
   severityLevel,
   describeCondition,
   describeXid,
-  errorTitle,
+  driverErrorTitle,
   describeFiringAlert,
   xidOf,
 } from './alerts';
 import type { Level } from './describe';
 import type { GpuState } from './gpu';
 import { valueOf } from './reading';
-import { wordsOf } from './vendor-words';
+import { vendorWordsOf } from './vendor-words';
 
 export interface EventRow {
   /** A unique key that does not change while the event is listed. */
@@ -75,8 +75,8 @@ export function addEvent(events: readonly Event[], event: Event): Event[] {
 }
 
 /**
- * Returns the rows of the event list, newest first. Processes are named by `sample` if they are
- * running, and otherwise by their own events.
+ * Returns the rows of the event list, newest first. The names of running processes come from
+ * `sample`, and those of other processes from their own events.
  */
 export function eventRows(
   events: readonly Event[],
@@ -85,10 +85,10 @@ export function eventRows(
   gpus: readonly GpuState[] = [],
 ): EventRow[] {
   const running = sample?.gpus.flatMap((gpu) => valueOf(gpu.processes) ?? []) ?? [];
-  const processes = [...events.filter(isProcess), ...running];
+  const processes = [...events.filter(isProcessEvent), ...running];
   const seen = new Map<string, number>();
   const rows = events.flatMap((event): EventRow[] => {
-    if ((isProcess(event) && !withProcesses) || isReportedByXid(event, events)) {
+    if ((isProcessEvent(event) && !withProcesses) || isReportedByXid(event, events)) {
       return [];
     }
     const gpu = event.gpu?.index ?? null;
@@ -117,7 +117,7 @@ export function eventRows(
 }
 
 export function countProcessEvents(events: readonly Event[]): number {
-  return events.filter(isProcess).length;
+  return events.filter(isProcessEvent).length;
 }
 
 /** Returns the Xids, warnings and failures of each GPU, oldest first. */
@@ -128,7 +128,7 @@ export function groupProblemEventsByGpu(events: readonly Event[]): Map<number, E
     if (
       gpu === undefined ||
       event.what === 'condition_ended' ||
-      isProcess(event) ||
+      isProcessEvent(event) ||
       isReportedByXid(event, events)
     ) {
       continue;
@@ -153,22 +153,22 @@ export function marksOf(events: readonly Event[]): Pick<EventMark, 'at_ms' | 'te
 }
 
 function isFrequent(event: Event): boolean {
-  return isProcess(event) || event.what === 'run_step' || event.what === 'cell';
+  return isProcessEvent(event) || event.what === 'run_step' || event.what === 'cell';
 }
 
 function isMark(event: Event): event is Extract<Event, { what: 'mark' }> {
   return event.what === 'mark';
 }
 
-function isProcess(
+function isProcessEvent(
   event: Event,
 ): event is Extract<Event, { what: 'process_started' | 'process_ended' }> {
   return event.what === 'process_started' || event.what === 'process_ended';
 }
 
 /**
- * Returns whether an Xid event already reports what this condition event reports. The Xid event
- * also contains the advice.
+ * Returns whether an Xid event already reports the condition whose start `event` reports. In this
+ * case, the Xid event is sufficient, because it also contains the advice.
  */
 function isReportedByXid(event: Event, events: readonly Event[]): boolean {
   return (
@@ -216,19 +216,19 @@ type EventDescriber<E> = (
 
 /** The texts by kind of event. The compiler checks that no kind is missing. */
 const TEXTS: { [K in Event['what']]: EventDescriber<Extract<Event, { what: K }>> } = {
-  gpu_lost: () => description('critical', trans.__('GPU lost (fallen off the bus)')),
-  gpu_hung: () => description('critical', trans.__('GPU not responding (driver hang)')),
+  gpu_lost: () => makeDescription('critical', trans.__('GPU lost (fallen off the bus)')),
+  gpu_hung: () => makeDescription('critical', trans.__('GPU not responding (driver hang)')),
   // The server provides the meaning of the code and the advice.
   gpu_failed: ({ meaning, advice }) =>
     meaning === ''
-      ? description('critical', trans.__('GPU cannot be read'))
-      : description('critical', trans.__('GPU cannot be read: %1', meaning), advice),
-  gpu_added: () => description('none', trans.__('GPU added')),
-  gpu_asleep: () => description('none', trans.__('GPU suspended by power management')),
-  gpu_back: () => description('none', trans.__('GPU responding again')),
+      ? makeDescription('critical', trans.__('GPU cannot be read'))
+      : makeDescription('critical', trans.__('GPU cannot be read: %1', meaning), advice),
+  gpu_added: () => makeDescription('none', trans.__('GPU added')),
+  gpu_asleep: () => makeDescription('none', trans.__('GPU suspended by power management')),
+  gpu_back: () => makeDescription('none', trans.__('GPU responding again')),
   xid: ({ code, pid, meaning, advice }) => {
     const xid = xidOf(code);
-    return description(
+    return makeDescription(
       'warning',
       describeXid(code, pid, xid?.meaning() ?? meaning),
       xid?.advice() ?? advice,
@@ -236,30 +236,37 @@ const TEXTS: { [K in Event['what']]: EventDescriber<Extract<Event, { what: K }>>
   },
   ecc_errors: ({ corrected, uncorrected }) => describeEcc(corrected, uncorrected),
   condition_began: (event, processes) =>
-    description(severityLevel(event.severity), describeCondition(event, processes)),
+    makeDescription(severityLevel(event.severity), describeCondition(event, processes)),
   condition_ended: (event, processes) => {
     const text = describeCondition(event, processes);
     const isXid = event.condition === 'xid';
-    return description('none', trans.__('Resolved: %1', isXid ? errorTitle(event.code) : text));
+    return makeDescription(
+      'none',
+      trans.__('Resolved: %1', isXid ? driverErrorTitle(event.code) : text),
+    );
   },
-  process_started: (event) => description('none', trans.__('%1 started', describeProcess(event))),
-  process_ended: (event) => description('none', trans.__('%1 exited', describeProcess(event))),
+  process_started: (event) =>
+    makeDescription('none', trans.__('%1 started', describeProcess(event))),
+  process_ended: (event) => makeDescription('none', trans.__('%1 exited', describeProcess(event))),
   mig_changed: (_event, _processes, vendor) =>
-    description('notice', wordsOf({ vendor }).partitionsChanged),
-  power_source_changed: () => description('notice', trans.__('Power source changed')),
+    makeDescription('notice', vendorWordsOf({ vendor }).partitionsChanged),
+  power_source_changed: () => makeDescription('notice', trans.__('Power source changed')),
   clock_changed: ({ by_ms }) => describeClockChange(by_ms),
-  run_began: ({ title }) => description('none', trans.__('Run started: %1', title)),
+  run_began: ({ title }) => makeDescription('none', trans.__('Run started: %1', title)),
   // Steps of runs and executions of cells are only shown in charts.
   run_step: () => null,
   cell: () => null,
   run_ended: describeRunEnd,
-  mark: (event) => description('none', trans.__('Mark: %1', describeMark(event))),
+  mark: (event) => makeDescription('none', trans.__('Mark: %1', describeMark(event))),
   alert_firing: (event) =>
-    description(severityLevel(event.severity), trans.__('Alert %1', describeFiringAlert(event))),
+    makeDescription(
+      severityLevel(event.severity),
+      trans.__('Alert %1', describeFiringAlert(event)),
+    ),
   alert_resolved: (event) =>
-    description('none', trans.__('Resolved: alert %1', describeFiringAlert(event))),
+    makeDescription('none', trans.__('Resolved: alert %1', describeFiringAlert(event))),
   // The server's message includes the advice.
-  alert_problem: ({ message }) => description('warning', message),
+  alert_problem: ({ message }) => makeDescription('warning', message),
 };
 
 /**
@@ -280,22 +287,22 @@ function describeMark({ text, user }: Mark): string {
   return user === undefined ? text : trans.__('%1 (%2)', text, user);
 }
 
-function description(level: Level, text: string, more = ''): EventDescription {
+function makeDescription(level: Level, text: string, more = ''): EventDescription {
   return { level, text, more };
 }
 
 function describeRunEnd({ title, status }: Run): EventDescription {
   const failures: Partial<Record<string, EventDescription>> = {
-    failed: description('warning', trans.__('Run failed: %1', title)),
-    canceled: description('none', trans.__('Run canceled: %1', title)),
-    lost: description('warning', trans.__('Run lost: %1', title)),
+    failed: makeDescription('warning', trans.__('Run failed: %1', title)),
+    canceled: makeDescription('none', trans.__('Run canceled: %1', title)),
+    lost: makeDescription('warning', trans.__('Run lost: %1', title)),
   };
-  return failures[status] ?? description('none', trans.__('Run completed: %1', title));
+  return failures[status] ?? makeDescription('none', trans.__('Run completed: %1', title));
 }
 
 function describeEcc(corrected: number, uncorrected: number): EventDescription {
   if (uncorrected === 0) {
-    return description(
+    return makeDescription(
       'notice',
       trans._n(
         '%1 memory error corrected by hardware',
@@ -310,7 +317,7 @@ function describeEcc(corrected: number, uncorrected: number): EventDescription {
     uncorrected,
   );
   const mended = trans._n('%1 memory error corrected', '%1 memory errors corrected', corrected);
-  return description(
+  return makeDescription(
     'critical',
     corrected === 0 ? wrong : `${wrong}, ${mended}`,
     trans.__('Results computed from this memory are invalid. Run the work again.'),
@@ -319,7 +326,7 @@ function describeEcc(corrected: number, uncorrected: number): EventDescription {
 
 function describeClockChange(byMs: number): EventDescription {
   const by = formatDuration(Math.abs(byMs));
-  return description(
+  return makeDescription(
     'warning',
     byMs < 0
       ? trans.__('System clock set back by %1', by)

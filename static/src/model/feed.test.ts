@@ -82,8 +82,8 @@ describe('sample interval', () => {
     receive({ type: 'sample', ...makeSample(NOW + 5000, [makeGpu(0)]) });
     expect(feed.store.sample?.interval_ms).toBe(5000);
     expect(feed.store.gap_ms).toBeGreaterThan(5000);
-    // This subscription needs the server's default interval, which is now the shortest. Therefore
-    // the feed must request it.
+    // This subscription uses the server's default interval. It is shorter than the interval of the
+    // other subscription, so the feed must request it.
     const other = subscribeToFeed();
     expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":1000}');
     receive({ type: 'sample', ...makeSample(NOW + 6000, [makeGpu(0)]) });

@@ -52,7 +52,7 @@ export interface SubscriptionOptions {
    * subscriptions is requested.
    */
   interval_ms: number | null;
-  /** The metrics to keep in addition to those of an overview, by their names in the history. */
+  /** The metrics to keep in addition to those of an overview. They are named as in the history. */
   metrics: readonly string[];
   /** Whether to receive the driver's traces between samples. */
   traces: boolean;
@@ -169,8 +169,8 @@ export class Feed {
 
   private ingest(frame: ServerFrame): void {
     if (frame.type === 'sample') {
-      // The client may have requested fewer samples than the server takes. The longer interval that
-      // results must not count as a gap.
+      // The client may have requested samples less often than the server takes them. The longer
+      // interval between received samples must not count as a gap.
       frame.interval_ms = Math.max(frame.interval_ms, this.requested.interval_ms ?? 0);
     }
     try {

@@ -4,7 +4,13 @@ import { GIB, makeGpu, makeInventory, NOW, makeProcess, makeSample } from '../te
 import type { Process } from '../wire';
 import type { Level } from './describe';
 import { gpusOf } from './gpu';
-import { filterGpus, keepLevelWords, selectsLevel, suggestions, toggleLevel } from './gpu-list';
+import {
+  filterGpus,
+  removeWordsExceptLevels,
+  hasLevelWord,
+  gpuFilterSuggestions,
+  toggleLevelWord,
+} from './gpu-list';
 import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
 
@@ -70,14 +76,14 @@ describe('GPU filter', () => {
   });
 
   it('alert level word is toggled in the filter', () => {
-    const typed = toggleLevel('ana', 'critical');
-    expect([typed, selectsLevel(typed, 'critical'), keepLevelWords(typed)]).toEqual([
+    const typed = toggleLevelWord('ana', 'critical');
+    expect([typed, hasLevelWord(typed, 'critical'), removeWordsExceptLevels(typed)]).toEqual([
       'ana critical',
       true,
       'critical',
     ]);
-    expect(toggleLevel(typed, 'critical')).toBe('ana');
-    expect(selectsLevel('ana', 'critical')).toBe(false);
+    expect(toggleLevelWord(typed, 'critical')).toBe('ana');
+    expect(hasLevelWord('ana', 'critical')).toBe(false);
   });
 
   it('number in filter matches whole index or PID', () => {
@@ -94,7 +100,7 @@ describe('GPU filter', () => {
   });
 
   it('suggestions contain existing names', () => {
-    expect(suggestions(rows)).toEqual([
+    expect(gpuFilterSuggestions(rows)).toEqual([
       'mine',
       'busy',
       'idle',
@@ -106,6 +112,6 @@ describe('GPU filter', () => {
       'vllm',
       'sweep.py',
     ]);
-    expect(suggestions(elsewhere)[0]).toBe('busy');
+    expect(gpuFilterSuggestions(elsewhere)[0]).toBe('busy');
   });
 });

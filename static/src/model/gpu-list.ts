@@ -1,5 +1,5 @@
 /**
- * The selection of the GPUs in a list by a filter, and their order: the driver's order, or by a
+ * The filter that selects GPUs for a list, and the order of the list: that of the driver, or by a
  * value.
  */
 
@@ -13,7 +13,10 @@ import { unavailableBytes } from './memory';
 import { describeOwner } from './owner';
 import { valueOf } from './reading';
 
-/** Values of GPUs, in addition to the readings, with which the words of a filter are compared. */
+/**
+ * Functions that return what the words of a filter need to know about a GPU in addition to its
+ * readings.
+ */
 export interface FilterContext {
   isBusy: (gpu: GpuState) => boolean;
   /** Returns the level of a GPU's most severe alert. */
@@ -41,14 +44,14 @@ export const ALERT_LEVELS = ['critical', 'warning'] as const;
 export type AlertLevel = (typeof ALERT_LEVELS)[number];
 
 /** Returns whether a filter selects GPUs with an alert of this level. */
-export function selectsLevel(typed: string, level: AlertLevel): boolean {
+export function hasLevelWord(typed: string, level: AlertLevel): boolean {
   return wordsIn(typed).includes(KEYWORDS()[level]);
 }
 
 /** Adds the word of a level to a filter, or removes it if the filter already contains it. */
-export function toggleLevel(typed: string, level: AlertLevel): string {
+export function toggleLevelWord(typed: string, level: AlertLevel): string {
   const word = KEYWORDS()[level];
-  return selectsLevel(typed, level)
+  return hasLevelWord(typed, level)
     ? wordsIn(typed)
         .filter((one) => one !== word)
         .join(' ')
@@ -56,11 +59,11 @@ export function toggleLevel(typed: string, level: AlertLevel): string {
 }
 
 /**
- * Removes all words from a filter except those that select alert levels. In lists that are too
- * short for a filter field, users can still select levels.
+ * Removes all words from a filter except those that select alert levels. Short lists have no filter
+ * field, but users can still select alert levels there.
  */
-export function keepLevelWords(typed: string): string {
-  return ALERT_LEVELS.filter((level) => selectsLevel(typed, level))
+export function removeWordsExceptLevels(typed: string): string {
+  return ALERT_LEVELS.filter((level) => hasLevelWord(typed, level))
     .map((level) => KEYWORDS()[level])
     .join(' ');
 }
@@ -130,7 +133,7 @@ export function filterGpus(
 }
 
 /** Returns suggestions for the filter: keywords, then users, notebooks and programs. */
-export function suggestions(rows: readonly Row[]): string[] {
+export function gpuFilterSuggestions(rows: readonly Row[]): string[] {
   const { mine, ...others } = KEYWORDS();
   const holders = rows.filter((row) => row.kind === 'holder');
   const users = holders
@@ -197,7 +200,7 @@ export function formatOrder(order: Order | null): string | null {
  * Returns the order after a click on a column. Successive clicks select the descending order, the
  * ascending order, and the driver's order.
  */
-export function nextOrder(order: Order | null, by: SortKey): Order | null {
+export function orderAfterClick(order: Order | null, by: SortKey): Order | null {
   if (order?.by !== by) {
     return { by, direction: 'descending' };
   }

@@ -6,7 +6,7 @@ import { gpusOf, type GpuState } from './gpu';
 import {
   formatOrder,
   GpuSorter,
-  nextOrder,
+  orderAfterClick,
   parseOrder,
   type Order,
   type SortKey,
@@ -58,11 +58,11 @@ it('GPUs are re-sorted by value every five seconds', () => {
 });
 
 it('click changes the sort direction', () => {
-  const first = nextOrder(null, 'mem');
-  const second = nextOrder(first, 'mem');
+  const first = orderAfterClick(null, 'mem');
+  const second = orderAfterClick(first, 'mem');
   expect([first?.direction, second?.direction]).toEqual(['descending', 'ascending']);
-  expect(nextOrder(second, 'mem')).toBeNull();
-  expect(nextOrder(first, 'power')).toEqual({ by: 'power', direction: 'descending' });
+  expect(orderAfterClick(second, 'mem')).toBeNull();
+  expect(orderAfterClick(first, 'power')).toEqual({ by: 'power', direction: 'descending' });
 });
 
 it('sort order is stored as text', () => {

@@ -73,8 +73,8 @@ function createNeed(from_ms: number, to_ms: number, changes: Partial<Need> = {})
 }
 
 /**
- * Returns the response of a server with a complete history. The power in watts at each time is the
- * number of seconds between that time and now.
+ * Returns the response of a server with a complete history. The power at each time, in watts,
+ * equals the age of that time in seconds.
  */
 function makeCompleteHistory({ query }: RecordedRequest): HistorySpan {
   const [from_ms = 0, to_ms = 0, points = 1] = ['from_ms', 'to_ms', 'points'].map((name) =>

@@ -1,10 +1,10 @@
 /**
- * The server's history, which is requested when charts need it and kept while it may be needed
- * again. Charts show its spans together with later samples.
+ * A cache of the server's history. Charts request the spans that they need, and show them together
+ * with later samples. A span is kept while it may be needed again.
  */
 
 import { memoizeLast } from '../lib/memoize';
-import { indexAfter, isUnbroken, type Extremes, type SeriesSource } from '../lib/timeline';
+import { indexAfter, hasNoGaps, type Extremes, type SeriesSource } from '../lib/timeline';
 import type { HistorySpan, Series, Event } from '../wire';
 import { seriesByKey } from './gpu';
 import { readJsonResponse, type Request } from './request';
@@ -27,12 +27,12 @@ const GAP_STEPS = 1.5;
 const GAP_INDEX = -1;
 
 export class PastSpan {
-  /** The times of points, and of the gaps between them. */
+  /** The times of the points. A gap between two points also has a time. */
   readonly times_ms: Float64Array;
   readonly gap_ms: number;
   /** Whether each point is a mean instead of a single sample. */
   readonly areMeans: boolean;
-  /** For each time, the index of its point in the response. */
+  /** For each time, the index of its point in the response, or `GAP_INDEX` for a gap. */
   readonly places: readonly number[];
   /** The received series by name. */
   readonly series: ReadonlyMap<string, Series>;
@@ -77,7 +77,7 @@ export class JoinedSeries implements SeriesSource {
   readonly times_ms: Float64Array;
   /** The index of the first live sample after the span. */
   private readonly tail: number;
-  /** The number of gaps between the past span and the live samples: 0 or 1. */
+  /** Whether there is a gap between the past span and the live samples, as a number: 1 or 0. */
   private readonly holes: number;
   private readonly joined = new Map<string, Float64Array>();
 
@@ -159,13 +159,13 @@ export interface PastOptions {
 }
 
 /**
- * The requested span exceeds the displayed span on both sides by this share of the displayed span.
- * As a result, little is missing when the user moves the chart.
+ * The requested span extends beyond both ends of the displayed span, each time by this share of the
+ * displayed span. As a result, little is missing when the user moves the chart.
  */
 const MARGIN = 0.5;
 /**
- * How far back each tier of the server's history reaches. The first tier has samples, and each
- * following tier has means over longer times.
+ * The age up to which each tier of the server's history has data. The first tier contains samples.
+ * The following tiers contain means, each over longer times than the tier before.
  */
 const TIER_LENGTHS_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
 /** The maximum number of points that the server returns. */
@@ -184,13 +184,13 @@ const REPEAT_MS = 2000;
 /** The maximum number of spans to keep. */
 const MAX_SPANS = 12;
 /**
- * A new request is sent only if the known points are more than this many times farther apart than
- * needed.
+ * The maximum distance between known points, as a multiple of the needed distance. If the distance
+ * is larger, a new request is sent.
  */
 const MAX_COARSENESS = 1.6;
 /**
- * Live samples follow the past span at the end of the displayed span. If they cover more than this
- * share of the displayed span, a newer past span is requested.
+ * At the end of the displayed span, live samples follow the past span. If they fill more than this
+ * share of the displayed span, a new past span is requested.
  */
 const MAX_TAIL_SHARE = 0.05;
 const MIN_TAIL_MS = 60_000;
@@ -242,8 +242,8 @@ export class HistoryCache {
       need.to_ms > best.answer.to_ms ? need.to_ms : 0,
     ];
     if (this.joined?.of.every((value, i) => value === of[i]) !== true) {
-      // A newer sample merely extends the series, so the revision stays the same. It changes only
-      // with another past span or with older samples.
+      // A newer sample only extends the series, so the revision stays the same. The revision
+      // changes with another past span, or when older samples are added.
       const isOther = this.joined?.of[0] !== best || this.joined.of[1] !== timeline.revision;
       this.revision += isOther ? 1 : 0;
       this.joined = {
@@ -268,15 +268,19 @@ export class HistoryCache {
     const isFine = !areMeans || pointInterval_ms(asked) <= MAX_COARSENESS * pointInterval_ms(need);
     const isAll = need.metrics.every((metric) => asked.metrics.includes(metric));
     return (
-      isFine && isAll && asked.from_ms <= need.from_ms && this.isContinuedUntil(asked.to_ms, need)
+      isFine &&
+      isAll &&
+      asked.from_ms <= need.from_ms &&
+      this.isContinuedByLiveSamples(asked.to_ms, need)
     );
   }
 
   /**
-   * Returns whether live samples continue a past span from its end `end_ms` to the end of the
-   * needed span.
+   * Returns whether live samples continue a past span from its end (`end_ms`) to the end of the
+   * needed span or to the newest sample, without a gap. Returns `false` if this part of the needed
+   * span is too long.
    */
-  private isContinuedUntil(end_ms: number, { from_ms, to_ms }: Need): boolean {
+  private isContinuedByLiveSamples(end_ms: number, { from_ms, to_ms }: Need): boolean {
     if (to_ms <= end_ms) {
       return true;
     }
@@ -284,7 +288,7 @@ export class HistoryCache {
     const isShort = to_ms - end_ms <= Math.max(MAX_TAIL_SHARE * (to_ms - from_ms), MIN_TAIL_MS);
     const newest_ms = times_ms.at(-1) ?? 0;
     return (
-      isShort && isUnbroken(times_ms, end_ms, Math.min(to_ms, newest_ms), this.options.store.gap_ms)
+      isShort && hasNoGaps(times_ms, end_ms, Math.min(to_ms, newest_ms), this.options.store.gap_ms)
     );
   }
 
@@ -298,9 +302,8 @@ export class HistoryCache {
     for (const span of this.kept) {
       const overlap_ms =
         Math.min(to_ms, span.answer.to_ms) - Math.max(from_ms, span.answer.from_ms);
-      // A span is rated by its overlap with the needed range and by its resolution. Half of the
-      // range at the needed resolution is as good as the whole range with points four times as far
-      // apart.
+      // A span is rated by its overlap with the needed range and by its resolution. If its points
+      // are four times as far apart as needed, this is as bad as covering only half of the range.
       const merit =
         (overlap_ms / (to_ms - from_ms)) *
         Math.sqrt(Math.min(1, step_ms / pointInterval_ms(span.asked)));
@@ -313,7 +316,7 @@ export class HistoryCache {
 
   private scheduleRequest(): void {
     const { need, answered } = this;
-    const isAnswered = answered !== null && need !== null && isAlike(answered.need, need);
+    const isAnswered = answered !== null && need !== null && areSimilarNeeds(answered.need, need);
     if (
       this.timer !== undefined ||
       need === null ||
@@ -333,7 +336,7 @@ export class HistoryCache {
     if (need === null) {
       return;
     }
-    if (!isAlike(before, need)) {
+    if (!areSimilarNeeds(before, need)) {
       this.scheduleRequest();
       return;
     }
@@ -348,8 +351,8 @@ export class HistoryCache {
     const { store, request, onChange } = this.options;
     const margin_ms = MARGIN * (need.to_ms - need.from_ms);
     const now_ms = store.clock.now();
-    // A tier that reaches further back is coarser, and would make the whole answer coarser.
-    // Therefore the margin ends where the tier of the displayed span ends.
+    // A tier that reaches further back has a lower resolution, which would then apply to the whole
+    // answer. Therefore the margin must not reach beyond the tier of the displayed span.
     const reach_ms = TIER_LENGTHS_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
     const from_ms = Math.round(Math.max(need.from_ms - margin_ms, now_ms - reach_ms));
     const to_ms = Math.round(Math.min(now_ms, need.to_ms + margin_ms));
@@ -377,7 +380,7 @@ export class HistoryCache {
     this.answered = { need, why, until_ms: Date.now() + (why === null ? REPEAT_MS : RETRY_MS) };
     if (why === null) {
       const span = new PastSpan(asked, json as HistorySpan, store.gap_ms);
-      this.kept = [...this.kept.filter((old) => !replacesSpan(asked, old.asked)), span].slice(
+      this.kept = [...this.kept.filter((old) => !containsSpan(asked, old.asked)), span].slice(
         -MAX_SPANS,
       );
     }
@@ -395,7 +398,7 @@ function pointInterval_ms({
 }
 
 /** Returns whether two needed spans are about the same. A live span moves slightly with time. */
-function isAlike(a: Need, b: Need): boolean {
+function areSimilarNeeds(a: Need, b: Need): boolean {
   const length_ms = a.to_ms - a.from_ms;
   const near = (x: number, y: number): boolean => Math.abs(x - y) <= length_ms * 0.01 + SETTLE_MS;
   return (
@@ -416,7 +419,7 @@ function coversNeed(asked: RequestedSpan, need: Need): boolean {
  * Returns whether the newer span contains all data of the older one, which is then no longer
  * needed.
  */
-function replacesSpan(newer: RequestedSpan, older: RequestedSpan): boolean {
+function containsSpan(newer: RequestedSpan, older: RequestedSpan): boolean {
   return (
     newer.from_ms <= older.from_ms &&
     newer.to_ms >= older.to_ms &&

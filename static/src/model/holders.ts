@@ -60,7 +60,7 @@ export interface HolderRow {
 
 const MAX_NAME_LENGTH = 120;
 
-/** A row for the processes of a GPU that cannot be listed. */
+/** A row that replaces the processes of a GPU if they cannot be listed. */
 export interface UnreadableRow {
   kind: 'unreadable';
   key: string;
@@ -68,7 +68,10 @@ export interface UnreadableRow {
   reason: string;
 }
 
-/** A row for the processes of a GPU that the sample leaves out, because it has no room for them. */
+/**
+ * A row that stands for processes of a GPU that are missing from the sample, because the sample has
+ * no room for them.
+ */
 export interface OmittedRow {
   kind: 'omitted';
   key: string;
@@ -207,8 +210,8 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
 }
 
 /**
- * Returns why a GPU's processes cannot be listed. A lost GPU returns `null`, because its card
- * already explains the reason.
+ * Returns why a GPU's processes cannot be listed. Returns `null` for a GPU whose state is not `ok`,
+ * because its card already explains the reason.
  */
 function unreadableReason(gpu: GpuState): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
@@ -244,8 +247,8 @@ export function kernelHolderId(kernelId: string): string {
 }
 
 /**
- * Returns an ID that stays the same when the program is restarted: the user, and the notebook or
- * else the program.
+ * Returns an ID that stays the same when the program is restarted. It consists of the user and the
+ * notebook, or of the user and the program if there is no notebook.
  */
 export function programId(process: Process): string {
   return `${textOf(process.user).text} ${valueOf(valueOf(process.owner)?.notebook?.path) ?? processName(process)}`;
@@ -258,7 +261,7 @@ export function holderId(process: Process): string {
     return kernelHolderId(notebook.kernel_id);
   }
   // The ID contains the start time, because PIDs are reused. It also contains the partition,
-  // because a process that uses two partitions is listed once for each of them.
+  // because a process that uses two partitions has two entries in the list.
   const instance = process.mig === undefined ? '' : ` ${instanceKey(process.mig)}`;
   return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
@@ -306,8 +309,8 @@ function rowOf(
 }
 
 /**
- * Returns the sum of the known readings, with the time of the oldest of them. If no reading is
- * known, returns the first reading's reason.
+ * Returns the sum of the known readings, with the time of the oldest known one. If no reading is
+ * known, returns the reason why the first one is missing.
  */
 function sumReadings(readings: readonly Reading<number>[]): Reading<number> {
   const known = readings.filter((reading) => valueOf(reading) !== null);

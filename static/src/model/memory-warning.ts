@@ -17,7 +17,7 @@ import {
   type PathOf,
 } from './holders';
 import { ColorSlots } from './color-slots';
-import { systemBytes, systemName, describeForecast, forecastOf } from './memory';
+import { restOfSystemBytes, restOfSystemLabel, describeForecast, forecastOf } from './memory';
 import type { Store } from './store';
 
 export interface MemoryWarning {
@@ -26,8 +26,8 @@ export interface MemoryWarning {
   text: string;
   urgent: boolean;
   /**
-   * The kernel to which the warning's actions apply. It belongs to the fastest-growing notebook on
-   * this Jupyter server, or else to the largest one.
+   * The kernel to which the warning's actions apply. It belongs to the notebook on this Jupyter
+   * server whose memory grows fastest, or to the largest notebook if none grows.
    */
   kernelId: string;
 }
@@ -58,8 +58,9 @@ export class MemoryWarnings {
   }
 
   /**
-   * Returns the current warning of a GPU, or `null`. Memory that is nearly full continues an
-   * existing warning (`lasts`), but does not start a new one.
+   * Returns the current warning of a GPU, or `null`. A forecast starts a warning. Without a
+   * forecast, memory that is nearly full continues an existing warning (`lasts`), but does not
+   * start one.
    */
   private warningOf(
     gpu: GpuState,
@@ -85,7 +86,7 @@ export class MemoryWarnings {
     const matter = foreseen?.text ?? (full === undefined ? '' : describeCondition(full, []));
     const holders = [
       ...rows.map((row) => [brief(row), holderBytes(row)] as const),
-      [systemName(), (gpu.now && systemBytes(gpu.now)) ?? 0] as const,
+      [restOfSystemLabel(), (gpu.now && restOfSystemBytes(gpu.now)) ?? 0] as const,
     ];
     const text = appendHolders(
       trans.__('GPU %1: %2', gpu.index, matter),

@@ -14,13 +14,13 @@ import { ColorSlots } from './color-slots';
 import { gpusOf } from './gpu';
 import { holderRows } from './holders';
 import {
-  describeAvailable,
-  describeReserved,
-  describeUnified,
+  describeAvailableUnifiedMemory,
+  describeReservedMemory,
+  describeUnifiedMemory,
   memorySegments,
-  systemBytes,
+  restOfSystemBytes,
   unavailableBytes,
-  unifiedAdvice,
+  unifiedMemoryAdvice,
 } from './memory';
 
 const NO_PERMISSION = { absent: 'no_permission' } as const;
@@ -44,7 +44,7 @@ describe('unified memory', () => {
 
   it('unified memory shows use by rest of system', () => {
     expect(segmentsOf(now)).toEqual(['holder 33', 'other 8', 'system 20']);
-    expect(withPlainSpaces(describeUnified(now))).toBe(
+    expect(withPlainSpaces(describeUnifiedMemory(now))).toBe(
       'Unified memory, shared with the CPU: ' +
         '41.0 GiB used by the GPU, 20.0 GiB by the rest of the system, 59.0 GiB available',
     );
@@ -56,7 +56,7 @@ describe('unified memory', () => {
 
   it('unknown GPU use does not hide available memory', () => {
     expect(segmentsOf(withoutUse)).toEqual(['holder 33', 'system 28']);
-    expect(withPlainSpaces(describeUnified(withoutUse))).toBe(
+    expect(withPlainSpaces(describeUnifiedMemory(withoutUse))).toBe(
       'Unified memory, shared with the CPU: 59.0 GiB available',
     );
   });
@@ -64,17 +64,17 @@ describe('unified memory', () => {
   it('unknown available memory does not hide GPU use', () => {
     const blind = { ...now, memory: { ...now.memory, free_bytes: NO_PERMISSION } };
     expect(segmentsOf(blind)).toEqual(['holder 33', 'other 8']);
-    expect([unavailableBytes(blind), systemBytes(blind), describeAvailable(blind)]).toEqual([
-      null,
-      null,
-      '',
-    ]);
+    expect([
+      unavailableBytes(blind),
+      restOfSystemBytes(blind),
+      describeAvailableUnifiedMemory(blind),
+    ]).toEqual([null, null, '']);
   });
 
   it('system memory of APU is unknown', () => {
     const apu = { ...now, memory: { ...now.memory, free_bytes: 79 * GIB } };
-    expect(systemBytes(apu)).toBeNull();
-    expect(withPlainSpaces(describeUnified(apu))).toBe(
+    expect(restOfSystemBytes(apu)).toBeNull();
+    expect(withPlainSpaces(describeUnifiedMemory(apu))).toBe(
       'Unified memory, shared with the CPU: 41.0 GiB used by the GPU, 79.0 GiB available',
     );
   });
@@ -82,7 +82,12 @@ describe('unified memory', () => {
 
 it('dedicated memory shows no use by the system', () => {
   expect(segmentsOf(makeGpu(0))).toEqual(['other 78']);
-  expect([describeUnified(makeGpu(0)), describeAvailable(makeGpu(0))]).toEqual(['', '']);
-  expect(withPlainSpaces(describeReserved(makeGpu(0)))).toMatch(/ GiB reserved by the driver$/);
-  expect(unifiedAdvice(makeGpu(0))).toEqual([]);
+  expect([describeUnifiedMemory(makeGpu(0)), describeAvailableUnifiedMemory(makeGpu(0))]).toEqual([
+    '',
+    '',
+  ]);
+  expect(withPlainSpaces(describeReservedMemory(makeGpu(0)))).toMatch(
+    / GiB reserved by the driver$/,
+  );
+  expect(unifiedMemoryAdvice(makeGpu(0))).toEqual([]);
 });

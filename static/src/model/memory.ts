@@ -11,7 +11,7 @@ import { valueOf } from './reading';
 
 export interface Segment {
   key: string;
-  /** The color: the slot of a holder, or a name for memory that belongs to no holder. */
+  /** The color: the slot of the holder, or a name if no holder uses this part of the memory. */
   paint: number | 'other' | 'system';
   label: string;
   /** The share of the total from 0 to 1. */
@@ -34,16 +34,19 @@ export function unavailableBytes(gpu: GpuSample): number | null {
 }
 
 /**
- * Returns the unified memory in bytes that the rest of the system uses, or `null` if it is unknown.
- * The driver of AMD's APUs only counts the GPU's own part.
+ * Returns how many bytes of unified memory the rest of the system uses, or `null` if this is
+ * unknown. The driver of AMD's APUs counts only the memory that the GPU uses.
  */
-export function systemBytes(gpu: GpuSample, used = valueOf(gpu.memory.used_bytes)): number | null {
+export function restOfSystemBytes(
+  gpu: GpuSample,
+  used = valueOf(gpu.memory.used_bytes),
+): number | null {
   const taken = isUnified(gpu) ? unavailableBytes(gpu) : null;
   return taken === null || used === null || taken <= used ? null : taken - used;
 }
 
 /** Returns the label for programs that use unified memory without the GPU. */
-export function systemName(): string {
+export function restOfSystemLabel(): string {
   return trans.__('rest of the system');
 }
 
@@ -74,47 +77,47 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
     left -= bytes;
   }
   add('other', 'other', trans.__('not attributed to a process'), left);
-  add('system', 'system', systemName(), systemBytes(gpu, used) ?? 0);
+  add('system', 'system', restOfSystemLabel(), restOfSystemBytes(gpu, used) ?? 0);
   return segments;
 }
 
 /** Returns how much memory the driver reserves, or an empty text for unified memory. */
-export function describeReserved(gpu: GpuSample | null): string {
+export function describeReservedMemory(gpu: GpuSample | null): string {
   const reserved = gpu === null || isUnified(gpu) ? null : valueOf(gpu.memory.reserved_bytes);
   return reserved === null || reserved === 0
     ? ''
     : trans.__('%1 reserved by the driver', formatMemoryAmount(reserved));
 }
 
-export function memorySentence(segments: readonly Segment[]): string {
+export function describeMemorySegments(segments: readonly Segment[]): string {
   return segments
     .map((segment) => `${segment.label} ${formatMemorySize(segment.bytes)}`)
     .join(', ');
 }
 
 /** Returns how much unified memory is available, or an empty text for dedicated memory. */
-export function describeAvailable(gpu: GpuSample | null): string {
+export function describeAvailableUnifiedMemory(gpu: GpuSample | null): string {
   const available = isUnified(gpu) ? valueOf(gpu.memory.free_bytes) : null;
   return available === null ? '' : trans.__('%1 available', formatMemorySize(available));
 }
 
 /** Explains unified memory and its users, or returns an empty text for dedicated memory. */
-export function describeUnified(gpu: GpuSample | null): string {
+export function describeUnifiedMemory(gpu: GpuSample | null): string {
   if (!isUnified(gpu)) {
     return '';
   }
   const used = valueOf(gpu.memory.used_bytes);
-  const system = systemBytes(gpu);
+  const system = restOfSystemBytes(gpu);
   const parts = [
     used === null ? null : trans.__('%1 used by the GPU', formatMemorySize(used)),
     system === null ? null : trans.__('%1 by the rest of the system', formatMemorySize(system)),
-    describeAvailable(gpu),
+    describeAvailableUnifiedMemory(gpu),
   ];
   return joinParts([trans.__('Unified memory, shared with the CPU'), joinParts(parts, ', ')], ': ');
 }
 
 /** Returns advice for when unified memory runs out, or an empty list for dedicated memory. */
-export function unifiedAdvice(gpu: GpuSample | null): string[] {
+export function unifiedMemoryAdvice(gpu: GpuSample | null): string[] {
   return isUnified(gpu)
     ? [
         trans.__(
@@ -131,8 +134,8 @@ export function unifiedAdvice(gpu: GpuSample | null): string[] {
 const MIN_NAMED_SHARE = 0.2;
 const MAX_NAMED = 2;
 /**
- * If the memory will be full within this time, it is already shown as full, because it would be
- * full before a user has read the text.
+ * If the memory will be full within this time, it is shown as already full, because it would be
+ * full before the user has read a forecast.
  */
 const MAX_FULL_MS = 5000;
 
@@ -208,7 +211,7 @@ export function describeFilling(
       ? trans.__('Memory full: grew %1', speed)
       : trans.__('Memory full: %1 grew %2', first.name, speed);
   }
-  const left = formatRoughly(left_ms);
+  const left = formatRoughDuration(left_ms);
   return first === undefined
     ? trans.__('Memory full in about %1: grows %2', left, speed)
     : trans.__('Memory full in about %1: %2 grows %3', left, first.name, speed);
@@ -218,7 +221,7 @@ export function describeFilling(
 export function summarizeFilling(left_ms: number): string {
   return left_ms < MAX_FULL_MS
     ? trans.__('memory full')
-    : trans.__('full in %1', formatRoughly(left_ms));
+    : trans.__('full in %1', formatRoughDuration(left_ms));
 }
 
 function formatRate(bytes_per_second: number): string {
@@ -226,7 +229,7 @@ function formatRate(bytes_per_second: number): string {
 }
 
 /** Rounds a forecast, which is not precise, to tens of seconds or minutes. */
-function formatRoughly(ms: number): string {
+function formatRoughDuration(ms: number): string {
   return ms < 60_000
     ? formatDuration(Math.ceil(ms / 10_000) * 10_000)
     : formatDuration(Math.round(ms / 60_000) * 60_000);

@@ -81,9 +81,9 @@ export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | nul
 }
 
 /**
- * Returns whether a value is near its limit. For the current memory, everything that is unavailable
- * in `now` counts. For past values, `now` is `null`, and only the memory that the GPU itself uses
- * counts.
+ * Returns whether a value is near its limit. For the current memory, the unavailable memory in
+ * `now` is compared instead of `value`. For past values, `now` is `null`, and the memory that the
+ * GPU itself uses is compared.
  */
 export function isNearLimit(
   { id, near_percent }: Metric,
@@ -96,8 +96,8 @@ export function isNearLimit(
 }
 
 /**
- * Returns the limit that a chart marks with a line. This is the metric's own limit. For a
- * temperature without a limit, it is the slowdown temperature, which is returned with a name.
+ * Returns the limit that a chart marks with a line: the limit of the metric. For a temperature
+ * without a limit, returns the slowdown temperature and its name.
  */
 export function limitLineOf(
   metric: Metric,

@@ -5,7 +5,7 @@ import type { Reading } from '../wire';
 import { within } from '../wire/fields';
 import type { GpuState } from './gpu';
 import { valueOf } from './reading';
-import { wordsOf } from './vendor-words';
+import { vendorWordsOf } from './vendor-words';
 
 export interface MigRow {
   uuid: string;
@@ -23,7 +23,7 @@ export interface MigRow {
 
 /** Returns a GPU's MIG devices in the driver's order, or an empty list if MIG is disabled. */
 export function migRows(gpu: GpuState): MigRow[] {
-  const words = wordsOf(gpu);
+  const words = vendorWordsOf(gpu);
   const devices = new Map(gpu.migDevices.map((device) => [device.uuid, device]));
   return (valueOf(gpu.now?.mig_devices) ?? []).map((now) => {
     const device = devices.get(now.uuid);

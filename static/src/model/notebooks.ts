@@ -15,9 +15,9 @@ export function isConsolePath(path: string): boolean {
 }
 
 /**
- * Returns a distinct name for each path: its shortest end with which no other path ends. The
- * terminal has the same rule, and `tests/notebook-names.json` contains test cases for both
- * implementations.
+ * Returns a distinct name for each path: the shortest end of the path that is not also the end of
+ * another path. The terminal has the same rule, and `tests/notebook-names.json` contains test cases
+ * for both implementations.
  */
 export function notebookNames(paths: Iterable<string>): Map<string, string> {
   const distinct = new Map([...new Set(paths)].map((path) => [path, listPathEnds(path)]));
@@ -67,8 +67,8 @@ export function computeKernelShare(sample: Sample, kernelId: string): KernelShar
     }
     gpus.push(gpu.index);
     bytes = addUnlessNull(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
-    // Several processes may run kernels at the same time, so their sum could exceed 100 percent of
-    // a GPU. Therefore the sum is limited to 100 percent.
+    // Several processes may run kernels at the same time, so the sum of their percentages may
+    // exceed 100. Therefore the sum for each GPU is limited to 100 percent.
     const busy = sum(own.map((process) => valueOf(process.sm_percent)));
     sm_percent = addUnlessNull(sm_percent, busy === null ? null : Math.min(100, busy));
   }

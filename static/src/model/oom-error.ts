@@ -19,7 +19,7 @@ export interface OomError {
    * on the machine.
    */
   gpu: number | null;
-  /** The memory that the framework has reserved but does not use, in fragments. */
+  /** The memory that the framework has reserved but does not use. It may be fragmented. */
   unused_bytes: number | null;
   /** The framework's own limit, if one is set. */
   limit_bytes: number | null;
@@ -128,8 +128,8 @@ const FRAMEWORK_ERRORS: readonly FrameworkErrors[] = [
 
 /** Parses an out-of-memory error. Returns `null` for any other error. */
 export function parseOomError(error: KernelError): OomError | null {
-  const name = removeColors(error.ename).replace(/^.*\./, '');
-  const value = removeColors(error.evalue);
+  const name = removeColorCodes(error.ename).replace(/^.*\./, '');
+  const value = removeColorCodes(error.evalue);
   const dialect = FRAMEWORK_ERRORS.find((one) => one.name.test(name) && one.says.test(value));
   if (dialect === undefined || dialect.unless?.test(value) === true) {
     return null;
@@ -137,7 +137,7 @@ export function parseOomError(error: KernelError): OomError | null {
   // Values that the message lacks may be in the traceback, which includes the original error.
   const text = [
     value,
-    ...(Array.isArray(error.traceback) ? error.traceback.map(removeColors) : []),
+    ...(Array.isArray(error.traceback) ? error.traceback.map(removeColorCodes) : []),
   ].join('\n');
   const size = (pattern: RegExp | undefined): number | null => parseBytes(pattern?.exec(text)?.[1]);
   const total_bytes = size(dialect.total);
@@ -157,7 +157,7 @@ export function parseOomError(error: KernelError): OomError | null {
 }
 
 /** Removes the colors of a terminal. */
-function removeColors(text: unknown): string {
+function removeColorCodes(text: unknown): string {
   // oxlint-disable-next-line no-control-regex
   return typeof text === 'string' ? text.replace(/\u001b\[[\d;]*m/g, '') : '';
 }

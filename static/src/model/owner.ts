@@ -5,7 +5,7 @@ import { trans } from '../lib/translation';
 import type { Allocation, GpuSample, MigInstance, Pod, Process, Vendor } from '../wire';
 import { notebookNames } from './notebooks';
 import { valueOf } from './reading';
-import { wordsOf } from './vendor-words';
+import { vendorWordsOf } from './vendor-words';
 
 /**
  * Returns the path of the notebook whose kernel is the process or started the process, or `null` if
@@ -46,8 +46,8 @@ function podName({ uid, namespace, name }: Pod): string {
 }
 
 /**
- * Returns the owners of the allocations on which no process is running, for a GPU and its MIG
- * devices.
+ * Returns the owners to whom a GPU or its MIG devices are allocated although no process is running
+ * there.
  */
 export function unusedAllocations(gpu: GpuSample): string[] {
   const processes = valueOf(gpu.processes);
@@ -84,7 +84,7 @@ export function instanceKey({ gpu_instance, compute_instance }: MigInstance): st
 /** Returns the partition of a process, and `MPS` if it shares the GPU through MPS. */
 export function describeSharing(process: Process, vendor: Vendor): string[] {
   return [
-    ...(process.mig === undefined ? [] : [wordsOf({ vendor }).partition(process.mig)]),
+    ...(process.mig === undefined ? [] : [vendorWordsOf({ vendor }).partition(process.mig)]),
     ...(process.mps ? ['MPS'] : []),
   ];
 }

@@ -12,7 +12,7 @@ export class RunHistory {
   /** A number that grows with each received item. */
   version = 0;
   private readonly items = new Map<string, RunItem[]>();
-  /** For each run, how many of its items were known when its details were last requested. */
+  /** The number of items that each run had when the run's details were last requested. */
   private readonly requested = new Map<string, number>();
 
   /**

@@ -28,8 +28,8 @@ export interface Status {
 }
 
 /**
- * The displayed interval between drawings is rounded to one of these values. Otherwise the text
- * would change whenever the interval varies slightly.
+ * The displayed interval between drawings is rounded to one of these values, so that the text does
+ * not change with every small variation of the interval.
  */
 const DRAWN_STEPS_MS = [250, 500, 1000];
 
@@ -42,8 +42,9 @@ export function isFresh(status: Status): boolean {
 }
 
 /**
- * Returns the status of the data path from the driver to this page. `localNowMs` is the time of the
- * local clock, and `drawn_ms` the minimum time between two drawings of new samples.
+ * Returns the status of the whole path of the data, from the driver to this page. `localNowMs` is
+ * the current time of the local clock, and `drawn_ms` is the minimum time between two drawings of
+ * new samples.
  */
 export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status {
   const { phase, collector } = store;

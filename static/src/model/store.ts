@@ -72,8 +72,9 @@ export class ServerClock {
 }
 
 /**
- * A GPU that a restarted server cannot read has no UUID. Replaces each such GPU with the GPU that
- * had its index before the restart, unless that GPU has another index by now.
+ * Restores the GPUs that a restarted server cannot read, which have no UUID. Each of them is
+ * replaced by the GPU that had its index before the restart, unless that GPU has another index by
+ * now.
  */
 function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inventory {
   if (before?.hostname !== inventory.hostname) {
@@ -89,9 +90,9 @@ function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inve
 }
 
 /**
- * For each GPU that `restoreUnreadGpus` has restored, replaces the sample with the GPU's last
- * readings and their times. Its health still states since when the GPU has not responded, even if
- * this was before the restart.
+ * Gives each GPU that `restoreUnreadGpus` has restored its last readings with their original times.
+ * The health is that of the new sample, but a problem that already existed before the restart keeps
+ * its start time.
  */
 function restoreUnreadSamples(
   sample: Sample,
@@ -134,8 +135,8 @@ export interface FormerHolder {
 }
 
 /**
- * The maximum number of samples. It is more than the longest live span contains at the fastest
- * rate. At one sample per second, it covers 100 min.
+ * The maximum number of samples. Even at the fastest rate, the longest live span contains fewer. At
+ * one sample per second, they cover 100 min.
  */
 const CAPACITY = 6000;
 /**
@@ -154,13 +155,13 @@ const MAX_EQUAL_DISTANCE_MS = 400;
  */
 const MAX_MERGE_DISTANCE_MS = 600;
 /**
- * Earlier servers send means of ten seconds, each in the middle of its time range. If neighboring
- * means are at most this far apart, there is no gap between them.
+ * Earlier servers send means of ten seconds, each with the time in the middle of these ten seconds.
+ * If neighboring means are at most this far apart, there is no gap between them.
  */
 const MEANS_REACH_MS = 15_000;
 
 export class Store {
-  /** If the memory will not be full within this time, there is no warning. */
+  /** A warning about growing memory is shown only if the memory will be full within this time. */
   memoryHorizon_ms = 5 * 60_000;
   readonly clock: ServerClock;
   readonly timeline = new Timeline(CAPACITY);
@@ -168,7 +169,10 @@ export class Store {
   readonly cells = new CellLog();
   /** The colors of holders, which are the same in every view. */
   readonly slots = new ColorSlots();
-  /** The driver's power traces of each GPU by series name, for views that requested them. */
+  /**
+   * The driver's power traces of each GPU by series name. They are recorded only if a view has
+   * requested them.
+   */
   readonly traces = new Map<string, Timeline>();
   phase: SocketPhase = { phase: 'connecting', attempt: 0 };
   diagnosis: Diagnosis | null = null;
@@ -186,7 +190,7 @@ export class Store {
   readonly runs = new Map<string, RunState>();
   /** The holders in the last received history, by GPU UUID. */
   formerHolders: ReadonlyMap<string, readonly FormerHolder[]> = new Map();
-  /** The metrics that are kept in addition to those of an overview. */
+  /** The metrics that are kept in addition to the metrics of an overview. */
   private more: ReadonlySet<string> = new Set();
   private kept = METRICS;
   private keptOfHost: typeof ALL_HOST_METRICS = [];
@@ -195,8 +199,8 @@ export class Store {
   /** The number of samples that the server skipped because this client received them too slowly. */
   missed = 0;
   /**
-   * Since when samples are expected, by the server's clock. It is reset after a pause, so that no
-   * samples count as missing for the duration of the pause.
+   * The time from which samples are expected, by the server's clock. It is reset after a pause, so
+   * that the samples of the pause do not count as missing.
    */
   expecting_from_ms = 0;
 
@@ -254,8 +258,8 @@ export class Store {
   }
 
   /**
-   * Adds metrics to those that are kept. Returns all kept metrics if there are more than in an
-   * overview.
+   * Adds `metrics` to the metrics that are kept. Returns the names of all kept metrics if they are
+   * more than those of an overview.
    */
   trackMetrics(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
@@ -271,7 +275,10 @@ export class Store {
       : [...ids, ...(this.more.has(HOLDER_MEMORY) ? [HOLDER_MEMORY] : [])];
   }
 
-  /** Expects samples from now on, because none are missing from before a pause ended. */
+  /**
+   * Expects samples only from now on. This is called when a pause ends, because samples from before
+   * do not count as missing.
+   */
   resetExpectedTime(): void {
     this.expecting_from_ms = this.clock.now();
   }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB } from '../testing/frames';
 import type { CellRun, StoredCost } from '../wire';
-import { EXECUTION_KEY, belongsToRun, readStoredCost, runOf } from './cell-cost';
+import { EXECUTION_KEY, belongsToRun, readStoredCost, makeCellRun } from './cell-cost';
 import { describeStoredCost } from './describe-cell';
 
 const RUN: CellRun = { source_crc32: 2 ** 32 - 1, execution_count: 3, started: null };
@@ -21,8 +21,8 @@ const STORED: StoredCost = {
 };
 
 /**
- * A cell from a file, a run, and whether a cost that was stored for the run belongs to the cell's
- * last run.
+ * A run, and a cell from a file. `fits` is whether the run is the cell's last one, so that a cost
+ * stored for the run belongs to the cell.
  */
 interface RunCase {
   name: string;
@@ -82,7 +82,7 @@ it('stored cost is compared with the last run', () => {
   const file = new URL('../../../tests/stored-cost-runs.json', import.meta.url);
   for (const { name, cell, run, fits } of JSON.parse(readFileSync(file, 'utf8')) as RunCase[]) {
     const source = [cell.source].flat().join('');
-    const last = runOf(source, cell.execution_count, cell.metadata[EXECUTION_KEY]);
+    const last = makeCellRun(source, cell.execution_count, cell.metadata[EXECUTION_KEY]);
     const stored = readStoredCost({ ...STORED, run });
     expect(stored !== null && belongsToRun(stored, last), name).toBe(fits);
   }

@@ -5,7 +5,7 @@ import {
   makeInventory,
   NOW,
   makeSample,
-  makeThrottled,
+  makeThrottledCondition,
   makeUnifiedGpu,
 } from '../testing/frames';
 import { formatWatts } from '../lib/format';
@@ -21,11 +21,13 @@ function summarize(...gpus: GpuSample[]): string[] {
 }
 
 it('GPUs are counted by their worst alert', () => {
-  const both = makeGpu(0, { conditions: [makeThrottled('critical'), makeThrottled('warning')] });
-  const warned = makeGpu(1, { conditions: [makeThrottled('warning')] });
-  expect(summarize(both, warned, makeGpu(2, { conditions: [makeThrottled('notice')] }))[0]).toBe(
-    '1 critical',
-  );
+  const both = makeGpu(0, {
+    conditions: [makeThrottledCondition('critical'), makeThrottledCondition('warning')],
+  });
+  const warned = makeGpu(1, { conditions: [makeThrottledCondition('warning')] });
+  expect(
+    summarize(both, warned, makeGpu(2, { conditions: [makeThrottledCondition('notice')] }))[0],
+  ).toBe('1 critical');
   expect(summarize(warned, makeGpu(0))[0]).toBe('1 warning');
   expect(summarize(makeGpu(0), makeGpu(1))[0]).toBe('2 of 2 H200 busy');
 });
@@ -49,7 +51,7 @@ it('dedicated memory excludes unified memory', () => {
 it('past summary uses only time series', () => {
   const gpus = gpusOf(
     makeInventory(2),
-    makeSample(NOW, [makeGpu(0, { conditions: [makeThrottled('critical')] }), makeGpu(1)]),
+    makeSample(NOW, [makeGpu(0, { conditions: [makeThrottledCondition('critical')] }), makeGpu(1)]),
   );
   const timeline = new Timeline(10);
   const moment = (percent: number, watts: number): Map<string, number> =>

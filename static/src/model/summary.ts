@@ -2,7 +2,7 @@
 
 import { formatMemoryNumber, formatMemoryTotal, formatWatts } from '../lib/format';
 import { plainText } from '../lib/text';
-import { indexAfter, indexAt, type SeriesSource } from '../lib/timeline';
+import { indexAfter, nearestIndex, type SeriesSource } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
 import { worstLevel, severityLevel } from './alerts';
@@ -16,7 +16,7 @@ import { valueOf } from './reading';
 const BUSY_PERCENT = 5;
 const BUSY_MS = 10_000;
 
-/** A time, and the time series whose values up to that time are summarized. */
+/** A time and the time series that are summarized. Values after this time are ignored. */
 interface SeriesEnd {
   at_ms: number;
   timeline: SeriesSource;
@@ -80,8 +80,8 @@ function describeAlerts(
   return [
     silent > 0 ? trans._n('%1 not responding', '%1 not responding', silent) : '',
     asleep > 0 ? trans._n('%1 asleep', '%1 asleep', asleep) : '',
-    // A narrow panel has no room for both counts next to the totals, so warnings are omitted if
-    // there are critical alerts.
+    // A narrow panel has no room for two counts next to the totals. Therefore warnings are not
+    // counted if there are critical alerts.
     critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : warnings,
   ];
 }
@@ -89,7 +89,8 @@ function describeAlerts(
 function loadOf(gpu: GpuSample, moment: SeriesEnd): GpuLoad {
   const percent = valueOf(gpu.utilization.gpu_percent);
   return {
-    percent: percent === null ? null : Math.max(percent, highestPercent(gpu, moment) ?? 0),
+    percent:
+      percent === null ? null : Math.max(percent, highestRecentUtilization(gpu, moment) ?? 0),
     used: valueOf(gpu.memory.used_bytes),
     total: valueOf(gpu.memory.total_bytes),
     unified: isUnified(gpu),
@@ -99,14 +100,14 @@ function loadOf(gpu: GpuSample, moment: SeriesEnd): GpuLoad {
 
 function pastLoadOf(gpu: GpuState, moment: SummaryContext): GpuLoad {
   const { timeline, at_ms, gap_ms } = moment;
-  const index = indexAt(timeline.times_ms, at_ms, gap_ms);
+  const index = nearestIndex(timeline.times_ms, at_ms, gap_ms);
   const at = (metric: string): number | null => {
     const value = timeline.values(seriesKey(gpu, metric))[index] ?? NaN;
     return Number.isNaN(value) ? null : value;
   };
   const total = gpu.now === null ? null : valueOf(gpu.now.memory.total_bytes);
   return {
-    percent: highestPercent(gpu, moment),
+    percent: highestRecentUtilization(gpu, moment),
     used: at('memory.used_bytes'),
     total,
     unified: isUnified(gpu.now),
@@ -114,7 +115,7 @@ function pastLoadOf(gpu: GpuState, moment: SummaryContext): GpuLoad {
   };
 }
 
-function highestPercent(
+function highestRecentUtilization(
   gpu: { index: number; uuid: string | null },
   { timeline, at_ms }: SeriesEnd,
 ): number | null {

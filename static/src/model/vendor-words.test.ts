@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 
 import type { Vendor } from '../wire';
-import { wordsOf } from './vendor-words';
+import { vendorWordsOf } from './vendor-words';
 
 function wordsFor(...vendors: string[]): string[] {
-  const all = wordsOf(...vendors.map((vendor) => ({ vendor: vendor as Vendor })));
+  const all = vendorWordsOf(...vendors.map((vendor) => ({ vendor: vendor as Vendor })));
   const instance = { gpu_instance: 3, compute_instance: 0 };
   return [all.link, all.countLinks(7), all.partitions, all.partition(instance), all.countUnits(38)];
 }

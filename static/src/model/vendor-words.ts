@@ -8,14 +8,16 @@ import { isUnified, type GpuState } from './gpu';
 interface VendorWords {
   /** The name of the links between GPUs. */
   link: string;
-  /** Returns a number of links as text. */
+  /** Returns text such as `2 GPU links` for the given number of links. */
   countLinks: (count: number) => string;
   /** The name of the parts into which a GPU can be divided. Programs use each part like a GPU. */
   partitions: string;
   /** Returns the name of one part of a GPU. */
   partition: (instance: MigInstance) => string;
   partitionsChanged: string;
-  /** Returns a number of the units that execute kernels as text. */
+  /**
+   * Returns text with the given number of units, which are the parts of a GPU that execute kernels.
+   */
   countUnits: (count: number) => string;
 }
 
@@ -54,7 +56,7 @@ const BY_VENDOR = lazyTexts((): Record<Vendor, VendorWords> => ({
 /**
  * Returns the terms of the vendor of `gpus`. If there are several vendors, returns neutral terms.
  */
-export function wordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
+export function vendorWordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
   const [vendor, ...others] = new Set(gpus.map((gpu) => gpu.vendor));
   return others.length > 0
     ? COMMON()
@@ -62,11 +64,11 @@ export function wordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
 }
 
 /**
- * Returns the title of a chart or reading. It is `title` unless the vendor of these GPUs uses
- * another term.
+ * Returns the title of a chart or reading: the term of these GPUs' vendor if it has its own, and
+ * otherwise `title`.
  */
-export function gpuTitle(id: string, title: string, gpus: readonly GpuState[]): string {
-  const { link, partitions } = wordsOf(...gpus);
+export function vendorSpecificTitle(id: string, title: string, gpus: readonly GpuState[]): string {
+  const { link, partitions } = vendorWordsOf(...gpus);
   switch (id) {
     case 'nvlink':
       return link;

@@ -72,7 +72,7 @@ function startPage(host: HTMLElement): void {
   let shown: ShownView | null = null;
   const theme = new Theme(() => shown?.themeChanged());
   let fleetAddress: string | null = null;
-  void above?.findAddress().then((address) => {
+  void above?.findFleetUrl().then((address) => {
     fleetAddress = address;
   });
   const fleetLink = (): HeadAction[] => {
@@ -324,7 +324,10 @@ class FleetPosition {
     }
   }
 
-  /** Returns the stored scroll position of `address` and clears the stored position. */
+  /**
+   * If the stored position belongs to `address`, removes it from the storage and returns its scroll
+   * position. Otherwise returns `null`.
+   */
   takeScrollPosition(address: string): number | null {
     const left = this.readStoredPosition();
     if (left?.address !== address) {
@@ -335,7 +338,7 @@ class FleetPosition {
   }
 
   /** Returns the URL of the fleet to return to, or `null` if there is no fleet. */
-  async findAddress(): Promise<string | null> {
+  async findFleetUrl(): Promise<string | null> {
     const left = this.readStoredPosition();
     if (left !== null) {
       return `${this.base.href}${left.address}`;

@@ -124,7 +124,7 @@ function Form({
         const seconds = Number(response.headers.get('retry-after')) || WAIT_S;
         countDown(Date.now() + seconds * 1000, setWait);
       } else {
-        setError(await messageOf(response, byToken));
+        setError(await describeRejection(response, byToken));
         secret.current?.select();
       }
     } catch {
@@ -206,7 +206,7 @@ function Form({
 }
 
 /** Returns why the server rejected the input. */
-async function messageOf(response: Response, byToken: boolean): Promise<string> {
+async function describeRejection(response: Response, byToken: boolean): Promise<string> {
   if (response.status !== 401) {
     return plainText((await response.text()).trim()) || `HTTP ${response.status}`;
   }

@@ -102,7 +102,7 @@ export function generateFleet({
       }
     }
   }
-  return withSums({
+  return withComputedSums({
     at_ms,
     source: { kind: 'prometheus', name: 'http://prometheus.example:9090' },
     state: 'current',
@@ -121,7 +121,7 @@ export function generateFleet({
 }
 
 /** Returns the fleet with the ranks and sums that a server sends, after a test has changed it. */
-export function withSums(fleet: Fleet): Fleet {
+export function withComputedSums(fleet: Fleet): Fleet {
   const worst = new Map<number, number>();
   for (const { gpu, severity } of fleet.conditions) {
     worst.set(gpu, Math.max(severity, worst.get(gpu) ?? 0));
@@ -151,8 +151,8 @@ type Sum = Record<string, number | null>;
 const STATES: readonly GpuState[] = ['busy', 'idle', 'free', 'lost', 'unknown'];
 
 /**
- * Returns the sums over the GPUs in `rows` and over the unlisted GPUs of the nodes in `of`. The
- * keys are those of `FleetSums`.
+ * Returns the sums, by the keys of `FleetSums`, over two sets of GPUs: those in `rows`, and those
+ * of the nodes in `of` that are not listed.
  */
 function sumOf({ gpus, nodes, resolution }: Fleet, rows: number[], of: number[]): Sum {
   const hidden = of.filter((node) => gpus.unlisted.includes(node));

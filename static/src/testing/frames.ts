@@ -167,7 +167,10 @@ export function makeMigDevice(instance: number): MigSample {
  * Returns the condition of reduced clocks. With severity `notice` the cause is the power limit,
  * which is ordinary; otherwise it is heat.
  */
-export function makeThrottled(severity: Condition['severity'], since_ms = NOW - 60_000): Condition {
+export function makeThrottledCondition(
+  severity: Condition['severity'],
+  since_ms = NOW - 60_000,
+): Condition {
   const hot = severity !== 'notice';
   return {
     condition: 'throttled',

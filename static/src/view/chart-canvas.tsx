@@ -24,8 +24,8 @@ export interface ChartCanvasProps {
 
 /**
  * A chart on a canvas. The view's cursor follows the pointer over the chart. The chart is drawn
- * after all elements of the view have been updated, because setting fonts makes the browser compute
- * styles.
+ * after all elements of the view have been updated, because setting a font makes the browser
+ * compute the styles of the page.
  */
 export function ChartCanvas({
   content,

@@ -31,9 +31,9 @@ export function eventMarkers(events: readonly Event[], palette: Palette): Marker
 }
 
 /**
- * If a step starts within this time after the start of the previous band, it gets no band of its
- * own. When the first step of a run starts immediately, the run's band thus keeps the title of the
- * run.
+ * A step gets no band of its own if it starts within this time after the start of the previous
+ * band. As a result, the first band of a run shows the run's title even if the first step starts
+ * immediately.
  */
 const MAX_FIRST_STEP_DELAY_MS = 1000;
 

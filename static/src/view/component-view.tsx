@@ -4,7 +4,7 @@ import { createContext, render, type ComponentChild, type RefObject } from 'prea
 import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import type { Chart } from '../chart/chart';
-import { isOnDark, setAttribute, observeWidth, ScreenObserver } from '../lib/dom';
+import { hasDarkBackground, setAttribute, observeWidth, ScreenObserver } from '../lib/dom';
 import type { View } from './store-view';
 import { readPalette, type Palette } from './palette';
 
@@ -131,7 +131,7 @@ export abstract class ComponentView implements View {
     this.invalidate();
   }
 
-  revealAll(): void {
+  renderOffscreenParts(): void {
     const { parts } = this;
     this.parts = { ...parts, isWhole: true };
     this.render();
@@ -152,7 +152,11 @@ export abstract class ComponentView implements View {
    */
   protected currentPalette(): Palette {
     if (this.palette === null) {
-      setAttribute(this.element, 'data-gpumon-scheme', isOnDark(this.element) ? 'dark' : 'light');
+      setAttribute(
+        this.element,
+        'data-gpumon-scheme',
+        hasDarkBackground(this.element) ? 'dark' : 'light',
+      );
       this.palette = readPalette(this.element);
     }
     return this.palette;
@@ -170,8 +174,8 @@ export abstract class ComponentView implements View {
 const OFFSCREEN_INTERVAL_MS = 5000;
 
 /**
- * Consecutive parts that are off the screen are rendered at times that differ by this much, so that
- * not all parts are rendered in the same frame.
+ * The difference between the times at which two consecutive parts off the screen are rendered. It
+ * prevents all of these parts from being rendered in the same frame.
  */
 const TURN_MS = 617;
 
@@ -196,8 +200,8 @@ export function useOnScreen(element: RefObject<Element | null>): boolean {
 /**
  * Returns the result of `render`. While the part is off the screen, `render` is called only once
  * per `OFFSCREEN_INTERVAL_MS`. Between these calls, the last result is returned, so that Preact
- * skips the part. Parts with different values of `place` are rendered at different times, so that
- * they do not share a frame.
+ * skips the part. The time of the calls depends on `place`, so that different parts are not
+ * rendered in the same frame.
  */
 export function useThrottledRender(
   onScreen: boolean,

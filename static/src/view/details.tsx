@@ -7,14 +7,14 @@ import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { formatMemoryNumber, formatMemoryTotal, formatPercent } from '../lib/format';
-import { adoptStyle } from '../lib/dom';
+import { addStyleSheetOnce } from '../lib/dom';
 import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
 import { detailGroups, type DetailRow } from '../model/details/groups';
 import type { GpuState } from '../model/gpu';
 import { migRows, type MigRow } from '../model/mig';
 import { valueOf } from '../model/reading';
-import { wordsOf } from '../model/vendor-words';
+import { vendorWordsOf } from '../model/vendor-words';
 import type { Reading } from '../wire';
 import { SeverityIcon } from './alerts';
 import style from './style/details.css?inline';
@@ -27,7 +27,7 @@ export interface DetailsProps {
 
 export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
   const [isWhole, setWhole] = useState(false);
-  adoptStyle(style);
+  addStyleSheetOnce(style);
   const { keys, groups, missing } = detailGroups(gpu);
   const waits = gpu.details === null && gpu.now?.health.state === 'ok';
   const notes = [
@@ -104,7 +104,7 @@ function Detail({
 /** The memory and activity of a GPU's MIG devices or partitions. */
 function MigList({ gpu, freshness }: DetailsProps): ComponentChild {
   const devices = migRows(gpu);
-  const { partitions } = wordsOf(gpu);
+  const { partitions } = vendorWordsOf(gpu);
   return (
     devices.length > 0 && (
       <section aria-label={partitions}>

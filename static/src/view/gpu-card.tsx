@@ -6,28 +6,28 @@
 import type { ComponentChild, ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import { computeWholeAxis } from '../chart/axis';
+import { computeUnzoomedAxis } from '../chart/axis';
 import type { Band, ChartContent, TimeWindow } from '../chart/content';
 import { formatMemoryShare, formatMemorySize } from '../lib/format';
 import { joinParts, plainText } from '../lib/text';
-import { indexAt } from '../lib/timeline';
+import { nearestIndex } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import { worstLevel, summarizeState, type Alert } from '../model/alerts';
 import { seriesKey, isUnified, type GpuState } from '../model/gpu';
 import { SORT_KEYS, type SortKey } from '../model/gpu-list';
 import type { HolderRow } from '../model/holders';
 import {
-  describeAvailable,
-  describeReserved,
-  describeUnified,
+  describeAvailableUnifiedMemory,
+  describeReservedMemory,
+  describeUnifiedMemory,
   memorySegments,
-  memorySentence,
+  describeMemorySegments,
 } from '../model/memory';
 import { isNearLimit, limitLineOf, limitOf, METRICS, type Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
 import { formatValue, type FormattedValue } from '../model/unit';
-import { gpuTitle } from '../model/vendor-words';
+import { vendorSpecificTitle } from '../model/vendor-words';
 import { AlertList, SeverityIcon } from './alerts';
 import { ChartCanvas } from './chart-canvas';
 import type { Markers } from './chart-marks';
@@ -42,7 +42,7 @@ import { PastValue, ReadingValue, type Freshness } from './value';
  */
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
-/** The row columns in which the metrics of an overview are shown. */
+/** The columns in which a row shows the metrics of an overview. */
 const COLUMNS_BY_METRIC: Readonly<Record<string, SortKey>> = {
   'utilization.gpu_percent': 'use',
   'memory.used_bytes': 'mem',
@@ -218,7 +218,10 @@ function CardContent(props: CardContentProps): ComponentChild {
                         {joinParts(
                           // A closed card does not show the label “Unified memory”, so the text
                           // contains it.
-                          [isOpen ? '' : trans.__('Unified memory'), describeAvailable(now)],
+                          [
+                            isOpen ? '' : trans.__('Unified memory'),
+                            describeAvailableUnifiedMemory(now),
+                          ],
                           ': ',
                         )}
                       </span>
@@ -269,7 +272,7 @@ function MetricCell({
 
   const limit = limitOf(metric, now);
   const isShort = layout !== null && id === 'memory.used_bytes';
-  // A row has no room for limits, except for that of the memory.
+  // A row has no room for limits. Only the memory is shown with its limit, in a short form.
   const written = (value: number | null): FormattedValue =>
     isShort
       ? formatMemoryShare(value ?? 0, limit)
@@ -277,7 +280,7 @@ function MetricCell({
   const format = (value: number): string => written(value).main;
   const reading = now === null ? null : metric.read(now);
   const past =
-    at_ms === null ? null : (series()[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN);
+    at_ms === null ? null : (series()[nearestIndex(window.times_ms, at_ms, window.gap_ms)] ?? NaN);
   const shown = past ?? valueOf(reading) ?? NaN;
   const shared = {
     id,
@@ -293,7 +296,7 @@ function MetricCell({
   const chart = (): ChartContent => {
     const lines = [{ values: series(), color: colorOf(palette, color) }];
     const line = limitLine?.value ?? null;
-    const [floor, ceiling] = computeWholeAxis(unit, line, lines, window);
+    const [floor, ceiling] = computeUnzoomedAxis(unit, line, lines, window);
     return {
       axis: unit,
       style: palette,
@@ -310,7 +313,7 @@ function MetricCell({
   };
   return (
     <div class="gpumon-cell" data-metric={color}>
-      <span class="gpumon-label">{gpuTitle(id, metric.label(), [gpu])}</span>
+      <span class="gpumon-label">{vendorSpecificTitle(id, metric.label(), [gpu])}</span>
       {past === null ? (
         <ReadingValue {...shared} reading={reading} format={format} freshness={freshness} />
       ) : (
@@ -335,9 +338,10 @@ function MemoryBar({
   highlighted: string | null;
 }): ComponentChild {
   const segments = now === null ? [] : memorySegments(now, rows);
-  const unified = describeUnified(now);
-  const reserved = describeReserved(now);
-  const sentence = joinParts([memorySentence(segments), reserved], ', ') || trans.__('unknown');
+  const unified = describeUnifiedMemory(now);
+  const reserved = describeReservedMemory(now);
+  const sentence =
+    joinParts([describeMemorySegments(segments), reserved], ', ') || trans.__('unknown');
   const more = unified || reserved;
   return (
     <div
@@ -390,11 +394,12 @@ const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '42px', '50px'];
 const NARROW_HEADS: readonly SortKey[] = ['index', 'use', 'state', 'mem', 'temp', 'power'];
 type ColumnName = keyof typeof WIDTHS;
 
-/** The minimum width of a column of rows in a list with several columns. */
+/** The minimum width of a column if a list arranges its rows in several columns. */
 const COLUMN_PX = 440;
 /**
- * The minimum width of a narrow row that shows the temperature. `COLUMN_TEMP_PX` is this width if
- * rows are arranged in several columns. `LINE_PX` is the minimum width of a row that shows a line.
+ * The minimum width of a narrow row that shows the temperature. `COLUMN_TEMP_PX` is the
+ * corresponding width if rows are arranged in several columns. `LINE_PX` is the minimum width of a
+ * row that shows a chart line.
  */
 const NARROW_TEMP_PX = 286;
 const COLUMN_TEMP_PX = 500;

@@ -9,7 +9,7 @@ import {
   NOW,
   makeProcess,
   makeSample,
-  makeThrottled,
+  makeThrottledCondition,
 } from '../testing/frames';
 import { showAllOnScreen } from '../testing/on-screen';
 import type { GpuSample } from '../wire';
@@ -188,7 +188,9 @@ describe('GPU list', () => {
     const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
       (one) => !one.closest('[hidden]'),
     ).length;
-    showMany(8, (index) => (index === 2 ? { conditions: [makeThrottled('critical')] } : {}));
+    showMany(8, (index) =>
+      index === 2 ? { conditions: [makeThrottledCondition('critical')] } : {},
+    );
     const after = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
       (one) => !one.closest('[hidden]'),
     ).length;
@@ -199,11 +201,15 @@ describe('GPU list', () => {
   });
 
   it('order by state is stored', () => {
-    showMany(8, (index) => (index === 5 ? { conditions: [makeThrottled('warning')] } : {}));
+    showMany(8, (index) =>
+      index === 5 ? { conditions: [makeThrottledCondition('warning')] } : {},
+    );
     expect(shownIndexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     sortBy('state');
     expect(countConditionReads(8)).toBe(countConditionReads(64));
-    showMany(8, (index) => (index === 5 ? { conditions: [makeThrottled('warning')] } : {}));
+    showMany(8, (index) =>
+      index === 5 ? { conditions: [makeThrottledCondition('warning')] } : {},
+    );
     expect(shownIndexes()).toEqual([5, 0, 1, 2, 3, 4, 6, 7]);
     overview.dispose();
     showOverview();
@@ -228,7 +234,7 @@ describe('GPU list', () => {
 
   it('number of critical alerts filters GPUs', () => {
     showMany(8, (index) =>
-      index === 2 ? { conditions: [makeThrottled('critical')] } : { conditions: [] },
+      index === 2 ? { conditions: [makeThrottledCondition('critical')] } : { conditions: [] },
     );
     const chip = find('[data-testid="gpumon-head-critical"]');
     expect([chip.textContent, chip.ariaPressed]).toEqual(['1 critical', 'false']);
@@ -240,7 +246,9 @@ describe('GPU list', () => {
   });
 
   it('click on alert count filters even few GPUs', () => {
-    showMany(3, (index) => (index === 1 ? { conditions: [makeThrottled('critical')] } : {}));
+    showMany(3, (index) =>
+      index === 1 ? { conditions: [makeThrottledCondition('critical')] } : {},
+    );
     click(find('[data-testid="gpumon-head-critical"]'));
     expect(shownIndexes()).toEqual([1]);
     showMany(3);

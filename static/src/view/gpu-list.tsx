@@ -9,7 +9,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { lazyTexts, trans } from '../lib/translation';
 import type { Alert } from '../model/alerts';
 import type { GpuState } from '../model/gpu';
-import { suggestions, type Order, type SortKey } from '../model/gpu-list';
+import { gpuFilterSuggestions, type Order, type SortKey } from '../model/gpu-list';
 import type { HolderRow, ListRow } from '../model/holders';
 import { GpuCard, type CardContext } from './gpu-card';
 
@@ -111,7 +111,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
   );
 }
 
-/** Returns how many columns the rows above the first open card fill. */
+/** Returns the number of columns that are needed for the rows above the first open card. */
 function countUsedColumns(
   gpus: readonly GpuState[],
   columns: number,
@@ -144,7 +144,7 @@ function FilterField({
           'All words must match: busy, idle, critical, warning, mine, user, notebook, program, PID, GPU',
         )}
         value={filter}
-        onFocus={() => setSuggested(suggestions(rows))}
+        onFocus={() => setSuggested(gpuFilterSuggestions(rows))}
         onInput={({ currentTarget }) => onFilter(currentTarget.value)}
       />
       <datalist id={id}>

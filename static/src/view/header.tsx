@@ -36,7 +36,7 @@ export interface AlertCount {
  * Counts GPUs by the level of their most severe alert. `isChosen` and `choose` are called with a
  * level and the indexes of the GPUs of that level.
  */
-export function countAlerts(
+export function countGpusByAlertLevel(
   gpus: readonly GpuState[],
   levelOf: (gpu: GpuState) => Level,
   isChosen: (level: AlertLevel, gpus: readonly number[]) => boolean,
@@ -144,9 +144,9 @@ export function Header(props: HeaderProps): ComponentChild {
               'Showing the last minute. Click for %2.',
               'Showing the last %1 minutes. Click for %2.',
               span.minutes,
-              otherSpan(span.minutes),
+              otherTimeRangeMinutes(span.minutes),
             )}
-            onClick={() => span.onChange(otherSpan(span.minutes))}
+            onClick={() => span.onChange(otherTimeRangeMinutes(span.minutes))}
           >
             {formatDuration(span.minutes * 60_000)}
           </button>
@@ -262,7 +262,7 @@ function describeVersions(platform: Platform): string[] {
   });
 }
 
-/** Returns the other one of the two selectable time ranges, in minutes. */
-function otherSpan(minutes: number): number {
+/** Returns the selectable time range other than `minutes`, in minutes. There are only two. */
+function otherTimeRangeMinutes(minutes: number): number {
   return minutes === SPANS_MIN[0] ? SPANS_MIN[1] : SPANS_MIN[0];
 }

@@ -169,7 +169,7 @@ function Holder({
   const details = [
     trans.__('%1 (PID %2)', row.path === null ? name : plainText(row.path), pid),
     command.reason === null ? command.text : trans.__('command line %1', command.reason),
-    ...rest.map(describeMember),
+    ...rest.map(describeFurtherProcess),
   ].join('\n');
   const started_ms = valueOf(first.started_ms);
   const age = started_ms === null ? null : formatDuration(freshness.now_ms - started_ms);
@@ -272,7 +272,7 @@ function Holder({
 }
 
 /** Returns text such as `+ python (PID 4711)` for a process of a holder other than the first. */
-function describeMember(process: HolderRow['processes'][number]): string {
+function describeFurtherProcess(process: HolderRow['processes'][number]): string {
   const name = textOf(process.name);
   const shown = name.reason === null ? name.text : processName(process);
   return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;

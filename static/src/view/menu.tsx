@@ -73,8 +73,9 @@ export function Menu({
 }
 
 /**
- * Aligns the right edge of the content with that of its button. If there is no room, the content is
- * moved into the view. It is placed above the button if there is more room than below.
+ * Aligns the right edge of the content with that of its button, and moves the content into the view
+ * if it would extend beyond it. If the content does not fit below the button and there is more room
+ * above it, the content is placed above the button.
  */
 function placeContent(menu: HTMLDetailsElement): void {
   const content = menu.lastElementChild;
@@ -125,8 +126,9 @@ export function HeadActionButton({
     'aria-label': icon === undefined ? undefined : label,
     onClick: ({ currentTarget }: { currentTarget: Element }) => {
       if (onDone !== undefined) {
-        // A dialog returns the focus to the element that had it before. The action's button is
-        // hidden by then, so the menu gets the focus first.
+        // A dialog that closes returns the focus to the element that had it before. At that time,
+        // the menu is closed and this button is hidden. Therefore the button of the menu gets the
+        // focus before the dialog opens.
         currentTarget.closest('details')?.querySelector('summary')?.focus();
         onDone();
       }

@@ -11,7 +11,7 @@ import type { CellCost } from '../model/cell-cost';
 import {
   describeCell,
   describeStoredCost,
-  findDifferingPart,
+  findChangedEarlierPart,
   type CellPart,
 } from '../model/describe-cell';
 import type { PathOf } from '../model/holders';
@@ -86,7 +86,7 @@ export class CellLine {
     setAttribute(label, 'title', parts[0]?.title ?? null);
     for (const { id, now, was, element } of this.rows) {
       const part = parts.find((each) => each.id === id);
-      const before = part === undefined ? null : findDifferingPart(part, earlier);
+      const before = part === undefined ? null : findChangedEarlierPart(part, earlier);
       setShown(element, part !== undefined);
       setText(now, part?.text ?? '');
       setAttribute(now, 'title', part?.title ?? null);
@@ -127,11 +127,11 @@ export class Chip {
     const memory = share.bytes === null ? null : formatMemorySize(share.bytes);
     const busy = share.sm_percent === null ? null : formatPercent(share.sm_percent);
     setText(this.element, joinParts([trans.__('GPU'), memory, busy], ' '));
-    setAttribute(this.element, 'title', titleOf(share.gpus.join(', '), memory, busy));
+    setAttribute(this.element, 'title', chipTitle(share.gpus.join(', '), memory, busy));
   }
 }
 
-function titleOf(gpus: string, memory: string | null, busy: string | null): string {
+function chipTitle(gpus: string, memory: string | null, busy: string | null): string {
   return joinParts(
     [
       memory === null

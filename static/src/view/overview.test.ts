@@ -13,7 +13,7 @@ import {
   NOW,
   makeProcess,
   makeSample,
-  makeThrottled,
+  makeThrottledCondition,
   makeUnifiedGpu,
 } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
@@ -179,7 +179,10 @@ describe('overview GPU', () => {
   it('alerts are sorted, with shape, word and time', () => {
     show(
       makeGpu(0, {
-        conditions: [makeThrottled('warning'), makeThrottled('critical', NOW - 120_000)],
+        conditions: [
+          makeThrottledCondition('warning'),
+          makeThrottledCondition('critical', NOW - 120_000),
+        ],
       }),
     );
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe(
@@ -198,10 +201,10 @@ describe('overview GPU', () => {
   });
 
   it('notice does not change color of GPU card', () => {
-    show(makeGpu(0, { conditions: [makeThrottled('notice')] }));
+    show(makeGpu(0, { conditions: [makeThrottledCondition('notice')] }));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
     expect(find('[role="status"]').textContent).not.toContain('clocks');
-    show(makeGpu(0, { conditions: [makeThrottled('warning')] }));
+    show(makeGpu(0, { conditions: [makeThrottledCondition('warning')] }));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBe('warning');
     show(makeGpu(0));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
@@ -209,7 +212,12 @@ describe('overview GPU', () => {
   });
 
   it('reason for reduced clocks is shown once', () => {
-    show(makeGpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [makeThrottled('notice')] }));
+    show(
+      makeGpu(0, {
+        throttle_reasons: ['sw_power_cap'],
+        conditions: [makeThrottledCondition('notice')],
+      }),
+    );
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('power-capped');
     expect(overview.element.querySelector('.gpumon-alerts')).toBeNull();
     show(makeGpu(0, { throttle_reasons: ['gpu_idle'] }));

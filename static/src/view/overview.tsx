@@ -11,12 +11,12 @@ import type { Level } from '../model/describe';
 import { commonName, gpusOf, type GpuState } from '../model/gpu';
 import {
   filterGpus,
-  keepLevelWords,
-  selectsLevel,
-  toggleLevel,
+  removeWordsExceptLevels,
+  hasLevelWord,
+  toggleLevelWord,
   formatOrder,
   GpuSorter,
-  nextOrder,
+  orderAfterClick,
   parseOrder,
 } from '../model/gpu-list';
 import { holderRows } from '../model/holders';
@@ -27,7 +27,7 @@ import { AlertList, Announcer, Notice } from './alerts';
 import { runBands } from './chart-marks';
 import { GpuList, MIN_GPUS_FOR_ROWS } from './gpu-list';
 import type { HeadAction } from './menu';
-import { countAlerts, Header } from './header';
+import { countGpusByAlertLevel, Header } from './header';
 import { HolderTable } from './holder-table';
 import {
   mountView,
@@ -112,7 +112,7 @@ export class Overview extends StoreView {
     const { sample } = store;
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
-    const { status, notice, summary, at_ms } = this.head(gpus, true);
+    const { status, notice, summary, at_ms } = this.makeHead(gpus, true);
     const freshness = { now_ms, stale: !isFresh(status) };
     const rows = holderRows(gpus, store.slots, options.notebooks?.pathOf);
     const holders = groupBy(
@@ -128,7 +128,7 @@ export class Overview extends StoreView {
 
     const typed = this.filter.get() ?? '';
     const isMany = gpus.length >= MIN_GPUS_FOR_ROWS;
-    const filter = isMany ? typed : keepLevelWords(typed);
+    const filter = isMany ? typed : removeWordsExceptLevels(typed);
     const moment = { at_ms: now_ms, timeline: store.timeline };
     const shown = filterGpus(filter, gpus, rows, { isBusy: (gpu) => isBusy(gpu, moment), levelOf });
     const sortOrder = isMany ? parseOrder(order.get()) : null;
@@ -157,11 +157,11 @@ export class Overview extends StoreView {
       <>
         <Header
           {...{ title: options.title, store, status, summary, at_ms, onRetry: options.onRetry }}
-          alerts={countAlerts(
+          alerts={countGpusByAlertLevel(
             gpus,
             levelOf,
-            (level) => selectsLevel(filter, level),
-            (level) => this.storeChoice(this.filter, toggleLevel(filter, level) || null),
+            (level) => hasLevelWord(filter, level),
+            (level) => this.storeChoice(this.filter, toggleLevelWord(filter, level) || null),
           )}
           span={{ minutes: state.span, onChange: (span) => this.setState({ span }) }}
           actions={this.headActions()}
@@ -187,7 +187,7 @@ export class Overview extends StoreView {
             {...{ rows, holders, alerts, context, hasSameName, filter }}
             onFilter={(text) => this.storeChoice(this.filter, text || null)}
             order={sortOrder}
-            onSort={(by) => this.storeChoice(order, formatOrder(nextOrder(sortOrder, by)))}
+            onSort={(by) => this.storeChoice(order, formatOrder(orderAfterClick(sortOrder, by)))}
           />
           {sample !== null && (
             <HolderTable

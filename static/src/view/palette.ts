@@ -52,8 +52,8 @@ export interface Paint {
 }
 
 /**
- * Returns the attributes that color an element: by the color number of a process or line, or by a
- * name for memory without a process. The style sheet does the rest.
+ * Returns the attributes that color an element. `paint` is the color number of a process or line,
+ * or a name for memory without a process. The style sheet assigns the colors.
  */
 export function makePaint(paint: number | string): Paint {
   if (typeof paint === 'string') {

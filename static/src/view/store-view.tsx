@@ -67,8 +67,8 @@ export abstract class StoreView extends ComponentView {
     return this.width_px >= WIDE_PX;
   }
 
-  /** The series and gap length of the charts, from which past values are read. */
-  protected get chartedPast(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
+  /** The time series of the charts and their gap length. Past values are read from these series. */
+  protected get pastTimeline(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
     return this.store;
   }
 
@@ -76,7 +76,7 @@ export abstract class StoreView extends ComponentView {
    * Returns the content of the header. The summary of `gpus` omits alerts if `withoutAlerts` is
    * set.
    */
-  protected head(gpus: readonly GpuState[], withoutAlerts = false): Head {
+  protected makeHead(gpus: readonly GpuState[], withoutAlerts = false): Head {
     const { store, options } = this;
     const status = statusOf(store, Date.now(), liveInterval_ms());
     const notice = noticeOf(
@@ -86,7 +86,7 @@ export abstract class StoreView extends ComponentView {
     );
     const { at_ms } = this.cursor;
     // For the current time, the store is used, because it has the latest data about busy GPUs.
-    const { timeline, gap_ms } = at_ms === null ? store : this.chartedPast;
+    const { timeline, gap_ms } = at_ms === null ? store : this.pastTimeline;
     const isPast = at_ms !== null;
     const moment = { at_ms: at_ms ?? store.clock.now(), isPast, timeline, gap_ms, withoutAlerts };
     this.setAttributes({
@@ -105,7 +105,7 @@ export interface View {
   render: () => void;
   themeChanged: () => void;
   /** Renders everything once, including elements off the screen. */
-  revealAll: () => void;
+  renderOffscreenParts: () => void;
   dispose: () => void;
 }
 
@@ -128,7 +128,9 @@ export interface MountHandle {
   dispose: () => void;
 }
 
-/** The time without samples after which the view is rendered to update ages and countdowns. */
+/**
+ * If no sample arrives for this long, the view is rendered anyway, to update ages and countdowns.
+ */
 const TICK_MS = 1100;
 
 export function mountView<V extends View>(
@@ -173,7 +175,7 @@ export function mountView<V extends View>(
   };
 
   const print = (): void => {
-    view.revealAll();
+    view.renderOffscreenParts();
     // The browser prints the page without another frame, so the view must be rendered now.
     view.render();
   };

@@ -1,7 +1,7 @@
 import { render, type ComponentChild, type TargetedMouseEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { createElement, setStyle, adoptStyle } from '../lib/dom';
+import { createElement, setStyle, addStyleSheetOnce } from '../lib/dom';
 import { trans } from '../lib/translation';
 import { Modal } from './modal';
 import style from './style/tour.css?inline';
@@ -32,7 +32,7 @@ const EDGE_PX = 12;
 
 /** Shows a tour of the visible targets. `onEnd` is called when the tour is completed or closed. */
 export function openTour(root: HTMLElement, targets: TourTargets, onEnd: () => void): void {
-  adoptStyle(style);
+  addStyleSheetOnce(style);
   const host = createElement('div');
   root.append(host);
   const end = (): void => {

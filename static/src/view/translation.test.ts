@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import { setTranslator, trans } from '../lib/translation';
 import { describeOom } from '../model/describe-oom';
 import { loadXids } from '../model/alerts';
-import { fromAddress } from '../model/dashboard/state';
+import { parseDashboardState } from '../model/dashboard/state';
 import { Store } from '../model/store';
 import { pseudoTranslator, findUntranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, makeInventory, NOW, makeSample, makeUnifiedGpu } from '../testing/frames';
@@ -132,7 +132,7 @@ describe('overview in another language', () => {
         { update: vi.fn() },
         {
           ...options,
-          state: fromAddress(address),
+          state: parseDashboardState(address),
           onState: vi.fn(),
           request: vi.fn(),
           invalidate: vi.fn(),

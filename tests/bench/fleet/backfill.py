@@ -1,11 +1,11 @@
-"""Writes a day of history of a simulated fleet into a data folder of Prometheus, in the form that
-scraping would have produced.
+"""Writes a day of history of a simulated fleet into a data folder of Prometheus, as if Prometheus
+had scraped the fleet.
 
     python3 tests/bench/fleet/backfill.py --nodes 1000 --step 300 --hours 24 --data /tmp/fleet/data
 
 The history contains the data that the views of a fleet query: readings that are summed, jobs,
-conditions, counters, and the results of the rules in deploy/prometheus/fleet.yml, all at the
-resolution of --step. `promtool` converts it into blocks.
+conditions, counters, and the results of the rules in deploy/prometheus/fleet.yml. Their resolution
+is --step. `promtool` converts the data into blocks.
 """
 
 from __future__ import annotations

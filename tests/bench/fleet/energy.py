@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 STEP = 300
 DAY = 86_400
 BLOCK = 7200
-#: The number of seconds that the samples extend into the future, because the comparison takes time.
+#: The comparison takes time, so the samples extend this many seconds into the future.
 AHEAD = 3600
 WORST = 0.005
 PATIENCE_S = 60
@@ -38,8 +38,9 @@ COUNTERS = {
     "gpumon_owner_active_gpu_seconds_total": 0.7,
     "gpumon_owner_energy_joules_total": 400.0,
 }
-#: Labels of gpumon's own pod. Prometheus adds them to each series, and renames the series' own
-#: labels, for example `pod` to `exported_pod`.
+#: The labels that Prometheus adds to each series of gpumon's pod. If a series already has a label
+#: with such a name, Prometheus renames the label of the series, for example `pod` to
+#: `exported_pod`.
 LABELS_OF_TARGET = 'namespace="monitoring",pod="gpumon",container="gpumon"'
 
 
@@ -84,8 +85,8 @@ def counter_lines(nodes: list[list[tuple]], at: int, since: int):
             yield f"gpumon_gpu_utilization_ratio{{{on}}} 0.5 {at}"
         busy = 0.0
         for labels, info, begin, end, factor in held:
-            # Counters of a server start when the server starts, so use before `since` is not
-            # counted.
+            # The counters of a server start at 0 when the server starts, so use before `since` is
+            # not counted.
             seconds = min(at, end) - max(begin, since)
             if seconds <= 0:
                 continue
@@ -127,7 +128,9 @@ def write_counters(folder: Path, nodes: int, end: int) -> None:
 
 
 def write_rules(folder: Path, address: str, now: int) -> None:
-    """Evaluates the usage rules for the last day, and writes the result next to the counters."""
+    """Evaluates the usage rules for the last day, and adds the results to Prometheus' data, which
+    contains the counters.
+    """
     text = (ROOT / "deploy/prometheus/fleet.yml").read_text()
     usage = re.search(r"  - name: gpumon-usage\n.*?(?=\n  - name: )", text, re.DOTALL).group(0)
     rules = folder / "usage.yml"
@@ -230,7 +233,7 @@ def query_promql(address: str, label: str, matchers: str, join: str, at: float) 
     return {series["metric"].get(label): float(series["value"][1]) for series in result}
 
 
-def compare(what: str, gpumon: str, address: str) -> float:
+def compare_energy(what: str, gpumon: str, address: str) -> float:
     """Returns the largest relative difference between the energy that gpumon reports and the result
     of PromQL, over all users and namespaces.
     """
@@ -288,10 +291,10 @@ def main() -> None:
     write_counters(folder, arguments.nodes, now + AHEAD)
     print(f"{arguments.nodes} nodes, created in {time.time() - now:.0f} s", flush=True)
     with start_prometheus(folder) as address:
-        worst = compare("counters", arguments.gpumon, address)
+        worst = compare_energy("counters", arguments.gpumon, address)
         write_rules(folder, address, int(time.time()))
     with start_prometheus(folder) as address:
-        worst = max(worst, compare("recording rules", arguments.gpumon, address))
+        worst = max(worst, compare_energy("recording rules", arguments.gpumon, address))
     print(f"worst difference: {worst:.4%}")
     sys.exit(worst > WORST)
 

@@ -118,7 +118,7 @@ class FaultyPrometheus(BaseHTTPRequestHandler):
         _, fault, self.path = self.path.split("/", 2)
         self.path = f"/{self.path}"
         FaultyPrometheus.met += 1
-        (FAULTS[fault] if FaultyPrometheus.wrong else FaultyPrometheus.passes)(self)
+        (FAULTS[fault] if FaultyPrometheus.wrong else FaultyPrometheus.forward_response)(self)
 
     def reply(
         self,
@@ -143,14 +143,14 @@ class FaultyPrometheus(BaseHTTPRequestHandler):
         except urllib.error.HTTPError as error:
             return error.code, error.read()
 
-    def passes(self) -> None:
+    def forward_response(self) -> None:
         self.reply(*self.request_prometheus())
 
-    def slow(self) -> None:
+    def respond_late(self) -> None:
         time.sleep(30)
-        self.passes()
+        self.forward_response()
 
-    def trickles(self) -> None:
+    def send_bytes_slowly(self) -> None:
         """Sends one byte per second, so that no single read times out."""
         self.reply(200, b"", length=1000)
         for _ in range(100):
@@ -158,18 +158,18 @@ class FaultyPrometheus(BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(1)
 
-    def resets(self) -> None:
+    def reset_connection(self) -> None:
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
         self.connection.close()
 
-    def half(self) -> None:
+    def send_truncated_response(self) -> None:
         """Announces a complete answer, but closes the connection after half of it."""
         _, body = self.request_prometheus()
         self.reply(200, body[: len(body) // 2], length=len(body))
         self.close_connection = True
 
-    def half_json(self) -> None:
+    def send_truncated_json(self) -> None:
         _, body = self.request_prometheus()
         self.reply(200, body[: len(body) // 2])
 
@@ -195,10 +195,10 @@ class FaultyPrometheus(BaseHTTPRequestHandler):
     def unavailable(self) -> None:
         self.reply(503, b"<html>503 from a proxy</html>", "text/html")
 
-    def redirects(self) -> None:
+    def send_redirect(self) -> None:
         self.reply(302, b"", Location="https://evil.example/login?user=a:secret@b")
 
-    def huge(self) -> None:
+    def send_huge_response(self) -> None:
         """Sends 200 MB of an answer that looks valid."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -212,16 +212,16 @@ class FaultyPrometheus(BaseHTTPRequestHandler):
         except OSError:
             pass
 
-    def deep(self) -> None:
+    def send_deeply_nested_json(self) -> None:
         self.reply(
             200, b'{"status":"success","data":{"resultType":"vector","result":' + b"[" * 1_000_000
         )
 
-    def odd(self) -> None:
+    def send_unexpected_json(self) -> None:
         """Sends JSON that is not in Prometheus' format."""
         self.reply(200, b'{"status":"success","data":{"resultType":"string","result":[1,"x"]}}')
 
-    def warns(self) -> None:
+    def add_warnings(self) -> None:
         """Adds warnings, as Thanos does when a store does not answer."""
         status, body = self.request_prometheus()
         answer = json.loads(body)
@@ -232,15 +232,15 @@ class FaultyPrometheus(BaseHTTPRequestHandler):
         answer["warnings"] = [warning, "x" * 3000] * 30
         self.reply(status, json.dumps(answer).encode())
 
-    def some(self) -> None:
+    def fail_every_third_query(self) -> None:
         """Fails every third query."""
         (
             FaultyPrometheus.unprocessable
             if FaultyPrometheus.met % 3 == 0
-            else FaultyPrometheus.passes
+            else FaultyPrometheus.forward_response
         )(self)
 
-    def empties(self) -> None:
+    def send_empty_result(self) -> None:
         """Sends an empty result."""
         self.reply(200, b'{"status":"success","data":{"resultType":"vector","result":[]}}')
 
@@ -248,13 +248,24 @@ class FaultyPrometheus(BaseHTTPRequestHandler):
         pass
 
 
-NAMES = (
-    "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects "
-    "huge deep odd warns some empties"
-)
 FAULTS = {
-    "none": FaultyPrometheus.passes,
-    **{name: getattr(FaultyPrometheus, name) for name in NAMES.split()},
+    "none": FaultyPrometheus.forward_response,
+    "slow": FaultyPrometheus.respond_late,
+    "trickles": FaultyPrometheus.send_bytes_slowly,
+    "resets": FaultyPrometheus.reset_connection,
+    "half": FaultyPrometheus.send_truncated_response,
+    "half_json": FaultyPrometheus.send_truncated_json,
+    "html": FaultyPrometheus.html,
+    "unauthorized": FaultyPrometheus.unauthorized,
+    "unprocessable": FaultyPrometheus.unprocessable,
+    "unavailable": FaultyPrometheus.unavailable,
+    "redirects": FaultyPrometheus.send_redirect,
+    "huge": FaultyPrometheus.send_huge_response,
+    "deep": FaultyPrometheus.send_deeply_nested_json,
+    "odd": FaultyPrometheus.send_unexpected_json,
+    "warns": FaultyPrometheus.add_warnings,
+    "some": FaultyPrometheus.fail_every_third_query,
+    "empties": FaultyPrometheus.send_empty_result,
 }
 
 
@@ -264,7 +275,9 @@ def make_target(number: int, instance: str) -> dict:
 
 
 def start_prometheus(folder: Path) -> subprocess.Popen:
-    """Starts a Prometheus for the hostile nodes. A second job also scrapes two of the nodes."""
+    """Starts a Prometheus that scrapes the hostile nodes. It scrapes two of them a second time, as
+    part of another job.
+    """
     targets = [make_target(number, instance) for number, instance in enumerate(INSTANCES)]
     twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
     jobs = {"gpumon": targets, 'gpumon-again"}) or vector(1) #<script>': twice}

@@ -1,6 +1,7 @@
-// Opens the page of a fleet in Chromium. Prints three times in milliseconds: until the map is
-// drawn, until the map is current after nobody has opened the page for a while, and from a key
-// press in the filter until the next picture.
+// Opens the page of a fleet in Chromium, and prints durations in milliseconds. The first ones are
+// from opening the page until the map is current. The next two are measured after nobody has opened
+// the page for a while: from opening it until the map is drawn, and until the map is current. The
+// last ones are from a key press in the filter until the next picture.
 //
 //     node tests/bench/fleet/first-picture.mjs http://127.0.0.1:9725/ [FOLDER for screenshots]
 

@@ -57,7 +57,7 @@ def resident_mb(pid: int) -> float:
     )
 
 
-def configure(folder: Path, nodes: int, port: int, interval: str) -> None:
+def write_prometheus_configuration(folder: Path, nodes: int, port: int, interval: str) -> None:
     """Writes the configuration, rules and targets of Prometheus into the folder."""
     text = (
         (HERE / "prometheus.yml")
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--stay", action="store_true")
     arguments = parser.parse_args()
     folder = arguments.folder
-    configure(folder, arguments.nodes, 9700, arguments.interval)
+    write_prometheus_configuration(folder, arguments.nodes, 9700, arguments.interval)
     with ExitStack() as running:
 
         def start(*command: str) -> subprocess.Popen:

@@ -79,14 +79,14 @@ class Node:
 
     def __init__(self, number: int, lines: list[str]) -> None:
         self.number = number
-        #: Each item of `parts` is a tuple: the constant text before a line, the line itself (only
-        #: its beginning if it ends with a reading), the GPU, and the name of the metric whose
-        #: reading is added.
         name, memory, limit = world.gpu_model(number)
         constant = {
             "gpumon_gpu_memory_total_bytes": memory << 20,
             "gpumon_gpu_power_limit_watts": limit,
         }
+        #: The parts of the text. Each part is a tuple of four values: the constant text before a
+        #: line; the line, or only its beginning if it ends with a reading; the GPU; and the name of
+        #: the metric that provides the reading.
         self.parts: list[tuple[str, str, int, str | None]] = []
         kept: list[str] = []
         for line in lines:

@@ -14,7 +14,7 @@ from functools import cache
 
 GPUS = 8
 DAY = 86_400
-#: The offset of the fleet's clock in seconds. It makes sure that a part of the simulated day has
+#: The number of seconds by which the fleet's clock is ahead. So a part of the simulated day has
 #: already passed at any hour of a working day.
 AHEAD = 15 * 3600
 

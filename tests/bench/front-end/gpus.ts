@@ -14,8 +14,8 @@ const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
 export const FAST_DRIVER = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
 const PROCESSES_PER_GPU = 2;
 /**
- * The period in seconds at which power and utilization go up and down. Without these changes,
- * samples would have equal values, and charts would be straight lines.
+ * The time after which power and utilization change direction, in seconds. Without these changes,
+ * all samples would have equal values, and charts would show straight lines.
  */
 const SWING_PERIOD_S = 10;
 const SWING_COUNT = 360;

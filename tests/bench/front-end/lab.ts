@@ -48,7 +48,7 @@ export class OpenLab {
     readonly cdp: CDPSession,
   ) {}
 
-  /** Opens JupyterLab. `ask_ms` is the sample interval to request from the server. */
+  /** Opens JupyterLab. `ask_ms` is the sample interval that the page requests from the server. */
   static async open(
     browser: Browser,
     jupyter: JupyterServer,
@@ -89,7 +89,7 @@ export class OpenLab {
    * Shows the chart of the peer whose button has the text `chart`. If `chart` is `null`, shows all
    * charts.
    */
-  async showPeer(chart: string | null): Promise<void> {
+  async showPeerChart(chart: string | null): Promise<void> {
     const buttons = this.page.locator('.gpu-dashboard-button:not(.gpu-dashboard-toolbar-button)');
     if (!(await buttons.first().isVisible())) {
       await this.page.locator('[data-id="gpu-dashboard"]').click();

@@ -1,6 +1,6 @@
 /**
- * A script in the page that counts received messages with readings, and requests gpumon's samples
- * at the measured interval.
+ * A script that runs in the page. It counts received messages that contain readings, and makes the
+ * page request gpumon's samples at the measured interval.
  */
 
 /** Counts and times of received samples. The peer's messages count as samples. */
@@ -14,7 +14,10 @@ export interface StreamCounts {
   gpu_at_ms: number;
 }
 
-/** Runs in the page before all other scripts, so it uses nothing outside of this function. */
+/**
+ * Runs in the page before all other scripts. Only this function is sent to the page, so it uses
+ * nothing outside of itself.
+ */
 export function tapStream(ask_ms: number | null): void {
   const tapped: StreamCounts = { samples: 0, at_ms: 0, gpu_at_ms: 0 };
   Object.assign(window, { gpumonTap: tapped });

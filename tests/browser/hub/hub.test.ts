@@ -49,10 +49,7 @@ const it = base
     onCleanup(() => hub.stop());
     return hub;
   })
-  /**
-   * A program of another user of the machine. It is only started as another user if the tests run
-   * as root.
-   */
+  /** A running program. If the tests run as root, it belongs to another user of the machine. */
   .extend('stranger', { scope: 'file' }, ({}, { onCleanup }) => {
     const asRoot = process.getuid?.() === 0;
     const child = spawn(

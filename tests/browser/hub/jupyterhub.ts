@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 
 import { createOfflineSettings } from '../src/jupyter';
-import { environment, newFolder, PYTHON, ROOT } from '../src/machine';
+import { makeEnvironment, newFolder, PYTHON, ROOT } from '../src/machine';
 import { listGpumonPids, findPidByArgument } from '../src/processes';
 import { Program } from '../src/program';
 
@@ -55,7 +55,7 @@ export class JupyterHub {
     const program = new Program(
       PYTHON,
       ['-m', 'jupyterhub', '--config', CONFIG],
-      environment({ GPUMON_TEST_HUB: JSON.stringify(given) }),
+      makeEnvironment({ GPUMON_TEST_HUB: JSON.stringify(given) }),
     );
     await program.waitFor('answer', () => isResponding(`${url}hub/health`));
     return new JupyterHub(program, folder, url);
@@ -119,7 +119,7 @@ export class JupyterHub {
     return new Program(
       PYTHON,
       ['-m', 'jupyterhub_idle_culler', ...options],
-      environment({ JUPYTERHUB_API_TOKEN: TOKEN }),
+      makeEnvironment({ JUPYTERHUB_API_TOKEN: TOKEN }),
     );
   }
 

@@ -12,7 +12,7 @@ const COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'w
  * Converts the output of a program to spans. Supports bold, dim, underline and the eight foreground
  * colors. Throws an error for any other escape sequence, because the image would be wrong.
  */
-export function spansOf(printed: string): Span[] {
+export function parseAnsiSpans(printed: string): Span[] {
   const spans: Span[] = [];
   let classes: string[] = [];
   // oxlint-disable-next-line no-control-regex -- escape sequences are what this is about

@@ -8,7 +8,7 @@ import { it } from 'vitest';
 import { newPage } from '../src/browser';
 import { Lab } from '../src/lab';
 import { saveImage } from './images';
-import { scriptedProcess, startNotebooks } from './notebooks';
+import { makeProcessScript, startNotebooks } from './notebooks';
 
 /** A cell that raises an error like PyTorch's, because PyTorch itself is not installed. */
 const CODE = [
@@ -27,8 +27,8 @@ it('images of memory that runs out', async () => {
   ];
   script(
     `[[gpu]]\nindex = 0\nmemory_used = ${JSON.stringify(all)}\n` +
-      scriptedProcess(0, train, growing, 40) +
-      scriptedProcess(0, evaluation, '36 GiB', 40),
+      makeProcessScript(0, train, growing, 40) +
+      makeProcessScript(0, evaluation, '36 GiB', 40),
   );
   const { page } = await newPage(browser, {
     viewport: { width: 1200, height: 520 },

@@ -10,7 +10,7 @@ import { Charts } from '../src/charts';
 import { Lab } from '../src/lab';
 import { View } from '../src/view';
 import { saveImage } from './images';
-import { scriptedProcess, startNotebooks } from './notebooks';
+import { makeProcessScript, startNotebooks } from './notebooks';
 
 /** Cells that only wait, because the fake library's script determines the use of the GPU. */
 const CODE = [
@@ -28,9 +28,9 @@ it('images of a notebook next to the panel', async () => {
   ];
   script(
     `gpus = 2\n[[gpu]]\nindex = 0\nprofile = "training"\nmemory_used = "82 GiB"\n` +
-      scriptedProcess(0, train, growing, 88) +
-      scriptedProcess(0, evaluation, '12.4 GiB', 2) +
-      scriptedProcess(1, evaluation, '30 GiB', 0),
+      makeProcessScript(0, train, growing, 88) +
+      makeProcessScript(0, evaluation, '12.4 GiB', 2) +
+      makeProcessScript(1, evaluation, '30 GiB', 0),
   );
   const { page } = await newPage(browser, {
     viewport: { width: 1200, height: 620 },

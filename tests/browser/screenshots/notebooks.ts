@@ -14,7 +14,10 @@ import { notebookOf } from '../src/notebook-file';
 export interface Notebooks {
   browser: Browser;
   jupyter: JupyterServer;
-  /** The PID of the kernel of `train.ipynb`. `evaluation` is that of `eval.ipynb`. */
+  /**
+   * The PID of the kernel of `train.ipynb`. The next field is the PID of the kernel of
+   * `eval.ipynb`.
+   */
   train: number;
   evaluation: number;
   /** Replaces the fake library's script, which defines the GPUs. */
@@ -44,7 +47,7 @@ export async function startNotebooks(code: readonly string[]): Promise<Notebooks
  * Returns the lines that add a process to the fake library's script. `memory` is a size, or a list
  * of sizes with their times in seconds.
  */
-export function scriptedProcess(
+export function makeProcessScript(
   gpu: number,
   pid: number,
   memory: unknown,

@@ -5,8 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { launchBrowser, newPage } from '../src/browser';
-import { environment, GPUMON } from '../src/machine';
-import { spansOf } from './ansi';
+import { makeEnvironment, GPUMON } from '../src/machine';
+import { parseAnsiSpans } from './ansi';
 import { SOURCE, saveImage } from './images';
 
 const COLUMNS = 110;
@@ -26,7 +26,7 @@ it('image of the table', async () => {
     ['--quiet', '--return', '--command', command, '/dev/null'],
     {
       encoding: 'utf8',
-      env: environment({ LC_ALL: 'C.UTF-8', TERM: 'xterm-256color' }),
+      env: makeEnvironment({ LC_ALL: 'C.UTF-8', TERM: 'xterm-256color' }),
     },
   );
   expect(printed).toContain('\u001B[');
@@ -47,7 +47,10 @@ it('image of the table', async () => {
         pre.append(span);
       }
     },
-    [{ text: `$ gpumon --source ${SOURCE}\n`, classes: ['dim'] }, ...spansOf(printed.trimEnd())],
+    [
+      { text: `$ gpumon --source ${SOURCE}\n`, classes: ['dim'] },
+      ...parseAnsiSpans(printed.trimEnd()),
+    ],
   );
   await saveImage(terminal, 'terminal.png');
 });

@@ -12,8 +12,8 @@ import { waitForIdleKernel, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 /**
- * From this time on, the kernel uses more memory. It is in seconds after the start of the scenario.
- * The cell must be running by then.
+ * The time at which the kernel starts to use more memory, in seconds after the start of the
+ * scenario. The cell must be running by then.
  */
 const PEAK_FROM_S = 15;
 const PEAK_TO_S = 18;
@@ -27,7 +27,7 @@ const CODE = [
 const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
   scripted.write('cells.ipynb', notebookOf(CODE));
   const kernel = await scripted.startKernel('cells.ipynb');
-  await scriptMemory(scripted, kernel, '8 GiB');
+  await scriptKernelMemory(scripted, kernel, '8 GiB');
   return kernel;
 });
 
@@ -35,7 +35,7 @@ const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
  * Scripts the GPU memory of the kernel: `memory` is one size, or a list of sizes with their times
  * in seconds since `start_ms`.
  */
-async function scriptMemory(
+async function scriptKernelMemory(
   jupyter: JupyterServer,
   kernel: KernelSession,
   memory: unknown,
@@ -81,7 +81,7 @@ describe('line below a cell', () => {
       [PEAK_TO_S, '42 GiB'],
       [PEAK_TO_S, '12 GiB'],
     ];
-    await scriptMemory(scripted, kernel, memory, start_ms);
+    await scriptKernelMemory(scripted, kernel, memory, start_ms);
     await expect.poll(readChips).toContainEqual(expect.stringContaining('10.0 GiB'));
     await runCell(page);
     await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor();

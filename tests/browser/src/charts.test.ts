@@ -53,8 +53,12 @@ describe('charts page', () => {
       .toMatch(/^RX \d.* [kMG]B\/s$/);
     // The chart covers 2 min. The 8 s of history that were recorded before the page was opened must
     // fill the last fifteenth of the chart.
-    await expect.poll(() => charts.drawnShare('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
-    await expect.poll(() => charts.drawnShare('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
+    await expect
+      .poll(() => charts.shareOfDrawnColumns('gpu 1 clocks', [0.95, 0.99]))
+      .toBeGreaterThan(0.8);
+    await expect
+      .poll(() => charts.shareOfDrawnColumns('gpu 1 nvlink', [0.95, 0.99]))
+      .toBeGreaterThan(0.8);
     await page.getByRole('link', { name: 'all GPUs' }).click();
     await page.locator('[data-testid=gpumon] [data-gpu-index="0"]').waitFor();
   });
@@ -76,9 +80,9 @@ describe('charts page', () => {
       await page.mouse.up();
       await expect.poll(() => charts.pausedSpan()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
-      // The zoomed span is within the last tenth of the previous chart, and its line must fill the
-      // new chart. A late sample would leave a gap.
-      const filled = expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.9]), {
+      // The zoom selects a span in the last tenth of the previous chart. The line must fill the new
+      // chart; a late sample would leave a gap.
+      const filled = expect.poll(() => charts.shareOfDrawnColumns('gpu 0 power', [0.3, 0.9]), {
         timeout: DRAWN_MS,
       });
       return filled.toBeGreaterThan(0.9).then(

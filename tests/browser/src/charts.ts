@@ -62,10 +62,10 @@ export class Charts {
   }
 
   /**
-   * Looks at the pixel columns of a chart between two horizontal positions, given as shares of its
-   * width. Returns the share of these columns in which a line is drawn.
+   * Returns the share of pixel columns of a chart in which a line is drawn. Only columns between
+   * two horizontal positions count, which are given as shares of the chart's width.
    */
-  async drawnShare(key: string, [from, to]: [number, number]): Promise<number> {
+  async shareOfDrawnColumns(key: string, [from, to]: [number, number]): Promise<number> {
     return this.findPlot(key)
       .locator('canvas')
       .evaluate(

@@ -10,7 +10,7 @@ type Fault = string;
  * widths is listed once, for example `250-310 px: button.gpumon-chip "Charts" passes the edge of
  * .gpumon-head`.
  */
-export async function faultsOfControls(
+export async function findControlFaults(
   page: Page,
   widths: readonly number[],
   height: number,
@@ -19,7 +19,7 @@ export async function faultsOfControls(
   let before = 0;
   for (const width of widths) {
     await page.setViewportSize({ width, height });
-    for (const fault of new Set(await page.evaluate(findFaults, width))) {
+    for (const fault of new Set(await page.evaluate(findFaultsAtCurrentWidth, width))) {
       const all = spans.get(fault) ?? [];
       const last = all.at(-1);
       if (last?.at(-1) === before) {
@@ -37,10 +37,10 @@ export async function faultsOfControls(
 }
 
 /** Returns the faults at the current width. The function runs in the page. */
-async function findFaults(width: number): Promise<Fault[]> {
+async function findFaultsAtCurrentWidth(width: number): Promise<Fault[]> {
   const CONTROLS =
     '.gpumon :is(button, input, select, textarea, summary, a[href], [role=tab], [role=button])';
-  /** The elements whose edges controls must not exceed. */
+  /** Controls must stay within the edges of these elements. */
   const CONTAINERS =
     '.gpumon-head, .gpumon-controls, .gpumon-gpu, .gpumon-plot, .gpumon-section, .gpumon';
   const TOLERANCE_PX = 1;
@@ -99,8 +99,8 @@ async function findFaults(width: number): Promise<Fault[]> {
         continue;
       }
       const edge = boxOf(around);
-      // If a scrollable element cuts off a control, the user can scroll to the control. This is no
-      // excuse in a whole view, which must not scroll horizontally.
+      // A scrollable element may cut off a control, because the user can scroll to the control. A
+      // whole view is different: it must not scroll horizontally.
       const isScrolledHere =
         /auto|scroll/.test(overflowX) &&
         around.scrollWidth > around.clientWidth &&

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest';
 
 import { generateFleet } from '../../../static/src/testing/fleet';
 import { Charts } from './charts';
-import { faultsOfControls } from './control-boxes';
+import { findControlFaults } from './control-boxes';
 import { FakeFleet } from './fake-fleet';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
@@ -21,7 +21,7 @@ describe.for([1, 8, 16])('%i GPUs', (gpus) => {
       onTestFinished(() => server.stop());
       await page.goto(server.url + address);
       await (address === '' ? new View(page).waitUntilLive() : new Charts(page).waitUntilLive());
-      expect(await faultsOfControls(page, WIDTHS, HEIGHT)).toEqual([]);
+      expect(await findControlFaults(page, WIDTHS, HEIGHT)).toEqual([]);
     },
   );
 });
@@ -44,7 +44,7 @@ it.for([
     onTestFinished(() => server.stop());
     await page.goto(`${server.url}#fleet?${shown}`);
     await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
-    expect(await faultsOfControls(page, WIDTHS, HEIGHT)).toEqual([]);
+    expect(await findControlFaults(page, WIDTHS, HEIGHT)).toEqual([]);
   },
 );
 
@@ -66,7 +66,7 @@ it('controls check detects faulty controls', async ({ page, onTestFinished }) =>
     made().style.left = '800px';
     made().style.width = '10px';
   });
-  const faults = await faultsOfControls(page, [900, 1000], HEIGHT);
+  const faults = await findControlFaults(page, [900, 1000], HEIGHT);
   expect(faults.map((fault) => fault.replace(/"Test" /g, ''))).toEqual(
     expect.arrayContaining([
       '900 px: button leaves div.gpumon-head',

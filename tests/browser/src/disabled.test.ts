@@ -11,13 +11,13 @@ import { expect } from 'vitest';
 import { it } from './fixtures';
 import { JupyterServer } from './jupyter';
 import { waitForIdleKernel, runCell } from './lab';
-import { environment, newFolder, VENV } from './machine';
+import { makeEnvironment, newFolder, VENV } from './machine';
 import { notebookOf } from './notebook-file';
 
 it('disabled extension does not start gpumon', async ({ page, lab, onTestFinished }) => {
   const folder = newFolder();
   const disable = ['labextension', 'disable', '--level=user', 'gpumon'];
-  const env = environment({ JUPYTER_CONFIG_DIR: path.join(folder, 'config') });
+  const env = makeEnvironment({ JUPYTER_CONFIG_DIR: path.join(folder, 'config') });
   expect(
     spawnSync(path.join(VENV, 'bin/jupyter'), disable, { env, encoding: 'utf8' }),
   ).toMatchObject({ status: 0 });

@@ -97,7 +97,10 @@ export class FakeFleet {
     return body;
   }
 
-  /** Sends a file of the page. The pages of nodes have the same files. */
+  /**
+   * Sends a file of the page. The page of a node consists of the same files as the page of the
+   * fleet.
+   */
   private sendFile(pathname: string, response: ServerResponse): void {
     const name = pathname.replace(/^\/nodes\/[^/]+\//, '/').replace(/\/$/, '/index.html');
     const file = path.join(PAGE, name);

@@ -22,7 +22,7 @@ const global = globalThis as { gpumonShared?: Map<string, Promise<unknown>> };
 const SHARED_FIXTURES = (global.gpumonShared ??= new Map<string, Promise<unknown>>());
 
 /** Creates a fixture when the first file requests it. `end` is called after the last file. */
-async function shareFixture<T>(
+async function createSharedFixture<T>(
   name: string,
   make: () => Promise<T>,
   end: (made: T) => Promise<void>,
@@ -43,10 +43,10 @@ async function shareFixture<T>(
 
 export const it = test
   .extend('browser', { scope: 'worker' }, ({}, { onCleanup }) =>
-    shareFixture('browser', launchBrowser, (browser) => browser.close(), onCleanup),
+    createSharedFixture('browser', launchBrowser, (browser) => browser.close(), onCleanup),
   )
   .extend('sharedWorker', { scope: 'worker' }, ({}, { onCleanup }) =>
-    shareFixture(
+    createSharedFixture(
       'worker',
       () => Promise.resolve(new Worker()),
       () => Promise.resolve(),
@@ -56,10 +56,10 @@ export const it = test
   .extend('sharedSimulated', { scope: 'worker' }, ({ sharedWorker }, { onCleanup }) => {
     const start = (): Promise<JupyterServer> =>
       JupyterServer.start({ GPUMON_SOURCE: 'sim:2', ...sharedWorker.environment });
-    return shareFixture('simulated', start, (server) => server.stop(), onCleanup);
+    return createSharedFixture('simulated', start, (server) => server.stop(), onCleanup);
   })
   .extend('sharedScripted', { scope: 'worker' }, ({}, { onCleanup }) =>
-    shareFixture(
+    createSharedFixture(
       'scripted',
       () => JupyterServer.startScripted(),
       (server) => server.stop(),
@@ -71,12 +71,12 @@ export const it = test
    * environment variables.
    */
   .extend('worker', ({ sharedWorker }) => {
-    sharedWorker.reset();
+    sharedWorker.blockRuns();
     return sharedWorker;
   })
   /** A Jupyter server with two simulated GPUs. */
   .extend('simulated', async ({ sharedSimulated, sharedWorker }) => {
-    sharedWorker.reset();
+    sharedWorker.blockRuns();
     await sharedSimulated.reset();
     return sharedSimulated;
   })

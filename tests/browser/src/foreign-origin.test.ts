@@ -42,9 +42,9 @@ const requestFromPage = (
     async ([method, url, referrerPolicy]) => {
       const own = new URL(url).origin === location.origin;
       const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
-      // From another origin, the request is sent like that of a form, so that the browser sends no
-      // preflight request. Cookies do not depend on the port, so the page can read the token that
-      // Jupyter requires.
+      // A request from another origin is sent like that of a form, because the browser then sends
+      // no preflight request. It contains the token that Jupyter requires: cookies do not depend on
+      // the port, so the page can read the token from the cookie.
       const where = own ? url : `${url}?_xsrf=${encodeURIComponent(xsrf)}`;
       const mode = own || method !== 'POST' ? 'cors' : 'no-cors';
       const headers: Record<string, string> = own ? { 'X-XSRFToken': xsrf } : {};
@@ -78,7 +78,7 @@ const firstFrame = (page: Page, url: string): Promise<string | null> =>
   );
 
 const it = base
-  /** A server of another origin, and the cookies that the server received. */
+  /** A server of another origin, and the cookies that the browser has sent to it. */
   .extend('stranger', { scope: 'file' }, async ({}, { onCleanup }) => {
     const stranger: { url: string; cookies?: string | undefined } = { url: '' };
     const server = createServer((request, response) => {

@@ -1,6 +1,6 @@
 /** A `gpumon serve` process like a user would start it in a terminal. */
 
-import { environment, GPUMON } from './machine';
+import { makeEnvironment, GPUMON } from './machine';
 import { findCollector } from './processes';
 import { Program } from './program';
 
@@ -31,7 +31,7 @@ export class GpumonServer {
     args: readonly string[],
     env: Record<string, string>,
   ): Promise<GpumonServer> {
-    const program = new Program(GPUMON, args, environment(env));
+    const program = new Program(GPUMON, args, makeEnvironment(env));
     const address = /http:\/\/127\.0\.0\.1:\d+(?=\/?\s)/;
     const url = await program.waitFor('address', () => address.exec(program.output)?.[0] ?? null);
     return new GpumonServer(program, `${url}/`);

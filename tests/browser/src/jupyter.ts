@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { environment, JUPYTER_LAB, newFolder, makeFakeEnvironment } from './machine';
+import { makeEnvironment, JUPYTER_LAB, newFolder, makeFakeEnvironment } from './machine';
 import type { KernelSpec } from './notebook-file';
 import { findCollector, listGpumonPids, isRunning, findPidByArgument } from './processes';
 import { Program } from './program';
@@ -65,7 +65,7 @@ export class JupyterServer {
         `--ServerApp.root_dir=${path.join(folder, 'root')}`,
         ...(options.arguments ?? []),
       ],
-      environment({
+      makeEnvironment({
         JUPYTER_TOKEN: TOKEN,
         JUPYTER_CONFIG_DIR: path.join(folder, 'config'),
         JUPYTER_DATA_DIR: path.join(folder, 'data'),
@@ -160,7 +160,9 @@ export class JupyterServer {
     return { id: session.id, kernelId: session.kernel.id, pid };
   }
 
-  /** Resets the server to its initial state, with a new gpumon without history. */
+  /**
+   * Resets the server to its initial state, and replaces its gpumon with a new one without history.
+   */
   async reset(): Promise<void> {
     for (const { id } of await this.requestApi<{ id: string }[]>('GET', 'sessions')) {
       await this.requestApi('DELETE', `sessions/${id}`);

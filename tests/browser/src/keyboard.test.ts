@@ -30,8 +30,9 @@ async function findUnreachable(page: Page): Promise<string[]> {
     document.addEventListener('focusin', ({ target }) => reached.add(target));
     Object.assign(window, { gpumonWalk: { reached } });
   });
-  // Opening the details may have moved the focus to the middle of the page. Therefore the loop ends
-  // only when the end of the page is reached for the second time.
+  // Opening the details may have moved the focus to the middle of the page. The elements before
+  // this point are only reached in a second round, so the loop ends when the end of the page is
+  // reached for the second time.
   for (let presses = 0, ends = 0; presses < MAX_PRESSES && ends < 2; presses += 1) {
     await page.keyboard.press('Tab');
     ends += Number(await page.evaluate(() => document.activeElement === document.body));

@@ -8,7 +8,8 @@ import { expect } from 'vitest';
  * starts a second kernel and ends the first one.
  */
 export async function waitForIdleKernel(page: Page): Promise<void> {
-  // A toolbar that was laid out early may hide both elements, so only their existence is required.
+  // A toolbar that was laid out early may hide both elements. So the function only waits until they
+  // exist.
   const state = 'attached';
   await page
     .locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' })
@@ -28,9 +29,9 @@ export async function runCell(page: Page, index = 0): Promise<void> {
   const begin = async (): Promise<boolean> => {
     await cell.locator('.cm-content').click();
     await page.keyboard.press('Control+Enter');
-    // The key press is repeated, because a page that is still starting ignores keys. A busy page
-    // handles keys late and must not receive them twice. Therefore each attempt waits before the
-    // next one.
+    // The key press is repeated, because a page that is still starting ignores keys. Each attempt
+    // waits before the next one, because a busy page handles keys late and must not receive them
+    // twice.
     const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: MAX_HANDLING_MS });
     return begun.then(
       () => true,

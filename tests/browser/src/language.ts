@@ -19,7 +19,7 @@ type Forms = readonly string[];
  * Returns the translatable texts in the sources, which are the literals in calls of `trans.__` and
  * `trans._n`.
  */
-function textsInSources(): Forms[] {
+function collectTranslatableTexts(): Forms[] {
   return ['static/src', 'labextension/src'].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => /(?<!\.test)\.tsx?$/.test(file))
@@ -35,7 +35,7 @@ export async function usePseudoLocale(page: Page): Promise<void> {
     plural_forms: 'nplurals=2; plural=(n != 1);',
     version: '1',
   };
-  const texts = textsInSources().map(
+  const texts = collectTranslatableTexts().map(
     (forms) => [forms[0] ?? '', forms.map(pseudoLocalize)] as const,
   );
   const data = { gpumon: { '': about, ...Object.fromEntries(texts) } };

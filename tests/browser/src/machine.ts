@@ -69,7 +69,7 @@ export function newFolder(): string {
  * Returns the environment of this process, extended by `more`. Variables that would select another
  * GPU source or another server's settings are left out.
  */
-export function environment(more: Record<string, string>): Record<string, string> {
+export function makeEnvironment(more: Record<string, string>): Record<string, string> {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(GPUMON_|JUPYTER|JPY_|VITEST|NODE_ENV)/.test(name),
   );

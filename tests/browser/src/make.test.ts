@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 
 import { closePage, newPage } from './browser';
 import { it } from './fixtures';
-import { environment, newFolder, PYTHON, ROOT, VENV } from './machine';
+import { makeEnvironment, newFolder, PYTHON, ROOT, VENV } from './machine';
 import { listGpumonPids, isRunning } from './processes';
 import { Program } from './program';
 import { View } from './view';
@@ -22,7 +22,7 @@ it('make command opens panel and ends at Ctrl-C', async ({
   const program = new Program(
     PYTHON,
     [path.join(ROOT, 'tools/lab.py'), VENV, newFolder()],
-    environment({ GPUMON_NVML_LIB: '/nonexistent/libnvidia-ml.so.1', PYTHONUNBUFFERED: '1' }),
+    makeEnvironment({ GPUMON_NVML_LIB: '/nonexistent/libnvidia-ml.so.1', PYTHONUNBUFFERED: '1' }),
   );
   onTestFinished(async () => {
     await program.stop();

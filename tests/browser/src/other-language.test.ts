@@ -17,7 +17,7 @@ const CODE = [
 ];
 
 /** Replaces no-break spaces. */
-function withPlainSpaces(text: string): string {
+function replaceNoBreakSpaces(text: string): string {
   return text.replaceAll('\u00a0', ' ');
 }
 
@@ -47,7 +47,7 @@ it('JavaScript notebook is listed and has cell line', async ({
 
   const row = page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${kernel.pid}"]`);
   await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
-  await expect.poll(async () => withPlainSpaces(await row.innerText())).toContain('7.0 GiB');
+  await expect.poll(async () => replaceNoBreakSpaces(await row.innerText())).toContain('7.0 GiB');
 
   // Executions are observed only after the notebook's toolbar shows the GPU indicator, so the test
   // waits for it.
@@ -57,7 +57,7 @@ it('JavaScript notebook is listed and has cell line', async ({
   await cell.locator('.jp-OutputArea-output', { hasText: 'object is done' }).waitFor();
   await cell.locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
   const said = async (what: string): Promise<string> =>
-    withPlainSpaces(await cell.locator(`[data-cost=${what}]`).innerText());
+    replaceNoBreakSpaces(await cell.locator(`[data-cost=${what}]`).innerText());
   expect(await said('peak')).toMatch(/^peak 7\.0/);
   expect(parseFloat(await said('elapsed'))).toBeGreaterThan(2);
 });

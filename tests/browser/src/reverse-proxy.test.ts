@@ -9,7 +9,10 @@ import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
 interface Proxy {
-  /** The origin in the browser. Chromium resolves all names below `localhost` to this machine. */
+  /**
+   * The origin of the page in the browser. Chromium resolves all names below `localhost` to this
+   * machine.
+   */
   origin: string;
   /** The port of the server behind the proxy. */
   port: number;

@@ -44,7 +44,8 @@ describe('panel in another language', () => {
       .replaceAll('\0', ' ')
       .trim();
     const option = 'gpumon serve --data-dir DIR';
-    // The charts also show cells of other tests' notebooks, whose names are not translated.
+    // The charts also list cells of notebooks from other tests. The names of these notebooks are
+    // not translated.
     const notebooks = shown.flatMap((text) => text.match(/[\w-]+\.ipynb/g) ?? []);
     const data = [
       command,

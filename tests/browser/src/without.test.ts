@@ -40,10 +40,10 @@ const it = base
   );
 
 /**
- * Creates a folder of Python packages: gpumon's own package, and the files that installers write
- * for an unrelated package which is also named gpumon.
+ * Creates a folder of Python packages that contains gpumon's own package. It also contains the
+ * files that installers write for an unrelated package with the same name.
  */
-function createPackagesWithOther(): string {
+function createPackagesWithUnrelatedGpumon(): string {
   const folder = newFolder();
   cpSync(path.join(ROOT, 'python', 'gpumon'), path.join(folder, 'gpumon'), { recursive: true });
   const information = path.join(folder, 'gpumon-0.0.11.dist-info');
@@ -165,7 +165,7 @@ describe('panel with a missing prerequisite', () => {
 
 describe('panel next to another package gpumon', () => {
   it('other package is reported while GPUs are shown', async ({ openOwn, view, says }) => {
-    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: createPackagesWithOther() });
+    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: createPackagesWithUnrelatedGpumon() });
     await says(
       'Another package called gpumon is installed',
       'gpumon 0.0.11',
@@ -175,11 +175,12 @@ describe('panel next to another package gpumon', () => {
   });
 
   it('other package that overwrote gpumon is reported', async ({ openOwn, says }) => {
-    const packages = createPackagesWithOther();
+    const packages = createPackagesWithUnrelatedGpumon();
     const program = path.join(packages, 'bin', 'gpumon');
     mkdirSync(path.dirname(program));
     writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
-    // This makes the folder of `program` count as the folder in which installers put programs.
+    // This makes gpumon look for its program in the folder of `program`, as if installers put
+    // programs there.
     appendFileSync(
       path.join(packages, 'gpumon', '_find.py'),
       `\n_script_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,

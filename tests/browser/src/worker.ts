@@ -1,6 +1,5 @@
 /**
- * A script that replaces the program which executes runs, and reports the steps and results that a
- * test needs.
+ * A script that replaces the program for runs. It reports the steps and results that a test needs.
  */
 
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
@@ -46,7 +45,7 @@ export class Worker {
   }
 
   /** Makes runs wait again. */
-  reset(): void {
+  blockRuns(): void {
     rmSync(`${this.script}.go`, { force: true });
   }
 }

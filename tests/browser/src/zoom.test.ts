@@ -22,8 +22,9 @@ const FIRST_ROWS_MS = 25_000;
 const FIRST_SECONDS_MS = 5000;
 
 /**
- * A script that fills the history of both GPUs with a month of power: 100 to 600 W every day,
- * extremes 50 W below and above the means, and one day without readings.
+ * A script that fills the history of both GPUs with a month of power readings. On each day, the
+ * means rise from 100 to 600 W and fall again, with minima 50 W below and maxima 50 W above them.
+ * One day has no readings.
  */
 const FILL_HISTORY_SCRIPT = `
 import math, sqlite3, sys, time
@@ -69,7 +70,7 @@ const it = base
   });
 
 /** Returns a list to which the resolution of each history response is added, in milliseconds. */
-function collectResolutions(page: Page): number[] {
+function collectHistoryResolutions(page: Page): number[] {
   const seen: number[] = [];
   page.on('response', (response) => {
     if (response.url().includes('api/v1/history') && response.ok()) {
@@ -86,22 +87,24 @@ describe('charts with history on disk', () => {
   it.afterEach(({ conduct }) => expect(conduct).toEqual({ errors: [], foreignRequests: [] }));
 
   it('charts zoom from a month to one second', async ({ page, charts, server }) => {
-    const seen = collectResolutions(page);
+    const seen = collectHistoryResolutions(page);
     await page.goto(`${server.url}#charts?charts=power&view=apart&gpu=0&fit=1`);
     await charts.waitUntilLive();
     await charts.chooseTimeRange(/^30\sd$/);
     await expect.poll(() => page.url()).toMatch(/span=43200/);
-    await expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.6])).toBeGreaterThan(0.9);
+    await expect
+      .poll(() => charts.shareOfDrawnColumns('gpu 0 power', [0.3, 0.6]))
+      .toBeGreaterThan(0.9);
     const {
       x = 0,
       y = 0,
       width = 0,
     } = (await charts.findPlot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
-    // Lines are drawn between the value axis at the left and the margin at the right. The day
-    // without readings is at this position, as a share of the canvas width.
+    // The horizontal position of the day without readings, as a share of the canvas width. Lines
+    // are only drawn between the value axis at the left and the margin at the right.
     const off = (60 + (18.5 / 30) * (width - 64)) / width;
     await expect
-      .poll(() => charts.drawnShare('gpu 0 power', [off - 0.005, off + 0.005]), {
+      .poll(() => charts.shareOfDrawnColumns('gpu 0 power', [off - 0.005, off + 0.005]), {
         message: 'the day without power',
       })
       .toBe(0);
@@ -128,8 +131,10 @@ describe('charts with history on disk', () => {
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(900_000);
     for (let presses = 0; presses < 5; presses += 1) {
       await page.keyboard.press('+');
-      expect(await charts.drawnShare('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.5);
-      await expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
+      expect(await charts.shareOfDrawnColumns('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.5);
+      await expect
+        .poll(() => charts.shareOfDrawnColumns('gpu 0 power', [0.3, 0.9]))
+        .toBeGreaterThan(0.9);
     }
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(60_000);
     // The URL is updated with a delay after the last key press, so the test waits until it no
@@ -164,7 +169,7 @@ describe('charts with history on disk', () => {
     await page.goto(`${server.url}#charts?charts=power.draw_watts&gpu=0&span=1440`);
     await charts.waitUntilLive();
     await expect
-      .poll(() => charts.drawnShare('gpu 0 power.draw_watts', [0.3, 0.6]))
+      .poll(() => charts.shareOfDrawnColumns('gpu 0 power.draw_watts', [0.3, 0.6]))
       .toBeGreaterThan(0.9);
     const plot = charts.findPlot('gpu 0 power.draw_watts');
     await plot.getByLabel('Chart menu').click();
@@ -202,7 +207,7 @@ describe('charts with history on disk', () => {
     await note.getByRole('button', { name: 'Show the whole history' }).click();
     // The newest sample may be older than a second, so only part of the chart is checked.
     await expect
-      .poll(() => charts.drawnShare('all power.draw_watts', [0.4, 0.7]))
+      .poll(() => charts.shareOfDrawnColumns('all power.draw_watts', [0.4, 0.7]))
       .toBeGreaterThan(0.9);
     await expect.poll(() => note.isVisible()).toBe(false);
   });

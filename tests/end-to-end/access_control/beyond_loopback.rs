@@ -1,4 +1,4 @@
-//! Outside of loopback, a server only listens with encryption and authentication.
+//! A server refuses to listen outside of loopback without encryption and authentication.
 
 use std::net::TcpStream;
 

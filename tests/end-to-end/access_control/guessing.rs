@@ -50,8 +50,8 @@ fn wrong_tokens_do_not_block_valid_ones() {
                 "{proxy:?}"
             );
         }
-        // The attempts above only count for their own address. A client at another address has its
-        // own limit.
+        // The attempts above count only for the address from which they came. A client at another
+        // address has its own limit.
         let other = send_get(
             server.port,
             "/metrics",

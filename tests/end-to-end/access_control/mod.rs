@@ -81,8 +81,8 @@ impl ServerFiles {
         write_secret(&self.path("tokens"), &lines.collect::<String>());
     }
 
-    /// Writes a configuration with TLS. The lines in `more` continue the section
-    /// `tls_server_config`, and may add other sections after it.
+    /// Writes a configuration with TLS. `more` is appended to it: its first lines may continue the
+    /// section `tls_server_config`, and other sections may follow.
     fn write_web_config(&self, more: &str) {
         let text =
             format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{more}");

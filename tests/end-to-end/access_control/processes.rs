@@ -67,8 +67,8 @@ fn current_user() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Starts a server. It runs behind a proxy, so that no client on its port counts as the server's
-/// own user. `ana` and the server's own user have the same password.
+/// Starts a server behind a proxy, so that no client on its port counts as the server's own user.
+/// The user `nobody-else` and the server's own user have the same password.
 fn serve_processes(fake: &FakeNvml, house: &ServerFiles, show: &str) -> Server {
     write_secret(
         &house.path("users.yml"),
@@ -159,7 +159,7 @@ async fn client_sees_only_processes_of_same_user() {
             answer.body
         );
     }
-    // The total memory also counts hidden processes, and the answer reports that there are hidden
+    // The total memory includes hidden processes, and the answer reports that there are hidden
     // processes.
     let used = |header: &str| {
         let memory = &send_get(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"]
@@ -181,7 +181,8 @@ async fn client_sees_only_processes_of_same_user() {
     );
 }
 
-/// Returns the first frames of a stream in which one process starts and another ends.
+/// Returns the first frames of a stream, at most `most`. While they are received, one process
+/// starts and another one ends.
 async fn read_frames(port: u16, header: &str, most: usize) -> Vec<Value> {
     use tokio_tungstenite::tungstenite::client::IntoClientRequest;
     let mut request = format!("ws://localhost:{port}/api/v1/stream")

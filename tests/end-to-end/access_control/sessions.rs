@@ -1,5 +1,5 @@
-//! Signing in on the page: the session cookie is not the token, becomes invalid together with it,
-//! and gives access to the stream.
+//! Signing in on the page. The session cookie differs from the token, becomes invalid when the
+//! token does, and gives access to the stream.
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -269,7 +269,8 @@ async fn removing_token_ends_sessions_and_streams() {
         401
     );
     while stream.next_frame().await.is_some() {}
-    // The other token now has another scope, which also applies to the sessions that it started.
+    // The scope of the other token was changed. The change also applies to the sessions that were
+    // started with this token.
     let mark = |header: &str| {
         send_request(
             server.port,

@@ -11,7 +11,8 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 use super::{READ_TOKEN, RUN_TOKEN, ServerFiles, bearer_header};
 use crate::support::{Authority, TEST_TIMEOUT, replace_file, wait_for_condition, write_secret};
 
-/// The types of TLS records, and the code of an alert.
+/// The types of TLS records for handshakes and alerts, and the code of an alert about the TLS
+/// version.
 const HANDSHAKE_RECORD: u8 = 22;
 const ALERT_RECORD: u8 = 21;
 const PROTOCOL_VERSION_ALERT: u8 = 70;
@@ -22,7 +23,7 @@ fn connect_raw(port: u16) -> TcpStream {
     stream
 }
 
-fn exchange_bytes(port: u16, bytes: &[u8]) -> Vec<u8> {
+fn send_and_read_bytes(port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect_raw(port);
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
@@ -72,7 +73,7 @@ fn old_tls_versions_are_refused() {
         );
     }
     for version in [[3, 0], [3, 1], [3, 2]] {
-        let answer = exchange_bytes(server.port, &client_hello(version));
+        let answer = send_and_read_bytes(server.port, &client_hello(version));
         assert!(
             answer.len() == 7 && answer[0] == ALERT_RECORD && answer[6] == PROTOCOL_VERSION_ALERT,
             "{version:?}: {answer:?}"
@@ -110,7 +111,7 @@ fn unencrypted_request_to_tls_port_gets_only_hint() {
         "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
         bearer_header(RUN_TOKEN)
     );
-    let answer = String::from_utf8(exchange_bytes(server.port, request.as_bytes())).unwrap();
+    let answer = String::from_utf8(send_and_read_bytes(server.port, request.as_bytes())).unwrap();
     assert!(
         answer.starts_with("HTTP/1.1 400 ")
             && answer.ends_with("this port accepts only HTTPS: use https://\n"),
@@ -257,7 +258,8 @@ fn certificate_is_reloaded_and_errors_are_logged_once() {
         reported.contains("burst") || reported.contains("server.crt"),
         "the first error is only logged once: {reported}"
     );
-    // A change that would remove the protection is ignored, too.
+    // The server also ignores this change, because an empty configuration would remove its
+    // protection.
     house
         .authority
         .issue_identity(&["localhost"])

@@ -14,7 +14,7 @@ fn run_observed_loads(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, 
     let result = |load: &&[&str]| {
         let bench = [&["bench", "--json", "--backend", "cuda"], *load].concat();
         let (code, lines, said) =
-            run_json_lines(machine.add_state(machine.cuda.gpumon_command(&bench)));
+            run_json_lines(machine.set_state_folder(machine.cuda.gpumon_command(&bench)));
         assert_eq!(code, Some(0), "{load:?}: {said}");
         lines
     };
@@ -23,7 +23,7 @@ fn run_observed_loads(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, 
 
 /// Returns a reading if it was read between two moments. The reading covers a time window that
 /// ended at the moment of reading.
-fn read_between(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
+fn value_if_read_between(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
     let (value, at_ms) = match reading {
         Value::Object(_) => (&reading["value"], &reading["at_ms"]),
         _ => (reading, &gpu["at_ms"]),
@@ -37,7 +37,7 @@ fn read_between(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Opt
 /// Returns the mean of a GPU's readings during a load. Readings whose window starts before the load
 /// are left out.
 #[track_caller]
-fn mean_during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
+fn mean_reading_during_load(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     let times = &load["environment"];
     let span = [
         times["from_ms"].as_f64().unwrap() + 250.0,
@@ -45,7 +45,7 @@ fn mean_during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     ];
     let gpus = samples.iter().map(|sample| &sample["gpus"][gpu]);
     let values: Vec<f64> = gpus
-        .filter_map(|own| read_between(own.pointer(path)?, own, span))
+        .filter_map(|own| value_if_read_between(own.pointer(path)?, own, span))
         .collect();
     assert!(
         !values.is_empty(),
@@ -55,10 +55,10 @@ fn mean_during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns how much a load did per second, from its counter `what`. The first rate is the mean over
-/// the whole time, and the second is that of its fastest runs only.
+/// Returns two rates of a load, computed from its counter `what`, per second. The first is the mean
+/// over the whole time, and the second is the rate of its fastest runs.
 ///
-/// On a machine with other work, the load waits for a CPU, and readings are between the two rates.
+/// On a machine with other work, the load waits for a CPU. Readings are then between the two rates.
 fn compute_rates(load: &Value, what: &str) -> [f64; 2] {
     let number = |pointer: &str| load.pointer(pointer).and_then(Value::as_f64).unwrap();
     let seconds = (number("/environment/to_ms") - number("/environment/from_ms")) / 1e3;
@@ -71,7 +71,7 @@ fn compute_rates(load: &Value, what: &str) -> [f64; 2] {
 
 /// Checks that a reading is near a multiple of the rates from [`compute_rates`].
 #[track_caller]
-fn assert_near(what: &str, value: f64, times: f64, [slow, fast]: [f64; 2]) {
+fn assert_reading_matches_rates(what: &str, value: f64, times: f64, [slow, fast]: [f64; 2]) {
     assert!(
         (0.6 * times * slow..1.4 * times * fast).contains(&value),
         "{what} is {value}, but {times} times {slow} to {fast} was computed"
@@ -111,37 +111,40 @@ fn collector_reports_exactly_the_activity_of_load() {
     };
     for (load, gpu) in [(copy, 0), (copy_without_gpm, 1)] {
         // The load is the only work on this GPU.
-        let busy = mean_during(&samples, load, gpu, UTILIZATION);
+        let busy = mean_reading_during_load(&samples, load, gpu, UTILIZATION);
         assert!(
             (40.0..=100.0).contains(&busy),
             "GPU {gpu} was busy for {busy} % of the time"
         );
-        assert_near(
+        assert_reading_matches_rates(
             "PCIe",
-            mean_during(&samples, load, gpu, PCIE_RX),
+            mean_reading_during_load(&samples, load, gpu, PCIE_RX),
             1.09,
             compute_rates(load, "moved_bytes"),
         );
         for path in [NVLINK_TX, NVLINK_RX] {
-            assert!(mean_during(&samples, load, gpu, path).abs() < 1.0, "{path}");
+            assert!(
+                mean_reading_during_load(&samples, load, gpu, path).abs() < 1.0,
+                "{path}"
+            );
         }
         assert!(
-            mean_during(&samples, load, 1 - gpu, UTILIZATION).abs() < 1.0,
+            mean_reading_during_load(&samples, load, 1 - gpu, UTILIZATION).abs() < 1.0,
             "the other GPU is idle"
         );
     }
-    assert_near(
+    assert_reading_matches_rates(
         "sent",
-        mean_during(&samples, peer, 0, NVLINK_TX),
+        mean_reading_during_load(&samples, peer, 0, NVLINK_TX),
         1.025,
         compute_rates(peer, "moved_bytes"),
     );
-    // Without GPM, the counter is read only once a second, so the measured interval may include
-    // time before or after the load. If the load happens to pause less than usual in this interval,
-    // the rate is above the load's mean rate.
+    // Without GPM, the counter is read only once a second, so the measured interval may begin
+    // before the load or end after it. If the load pauses less than usual in this interval, the
+    // measured rate is above the load's mean rate.
     let received = samples.iter().filter_map(|sample| {
         let gpu = &sample["gpus"][1];
-        read_between(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
+        value_if_read_between(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
     });
     let most = received.fold(0.0, f64::max);
     let [sent, fastest] = compute_rates(peer, "moved_bytes");
@@ -151,32 +154,32 @@ fn collector_reports_exactly_the_activity_of_load() {
     );
     // The peak bandwidth at 3201 MHz with two transfers per clock.
     let peak = 192.0 / 8.0 * 3201e6 * 2.0;
-    assert_near(
+    assert_reading_matches_rates(
         "read",
-        mean_during(&samples, reading, 0, DRAM),
+        mean_reading_during_load(&samples, reading, 0, DRAM),
         100.0 / peak,
         compute_rates(reading, "moved_bytes"),
     );
     let (sm, busy) = (
-        mean_during(&samples, reading, 0, SM),
-        mean_during(&samples, reading, 0, UTILIZATION),
+        mean_reading_during_load(&samples, reading, 0, SM),
+        mean_reading_during_load(&samples, reading, 0, UTILIZATION),
     );
     assert!(
         sm > 0.6 * busy && sm < 1.4 * busy,
         "all multiprocessors read memory, but were active for {sm} % instead of {busy} %"
     );
-    assert!(mean_during(&samples, reading, 0, TENSOR).abs() < 0.01);
+    assert!(mean_reading_during_load(&samples, reading, 0, TENSOR).abs() < 0.01);
     // The peak rate of four multiprocessors at 16 MHz.
     let peak = 4096.0 * 4.0 * 16e6;
-    assert_near(
+    assert_reading_matches_rates(
         "tensor",
-        mean_during(&samples, product, 0, TENSOR),
+        mean_reading_during_load(&samples, product, 0, TENSOR),
         100.0 / peak,
         compute_rates(product, "operations"),
     );
     let (sm, busy) = (
-        mean_during(&samples, product, 0, SM),
-        mean_during(&samples, product, 0, UTILIZATION),
+        mean_reading_during_load(&samples, product, 0, SM),
+        mean_reading_during_load(&samples, product, 0, UTILIZATION),
     );
     assert!(
         sm < 0.6 * busy,
@@ -189,14 +192,15 @@ fn collector_reports_exactly_the_activity_of_load() {
             .into_iter()
             .flatten()
     });
-    let shares = processes.filter_map(|own| read_between(&own["sm_percent"], own, [0.0, f64::MAX]));
+    let shares =
+        processes.filter_map(|own| value_if_read_between(&own["sm_percent"], own, [0.0, f64::MAX]));
     assert!(shares.fold(0.0, f64::max) > 50.0);
     let last = samples.last().unwrap();
     for path in ALL_READINGS {
         for (gpu, own) in last["gpus"].as_array().unwrap().iter().enumerate() {
             let value = own
                 .pointer(path)
-                .and_then(|reading| read_between(reading, own, [0.0, f64::MAX]));
+                .and_then(|reading| value_if_read_between(reading, own, [0.0, f64::MAX]));
             assert!(
                 value.is_none_or(|value| value.abs() < 0.01),
                 "{path} of GPU {gpu} is {value:?} at the end"

@@ -80,10 +80,10 @@ fn every_reading_is_compared_with_generated_load() {
     let of_next =
         |check: &&Value| check["gpu"] == 1 && reading_name(check) == "nvlink.rx_bytes_per_second";
     assert_eq!(checks.iter().filter(of_next).count(), 2);
-    machine.cuda.assert_released();
+    machine.cuda.assert_resources_released();
 }
 
-/// Without the shared state, NVML does not see the activity of CUDA programs.
+/// NVML and CUDA do not share their state here, so NVML does not see the activity of CUDA programs.
 #[test]
 fn wrong_readings_of_driver_are_detected() {
     let machine = FakeMachine::new(ONE_GPU);

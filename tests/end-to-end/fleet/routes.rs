@@ -105,8 +105,8 @@ fn fleet_server_is_readonly_and_has_no_gpus() {
         at_start > 3,
         "the first request must wait for readings: {at_start}"
     );
-    // The server sends no queries to Prometheus while it gets no requests. A request within this
-    // time would have caused another query.
+    // Without requests from clients, the server does not query Prometheus. If there had been a
+    // request within this time, the server would have sent another query.
     assert_eq!(asked_after(1500), at_start);
 }
 

@@ -53,8 +53,8 @@ fn node_view_opens_with_fleet_token_and_returns() {
         30,
     );
     terminal.wait_for_text(&site.name);
-    // These keys sort the table by name and filter it by a job. Its last row is then the real node,
-    // and the row before it is a node that does not exist.
+    // These keys sort the table by name and filter it by a job. The last row is then the real node,
+    // and the row above it is a node that does not exist.
     terminal.press("s/job:88123\r");
     terminal.wait_for_text("sorted by name");
     for leave in ["q", "\u{1b}"] {

@@ -1,10 +1,10 @@
-//! Compares gpumon's output with captured output of NVIDIA's nvidia-smi from other machines, using
-//! the values that the drivers of these machines had reported.
+//! Compares gpumon's output with output of NVIDIA's nvidia-smi that was captured on other machines.
+//! The fake driver reports the values that the drivers of these machines had reported.
 //!
 //! Each folder of `captures` has a scenario of the fake driver with the values of NVML, and a file
-//! for each command line. The first line of a file is the command, and the output follows. Values
-//! that changed after `-q` was captured are between the command and the output, each as `! FUNCTION
-//! = VALUE`. For a new command line, add a new file.
+//! for each command line. The first line of a file is the command, and the output follows. If
+//! values changed after `-q` was captured, they are listed between the command and the output, each
+//! in a line `! FUNCTION = VALUE`. For a new command line, add a new file.
 //!
 //! The captures come from users of `github.com/utkuozdemir/nvidia_gpu_exporter` (MIT), who masked
 //! serials and UUIDs.
@@ -70,7 +70,7 @@ fn stem_text(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Returns the scenario with another value of an existing key.
+/// Returns the scenario with one value replaced. `line` contains an existing key and its new value.
 #[track_caller]
 fn replace_value(scenario: &str, line: &str) -> String {
     let key = line.split(" = ").next().unwrap();
@@ -105,8 +105,8 @@ fn split_columns_into_lines(csv: &str) -> String {
 }
 
 impl CapturedOutput {
-    /// Returns the differences from the real tool's output that are not on the list of known
-    /// differences. Returns `None` if there are none.
+    /// Returns all differences from the real tool's output except the known ones. Returns `None` if
+    /// there are no others.
     fn find_differences(&self) -> Option<String> {
         let fake = FakeNvml::new(&self.scenario);
         let arguments: Vec<&str> = ["smi"]
@@ -146,8 +146,8 @@ impl CapturedOutput {
 /// second.
 fn diff_lines(first: &str, second: &str) -> Vec<String> {
     let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
-    // `common[i][j]` is the length of the longest common subsequence of two lists of lines: `first`
-    // from line `i` on, and `second` from line `j` on.
+    // `common[i][j]` is the length of the longest common subsequence of the lines `first[i..]` and
+    // `second[j..]`.
     let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
     for i in (0..first.len()).rev() {
         for j in (0..second.len()).rev() {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use crate::support::{FakeNvml, stdout_text};
 
-/// Returns a scenario with these counters: `nvmlDeviceGetTotalEccErrors` 101 to 104;
-/// `nvmlDeviceGetMemoryErrorCounter` 1000 plus digits for kind, counter and location;
-/// `nvmlDeviceGetSramEccErrorStatus` 2001 to 2011.
+/// Returns a scenario in which `nvmlDeviceGetTotalEccErrors` returns 101 to 104, and
+/// `nvmlDeviceGetSramEccErrorStatus` returns 2001 to 2011. `nvmlDeviceGetMemoryErrorCounter`
+/// returns 1000 plus digits for kind, counter and location.
 fn counters_scenario() -> String {
     let mut scenario =
         String::from("[[gpu]]\nindex = 0\n[gpu.answers]\nnvmlDeviceGetEccMode = [1, 0]\n");

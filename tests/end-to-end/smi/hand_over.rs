@@ -43,7 +43,7 @@ fn create_fake_nvidia_smi(fake: &FakeNvml) -> PathBuf {
     real
 }
 
-fn join_path(programs: &[&Path]) -> OsString {
+fn make_path_variable(programs: &[&Path]) -> OsString {
     std::env::join_paths(programs.iter().map(|program| program.parent().unwrap())).unwrap()
 }
 
@@ -62,14 +62,14 @@ fn make_command(
             .filter_map(|(name, value)| Some((name, value?))),
     );
     command
-        .env("PATH", join_path(programs))
+        .env("PATH", make_path_variable(programs))
         .env_remove("GPUMON_SMI_TRIED")
         .env_remove("GPUMON_SOURCE");
     command
 }
 
 #[track_caller]
-fn assert_tool_was_reached(output: &Output, arguments: &[&OsStr]) {
+fn assert_nvidia_smi_was_reached(output: &Output, arguments: &[&OsStr]) {
     let expected: Vec<u8> = arguments
         .iter()
         .flat_map(|word| [&b"\0"[..], word.as_bytes()].concat())
@@ -83,7 +83,7 @@ fn assert_tool_was_reached(output: &Output, arguments: &[&OsStr]) {
     assert_eq!(stderr_text(output), "");
 }
 
-fn split_words(line: &str) -> Vec<&OsStr> {
+fn split_into_os_strings(line: &str) -> Vec<&OsStr> {
     line.split_whitespace().map(OsStr::new).collect()
 }
 
@@ -154,33 +154,38 @@ fn unsupported_commands_reach_real_nvidia_smi_unchanged() {
     let fake = FakeNvml::new("gpus = 2");
     let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for line in FORWARDED_COMMANDS {
-        let by_name = make_command(&fake, &linked, &split_words(line), &[&linked, &real])
-            .output()
-            .unwrap();
-        assert_tool_was_reached(&by_name, &split_words(line));
+        let by_name = make_command(
+            &fake,
+            &linked,
+            &split_into_os_strings(line),
+            &[&linked, &real],
+        )
+        .output()
+        .unwrap();
+        assert_nvidia_smi_was_reached(&by_name, &split_into_os_strings(line));
         let named = format!("smi {line}");
-        assert_tool_was_reached(
+        assert_nvidia_smi_was_reached(
             &make_command(
                 &fake,
                 Path::new(GPUMON),
-                &split_words(&named),
+                &split_into_os_strings(&named),
                 &[&linked, &real],
             )
             .output()
             .unwrap(),
-            &split_words(line),
+            &split_into_os_strings(line),
         );
     }
     let bytes = OsString::from_vec(b"\xff \xc3\n$x".to_vec());
     let odd = [OsStr::new("--set-hostname"), &bytes, OsStr::new("")];
-    assert_tool_was_reached(
+    assert_nvidia_smi_was_reached(
         &make_command(&fake, &linked, &odd, &[&linked, &real])
             .output()
             .unwrap(),
         &odd,
     );
     let own = [&["smi", "--no-daemon"].map(OsStr::new)[..], &odd].concat();
-    assert_tool_was_reached(
+    assert_nvidia_smi_was_reached(
         &make_command(&fake, Path::new(GPUMON), &own, &[&linked, &real])
             .output()
             .unwrap(),
@@ -206,12 +211,17 @@ fn supported_and_invalid_commands_stay_with_gpumon() {
         ("nvlink -s -l x", 2),
         ("pmon -c 1 -s z", 255),
     ] {
-        let alone = make_command(&fake, &linked, &split_words(line), &[&linked])
+        let alone = make_command(&fake, &linked, &split_into_os_strings(line), &[&linked])
             .output()
             .unwrap();
-        let linked_output = make_command(&fake, &linked, &split_words(line), &[&linked, &real])
-            .output()
-            .unwrap();
+        let linked_output = make_command(
+            &fake,
+            &linked,
+            &split_into_os_strings(line),
+            &[&linked, &real],
+        )
+        .output()
+        .unwrap();
         assert_eq!(
             (linked_output.status.code(), alone.status.code()),
             (Some(code), Some(code)),
@@ -271,7 +281,7 @@ fn command_is_refused_without_real_nvidia_smi() {
         ),
         ("topo --bogus", 2, "Option \"--bogus\" is not recognized.\n"),
     ] {
-        let refused = make_command(&fake, &linked, &split_words(line), &none)
+        let refused = make_command(&fake, &linked, &split_into_os_strings(line), &none)
             .output()
             .unwrap();
         assert_eq!(
@@ -280,7 +290,7 @@ fn command_is_refused_without_real_nvidia_smi() {
             "{line}"
         );
         assert_eq!(stderr_text(&refused), "");
-        let nowhere = make_command(&fake, &linked, &split_words(line), &none)
+        let nowhere = make_command(&fake, &linked, &split_into_os_strings(line), &none)
             .env_remove("PATH")
             .output()
             .unwrap();
@@ -293,11 +303,11 @@ fn command_is_refused_without_real_nvidia_smi() {
     // gpumon finds the real tool, although all of these folders come before it in `PATH`.
     let real = create_fake_nvidia_smi(&fake);
     let all = [&none[..], &[&real]].concat();
-    assert_tool_was_reached(
-        &make_command(&fake, &linked, &split_words("-pm 1"), &all)
+    assert_nvidia_smi_was_reached(
+        &make_command(&fake, &linked, &split_into_os_strings("-pm 1"), &all)
             .output()
             .unwrap(),
-        &split_words("-pm 1"),
+        &split_into_os_strings("-pm 1"),
     );
 }
 
@@ -311,7 +321,7 @@ fn gpumon_copies_and_wrapper_scripts_cause_no_loop() {
     let wrapper = create_tool_folder(&fake, "wrapper");
     write_script(&wrapper, &format!("exec '{GPUMON}' smi \"$@\""));
     let all = [&copies[0], &wrapper, &copies[1]].map(PathBuf::as_path);
-    let refused = make_command(&fake, &copies[0], &split_words("-pm 1"), &all)
+    let refused = make_command(&fake, &copies[0], &split_into_os_strings("-pm 1"), &all)
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(3), "{}", stderr_text(&refused));
@@ -325,12 +335,12 @@ fn gpumon_copies_and_wrapper_scripts_cause_no_loop() {
         let reached = make_command(
             &fake,
             first,
-            &split_words("-pm 1"),
+            &split_into_os_strings("-pm 1"),
             &[&all[..], &[&real]].concat(),
         )
         .output()
         .unwrap();
-        assert_tool_was_reached(&reached, &split_words("-pm 1"));
+        assert_nvidia_smi_was_reached(&reached, &split_into_os_strings("-pm 1"));
     }
 }
 
@@ -340,9 +350,14 @@ fn unusable_nvidia_smi_is_skipped_with_message() {
     let (linked, broken) = (link_gpumon(&fake), create_tool_folder(&fake, "broken"));
     fs::write(&broken, "#!/nowhere/sh\n").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = make_command(&fake, &linked, &split_words("-pm 1"), &[&linked, &broken])
-        .output()
-        .unwrap();
+    let refused = make_command(
+        &fake,
+        &linked,
+        &split_into_os_strings("-pm 1"),
+        &[&linked, &broken],
+    )
+    .output()
+    .unwrap();
     assert_eq!(refused.status.code(), Some(3));
     let said = stderr_text(&refused);
     assert!(
@@ -357,7 +372,7 @@ fn unusable_nvidia_smi_is_skipped_with_message() {
     let reached = make_command(
         &fake,
         &linked,
-        &split_words("-pm 1"),
+        &split_into_os_strings("-pm 1"),
         &[&linked, &broken, &real],
     )
     .output()
@@ -380,7 +395,12 @@ fn real_nvidia_smi_receives_signals_and_input_directly() {
             pid.display()
         ),
     );
-    let mut command = make_command(&fake, &linked, &split_words("-pm 1"), &[&linked, &real]);
+    let mut command = make_command(
+        &fake,
+        &linked,
+        &split_into_os_strings("-pm 1"),
+        &[&linked, &real],
+    );
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -416,14 +436,19 @@ fn simulated_gpus_and_other_commands_avoid_nvidia_smi() {
         );
     };
     refused(
-        make_command(&fake, &linked, &split_words("-pm 1"), &[&linked, &real])
-            .env("GPUMON_SOURCE", "sim:1"),
+        make_command(
+            &fake,
+            &linked,
+            &split_into_os_strings("-pm 1"),
+            &[&linked, &real],
+        )
+        .env("GPUMON_SOURCE", "sim:1"),
     );
     for line in ["smi --source sim:1 -pm 1", "-pm 1"] {
         refused(&mut make_command(
             &fake,
             Path::new(GPUMON),
-            &split_words(line),
+            &split_into_os_strings(line),
             &[&linked, &real],
         ));
     }
@@ -435,11 +460,16 @@ fn gpu_changing_command_reaches_nvidia_smi_without_driver() {
     let fake = FakeNvml::new("gpus = 1\ninit_error = { code = 9 }");
     let (linked, real) = (link_gpumon(&fake), create_fake_nvidia_smi(&fake));
     for line in ["mig -cgi 9", "drain -p 0000:01:00.0 -m 1", "topo --bogus"] {
-        assert_tool_was_reached(
-            &make_command(&fake, &linked, &split_words(line), &[&linked, &real])
-                .output()
-                .unwrap(),
-            &split_words(line),
+        assert_nvidia_smi_was_reached(
+            &make_command(
+                &fake,
+                &linked,
+                &split_into_os_strings(line),
+                &[&linked, &real],
+            )
+            .output()
+            .unwrap(),
+            &split_into_os_strings(line),
         );
     }
 }

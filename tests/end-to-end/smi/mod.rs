@@ -277,16 +277,16 @@ fn topology_and_program_queries_match_snapshot() {
 
 #[test]
 fn smi_output_through_server_matches_driver_output() {
-    // These processes exist, because the server's records only contain PIDs, and gpumon looks up
-    // the names of the processes.
+    // These processes exist on this machine: the server's records only contain PIDs, so gpumon
+    // looks up the names itself.
     let really = |gpu, pid: u32| process_scenario(gpu, "").replace("4194303", &pid.to_string());
     let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
     // The driver lists this process last, although its PID is the lowest.
     let last = really(0, own.min(parent)) + "from_s = 0\n";
     let processes = [last, really(0, own.max(parent)), really(1, own)].concat();
     let scenario = machine_scenario(&["nvlinks = 18", "fans = 1\naccounting = true"], &processes);
-    // Throttling times grow while a reason for reduced clocks is active. The scenario's reason is
-    // removed, so that they stay the same.
+    // Throttling times grow as long as there is a throttle reason. The reason in the scenario is
+    // removed, so that the times stay the same in both outputs.
     let scenario = scenario.replace("[\"sw_power_cap\"]", "[]");
     let fake = FakeNvml::new(&scenario);
     let forms = [

@@ -9,8 +9,8 @@ use std::{
 use crate::support::{FakeNvml, stderr_text, stdout_text};
 
 /// Runs all command lines in `forms` with `scenario`, and compares their output with the file
-/// `name`. Counts that grow with the time since the start are removed from the output, even while
-/// they are still zero.
+/// `name`. Counts that can grow over time are removed from the output first, even if they are still
+/// zero.
 #[track_caller]
 pub(super) fn check_snapshot(name: &str, scenario: &str, forms: &[&str]) {
     compare_with_file(name, scenario, forms, |fake, forms| {
@@ -18,8 +18,8 @@ pub(super) fn check_snapshot(name: &str, scenario: &str, forms: &[&str]) {
     });
 }
 
-/// Compares the output for a machine that has run for two minutes, so that the driver's buffers are
-/// full. Counts that have grown since the start are removed.
+/// Compares the output for a machine that was started two minutes ago, so that the driver's buffers
+/// are full. Counts that can grow over time are removed, unless they are still zero.
 #[track_caller]
 pub(super) fn check_snapshot_after_two_minutes(name: &str, scenario: &str, forms: &[&str]) {
     let start = SystemTime::now() - Duration::from_mins(2);

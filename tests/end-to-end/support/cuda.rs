@@ -40,8 +40,8 @@ impl FakeMachine {
             .iter()
             .map(|gpu| gpu["uuid"].as_str().unwrap())
             .collect();
-        // The device is small, because this CPU can do so little work that it would hardly be
-        // visible as a percentage of an H200's peak.
+        // The device is small, because this CPU executes the work. On a device as large as an H200,
+        // this work would hardly be visible as a percentage of the peak.
         let small = "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16";
         let scenario = format!("devices = {}\nuuids = {uuids:?}\n{small}", uuids.len());
         Self {
@@ -51,7 +51,7 @@ impl FakeMachine {
     }
 
     pub(crate) fn gpumon_command(&self, arguments: &[&str]) -> Command {
-        self.add_state(self.cuda.gpumon_command_with(&self.nvml, arguments))
+        self.set_state_folder(self.cuda.gpumon_command_with(&self.nvml, arguments))
     }
 
     /// Returns the result of `work`, and the samples of a collector that runs before, during and
@@ -59,7 +59,7 @@ impl FakeMachine {
     pub(crate) fn sample_during<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Value>) {
         let records = self.nvml.path("records");
         let mut collect =
-            self.add_state(
+            self.set_state_folder(
                 self.nvml
                     .gpumon_command(&["collect", "--interval-ms", "100"]),
             );
@@ -83,7 +83,7 @@ impl FakeMachine {
     }
 
     /// Adds the shared state to a command, so that NVML and CUDA see each other's activity.
-    pub(crate) fn add_state(&self, mut command: Command) -> Command {
+    pub(crate) fn set_state_folder(&self, mut command: Command) -> Command {
         command.env(
             fake_gpu_state::STATE_VARIABLE,
             self.cuda.folder().join("state"),
@@ -125,7 +125,7 @@ impl FakeCuda {
 
     /// Checks that all resources were released, and returns the driver's counters.
     #[track_caller]
-    pub(crate) fn assert_released(&self) -> Value {
+    pub(crate) fn assert_resources_released(&self) -> Value {
         let counters = self.read_counters();
         assert_eq!(
             (&counters["held_bytes"], &counters["contexts"]),

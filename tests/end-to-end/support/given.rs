@@ -1,5 +1,5 @@
-//! The readings that each function of NVML provides, and that are lost if the function is missing
-//! or fails.
+//! The readings that each function of NVML provides. They are lost if the function is missing or
+//! fails.
 
 /// Returns the readings that only this function provides, as paths. A path stands for a reading and
 /// for all readings below it.
@@ -141,8 +141,8 @@ pub(crate) fn additional_readings_of_failure(function: &str) -> &'static [&'stat
         "CurrentClocksEventReasons" => &["sample.throttle_reasons"],
         "FieldValues" => &["details.throttled"],
         "MemoryInfo_v2" => &["sample.memory"],
-        // The link rates depend on this function, too: if it reports that the first link does not
-        // exist, there are no rates.
+        // The link rates are lost, too, if the error means that the first link does not exist. The
+        // GPU then counts as a GPU without links.
         "NvLinkState" => &["details.nvlinks", "sample.nvlink"],
         "ProcessesUtilizationInfo" => &[
             "sample.processes[].decoder_percent",
@@ -161,7 +161,7 @@ pub(crate) fn additional_readings_of_failure(function: &str) -> &'static [&'stat
 }
 
 /// Returns whether a path is this reading or below it.
-pub(crate) fn is_below_reading(path: &str, given: &str) -> bool {
+pub(crate) fn is_at_or_below_reading(path: &str, given: &str) -> bool {
     path.strip_prefix(given)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 pub(crate) use self::{
     cuda::{FakeCuda, FakeMachine, run_json_lines},
-    given::{additional_readings_of_failure, is_below_reading, readings_of_function},
+    given::{additional_readings_of_failure, is_at_or_below_reading, readings_of_function},
     http::{HttpResponse, send_get, send_request, send_request_line, send_socket_request},
     records::{AbsentReadings, Records},
     server::{Server, send_signal},
@@ -122,7 +122,7 @@ pub(crate) fn gpumon_command(arguments: &[&str]) -> Command {
 }
 
 /// Returns the same command without certain capabilities of root. With these, root could open files
-/// in spite of `make_busy` and `forbid_reads`.
+/// in spite of `make_file_busy` and `forbid_reads`.
 pub(crate) fn drop_capabilities(command: Command) -> Command {
     if !rustix::process::geteuid().is_root() {
         return command;
@@ -232,8 +232,8 @@ pub(crate) fn run_in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn
     });
 }
 
-/// The number of samples in each attempt, one attempt after another. Later attempts take more
-/// samples, because a busy machine skips samples, and some readings need several.
+/// The number of samples to take: in the first attempt, in the second, and so on. Later attempts
+/// take more samples, because a busy machine skips some, and some readings need several samples.
 const SAMPLE_COUNTS: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
 /// Calls `run` with a growing number of samples, until one of its samples has every reading.
@@ -248,7 +248,7 @@ pub(crate) fn run_until_complete(run: impl Fn(u32) -> Records) -> Records {
 /// Repeats a check, and fails only if some complaint occurs in every attempt. `check` receives the
 /// number of samples.
 #[track_caller]
-pub(crate) fn assert_no_complaints(check: impl Fn(u32) -> Vec<String>) {
+pub(crate) fn assert_no_persistent_complaints(check: impl Fn(u32) -> Vec<String>) {
     let mut complaints = check(SAMPLE_COUNTS[0]);
     for samples in SAMPLE_COUNTS.into_iter().skip(1) {
         if complaints.is_empty() {

@@ -71,9 +71,9 @@ impl Records {
             .collect()
     }
 
-    /// Returns the readings of one GPU in two groups: those that were present at any time, and the
-    /// others with the reasons why they are absent. All samples count, because some readings need
-    /// two samples, and a busy machine may skip one.
+    /// Returns the readings of one GPU in two groups. The first group was present in at least one
+    /// sample. The second was never present, and has the reasons for that. All samples count,
+    /// because some readings need two samples, and a busy machine may skip one.
     pub(crate) fn classify_readings(&self, gpu: usize) -> (PresentReadings, AbsentReadings) {
         let (mut present, mut absent) = (PresentReadings::new(), AbsentReadings::new());
         let samples = self
@@ -118,8 +118,8 @@ fn collect_readings(
                 );
             }
             (None, Some(earlier), 2) => collect_readings(earlier, path, present, absent),
-            // Conditions depend on the values, and so does the time since which a GPU does not
-            // respond. So both are left out.
+            // Two fields are left out, because they depend on the values: conditions, and the time
+            // since which a GPU does not respond.
             _ => {
                 for (name, field) in fields
                     .iter()

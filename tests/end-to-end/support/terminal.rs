@@ -40,8 +40,8 @@ impl Terminal {
             .stderr(stdio(&inside))
             .spawn()
             .unwrap();
-        // The command has a copy of the program's side. When all copies are closed, the terminal
-        // ends with the program.
+        // `command` and `inside` keep the program's side open. They are dropped here, so that the
+        // terminal closes when the program ends.
         drop((command, inside));
         let screen = File::from(screen);
         let (mut reader, (tell, written)) = (screen.try_clone().unwrap(), mpsc::channel());
@@ -89,9 +89,9 @@ impl Terminal {
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         pty::set_size(&self.screen, columns, rows);
-        // When a terminal's size changes, the kernel only notifies programs whose controlling
-        // terminal it is. The test does not set up a controlling terminal, so it sends the signal
-        // itself.
+        // When the size of a terminal changes, the kernel only notifies programs that have it as
+        // their controlling terminal. It is not the controlling terminal of this program, so the
+        // test sends the signal.
         send_signal("-WINCH", self.child.id());
     }
 

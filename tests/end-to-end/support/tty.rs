@@ -182,8 +182,8 @@ impl Tty {
             wait_for_condition("all output of the terminal was read", || {
                 self.written.lock().unwrap().contains(&END_MARK)
             });
-            // A process that still runs after the program may have written more output after the
-            // mark.
+            // Another process may have written output after the mark. So only the mark is removed,
+            // and all output is kept.
             self.written
                 .lock()
                 .unwrap()

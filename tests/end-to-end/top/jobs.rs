@@ -71,9 +71,9 @@ fn process_state(pid: &str) -> Option<char> {
     stat.rsplit_once(") ").unwrap().1.chars().next()
 }
 
-/// Returns whether the shell's job already handles SIGTERM.
+/// Returns whether gpumon is already running as this process and handles SIGTERM.
 fn handles_sigterm(pid: &str) -> bool {
-    // SIGTERM is the 15th signal.
+    // SIGTERM has the number 15, so it is bit 14 of the mask.
     const SIGTERM: u64 = 1 << 14;
     let is_top = std::fs::read_link(format!("/proc/{pid}/exe"))
         .is_ok_and(|program| program.ends_with("gpumon"));
@@ -100,8 +100,8 @@ fn end_job(terminal: &mut Tty) {
 fn closed_terminal_ends_top_quietly() {
     let fake = FakeNvml::new("gpus = 1");
     let complaints = fake.path("complaints");
-    // There are three cases: the program gets a signal; it gets no signal but soon has something to
-    // draw; it gets no signal and has nothing to draw.
+    // In the first case, the program gets a signal. In the others, it gets none: in the second, it
+    // soon has something to draw, and in the third, it has nothing to draw.
     for (in_session, interval_ms) in [(true, "60000"), (false, "100"), (false, "60000")] {
         for into_file in [false, true] {
             let mut command = top_command(&fake, &["--interval-ms", interval_ms]);
@@ -133,8 +133,8 @@ fn closed_terminal_ends_top_quietly() {
 fn stopped_job_can_be_ended_or_continued() {
     let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_shell(&fake);
-    // The terminal echoes typed text. So the shell composes an expected text such as `running: 1`
-    // from two parts, which are not next to each other in the typed text.
+    // The terminal echoes typed text, so the typed text must not contain the text that the test
+    // waits for. Therefore the shell composes a text such as `running: 1` from two parts.
     terminal.press("top\r");
     terminal.wait_for_text("WHAT");
     terminal.press("\u{1a}");
@@ -211,7 +211,7 @@ fn fatal_signal_restores_terminal_before_death() {
         ("-XCPU", 24),
     ] {
         let fake = FakeNvml::new("gpus = 1");
-        // Signals with a core dump must not write one.
+        // Some of these signals cause a core dump. The limit prevents it from being written.
         let command = shell_command("ulimit -c 0; exec \"$@\"", &top_command(&fake, &[]));
         let mut terminal = Tty::start(&command, 80, 24);
         terminal.wait_for_text("WHAT");

@@ -7,8 +7,8 @@ mod theme;
 use std::{io::Write, process::Command, time::Duration};
 
 use crate::support::{
-    FakeNvml, Server, Tty, assert_no_complaints, gpumon_command, send_signal, stderr_text,
-    stdout_text, wait_for_condition,
+    FakeNvml, Server, Tty, assert_no_persistent_complaints, gpumon_command, send_signal,
+    stderr_text, stdout_text, wait_for_condition,
 };
 
 const ENTER_ALTERNATE_SCREEN: &str = "\u{1b}[?1049h";
@@ -335,7 +335,7 @@ fn unchanged_values_are_not_redrawn() {
     let fake = FakeNvml::new("gpus = 1");
     let mut terminal = Tty::start(&top_command(&fake, &["--interval-ms", "60000"]), 80, 24);
     terminal.wait_for_text("WHAT");
-    assert_no_complaints(|_| {
+    assert_no_persistent_complaints(|_| {
         terminal.discard_output();
         std::thread::sleep(Duration::from_secs(2));
         if terminal.output_text().is_empty() {

@@ -8,13 +8,13 @@ use crate::support::{FakeNvml, Tty};
 const BACKGROUND_QUERY: &str = "\u{1b}]11;?\u{7}";
 const LIGHT_RESPONSE: &str = "\u{1b}]11;rgb:ffff/ffff/ffff\u{7}";
 const DARK_RESPONSE: &str = "\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{1b}\\";
-/// The color sequences of utilization in the two themes.
+/// The color sequences of utilization: in the light theme, and in the dark theme.
 const LIGHT_THEME_COLOR: &str = "38;5;25;";
 const DARK_THEME_COLOR: &str = "38;5;12;";
 
 /// Starts the program and waits until it has queried the terminal's background color. It sends this
 /// query together with the first frame.
-fn start_with_query(fake: &FakeNvml, arguments: &[&str]) -> Tty {
+fn start_and_await_query(fake: &FakeNvml, arguments: &[&str]) -> Tty {
     let terminal = Tty::start(&top_command(fake, arguments), 100, 30);
     terminal.wait_for_sequence(BACKGROUND_QUERY);
     terminal.wait_for_text("WHAT");
@@ -24,7 +24,7 @@ fn start_with_query(fake: &FakeNvml, arguments: &[&str]) -> Tty {
 #[test]
 fn only_light_terminal_gets_light_theme() {
     let fake = FakeNvml::new("gpus = 1");
-    let mut terminal = start_with_query(&fake, &["--interval-ms", "60000"]);
+    let mut terminal = start_and_await_query(&fake, &["--interval-ms", "60000"]);
     assert!(
         terminal.output_text().contains(DARK_THEME_COLOR),
         "the dark theme is used until the terminal answers"
@@ -35,7 +35,7 @@ fn only_light_terminal_gets_light_theme() {
     terminal.press("C");
     terminal.wait_for_text("theme: dark; press W to save it");
     quit(&mut terminal, "q");
-    let mut terminal = start_with_query(&fake, &["--interval-ms", "60000"]);
+    let mut terminal = start_and_await_query(&fake, &["--interval-ms", "60000"]);
     terminal.press(DARK_RESPONSE);
     // The help redraws the screen, so it shows the current theme.
     terminal.press("?");
@@ -51,7 +51,7 @@ fn only_light_terminal_gets_light_theme() {
 fn late_background_response_is_not_read_as_keys() {
     let fake = FakeNvml::new("gpus = 1");
     write_settings(&fake, "view = \"host\"\n");
-    let mut terminal = start_with_query(&fake, &["--interval-ms", "60000"]);
+    let mut terminal = start_and_await_query(&fake, &["--interval-ms", "60000"]);
     terminal.wait_for_text("Network TX");
     thread::sleep(Duration::from_secs(1));
     for piece in ["\u{1b}]", "11", ";rgb:ffff/ff", "ff/ffff\u{1b}", "\\"] {
@@ -59,8 +59,8 @@ fn late_background_response_is_not_read_as_keys() {
         thread::sleep(Duration::from_millis(100));
     }
     terminal.wait_for_sequence(LIGHT_THEME_COLOR);
-    // If the program took a digit 1 of the terminal's answer for a key, it would show another view.
-    // If it took `]` for a key, it would report that the key is not assigned.
+    // The terminal's answer contains the characters `1` and `]`. If the program took `1` for a key,
+    // it would show another view. For `]`, it would report that the key is not assigned.
     terminal.wait_for_text("Network TX");
     assert!(!terminal.output_text().contains("assigned"));
     quit(&mut terminal, "q");
@@ -69,7 +69,7 @@ fn late_background_response_is_not_read_as_keys() {
 #[test]
 fn missing_background_response_does_not_delay_top() {
     let fake = FakeNvml::new("gpus = 1");
-    let mut terminal = start_with_query(&fake, &[]);
+    let mut terminal = start_and_await_query(&fake, &[]);
     thread::sleep(Duration::from_millis(300));
     quit(&mut terminal, "q");
     assert!(!terminal.output_text().contains(LIGHT_THEME_COLOR));

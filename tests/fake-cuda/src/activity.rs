@@ -9,8 +9,8 @@ use crate::{
     state::{State, current_device},
 };
 
-/// The maximum number of warps on a multiprocessor of an H200. The next constants are the maximum
-/// number of blocks, the size of a warp, and the memory clock.
+/// Values of an H200: the maximum number of warps and of blocks on a multiprocessor, the number of
+/// threads in a warp, and the memory clock in MHz.
 pub(crate) const MAX_WARPS: u32 = 64;
 const MAX_BLOCKS: u32 = 32;
 const THREADS_PER_WARP: u32 = 32;
@@ -151,8 +151,8 @@ impl State {
         }
     }
 
-    /// Records that the device will be busy for some time in the future, because its stream will
-    /// wait.
+    /// Records load in the future: it starts after the time `after` and lasts for `time`, while a
+    /// kernel keeps the stream waiting.
     pub(crate) fn record_future_load(&mut self, load: Load, after: Duration, time: Duration) {
         if let Ok(device) = current_device()
             && let Some(uuid) = self.activities.uuids.get(device as usize)

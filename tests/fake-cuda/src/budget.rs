@@ -1,4 +1,4 @@
-//! The memory of each device that this process can use, alone or together with other processes.
+//! The memory of each device that this process can use. Other processes may use a part of it.
 
 use fake_gpu_state::Account;
 
@@ -22,7 +22,7 @@ impl Budget {
     }
 
     /// Takes memory if there is enough. Returns whether there was.
-    pub(crate) fn take(&mut self, device: u32, bytes: u64) -> bool {
+    pub(crate) fn try_take_memory(&mut self, device: u32, bytes: u64) -> bool {
         self.account
             .take_memory(&self.uuids[device as usize], bytes, self.total_bytes)
     }

@@ -28,14 +28,15 @@ pub(crate) struct State {
     pub(crate) scenario: Scenario,
     pub(crate) is_initialized: bool,
     is_lost: bool,
-    /// The device (`None` for host memory) and the size of each allocation, by address.
+    /// All allocations by address: the device of the allocation (`None` for host memory), and its
+    /// size.
     memory: BTreeMap<usize, (Option<u32>, usize)>,
     budget: Budget,
     pub(crate) activities: Activities,
     pub(crate) streams: Streams,
     pub(crate) pools: Pools,
     pub(crate) virtual_memory: VirtualMemory,
-    /// For each fault, the number of kernels that were started so far.
+    /// The number of kernels that were started so far, counted separately for each fault.
     counts: Vec<u64>,
     /// The number of arguments of each loaded kernel.
     pub(crate) parameters: BTreeMap<String, usize>,
@@ -129,7 +130,8 @@ impl State {
     /// Takes memory from a device's budget, or from the host, which has no limit.
     pub(crate) fn take_memory(&mut self, device: Option<u32>, bytes: usize) -> Outcome {
         if device.is_some_and(|device| {
-            self.has_no_memory(device) || !self.budget.take(device, bytes as u64)
+            self.has_out_of_memory_fault(device)
+                || !self.budget.try_take_memory(device, bytes as u64)
         }) {
             return Err(Code::OUT_OF_MEMORY);
         }
@@ -157,7 +159,7 @@ impl State {
             .inspect_err(|_| self.release_memory(device, bytes))
     }
 
-    pub(crate) fn free_memory(&mut self, place: usize) -> Outcome {
+    pub(crate) fn free_allocation(&mut self, place: usize) -> Outcome {
         let (device, bytes) = self.free_block(place)?;
         self.release_memory(device, bytes);
         Ok(())
@@ -207,7 +209,7 @@ impl State {
     }
 
     /// Counts the start of a kernel, and returns the effects of faults on this kernel.
-    pub(crate) fn count_launch(&mut self, kernel: &str) -> Outcome<FaultEffects> {
+    pub(crate) fn count_launch_and_find_faults(&mut self, kernel: &str) -> Outcome<FaultEffects> {
         self.check_usable()?;
         let mut fate = FaultEffects::default();
         for (fault, count) in self.scenario.fault.iter().zip(&mut self.counts) {
@@ -232,12 +234,12 @@ impl State {
         Ok(fate)
     }
 
-    pub(crate) fn count_context(&mut self, change: i64) {
+    pub(crate) fn change_context_count(&mut self, change: i64) {
         self.counters.contexts += change;
         self.write_counters();
     }
 
-    fn has_no_memory(&self, device: u32) -> bool {
+    fn has_out_of_memory_fault(&self, device: u32) -> bool {
         let is_of = |fault: &Fault| {
             fault.kind == FaultKind::OutOfMemory && fault.device.is_none_or(|of| of == device)
         };

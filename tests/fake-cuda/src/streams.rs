@@ -60,8 +60,8 @@ impl Streams {
 }
 
 impl State {
-    /// Completes the work of a stream. Frees the memory that was waiting for this, and releases the
-    /// memory of every pool that exceeds the pool's threshold.
+    /// Completes the work of a stream. Frees the memory that was waiting for this. After that, each
+    /// pool releases its memory above the threshold.
     pub(crate) fn finish_stream(&mut self, stream: usize) {
         let done = self.streams.waiting.remove(&stream).unwrap_or_default();
         for place in done.frees {

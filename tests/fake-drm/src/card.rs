@@ -66,13 +66,13 @@ impl Card {
 
     /// Adds a file with this content.
     #[must_use]
-    pub fn with_bytes(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
+    pub fn with_binary_file(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
         self.files.insert(name.to_owned(), content.into());
         self
     }
 
     #[must_use]
-    pub fn remove(mut self, name: &str) -> Self {
+    pub fn without_file(mut self, name: &str) -> Self {
         self.files.remove(name);
         self
     }
@@ -145,7 +145,8 @@ impl Tree {
     }
 }
 
-/// Adds both ports of a card's own switch. The upstream port is in a PCIe 4.0 slot.
+/// Adds the two ports of the PCIe switch on a card. The upstream port leads to the slot, which has
+/// PCIe 4.0.
 fn add_switch(device: &Path, vendor: u16) {
     let ports = device.ancestors().skip(1).take(2);
     for (port, speed) in ports.zip(["32.0 GT/s PCIe", "16.0 GT/s PCIe"]) {

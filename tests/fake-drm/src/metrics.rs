@@ -19,10 +19,12 @@ type Field = (&'static str, usize, usize, usize);
 struct Layout {
     format: u8,
     content: u8,
-    /// The size of the table in bytes. For a list of attributes, this is the size without them.
+    /// The size of the table in bytes. If the table has a list of attributes, this is the size
+    /// without the attributes.
     size: usize,
     fields: &'static [&'static [Field]],
-    /// The offset of the first partition's block, the size of a block, and the fields in a block.
+    /// The blocks of the partitions: the offset of the first block, the size of a block, and the
+    /// fields in a block.
     partitions: Option<(usize, usize, &'static [Field])>,
 }
 
@@ -38,7 +40,7 @@ impl MetricsTable {
         if table.is_list() {
             table.bytes[4..8].fill(0);
         }
-        table.write_size();
+        table.update_size_field();
         table
     }
 
@@ -97,10 +99,10 @@ impl MetricsTable {
             self.bytes.extend(&value.to_le_bytes()[..width]);
         }
         self.bytes[4] += 1;
-        self.write_size();
+        self.update_size_field();
     }
 
-    fn write_size(&mut self) {
+    fn update_size_field(&mut self) {
         let size = self.bytes.len() as u16;
         self.bytes[..2].copy_from_slice(&size.to_le_bytes());
     }

@@ -99,9 +99,9 @@ impl OpenedFiles {
         }
     }
 
-    /// Returns the files opened since the last call that wake a sleeping card, or that its driver
-    /// refuses to open. If `is_amd` is set, the files that `amdgpu` provides without waking the
-    /// card are left out.
+    /// Returns the files opened since the last call, except for those that every driver provides
+    /// without waking a sleeping card. If `is_amd` is set, the files that `amdgpu` provides without
+    /// waking the card are left out, too.
     pub fn take_waking_files(&self, is_amd: bool) -> BTreeSet<String> {
         let mut opened = self.take_opened_files();
         opened.retain(|file| {

@@ -63,7 +63,7 @@ impl Process {
 
     /// Adds an open file, for example `/dev/null`.
     #[must_use]
-    pub fn open_file(mut self, target: &str) -> Self {
+    pub fn with_open_file(mut self, target: &str) -> Self {
         let info = "pos:\t0\nflags:\t02100002\n".to_owned();
         self.descriptors.push((target.to_owned(), info));
         self
@@ -71,7 +71,7 @@ impl Process {
 
     /// Adds an open card node with this minor number.
     #[must_use]
-    pub fn open_card(mut self, minor: u32, client: &Client) -> Self {
+    pub fn with_open_card(mut self, minor: u32, client: &Client) -> Self {
         let node = format!("/dev/dri/renderD{minor}");
         self.descriptors.push((node, client.0.clone()));
         self

@@ -60,7 +60,7 @@ pub fn make_mi300x(address: &str) -> Card {
     ];
     let card = Card::new("amdgpu", [AMD_VENDOR_ID, 0x74a1], address);
     let card = card.with_files(&files).with_sensors(&sensors);
-    card.with_bytes("gpu_metrics", make_mi300x_metrics().bytes())
+    card.with_binary_file("gpu_metrics", make_mi300x_metrics().bytes())
 }
 
 /// Creates the metrics table of an undivided MI300X in version 1.8.
@@ -102,7 +102,8 @@ pub fn make_mi300x_in_cpx(address: &str) -> Card {
     let dies = [91, 0, 88, 0, 0, 100, 0, 0];
     let table = make_mi300x_metrics().with_field("num_partition", &[8]);
     let table = (0..8).fold(table, |table, number| {
-        // The first partition of an undivided package contains all dies.
+        // The table was made for an undivided package, whose first partition has the values of all
+        // dies. These values are removed first.
         let dies = [dies[number], u64::MAX, u64::MAX, u64::MAX];
         table
             .with_partition(number, "gfx_busy_inst", &[u64::MAX; 8])
@@ -110,7 +111,7 @@ pub fn make_mi300x_in_cpx(address: &str) -> Card {
     });
     make_mi300x(address)
         .with_files(&[("current_compute_partition", "CPX")])
-        .with_bytes("gpu_metrics", table.bytes())
+        .with_binary_file("gpu_metrics", table.bytes())
 }
 
 /// Creates a Radeon RX 7900 XTX, which has a monitor, draws 35 W and can be suspended.
@@ -191,7 +192,7 @@ pub fn make_radeon(address: &str) -> Card {
         .with_field("indep_throttle_status", &[1 << 36]);
     let card = Card::new("amdgpu", [AMD_VENDOR_ID, 0x744c], address).with_pcie_switch();
     let card = card.with_files(&files).with_sensors(&sensors);
-    card.with_bytes("gpu_metrics", table.bytes())
+    card.with_binary_file("gpu_metrics", table.bytes())
 }
 
 /// Creates the GPU of a Ryzen AI Max (Strix Halo) with 512 MiB of VRAM.
@@ -215,7 +216,7 @@ pub fn make_strix_halo(address: &str) -> Card {
             ("mem_info_gtt_used", "34359738368"),
         ])
         .with_sensors(&[("power1_input", "71250000")])
-        .with_bytes("gpu_metrics", table.bytes())
+        .with_binary_file("gpu_metrics", table.bytes())
 }
 
 /// Creates the GPU of a laptop's Ryzen processor (Phoenix) with 4 GiB of VRAM.
@@ -238,7 +239,7 @@ pub fn make_phoenix(address: &str) -> Card {
             ("mem_info_gtt_used", "268435456"),
         ])
         .with_sensors(&[("power1_input", "9500000")])
-        .with_bytes("gpu_metrics", table.bytes())
+        .with_binary_file("gpu_metrics", table.bytes())
 }
 
 fn make_apu(pci_id: [u16; 2], address: &str) -> Card {

@@ -57,7 +57,7 @@ pub fn add_mi300x_node(tree: &Tree) {
             let client = Client::new("amdgpu", &package.address, u64::from(pid));
             let client = client.with_memory("vram", 24 * GIB);
             let minor = package.first_minor;
-            tree.add_process(&Process::new(pid, "python3").open_card(minor, &client));
+            tree.add_process(&Process::new(pid, "python3").with_open_card(minor, &client));
             tree.add_compute_usage(pid, package.gpu_id(0), 24 * GIB, Some(70));
         }
     }
@@ -88,7 +88,7 @@ pub fn add_mi300x_in_cpx(tree: &Tree) {
         let client = Client::new("amdgpu", &package.address, u64::from(pid));
         let client = client.with_memory("vram", gibibytes * GIB);
         let minor = package.first_minor + partition;
-        tree.add_process(&Process::new(pid, "python3").open_card(minor, &client));
+        tree.add_process(&Process::new(pid, "python3").with_open_card(minor, &client));
         let gpu_id = package.gpu_id(partition);
         tree.add_compute_usage(pid, gpu_id, gibibytes * GIB, Some(30));
     }
@@ -105,7 +105,7 @@ pub fn add_laptop(tree: &Tree) {
         .with_memory("vram", GIB / 2)
         .with_memory("gtt", GIB / 8)
         .with_engine("gfx", 95_000_000_000);
-    tree.add_process(&Process::new(1800, "gnome-shell").open_card(128, &client));
+    tree.add_process(&Process::new(1800, "gnome-shell").with_open_card(128, &client));
 }
 
 /// Adds an APU with a program that uses much of the machine's memory.
@@ -117,7 +117,7 @@ pub fn add_apu(tree: &Tree) {
         .with_memory("vram", GIB / 4)
         .with_memory("gtt", 30 * GIB)
         .with_engine("compute", 60_000_000_000);
-    tree.add_process(&Process::new(2300, "llama-server").open_card(128, &client));
+    tree.add_process(&Process::new(2300, "llama-server").with_open_card(128, &client));
 }
 
 /// Adds an MI300X and Intel GPUs, and returns the package of the MI300X. Tests add NVIDIA GPUs with

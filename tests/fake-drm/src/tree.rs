@@ -85,8 +85,8 @@ impl Tree {
         mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     }
 
-    /// Passes the content to the program that reads a blocked file, and replaces the file with an
-    /// ordinary one. If there is no such program yet, the function waits for it.
+    /// Makes a blocked file an ordinary file with this content, and passes the content to the
+    /// program that waits for it. If no program waits yet, the function waits for one.
     pub fn release_reads(&self, file: &Path, content: impl AsRef<[u8]>) {
         let pipe = file.with_extension("pipe");
         fs::rename(file, &pipe).unwrap();
@@ -96,7 +96,7 @@ impl Tree {
     }
 
     /// Makes opening a file fail with EBUSY, unless the program has the capability `CAP_SYS_ADMIN`.
-    pub fn make_busy(&self, file: &Path) {
+    pub fn make_file_busy(&self, file: &Path) {
         let (terminal, _) = self.terminal.get_or_init(open_terminal);
         create_link(terminal, file);
     }

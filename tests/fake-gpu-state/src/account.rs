@@ -1,4 +1,4 @@
-//! A process's share of a device's simulated memory.
+//! The simulated memory of a device that one process has taken.
 
 use std::{
     fs::{self, File},
@@ -49,8 +49,8 @@ impl Account {
     /// Takes `bytes` of the memory of a device that has `total_bytes` in total. Returns `false` if
     /// less than `bytes` are free.
     pub fn take_memory(&mut self, device: &str, bytes: u64, total_bytes: u64) -> bool {
-        let _lock = self.lock();
-        let is_there = bytes <= self.find_free_bytes(device, total_bytes);
+        let _lock = self.lock_budget();
+        let is_there = bytes <= self.free_bytes_while_locked(device, total_bytes);
         if is_there {
             *self.own.held.entry(device.to_owned()).or_default() += bytes;
             self.write();
@@ -63,7 +63,7 @@ impl Account {
     /// # Panics
     /// Panics if more is given back than was taken.
     pub fn give_back_memory(&mut self, device: &str, bytes: u64) {
-        let _lock = self.lock();
+        let _lock = self.lock_budget();
         let held = self.own.held.entry(device.to_owned()).or_default();
         *held = held
             .checked_sub(bytes)
@@ -73,11 +73,11 @@ impl Account {
 
     /// Returns the free memory of a device.
     pub fn free_bytes(&self, device: &str, total_bytes: u64) -> u64 {
-        let _lock = self.lock();
-        self.find_free_bytes(device, total_bytes)
+        let _lock = self.lock_budget();
+        self.free_bytes_while_locked(device, total_bytes)
     }
 
-    fn find_free_bytes(&self, device: &str, total_bytes: u64) -> u64 {
+    fn free_bytes_while_locked(&self, device: &str, total_bytes: u64) -> u64 {
         let held = match &self.shared {
             Some((folder, _)) => list_holders(folder, device)
                 .iter()
@@ -89,7 +89,7 @@ impl Account {
     }
 
     /// Locks the budget. The lock is released when the file is dropped, or when the process ends.
-    fn lock(&self) -> Option<File> {
+    fn lock_budget(&self) -> Option<File> {
         let (folder, _) = self.shared.as_ref()?;
         let file = File::create(folder.join(LOCK_FILE)).expect("the folder can be written to");
         file.lock().expect("the activity file can be locked");

@@ -11,8 +11,8 @@ pub struct Activity {
     pub sm_ns: u64,
     /// The time of kernels, multiplied by the share of the possible warps that they had resident.
     pub warp_ns: u64,
-    /// The clocks in which tensor cores worked on floating-point numbers of at most half precision,
-    /// summed over all multiprocessors.
+    /// The clock cycles in which tensor cores worked on floating-point numbers of half precision or
+    /// less, summed over all multiprocessors.
     pub half_clocks: u64,
     /// The clocks in which tensor cores worked on integers, summed over all multiprocessors.
     pub integer_clocks: u64,
@@ -79,11 +79,11 @@ impl Activity {
     }
 
     fn combine(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
-        let (own, other) = (self.words(), other.words());
+        let (own, other) = (self.to_words(), other.to_words());
         Self::from_words(array::from_fn(|at| of(own[at], other[at])))
     }
 
-    pub(crate) fn words(self) -> [u64; COUNTER_COUNT] {
+    pub(crate) fn to_words(self) -> [u64; COUNTER_COUNT] {
         [
             self.busy_ns,
             self.sm_ns,
@@ -127,7 +127,11 @@ mod tests {
         let words = array::from_fn(|at| at as u64 + 1);
         let activity = Activity::from_words(words);
         assert_eq!(
-            (activity.words(), activity.busy_ns, activity.nvlink_rx_bytes),
+            (
+                activity.to_words(),
+                activity.busy_ns,
+                activity.nvlink_rx_bytes
+            ),
             (words, 1, 12)
         );
         assert_eq!(Activity::NONE.subtract(activity), Activity::NONE);

@@ -1,15 +1,15 @@
 //! The file with the activity of one process on one device. It consists of a few words.
 //!
-//! Running work is stored with its start time. So a reader can compute how long a kernel has been
-//! running, although the kernel's process writes nothing meanwhile. Bytes and operations are
-//! counted when the work ends.
+//! Running work is stored with its start time, so that a reader can compute how long it has been
+//! running. The process itself does not write to the file until the work ends. Bytes and operations
+//! are only counted then.
 
 use std::array;
 
 use crate::activity::{Activity, COUNTER_COUNT, Load, Peaks};
 
-/// The number of words before the spans. These words are the number of spans, the counters, the
-/// time up to which the counters are valid, and the peaks.
+/// The number of words before the spans. They contain the number of spans, the counters, the time
+/// up to which the counters are valid, and the peaks.
 const HEADER_WORDS: usize = 1 + COUNTER_COUNT + 1 + 3;
 const SPAN_WORDS: usize = 4;
 
@@ -27,7 +27,7 @@ pub(crate) struct ActivityFile {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Span {
     pub(crate) from_ns: u64,
-    /// The end of the span, or `u64::MAX` if it is still running.
+    /// The end of the span, or `u64::MAX` if the work is still running.
     pub(crate) until_ns: u64,
     pub(crate) load: Load,
 }
@@ -40,7 +40,8 @@ impl ActivityFile {
         }
     }
 
-    /// Adds a span that starts now or later. The times must already have been counted up to now.
+    /// Adds a span that starts now or later. The caller must first count the times of the other
+    /// spans up to now.
     pub(crate) fn add_span(&mut self, span: Span) {
         self.spans.push(span);
     }
@@ -55,7 +56,7 @@ impl ActivityFile {
     }
 
     /// Counts the times until `now_ns`.
-    pub(crate) fn advance_to(&mut self, now_ns: u64) {
+    pub(crate) fn count_times_until(&mut self, now_ns: u64) {
         self.spans.sort_by_key(|span| span.from_ns);
         let (mut busy_until_ns, mut sm_ns, mut warp_ns) = (self.until_ns, 0.0, 0.0);
         for Span {
@@ -80,7 +81,7 @@ impl ActivityFile {
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut words = vec![self.spans.len() as u64];
-        words.extend(self.done.words());
+        words.extend(self.done.to_words());
         let Peaks {
             multiprocessors,
             sm_mhz,
@@ -104,8 +105,8 @@ impl ActivityFile {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Parses a file. Returns `None` if nothing has been written yet. Bytes after the expected end
-    /// are ignored, because they remain from a longer version of the file.
+    /// Parses a file. Returns `None` if nothing has been written yet. Bytes after the last span are
+    /// ignored: they remain from a longer version of the file, which was overwritten in place.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let words: Vec<_> = bytes
             .as_chunks::<8>()
@@ -163,22 +164,22 @@ mod tests {
 
     fn count_times(page: &ActivityFile, now_ns: u64) -> [u64; 3] {
         let mut page = page.clone();
-        page.advance_to(now_ns);
+        page.count_times_until(now_ns);
         [page.done.busy_ns, page.done.sm_ns, page.done.warp_ns]
     }
 
     #[test]
     fn overlapping_spans_count_once() {
         let mut page = ActivityFile::default();
-        page.advance_to(1000);
+        page.count_times_until(1000);
         page.add_span(make_span(1000, u64::MAX));
         assert_eq!(count_times(&page, 900), [0, 0, 0]);
         assert_eq!(count_times(&page, 1400), [400, 200, 100]);
         // The second span overlaps the first, and ends before it.
-        page.advance_to(1200);
+        page.count_times_until(1200);
         page.add_span(make_span(1200, 1600));
         assert_eq!(count_times(&page, 1600), [600, 500, 250]);
-        page.advance_to(2000);
+        page.count_times_until(2000);
         page.end_span(1000, HALF_LOAD, 2000);
         assert_eq!(count_times(&page, 3000), [1000, 700, 350]);
         // The third span starts later, as queued work of a stream does.

@@ -64,7 +64,7 @@ impl ActivityWriter {
     /// called.
     pub fn start_work(&mut self, device: &str, load: Load) -> RunningWork {
         let mut begun = RunningWork { from_ns: 0, load };
-        self.change_file(device, |page, now_ns| {
+        self.update_activity_file(device, |page, now_ns| {
             begun.from_ns = now_ns;
             page.add_span(Span {
                 from_ns: now_ns,
@@ -77,7 +77,7 @@ impl ActivityWriter {
 
     /// Records the end of a kernel or copy, and the activity that it caused.
     pub fn end_work(&mut self, device: &str, begun: RunningWork, did: Activity) {
-        self.change_file(device, |page, now_ns| {
+        self.update_activity_file(device, |page, now_ns| {
             page.end_span(begun.from_ns, begun.load, now_ns);
             page.done = page.done.sum_with(did);
         });
@@ -86,7 +86,7 @@ impl ActivityWriter {
     /// Records a kernel or copy that runs for `ns` nanoseconds from `from_ns` on.
     pub fn record_work(&mut self, device: &str, load: Load, from_ns: u64, ns: u64) {
         let until_ns = from_ns.saturating_add(ns);
-        self.change_file(device, |page, now_ns| {
+        self.update_activity_file(device, |page, now_ns| {
             page.add_span(Span {
                 from_ns: from_ns.max(now_ns),
                 until_ns,
@@ -97,9 +97,9 @@ impl ActivityWriter {
 
     /// Changes the file of a device. The file is overwritten in place with a single write, which
     /// takes microseconds, so that even thousands of short kernels can be recorded. The lock is
-    /// held while the clock is read and the file is written. Otherwise, a reader in between would
-    /// count a kernel's time after its end.
-    fn change_file(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
+    /// held from reading the clock until the file is written. Otherwise, a reader in between would
+    /// count the time of a kernel beyond its end.
+    fn update_activity_file(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
         let Some((folder, name)) = &self.shared else {
             return;
         };
@@ -116,7 +116,7 @@ impl ActivityWriter {
         if let Some((page, file)) = self.files.get_mut(device) {
             file.lock().expect("the activity file can be locked");
             let now_ns = now_ns();
-            page.advance_to(now_ns);
+            page.count_times_until(now_ns);
             change(page, now_ns);
             let written = file
                 .write_all_at(&page.bytes(), 0)

@@ -43,7 +43,8 @@ pub fn read_activity(folder: &Path, device: &str) -> Option<DeviceActivity> {
     let mut found: Option<DeviceActivity> = None;
     let files = fs::read_dir(folder).into_iter().flatten();
     for (pid, since, path) in files.filter_map(|file| parse_path(&file.ok()?.path(), &end)) {
-        // If a process was killed, the work that it was running has ended, too.
+        // The file of a killed process still lists its running work, but this work has ended with
+        // the process.
         let is_alive = read_start_time(pid) == Some(since);
         let Some(page) = read_file(&path, is_alive) else {
             continue;
@@ -79,7 +80,7 @@ fn read_file(path: &Path, is_alive: bool) -> Option<ActivityFile> {
     file.read_to_end(&mut bytes).ok()?;
     let mut page = ActivityFile::from_bytes(&bytes)?;
     if is_alive {
-        page.advance_to(now_ns());
+        page.count_times_until(now_ns());
     }
     Some(page)
 }
@@ -128,8 +129,7 @@ mod tests {
         );
         let from_ns = now_ns();
         other.record_work("GPU-a", WHOLE_LOAD, from_ns, 10 * MS);
-        // The span starts at the moment at which it is written. So time before this moment must not
-        // count.
+        // A span cannot start before it is written, so it is shorter by up to `late_ns`.
         let late_ns = now_ns() - from_ns;
         drop(one);
         let done = read_activity(folder.path(), "GPU-a").unwrap();

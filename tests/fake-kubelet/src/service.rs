@@ -72,7 +72,8 @@ async fn respond(request: Request<Incoming>, answer: KubeletAnswer) -> hyper::Re
     }
 }
 
-/// Returns `true` if the body is one uncompressed message with the length in its prefix.
+/// Returns `true` if the body is a single uncompressed `List` request whose length is the one in
+/// its prefix.
 fn is_list_request(body: &[u8]) -> bool {
     body.split_first_chunk::<PREFIX_BYTES>()
         .is_some_and(|([flag, length @ ..], message)| {

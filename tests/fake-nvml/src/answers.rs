@@ -27,10 +27,11 @@ const DRIVER_VERSION: &str = "580.159.04";
 const NVML_VERSION: &str = "13.580.159.04";
 /// The CUDA version 13.0 as 1000 times the major plus 10 times the minor version.
 pub(crate) const CUDA_VERSION: i32 = 13_000;
-/// The PCI IDs of an H200: device and vendor, and subsystem.
+/// The PCI ID of an H200 (device and vendor). The next constant is that of its subsystem.
 pub(crate) const PCI_DEVICE_ID: u32 = 0x2335_10DE;
 pub(crate) const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
-/// PCI's class of display controllers, and the subclasses without and with display output.
+/// The PCI class of display controllers. The next two constants are its subclasses without and with
+/// display output.
 const DISPLAY_CONTROLLER: u32 = 0x03;
 const THREE_D_SUBCLASS: u32 = 0x02;
 const VGA_SUBCLASS: u32 = 0x00;
@@ -69,7 +70,7 @@ impl SimulatedGpu for Gpu {
 }
 
 /// Answers a query about a GPU or a MIG device.
-pub(crate) fn answer_part(gpu: &Gpu, query: Q) -> Answer {
+pub(crate) fn answer_gpu_or_mig(gpu: &Gpu, query: Q) -> Answer {
     answer_query(gpu, query)
         .or_else(|| match gpu.instance {
             None => answer_gpu(gpu, query),
@@ -80,7 +81,7 @@ pub(crate) fn answer_part(gpu: &Gpu, query: Q) -> Answer {
 
 /// Returns the first number of an answer.
 pub(crate) fn first_number(gpu: &Gpu, query: Q) -> Result<i128, code::Code> {
-    let answer = answer_part(gpu, query).map_err(|Code(code)| code::Code(code))?;
+    let answer = answer_gpu_or_mig(gpu, query).map_err(|Code(code)| code::Code(code))?;
     answer.number_at(0).ok_or(code::Code::NOT_SUPPORTED)
 }
 
@@ -88,10 +89,10 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
     let identity = gpu.identity();
     let module = || {
         let has_one = identity.architecture >= Architecture::Hopper && !identity.geforce;
-        answer_if_supported(has_one, || list(&[gpu.index + 1]))
+        answer_if_supported(has_one, || numbers_answer(&[gpu.index + 1]))
     };
     Some(match query {
-        Q::PciInfo => list(&[
+        Q::PciInfo => numbers_answer(&[
             identity.pci_domain,
             identity.pci_bus,
             0,
@@ -104,7 +105,7 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
                 THREE_D_SUBCLASS
             },
         ]),
-        Q::Brand => list(&[match identity {
+        Q::Brand => numbers_answer(&[match identity {
             identity if identity.geforce => sys::nvmlBrandType_enum_NVML_BRAND_GEFORCE,
             identity if identity.name.starts_with("Tesla") => {
                 sys::nvmlBrandType_enum_NVML_BRAND_TESLA
@@ -113,8 +114,8 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         }]),
         // No board has more than one GPU, no GPU is shared with virtual machines, and there is no
         // Grace CPU.
-        Q::MultiGpuBoard | Q::AddressingMode | Q::Capabilities => list(&[0]),
-        Q::BoardId => list(&[identity.pci_bus << 8]),
+        Q::MultiGpuBoard | Q::AddressingMode | Q::Capabilities => numbers_answer(&[0]),
+        Q::BoardId => numbers_answer(&[identity.pci_bus << 8]),
         Q::ModuleId => module(),
         Q::Pdi => Ok(Value::from_number(device_identifier(identity))),
         // This is a single machine, so there are no slot numbers of a rack.
@@ -122,45 +123,45 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             let module = module.number_at(0).unwrap_or(0);
             Value::Numbers(vec![0, 0, 0, 0, 0, 0, 1, 0, module])
         }),
-        Q::InforomImageVersion if identity.geforce => text("G001.0000.03.03"),
-        Q::InforomImageVersion => text("G520.0282.02.02"),
+        Q::InforomImageVersion if identity.geforce => text_answer("G001.0000.03.03"),
+        Q::InforomImageVersion => text_answer("G520.0282.02.02"),
         Q::InforomVersion(object) => match object {
-            sys::nvmlInforomObject_enum_NVML_INFOROM_OEM => text("2.1"),
-            sys::nvmlInforomObject_enum_NVML_INFOROM_ECC if identity.ecc => text("7.16"),
+            sys::nvmlInforomObject_enum_NVML_INFOROM_OEM => text_answer("2.1"),
+            sys::nvmlInforomObject_enum_NVML_INFOROM_ECC if identity.ecc => text_answer("7.16"),
             sys::nvmlInforomObject_enum_NVML_INFOROM_COUNT.. => Err(Code::INVALID_ARGUMENT),
             _ => Err(Code::NOT_SUPPORTED),
         },
         // The black box has not been written since the driver was loaded.
         Q::LastBbxFlush => Err(Code::NOT_READY),
         // The board has run for half a year.
-        Q::TimeRun => answer_if_supported(!identity.geforce, || list(&[15_811_200])),
+        Q::TimeRun => answer_if_supported(!identity.geforce, || numbers_answer(&[15_811_200])),
         // Chips have this processor from Turing on. Its firmware has the version of the driver.
         Q::GspFirmwareVersion => {
             answer_if_supported(identity.architecture >= Architecture::Turing, || {
-                text(DRIVER_VERSION)
+                text_answer(DRIVER_VERSION)
             })
         }
         Q::GspFirmwareMode => {
             answer_if_supported(identity.architecture >= Architecture::Turing, || {
-                list(&[1, 1])
+                numbers_answer(&[1, 1])
             })
         }
-        // Drivers of the 580 branch report this value for an H200, although it has no display
-        // connector.
-        Q::DisplayMode | Q::PowerManagementMode => list(&[1]),
+        // For an H200, drivers of the 580 branch report that the display mode is enabled, although
+        // the board has no display connector.
+        Q::DisplayMode | Q::PowerManagementMode => numbers_answer(&[1]),
         // Boards have power profiles from Blackwell on. None is requested.
         Q::WorkloadPowerProfiles => {
             answer_if_supported(identity.architecture >= Architecture::Blackwell, || {
-                list(&[0; 24])
+                numbers_answer(&[0; 24])
             })
         }
-        Q::AccountingBufferSize => list(&[4_000]),
-        Q::VirtualizationMode => {
-            list(&[sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH])
-        }
-        Q::EncoderStats => list(&encoder_stats(gpu)),
+        Q::AccountingBufferSize => numbers_answer(&[4_000]),
+        Q::VirtualizationMode => numbers_answer(&[
+            sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH,
+        ]),
+        Q::EncoderStats => numbers_answer(&encoder_stats(gpu)),
         // The answer for a valid infoROM is only the return code.
-        Q::InforomIsValid => list(&[]),
+        Q::InforomIsValid => numbers_answer(&[]),
         // The first version has no field for the memory reserved by the driver, and counts it as
         // used.
         Q::MemoryInfoV1 => {
@@ -170,19 +171,19 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             list_u64(&[state.memory_total_bytes, free, used])
         }
         // Confidential computing is off, so there is no protected memory.
-        Q::ProtectedMemory | Q::FbcStats => list(&[0; 3]),
+        Q::ProtectedMemory | Q::FbcStats => numbers_answer(&[0; 3]),
         Q::TemperatureThreshold(4..=7) => Err(Code::NOT_SUPPORTED),
         Q::TemperatureThreshold(_) => Err(Code::INVALID_ARGUMENT),
-        Q::SupportedThrottleReasons => list(&[ALL_REASONS]),
-        Q::DefaultApplicationsClock(kind) => answer_part(gpu, Q::ApplicationsClock(kind)),
-        Q::SupportedMemoryClocks => list(&MEMORY_CLOCKS),
+        Q::SupportedThrottleReasons => numbers_answer(&[ALL_REASONS]),
+        Q::DefaultApplicationsClock(kind) => answer_gpu_or_mig(gpu, Q::ApplicationsClock(kind)),
+        Q::SupportedMemoryClocks => numbers_answer(&MEMORY_CLOCKS),
         Q::SupportedGraphicsClocks(memory) if MEMORY_CLOCKS.contains(&memory) => {
             let clocks = (LOWEST_SM_MHZ..=MAX_SM_MHZ).rev().step_by(SM_STEP_MHZ);
-            list(&clocks.collect::<Vec<_>>())
+            numbers_answer(&clocks.collect::<Vec<_>>())
         }
         Q::SupportedGraphicsClocks(_) => Err(Code::NOT_FOUND),
-        // Boards from Ampere on count these errors by unit of the chip. Here, all errors are in the
-        // caches.
+        // Boards since Ampere count these errors separately for each unit of the chip. The
+        // simulation counts all errors as errors of the caches.
         Q::SramEccErrors => {
             let counts = identity.ecc && identity.architecture >= Architecture::Ampere;
             answer_if_supported(counts, || {
@@ -197,13 +198,15 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         }
         Q::RepairStatus => {
             let reports = identity.ecc && identity.architecture >= Architecture::Hopper;
-            answer_if_supported(reports, || list(&[0, 0]))
+            answer_if_supported(reports, || numbers_answer(&[0, 0]))
         }
-        // Memory is beyond repair if there was no spare row for it.
-        Q::UnrepairableMemory => remapped_rows(gpu).and_then(|rows| list(&[rows.failed.into()])),
+        // Memory is beyond repair if no spare row was left to replace it.
+        Q::UnrepairableMemory => {
+            remapped_rows(gpu).and_then(|rows| numbers_answer(&[rows.failed.into()]))
+        }
         Q::RemappedRowsV2 => remapped_rows(gpu).and_then(|rows| {
             let flags = [rows.pending, rows.failed].map(u32::from);
-            list(&[
+            numbers_answer(&[
                 rows.correctable,
                 0,
                 rows.uncorrectable,
@@ -212,18 +215,17 @@ fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
                 flags[1],
             ])
         }),
-        Q::GpuMaxPcieGeneration => list(&[GpuIdentity::PCIE_GENERATION]),
-        Q::NvLinkCapability(link, capability) => {
-            answer_part(gpu, Q::NvLinkState(link)).and_then(|_| match capability {
+        Q::GpuMaxPcieGeneration => numbers_answer(&[GpuIdentity::PCIE_GENERATION]),
+        Q::NvLinkCapability(link, capability) => answer_gpu_or_mig(gpu, Q::NvLinkState(link))
+            .and_then(|_| match capability {
                 sys::nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT.. => {
                     Err(Code::INVALID_ARGUMENT)
                 }
-                _ => list(&[1]),
-            })
-        }
+                _ => numbers_answer(&[1]),
+            }),
         // Without MIG, the maximum is 0 even for a GPU that supports MIG.
-        Q::MaxMigDevices if gpu.state().mig.is_empty() => list(&[0]),
-        Q::MaxMigDevices => list(&[MigState::MAX_SLICES]),
+        Q::MaxMigDevices if gpu.state().mig.is_empty() => numbers_answer(&[0]),
+        Q::MaxMigDevices => numbers_answer(&[MigState::MAX_SLICES]),
         _ => return None,
     })
 }
@@ -234,14 +236,14 @@ fn answer_mig_device(own: &MigState, query: Q) -> Option<Answer> {
             let (total, used) = (own.memory_total_bytes, own.memory_used_bytes);
             list_u64(&[total, total.saturating_sub(used), used])
         }
-        // A MIG device has as many eighths of BAR1 as of the memory, and does not report the used
-        // part.
+        // A MIG device has the same number of eighths of BAR1 as of the memory. It does not report
+        // how much of BAR1 is used.
         Q::Bar1MemoryInfo => {
             let total = GpuState::BAR1_BYTES / 8 * u64::from(own.memory_eighths());
             list_u64(&[total, total, 0])
         }
         // A MIG device counts uncorrected errors in the caches of its own multiprocessors.
-        Q::MemoryErrors(1, 0, 7) => list(&[0]),
+        Q::MemoryErrors(1, 0, 7) => numbers_answer(&[0]),
         _ => return None,
     })
 }
@@ -249,10 +251,10 @@ fn answer_mig_device(own: &MigState, query: Q) -> Option<Answer> {
 /// Answers a query about the machine.
 pub(crate) fn answer_system(session: &Session, query: S) -> Answer {
     match query {
-        S::DriverVersion => text(DRIVER_VERSION),
-        S::NvmlVersion => text(NVML_VERSION),
+        S::DriverVersion => text_answer(DRIVER_VERSION),
+        S::NvmlVersion => text_answer(NVML_VERSION),
         S::CudaVersion => Ok(Value::from_number(CUDA_VERSION)),
-        S::DeviceCount => list(&[session.machine.found.len() as u32]),
+        S::DeviceCount => numbers_answer(&[session.machine.found.len() as u32]),
         S::ProcessName(pid) => {
             let elapsed_ms = session.machine.timeline.elapsed_ms();
             let world = &session.machine.world;
@@ -260,15 +262,16 @@ pub(crate) fn answer_system(session: &Session, query: S) -> Answer {
                 (0..world.gpu_count()).flat_map(|gpu| world.processes(gpu, elapsed_ms));
             let process = processes.find(|process| process.pid == pid);
             let process = process.ok_or(Code::NOT_FOUND)?;
-            // The name of a real process comes from the system.
+            // A process without a name in the scenario is a real one, so its name comes from the
+            // system.
             let name = process.command.or(process.name);
             name.map_or_else(|| system_process_name(pid), |name| Some(name.to_string()))
                 .map(Value::Text)
                 .ok_or(Code::NOT_FOUND)
         }
         // All links have their full width, and confidential computing is off.
-        S::NvlinkBandwidthMode => list(&[0]),
-        S::ConfComputeState => list(&[0; 3]),
+        S::NvlinkBandwidthMode => numbers_answer(&[0]),
+        S::ConfComputeState => numbers_answer(&[0; 3]),
         _ => Err(Code::NOT_SUPPORTED),
     }
 }
@@ -292,12 +295,12 @@ fn answer_if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> A
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "each row is an answer")]
-fn text(text: &str) -> Answer {
+fn text_answer(text: &str) -> Answer {
     Ok(Value::Text(text.to_owned()))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "each row is an answer")]
-fn list(numbers: &[u32]) -> Answer {
+fn numbers_answer(numbers: &[u32]) -> Answer {
     Ok(Value::Numbers(
         numbers.iter().map(|own| (*own).into()).collect(),
     ))

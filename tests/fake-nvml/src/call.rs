@@ -55,10 +55,10 @@ impl Gpu {
             return state;
         };
         let holders = fake_gpu_state::list_holders(folder, &self.identity().uuid);
-        // The activity of a period is only recorded after its end. So the clock is taken from the
-        // activity up to the current moment.
+        // The activity of a period is only recorded when the period has ended. So the clock is
+        // taken from the total activity up to this moment.
         let sm_mhz = self.total_activity().and_then(|moment| moment.sm_mhz());
-        let state = held::add_processes(state, &holders, sm_mhz);
+        let state = held::add_real_processes(state, &holders, sm_mhz);
         match self.latest_period_activity() {
             Some(note) => held::apply_period_activity(state, &note),
             None => state,
@@ -100,7 +100,7 @@ impl Gpu {
     pub(crate) fn totals(&self) -> Totals {
         let totals = self.machine().compute_totals(self.index, self.elapsed_ms);
         self.total_activity()
-            .map_or(totals, |moment| moment.add_to(totals))
+            .map_or(totals, |moment| moment.add_to_totals(totals))
     }
 
     /// Returns the MIG device of the call, or the code if there is none.
@@ -114,13 +114,13 @@ impl Gpu {
 
     /// Returns the handle of the GPU for C.
     pub(crate) fn handle(&self) -> nvmlDevice_t {
-        handle(self.index, None)
+        encode_handle(self.index, None)
     }
 }
 
 /// Returns the handle of a GPU or a MIG device. The handle is not an address, but contains the
 /// indices.
-pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
+pub(crate) fn encode_handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     ptr::without_provenance_mut(match instance {
         None => gpu as usize + 1,
         Some(own) => MIG_BIT | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize,
@@ -148,12 +148,12 @@ pub(crate) fn decode_handle(handle: nvmlDevice_t) -> Result<Target, Code> {
 }
 
 /// Executes a function that does not need an initialized library.
-pub(crate) fn before_init(
+pub(crate) fn call_before_init(
     function: &'static str,
     body: impl FnOnce(&'static Session) -> Outcome,
 ) -> nvmlReturn_t {
     let session = current_session();
-    wait_for_latency_and_hang(session, function, None);
+    count_and_delay_call(session, function, None);
     to_return_code(check_faults(session, function, None).and_then(|()| body(session)))
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn system(
     body: impl FnOnce(&'static Session) -> Outcome,
 ) -> nvmlReturn_t {
     let session = current_session();
-    wait_for_latency_and_hang(session, function, None);
+    count_and_delay_call(session, function, None);
     let allowed = session
         .check_initialized()
         .and_then(|()| check_faults(session, function, None));
@@ -207,7 +207,9 @@ pub(crate) fn find_other_gpu(session: &Session, handle: nvmlDevice_t) -> Result<
         return Err(Code::INVALID_ARGUMENT);
     }
     let scenario = world.scenario();
-    let failure = scenario.find_failure(index, timeline.elapsed_s()).map(Code);
+    let failure = scenario
+        .find_gpu_failure_code(index, timeline.elapsed_s())
+        .map(Code);
     let lost = scenario
         .is_lost(index, timeline.elapsed_s())
         .then_some(Code::GPU_IS_LOST);
@@ -215,7 +217,7 @@ pub(crate) fn find_other_gpu(session: &Session, handle: nvmlDevice_t) -> Result<
 }
 
 /// Executes a function that finds its GPU without a handle.
-pub(crate) fn lookup(
+pub(crate) fn call_lookup_function(
     function: &'static str,
     find: impl FnOnce(&Machine) -> Result<u32, Code>,
     body: impl FnOnce(&Gpu) -> Outcome,
@@ -247,7 +249,7 @@ fn call_gpu(
         }
     });
     let index = found.ok().map(|(index, _)| index);
-    wait_for_latency_and_hang(session, function, index);
+    count_and_delay_call(session, function, index);
     let answer = || {
         session.check_initialized()?;
         check_faults(session, function, index)?;
@@ -272,7 +274,7 @@ fn call_gpu(
 
 /// Counts the call and then waits for its latency in the scenario. If a fault makes the call hang,
 /// it waits until the fault is over.
-fn wait_for_latency_and_hang(session: &Session, function: &'static str, gpu: Option<u32>) {
+fn count_and_delay_call(session: &Session, function: &'static str, gpu: Option<u32>) {
     session.counts.count_call(function, gpu);
     let scenario = session.machine.world.scenario();
     spend_time(scenario.find_latency(function));
@@ -285,8 +287,8 @@ fn wait_for_latency_and_hang(session: &Session, function: &'static str, gpu: Opt
     }
 }
 
-/// Returns an error if the scenario has another driver version, lacks the function, or makes it
-/// fail.
+/// Returns an error if the scenario simulates a driver of another version, removes this function,
+/// or makes it fail.
 fn check_faults(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcome {
     let scenario = session.machine.world.scenario();
     let seconds = session.machine.timeline.elapsed_s();

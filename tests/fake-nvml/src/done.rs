@@ -6,8 +6,8 @@ use std::path::Path;
 use fake_gpu_state::{Activity, DeviceActivity, now_ns, read_activity};
 use gpumon_probe::vendor::sim::{Counters, GpuIdentity, Totals};
 
-/// The number of bytes on the PCIe link per copied byte. It is above 1, because the hardware also
-/// counts packet headers.
+/// The number of bytes on the PCIe link for each copied byte. It is above 1, because the hardware
+/// also counts packet headers. The next constant is the number for `NVLink`.
 const PCIE_OVERHEAD: f64 = 1.09;
 const NVLINK_OVERHEAD: f64 = 1.025;
 
@@ -52,7 +52,7 @@ impl TotalActivity {
         let mut uses = read_activity(folder, &gpu.uuid);
         if gpu.nvlinks.is_empty() {
             for did in uses.iter_mut().flat_map(|uses| uses.by_pid.values_mut()) {
-                *did = count_as_pcie(*did);
+                *did = count_nvlink_as_pcie(*did);
             }
         }
         Self {
@@ -92,7 +92,7 @@ impl TotalActivity {
                 occupancy_percent: percent(did.warp_ns),
                 tensor_percent: of_peak(did.half_clocks, uses.peaks.clocks_per_second()),
                 fp32_percent: of_peak(did.single_clocks, uses.peaks.clocks_per_second()),
-                // Other operations of the kernels are not counted.
+                // Integer operations outside of the tensor cores are not counted.
                 integer_percent: 0.0,
                 dram_bandwidth_percent: of_peak(did.dram_bytes, uses.peaks.dram_bytes),
                 pcie_tx_bytes_per_second: per_second(did.pcie_tx_bytes) * PCIE_OVERHEAD,
@@ -105,14 +105,15 @@ impl TotalActivity {
     }
 
     /// Adds the activity to the scenario's counters.
-    pub(crate) fn add_to(&self, mut totals: Totals) -> Totals {
+    pub(crate) fn add_to_totals(&self, mut totals: Totals) -> Totals {
         let done = self
             .uses
             .as_ref()
             .map_or(Activity::NONE, DeviceActivity::total);
         totals.pcie_tx_bytes += done.pcie_tx_bytes as f64 * PCIE_OVERHEAD;
         totals.pcie_rx_bytes += done.pcie_rx_bytes as f64 * PCIE_OVERHEAD;
-        // This counter only counts data. The headers of packets are counted separately.
+        // The `NVLink` counters only count data. Packet headers are counted separately, so there is
+        // no factor for them here.
         totals.nvlink_tx_bytes += done.nvlink_tx_bytes as f64;
         totals.nvlink_rx_bytes += done.nvlink_rx_bytes as f64;
         totals
@@ -120,7 +121,7 @@ impl TotalActivity {
 }
 
 /// Counts the traffic to other GPUs as PCIe traffic, for GPUs without `NVLinks`.
-fn count_as_pcie(did: Activity) -> Activity {
+fn count_nvlink_as_pcie(did: Activity) -> Activity {
     Activity {
         pcie_tx_bytes: did.pcie_tx_bytes + did.nvlink_tx_bytes,
         pcie_rx_bytes: did.pcie_rx_bytes + did.nvlink_rx_bytes,
@@ -205,7 +206,7 @@ mod tests {
             ..Activity::NONE
         };
         assert_eq!(
-            count_as_pcie(did),
+            count_nvlink_as_pcie(did),
             Activity {
                 pcie_tx_bytes: 3,
                 pcie_rx_bytes: 4,

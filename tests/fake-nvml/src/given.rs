@@ -47,7 +47,7 @@ pub(crate) fn device(
 pub(crate) use device as part;
 
 /// Returns the scenario's value, or otherwise the result of `find`.
-pub(crate) fn value_or<T: Filled>(
+pub(crate) fn answer_value_or_else<T: Filled>(
     answer: Option<Answer>,
     find: impl FnOnce() -> Result<T, Code>,
 ) -> Result<T, Code> {
@@ -61,7 +61,7 @@ impl Answer {
     pub(crate) fn number(self) -> Result<i128, Code> {
         match self.numbers()?[..] {
             [number] => Ok(number),
-            _ => Err(self.failure_code("one number")),
+            _ => Err(self.failure_code_or_exit("one number")),
         }
     }
 
@@ -70,20 +70,21 @@ impl Answer {
             GivenAnswer::Numbers(numbers) => {
                 Ok(numbers.iter().map(|number| (*number).into()).collect())
             }
-            _ => Err(self.failure_code("a list of numbers")),
+            _ => Err(self.failure_code_or_exit("a list of numbers")),
         }
     }
 
     /// Writes the scenario's numbers into a value.
     pub(crate) fn fill(self, value: &mut impl Filled) -> Outcome {
         value
-            .fill(&self.numbers()?)
-            .ok_or_else(|| self.failure_code("numbers that fit the output values"))
+            .fill_from_numbers(&self.numbers()?)
+            .ok_or_else(|| self.failure_code_or_exit("numbers that fit the output values"))
     }
 
-    /// Returns the failure code of the answer. If the answer is of another kind than the function
-    /// needs, the scenario is wrong, and the process ends as it does for an unreadable scenario.
-    fn failure_code(self, wanted: &str) -> Code {
+    /// Returns the failure code if the answer is one. Any other answer is an error in the scenario,
+    /// because the function needs another kind of answer. The process then exits, as it does for an
+    /// unreadable scenario.
+    fn failure_code_or_exit(self, wanted: &str) -> Code {
         match self.1 {
             GivenAnswer::Code(code) => Code(*code),
             given => {
@@ -125,7 +126,12 @@ impl Answered {
     ///
     /// # Safety
     /// The pointer is null or points to a value, with its version filled in if it has one.
-    pub(crate) unsafe fn put<T: Filled>(&self, to: *mut T, place: usize, count: usize) -> Outcome {
+    pub(crate) unsafe fn write_output_value<T: Filled>(
+        &self,
+        to: *mut T,
+        place: usize,
+        count: usize,
+    ) -> Outcome {
         if to.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
@@ -142,7 +148,7 @@ impl Answered {
                 .map(|own| Value::Numbers(own.to_vec())),
             value => Some(value.clone()),
         };
-        own.and_then(|own| value.read(&own))
+        own.and_then(|own| value.fill_from_answer(&own))
             .ok_or_else(|| self.report_mismatch("numbers that fit the output values"))?;
         // SAFETY: by this function's contract, the pointer, which is not null, may be written.
         unsafe { to.write(value) };
@@ -158,9 +164,10 @@ impl Answered {
     pub(crate) fn list<T: Filled>(&self) -> Result<Vec<T>, Code> {
         let item = |numbers: &[i128]| {
             let mut item = T::new_zeroed();
-            item.fill(numbers).map(|()| item)
+            item.fill_from_numbers(numbers).map(|()| item)
         };
-        // In an answer from the scenario, each item of a list is a single number.
+        // In an answer from the scenario, each list item is a single number, even if the simulation
+        // uses several numbers for an item.
         let size = if self.given.is_some() { 1 } else { T::COUNT };
         let all = self.value.numbers().chunks(size).map(item);
         all.collect::<Option<_>>()
@@ -168,7 +175,7 @@ impl Answered {
     }
 
     /// Checks an answer that only consists of a return code.
-    pub(crate) fn check(&self) -> Outcome {
+    pub(crate) fn check_is_empty(&self) -> Outcome {
         if self.value.numbers().is_empty() {
             Ok(())
         } else {
@@ -178,7 +185,7 @@ impl Answered {
 
     fn report_mismatch(&self, wanted: &str) -> Code {
         match self.given {
-            Some(given) => given.failure_code(wanted),
+            Some(given) => given.failure_code_or_exit(wanted),
             None => panic!("the answer is {:?}, but must be {wanted}", self.value),
         }
     }
@@ -196,13 +203,13 @@ pub(crate) unsafe trait Filled: Sized {
 
     /// Fills in numbers. Returns `None` if there are too few or too many, if they are too large, or
     /// if scenarios do not support the structure.
-    fn fill(&mut self, _numbers: &[i128]) -> Option<()> {
+    fn fill_from_numbers(&mut self, _numbers: &[i128]) -> Option<()> {
         None
     }
 
     /// Fills in the value from an answer.
-    fn read(&mut self, answer: &Value) -> Option<()> {
-        self.fill(answer.numbers())
+    fn fill_from_answer(&mut self, answer: &Value) -> Option<()> {
+        self.fill_from_numbers(answer.numbers())
     }
 
     /// Returns a value of all zeros.
@@ -219,7 +226,7 @@ macro_rules! filled {
             $(const VERSION: Option<u32> = Some($version);)?
             const COUNT: usize = [$(stringify!($($field).+)),+].len();
 
-            fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+            fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
                 let mut numbers = numbers.iter();
                 $(self.$($field).+ = (*numbers.next()?).try_into().ok()?;)+
                 numbers.next().is_none().then_some(())
@@ -253,8 +260,8 @@ pub(crate) struct UnrepairableMemory {
     is_unrepairable: c_uint,
 }
 
-/// The address of a retired page. In the numbers of an answer, each page has two numbers: first its
-/// time, then its address.
+/// The address of a retired page, without its time. In an answer from the simulation, each page has
+/// two numbers: first its time, then its address.
 #[repr(C)]
 pub(crate) struct UntimedPage {
     address: c_ulonglong,
@@ -264,7 +271,7 @@ pub(crate) struct UntimedPage {
 unsafe impl Filled for UntimedPage {
     const COUNT: usize = 2;
 
-    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+    fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
         self.address = (*numbers.last()?).try_into().ok()?;
         Some(())
     }
@@ -274,7 +281,7 @@ macro_rules! numbers {
     ($($type:ty),*) => {$(
         // SAFETY: the type consists of integers.
         unsafe impl Filled for $type {
-            fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+            fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
                 let [number] = numbers else { return None };
                 *self = (*number).try_into().ok()?;
                 Some(())
@@ -290,8 +297,8 @@ pub(crate) type ShortText = [c_char; 64];
 
 // SAFETY: the type consists of integers.
 unsafe impl Filled for ShortText {
-    fn read(&mut self, answer: &Value) -> Option<()> {
-        *self = crate::exports::pad_text(answer.text()?);
+    fn fill_from_answer(&mut self, answer: &Value) -> Option<()> {
+        *self = crate::exports::to_padded_c_array(answer.text()?);
         Some(())
     }
 }
@@ -309,12 +316,12 @@ never_given! {
     sys::nvmlProcessesUtilizationInfo_t,
 }
 
-/// Three masks without any bit set.
+/// The three masks of the structure are all empty.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
     const VERSION: Option<u32> = Some(1);
 
-    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+    fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
         let none = sys::nvmlMask255_t { mask: [0; 8] };
         self.perfProfilesMask = none;
         self.requestedProfilesMask = none;
@@ -323,30 +330,31 @@ unsafe impl Filled for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
     }
 }
 
-/// State, status, clique and health, without the UUID of the cluster.
+/// An answer has four numbers: state, status, clique and health. It does not contain the UUID of
+/// the cluster.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlGpuFabricInfo_v2_t {
-    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
-        let [state, status, clique, health] = convert_all(numbers)?;
+    fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
+        let [state, status, clique, health] = convert_to_u32_array(numbers)?;
         (self.state, self.status) = (state.try_into().ok()?, status);
         (self.cliqueId, self.healthMask) = (clique, health);
         Some(())
     }
 }
 
-/// A location without chassis and fabric: in an answer, the four halves of these two values come
-/// first and are ignored.
+/// A location without chassis and fabric. If an answer contains these two values, they are its
+/// first four numbers, two for each, and are ignored.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
     const VERSION: Option<u32> = Some(2);
 
-    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+    fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
         let own = if numbers.len() > 5 {
             &numbers[4..]
         } else {
             numbers
         };
-        let [slot, tray, host, peer, module] = convert_all(own)?;
+        let [slot, tray, host, peer, module] = convert_to_u32_array(own)?;
         (self.ibGuid, self.chassisSerialNumber) = ([0; 16], [0; 16]);
         self.slotNumber = slot.try_into().ok()?;
         self.trayIndex = tray.try_into().ok()?;
@@ -363,29 +371,29 @@ unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
 unsafe impl Filled for sys::nvmlPdi_v1_t {
     const VERSION: Option<u32> = Some(1);
 
-    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+    fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
         self.value = if let [number] = *numbers {
             number.try_into().ok()?
         } else {
-            let [high, low] = convert_all(numbers)?;
+            let [high, low] = convert_to_u32_array(numbers)?;
             u64::from(high) << 32 | u64::from(low)
         };
         Some(())
     }
 }
 
-/// Domain, bus, device, two IDs and the text. An answer has two more numbers, the PCI classes,
-/// which are ignored here.
+/// Domain, bus, device, two IDs, and the address as text. An answer may also contain the two PCI
+/// classes, which are ignored here.
 // SAFETY: the type consists of integers.
 unsafe impl Filled for sys::nvmlPciInfo_t {
-    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+    fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
         let own = if numbers.len() == 7 {
             &numbers[..5]
         } else {
             numbers
         };
-        let [domain, bus, device, id, subsystem] = convert_all(own)?;
-        *self = crate::exports::pci_device((domain, bus, device), id, subsystem);
+        let [domain, bus, device, id, subsystem] = convert_to_u32_array(own)?;
+        *self = crate::exports::make_pci_info((domain, bus, device), id, subsystem);
         Some(())
     }
 }
@@ -395,9 +403,9 @@ unsafe impl Filled for sys::nvmlPciInfo_t {
 unsafe impl Filled for sys::nvmlPciInfoExt_v1_t {
     const VERSION: Option<u32> = Some(1);
 
-    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
-        let [domain, bus, device, id, subsystem, base, sub] = convert_all(numbers)?;
-        let plain = crate::exports::pci_device((domain, bus, device), id, subsystem);
+    fn fill_from_numbers(&mut self, numbers: &[i128]) -> Option<()> {
+        let [domain, bus, device, id, subsystem, base, sub] = convert_to_u32_array(numbers)?;
+        let plain = crate::exports::make_pci_info((domain, bus, device), id, subsystem);
         (self.domain, self.bus, self.device, self.busId) = (domain, bus, device, plain.busId);
         (
             self.pciDeviceId,
@@ -409,7 +417,7 @@ unsafe impl Filled for sys::nvmlPciInfoExt_v1_t {
     }
 }
 
-fn convert_all<const N: usize>(numbers: &[i128]) -> Option<[u32; N]> {
+fn convert_to_u32_array<const N: usize>(numbers: &[i128]) -> Option<[u32; N]> {
     let narrow: Option<Vec<u32>> = numbers
         .iter()
         .map(|number| (*number).try_into().ok())

@@ -10,8 +10,9 @@ use gpumon_probe::{
 
 use crate::notes::PeriodActivity;
 
-/// Adds real processes and their memory to the state, and sets the clock that they use.
-pub(crate) fn add_processes(
+/// Adds real processes and their memory to the state. If the scenario's GPU is idle, also sets its
+/// clock to `sm_mhz` or the maximum.
+pub(crate) fn add_real_processes(
     state: Arc<GpuState>,
     holders: &[Holder],
     sm_mhz: Option<u32>,
@@ -26,14 +27,14 @@ pub(crate) fn add_processes(
     state.processes.extend(
         holders
             .iter()
-            .map(|holder| compute_process(holder.pid, Some(holder.bytes), 0)),
+            .map(|holder| make_compute_process(holder.pid, Some(holder.bytes), 0)),
     );
     if state
         .throttle_reasons
         .iter()
         .any(|reason| reason.cause() == ThrottleCause::Idle)
     {
-        // The clock is not reduced while a process uses the GPU.
+        // The driver reduces the clock only while no process uses the GPU.
         state.sm_mhz = sm_mhz.unwrap_or(MAX_SM_MHZ);
     }
     Arc::new(state)
@@ -53,7 +54,7 @@ pub(crate) fn apply_period_activity(state: Arc<GpuState>, note: &PeriodActivity)
 }
 
 /// Returns a compute process. Its other properties come from `/proc`.
-pub(crate) fn compute_process(
+pub(crate) fn make_compute_process(
     pid: u32,
     memory_bytes: Option<u64>,
     sm_percent: u32,

@@ -34,7 +34,7 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
         symlink(&built, &copy).unwrap_or_else(|error| failed(error));
         return copy;
     }
-    let mut library = read_loaded_part(&built);
+    let mut library = read_without_debug_info(&built);
     let renamed = rename_symbols(&mut library, hidden);
     for function in hidden {
         assert!(
@@ -49,7 +49,7 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
 
 /// Returns the library without its debug information. This information is most of the file, and is
 /// at its end.
-fn read_loaded_part(library: &Path) -> Vec<u8> {
+fn read_without_debug_info(library: &Path) -> Vec<u8> {
     let mut bytes = fs::read(library)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
     let end = find_loaded_end(&bytes)
@@ -100,9 +100,10 @@ fn find_built_library() -> PathBuf {
         })
 }
 
-/// Changes the first letter of these names where they are between two NULs, as in symbol tables.
-/// The loader still finds the entry of the old name through the hash tables, but the entry now has
-/// another name. Returns the names that were found.
+/// Changes the first letter of these names wherever they are between two NUL bytes, as in symbol
+/// tables. The loader looks up a name in a hash table. It still finds the entry of the old name
+/// there, but the entry now has another name, so it does not match. Returns the names that were
+/// found.
 fn rename_symbols<'a>(library: &mut [u8], names: &[&'a str]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut places = Vec::new();

@@ -23,11 +23,11 @@ const MAX_PERIODS: usize = 71;
 pub(crate) struct PeriodActivity {
     /// The end of the period on the scenario's timeline.
     pub(crate) at_ms: u64,
-    /// The share of time in which a kernel or a copy ran.
+    /// The share of time in which a kernel or a copy ran, in percent.
     pub(crate) gpu_percent: u32,
     /// The used share of the memory bandwidth.
     pub(crate) memory_percent: u32,
-    /// The busy processes: PID, and share of the time in percent.
+    /// The busy processes, each with its PID and the percentage of time in which it was busy.
     pub(crate) busy: Vec<(u32, u32)>,
 }
 

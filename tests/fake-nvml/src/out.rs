@@ -11,7 +11,7 @@ use crate::code::{Code, Outcome};
 ///
 /// # Safety
 /// `to` is null or points to memory for a `T` that the caller may write.
-pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
+pub(crate) unsafe fn write_output_value<T>(to: *mut T, value: T) -> Outcome {
     if to.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
@@ -40,8 +40,8 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Ou
     Ok(())
 }
 
-/// Writes a list if `*count` items are enough for it. In any case, writes the number of its items
-/// to `count`.
+/// Writes a list to `to` if there is room for all of its items. In any case, sets `count` to the
+/// number of items in the list.
 ///
 /// # Safety
 /// `count` is null or may be read and written, and `to` is null or points to `*count` items that
@@ -87,7 +87,10 @@ pub(crate) unsafe fn read_text<'a>(text: *const c_char) -> Result<&'a str, Code>
 ///
 /// # Safety
 /// `items` is null or points to `count` items that nothing else accesses during the call.
-pub(crate) unsafe fn items<'a, T>(items: *mut T, count: usize) -> Result<&'a mut [T], Code> {
+pub(crate) unsafe fn output_items_mut<'a, T>(
+    items: *mut T,
+    count: usize,
+) -> Result<&'a mut [T], Code> {
     if items.is_null() || count == 0 {
         return Err(Code::INVALID_ARGUMENT);
     }

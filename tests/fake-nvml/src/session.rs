@@ -78,7 +78,7 @@ impl Session {
             .machine
             .world
             .scenario()
-            .init_error(self.machine.timeline.elapsed_s())
+            .init_error_code(self.machine.timeline.elapsed_s())
         {
             return Err(Code(code));
         }

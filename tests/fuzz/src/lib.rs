@@ -8,7 +8,7 @@ use std::{
 /// Returns a folder of this process on a file system in memory, because a fuzz target writes its
 /// file thousands of times a second. A fuzzer does not clean up when it ends, so the folders of
 /// ended processes are removed here.
-pub fn scratch(name: &str) -> PathBuf {
+pub fn make_scratch_folder(name: &str) -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     let root = if memory.is_dir() {
         memory

@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf, sync::LazyLock};
 use libfuzzer_sys::fuzz_target;
 
 static FILE: LazyLock<PathBuf> =
-    LazyLock::new(|| gpumon_fuzz::scratch("compare").join("earlier.json"));
+    LazyLock::new(|| gpumon_fuzz::make_scratch_folder("compare").join("earlier.json"));
 
 fuzz_target!(|bytes: &[u8]| {
     fs::write(&*FILE, bytes).expect("a file in memory");

@@ -12,7 +12,7 @@ const PID: u32 = 42;
 
 /// The `/proc` of a kernel whose connection file is found below the kernel's own root directory.
 static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
-    let root = gpumon_fuzz::scratch("connection-file");
+    let root = gpumon_fuzz::make_scratch_folder("connection-file");
     fs::create_dir_all(root.join("42/root/run")).expect("a process");
     fs::write(root.join("stat"), "btime 1700000000\n").expect("a machine");
     for (name, text) in [

@@ -13,7 +13,7 @@ const PID: u32 = 42;
 /// A `/proc` folder with a process, its parent, and the boot time of the machine. The parent has no
 /// command line.
 static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
-    let root = gpumon_fuzz::scratch("procfs");
+    let root = gpumon_fuzz::make_scratch_folder("procfs");
     fs::create_dir_all(root.join("42")).expect("a process");
     fs::create_dir_all(root.join("7")).expect("its parent");
     fs::write(root.join("stat"), "cpu 1 2 3\nbtime 1700000000\n").expect("a machine");

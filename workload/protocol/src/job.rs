@@ -119,9 +119,8 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Returns the amount for which the workload has the size `n`, or `None` if the workload has a
-    /// fixed size.
-    pub fn from_n(n: u64, extent: Extent) -> Option<Self> {
+    /// Returns the amount that requests the size `n`, or `None` if the workload has a fixed size.
+    pub fn from_size(n: u64, extent: Extent) -> Option<Self> {
         match extent {
             Extent::Fixed => None,
             Extent::Elements | Extent::Side => Some(Self::Count(n)),
@@ -129,9 +128,9 @@ impl Amount {
         }
     }
 
-    /// Returns the size `n` of a workload with this amount and extent. Returns `None` if a workload
-    /// with this extent cannot have its size given as this kind of amount.
-    pub fn to_n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
+    /// Returns the size `n` that this amount requests of a workload with this extent. Returns
+    /// `None` if this kind of amount does not apply to the extent.
+    pub fn to_size(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {
             (Self::Count(count), Extent::Elements | Extent::Side)
             | (Self::Times(count), Extent::Times) => Some(count),
@@ -242,7 +241,7 @@ impl Job {
     }
 
     /// Returns the kind of the run, and the kind's name in JSON.
-    pub fn kind(&self) -> (RunKind, &'static str) {
+    pub fn kind_and_name(&self) -> (RunKind, &'static str) {
         match self {
             Self::Bench(_) => (RunKind::Bench, "bench"),
             Self::Tutorials(_) => (RunKind::Tutorials, "seeds"),
@@ -265,7 +264,7 @@ impl Job {
             Self::Bench(bench) => names(&bench.ids, "all workloads"),
             Self::Tutorials(tutorials) => names(&tutorials.cases, "tutorials"),
             Self::Oom(oom) => oom.scenario.clone(),
-            Self::Burn(_) | Self::Selftest(_) => self.kind().1.to_owned(),
+            Self::Burn(_) | Self::Selftest(_) => self.kind_and_name().1.to_owned(),
         }
     }
 
@@ -371,7 +370,7 @@ mod tests {
         assert_eq!(job(r#"{"kind":"bench"}"#).title(), "all workloads");
         let burn = job(r#"{"kind":"burn","seconds":90}"#);
         assert_eq!(
-            (burn.kind().0, burn.default_time_limit()),
+            (burn.kind_and_name().0, burn.default_time_limit()),
             (RunKind::Burn, DEFAULT_TIME_LIMIT + Duration::from_secs(90))
         );
         assert_eq!(
@@ -384,7 +383,10 @@ mod tests {
             r#"{"kind":"selftest"}"#,
         ] {
             let job = job(json);
-            assert_eq!(serde_json::to_value(&job).unwrap()["kind"], job.kind().1);
+            assert_eq!(
+                serde_json::to_value(&job).unwrap()["kind"],
+                job.kind_and_name().1
+            );
         }
     }
 

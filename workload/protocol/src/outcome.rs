@@ -186,9 +186,9 @@ pub struct Verification {
     /// The index of the first wrong element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<u64>,
-    /// The largest error among the correct elements. Its unit is the precision of the type
-    /// multiplied by the size of the inputs. For matrices, the unit is the error bound of the
-    /// element.
+    /// The largest error among the correct elements, divided by the precision of the type and by
+    /// the size of the inputs. For matrices, it is divided by the error bound of the element
+    /// instead.
     pub largest_error: f64,
     /// The largest error that an element may have to count as correct.
     pub tolerance: f64,
@@ -210,9 +210,9 @@ impl From<&Times> for Interval {
 }
 
 impl Roofline {
-    /// Returns the share of the peak that was achieved, relative to the peak at the clock `mhz`,
-    /// which was read during the run. Returns `None` if the clock does not affect the peak.
-    pub fn share_at_clock(&self, mhz: f64) -> Option<f64> {
+    /// Returns the achieved share of the peak at the clock `mhz`, which was read during the run.
+    /// Returns `None` if the peak does not depend on the clock.
+    pub fn peak_share_at_clock(&self, mhz: f64) -> Option<f64> {
         let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
         (mhz > 0.0).then(|| share * rated_mhz / mhz)
     }
@@ -335,8 +335,8 @@ pub struct FrameworkRun {
     pub host_time: Option<Times>,
     /// The verification of the last result.
     pub verify: Option<Verification>,
-    /// The framework's median time divided by gpumon's, both measured by the host's clock. Above 1,
-    /// gpumon is faster. Omitted if either result was not verified.
+    /// The framework's median time divided by gpumon's, both measured by the host's clock. A value
+    /// above 1 means that gpumon is faster. Omitted if either result was not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     /// The reason why the framework did not finish.
@@ -435,14 +435,14 @@ tagged!(VariantOutcome by "found" {
 
 impl VariantOutcome {
     /// Returns the outcome of a variant that is skipped because there is no GPU.
-    pub fn new_without_gpu() -> Self {
+    pub fn new_skipped_without_gpu() -> Self {
         Self::Skipped {
             reason: "there is no GPU".to_owned(),
         }
     }
 
     /// Returns the outcome of a variant that is skipped because its workload does not exist.
-    pub fn new_without_workload(id: &str) -> Self {
+    pub fn new_skipped_without_workload(id: &str) -> Self {
         Self::Skipped {
             reason: format!("there is no workload '{id}'"),
         }
@@ -451,7 +451,7 @@ impl VariantOutcome {
 
 impl TutorialReport {
     /// Returns `true` if a result was checked and found to be wrong.
-    pub fn is_wrong(&self) -> bool {
+    pub fn has_wrong_result(&self) -> bool {
         match &self.found {
             VariantOutcome::Measured { outcome } => {
                 outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial

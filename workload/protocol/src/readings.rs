@@ -151,8 +151,8 @@ pub struct OtherProcesses {
     /// The processes that the driver listed.
     #[serde(rename = "others")]
     pub listed: Vec<OtherProcess>,
-    /// The number of processes that a sample did not list: the highest number of all samples. These
-    /// processes may be computing, and can belong to any user.
+    /// The highest number of processes that a single sample did not list. These processes may be
+    /// computing, and can belong to any user.
     #[serde(rename = "others_omitted", default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
 }

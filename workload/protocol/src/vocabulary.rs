@@ -99,7 +99,7 @@ impl Shape {
     }
 
     /// Returns `true` if each dimension is at least 1 and less than the limit.
-    pub fn is_possible(self) -> bool {
+    pub fn has_valid_dimensions(self) -> bool {
         [self.rows, self.columns, self.depth]
             .iter()
             .all(|side| (1..MAX_SIDE).contains(side))
@@ -133,7 +133,7 @@ impl FromStr for Shape {
             }),
             _ => None,
         };
-        let possible = shape.filter(|shape| shape.is_possible());
+        let possible = shape.filter(|shape| shape.has_valid_dimensions());
         possible
             .ok_or_else(|| "expected rows, columns and depth, such as 5000x3000x7000".to_owned())
     }
@@ -176,8 +176,8 @@ pub struct Cost {
     pub memory_bytes: u64,
     /// The host memory that the workload uses when it runs on a GPU, in bytes.
     pub host_bytes: u64,
-    /// The number of bytes that cross the bus that matters for this workload. An array counts again
-    /// each time it is read or written.
+    /// The number of bytes that cross the relevant bus, such as the memory bus or the link to the
+    /// host. An array counts again each time it is read or written.
     pub moved_bytes: u64,
     /// The number of floating-point operations. A call of a mathematical function counts as one
     /// operation.

@@ -106,9 +106,9 @@ pub(crate) enum BurnProgress {
 
 trait Burnable {
     /// Returns the number of rows of each matrix.
-    fn side(&self) -> u64;
+    fn matrix_side(&self) -> u64;
     /// Returns the memory in use, in bytes.
-    fn bytes(&self) -> u64;
+    fn used_bytes(&self) -> u64;
     /// Returns the number of words in a product. Products are compared word by word.
     fn words_per_product(&self) -> u64;
     /// Returns the kernel in use, if there are several to choose from.
@@ -125,9 +125,9 @@ trait Burnable {
     fn compute_first(&mut self) -> Result<Verification, RunError>;
     /// Fills a piece with products. If `was_filled` is set, the piece's previous products are
     /// compared first.
-    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError>;
+    fn fill_piece_with_products(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError>;
     /// Compares a piece with the first product, and poisons it.
-    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError>;
+    fn compare_and_poison_piece(&mut self, piece: usize) -> Result<(), RunError>;
     /// Returns the number of words that were found to be wrong so far.
     fn count_wrong_words(&mut self) -> Result<u64, RunError>;
 }
@@ -149,7 +149,11 @@ pub(crate) fn run_burn(
     let dtype = choose_dtype(device, request.dtype)?;
     tell(BurnProgress::Phase(Phase::Preparing));
     let mut work = prepare_burn(place, dtype, request.memory)?;
-    let (side, words, memory_bytes) = (work.side(), work.words_per_product(), work.bytes());
+    let (side, words, memory_bytes) = (
+        work.matrix_side(),
+        work.words_per_product(),
+        work.used_bytes(),
+    );
     let kernel = work.kernel()?;
     let mut burnt = BurnResults {
         operations: 2 * side.pow(3),
@@ -192,7 +196,7 @@ pub(crate) fn run_burn(
             place.rated_peak(LimitingResource::Compute, dtype),
         ),
         rate,
-        verify: burnt.verify(),
+        verify: burnt.combined_verification(),
         environment: place.environment(cpu, from_ms, to_ms),
     })
 }
@@ -236,8 +240,8 @@ fn prepare_burn<'a>(
     })
 }
 
-/// Returns those of the `sides` (rows of a matrix) for which `needed` is at most `bytes`. `sides`
-/// begins with the largest.
+/// Returns the `sides` for which `needed` is at most `bytes`. A side is the number of rows of a
+/// matrix. `sides` begins with the largest.
 fn fitting_sides(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
     let too_large = sides
         .iter()
@@ -282,11 +286,12 @@ impl BurnResults {
         let is_over = || is_stopped() || begun.elapsed() >= time;
         // A piece is compared just before it is filled again. So its products stay in memory for as
         // long as possible, and the GPU multiplies nearly all the time. If all pieces were compared
-        // together, the power draw would fluctuate for a second afterward, at 0.95 of its mean.
+        // together, the power draw would fluctuate for a second afterward, and would be 5 % below
+        // its mean.
         let mut filled = 0;
         for piece in (0..work.piece_count()).cycle() {
             let was_filled = piece < filled;
-            work.fill_piece(piece, was_filled)?;
+            work.fill_piece_with_products(piece, was_filled)?;
             let words = work.products_in_piece(piece) * self.words;
             self.compared += if was_filled { words } else { 0 };
             self.products += work.products_in_piece(piece);
@@ -300,7 +305,7 @@ impl BurnResults {
             }
         }
         for piece in 0..filled {
-            work.compare_piece(piece)?;
+            work.compare_and_poison_piece(piece)?;
             self.compared += work.products_in_piece(piece) * self.words;
         }
         self.wrong = work.count_wrong_words()?;
@@ -333,7 +338,7 @@ impl BurnResults {
     }
 
     /// Combines the verification of the first product with the comparisons of all other products.
-    fn verify(&self) -> Verification {
+    fn combined_verification(&self) -> Verification {
         let first = self.first.unwrap_or_else(Verification::empty);
         let others = Verification::from_word_counts(self.compared, self.wrong);
         let both = first.merge(others);

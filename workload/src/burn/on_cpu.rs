@@ -43,7 +43,7 @@ impl<T: CpuProduct> CpuBurn<T> {
         let sides = fitting_sides(&MATRIX_SIDES[larger..], bytes, |side| {
             needed_bytes(side, Self::ELEMENT_BYTES)
         });
-        let timed = choose_largest_side(sides, |side| Ok(Self::with_side(side)))?;
+        let timed = choose_largest_side(sides, |side| Ok(Self::prepare_and_time(side)))?;
         Ok(timed.map(|TimedWork { mut work, .. }| {
             let count = bytes / (work.side * work.side * Self::ELEMENT_BYTES) - EXTRA_MATRICES;
             work.products = (0..count).map(|_| work.factors.poisoned_result()).collect();
@@ -52,7 +52,7 @@ impl<T: CpuProduct> CpuBurn<T> {
     }
 
     /// Prepares work without memory for products, and measures the time of one product.
-    fn with_side(side: u64) -> TimedWork<Self> {
+    fn prepare_and_time(side: u64) -> TimedWork<Self> {
         let factors = Factors::new(side);
         let mut work = Self {
             side,
@@ -73,11 +73,11 @@ impl<T: CpuProduct> CpuBurn<T> {
 }
 
 impl<T: CpuProduct> Burnable for CpuBurn<T> {
-    fn side(&self) -> u64 {
+    fn matrix_side(&self) -> u64 {
         self.side
     }
 
-    fn bytes(&self) -> u64 {
+    fn used_bytes(&self) -> u64 {
         (self.products.len() as u64 + EXTRA_MATRICES)
             * self.words_per_product()
             * Self::ELEMENT_BYTES
@@ -100,9 +100,9 @@ impl<T: CpuProduct> Burnable for CpuBurn<T> {
         Ok(self.factors.verify(&self.first))
     }
 
-    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+    fn fill_piece_with_products(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
         if was_filled {
-            self.compare_piece(piece)?;
+            self.compare_and_poison_piece(piece)?;
         }
         self.factors.multiply(&mut self.products[piece]);
         Ok(())
@@ -110,13 +110,13 @@ impl<T: CpuProduct> Burnable for CpuBurn<T> {
 
     /// Compares every bit. The bits do not depend on the number of threads, because each element is
     /// summed by a single thread in a fixed order.
-    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError> {
+    fn compare_and_poison_piece(&mut self, piece: usize) -> Result<(), RunError> {
         let words = self.products[piece]
             .chunks_mut(CHUNK_ELEMENTS)
             .zip(self.first.chunks(CHUNK_ELEMENTS));
         let wrong = parallel::map(words, &|(got, first)| {
             let of_one = |(got, first): (&mut T, &T)| {
-                let is_wrong = got.to_word() != first.to_word() || got.to_f64().is_nan();
+                let is_wrong = got.to_bits_u64() != first.to_bits_u64() || got.to_f64().is_nan();
                 *got = T::POISON;
                 u64::from(is_wrong)
             };
@@ -145,7 +145,7 @@ mod tests {
         );
         let mut work = CpuBurn::<T>::new(bytes).unwrap().unwrap();
         assert_eq!(
-            (work.side(), work.piece_count(), work.bytes()),
+            (work.matrix_side(), work.piece_count(), work.used_bytes()),
             (SIDE, 8, bytes)
         );
         assert!(!work.factors.verify(&work.first).ok, "it is not there yet");
@@ -154,13 +154,13 @@ mod tests {
             first.ok && first.checked == SIDE * SIDE && first.largest_error < 1.0,
             "{first:?}"
         );
-        work.fill_piece(1, false).unwrap();
+        work.fill_piece_with_products(1, false).unwrap();
         work.products[1][777] = flip(work.products[1][777]);
-        work.fill_piece(1, true).unwrap();
+        work.fill_piece_with_products(1, true).unwrap();
         assert_eq!(work.count_wrong_words().unwrap(), 1);
-        work.compare_piece(1).unwrap();
+        work.compare_and_poison_piece(1).unwrap();
         assert_eq!(work.count_wrong_words().unwrap(), 1);
-        work.compare_piece(1).unwrap();
+        work.compare_and_poison_piece(1).unwrap();
         assert_eq!(
             work.count_wrong_words().unwrap(),
             1 + SIDE * SIDE,

@@ -16,7 +16,7 @@ use crate::{
 const KERNELS: Code = ptx!("burn");
 /// The size of a word in bytes. Products are compared word by word.
 const WORD_BYTES: u64 = size_of::<u32>() as u64;
-/// The number of bytes that a thread compares of each product.
+/// The number of bytes of each product that a thread compares.
 const PACK_BYTES: u64 = 4 * WORD_BYTES;
 /// The number of products that a thread of `burn.cu` compares at a time. It determines the size of
 /// the grid.
@@ -31,8 +31,8 @@ pub(super) struct CudaBurn<'gpu> {
     poison: Kernel,
     compare: Kernel,
     first: DeviceMemory,
-    /// Memory for products, in pieces. Each piece has room for as many products as are launched
-    /// together. The last piece has room for the products that remain.
+    /// Memory for products, in pieces. A piece has room for the products that are launched
+    /// together. The last piece may have room for fewer products.
     pieces: Vec<DeviceMemory>,
     /// Memory with the number of wrong words so far, which the GPU counts.
     wrong: DeviceMemory,
@@ -50,7 +50,7 @@ impl<'gpu> CudaBurn<'gpu> {
     /// even the smallest matrices fit.
     pub(super) fn new(gpu: &'gpu Gpu, dtype: Dtype, bytes: u64) -> Result<Option<Self>, RunError> {
         let sides = fitting_sides(&MATRIX_SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
-        let timed = choose_largest_side(sides, |n| Self::with_size(gpu, Size { n, dtype }))?;
+        let timed = choose_largest_side(sides, |n| Self::prepare_and_time(gpu, Size { n, dtype }))?;
         let Some(timed) = timed else { return Ok(None) };
         let at_once = timed.batch_size();
         let mut work = timed.work;
@@ -59,7 +59,7 @@ impl<'gpu> CudaBurn<'gpu> {
     }
 
     /// Prepares work without memory for products, and measures the time of one product.
-    fn with_size(gpu: &'gpu Gpu, size: Size) -> Result<TimedWork<Self>, RunError> {
+    fn prepare_and_time(gpu: &'gpu Gpu, size: Size) -> Result<TimedWork<Self>, RunError> {
         let code = gpu.context.load_module(KERNELS)?;
         let work = Self {
             gpu,
@@ -91,9 +91,10 @@ impl<'gpu> CudaBurn<'gpu> {
     /// Allocates memory for products, up to a total of `bytes` including the memory already in use.
     fn allocate_pieces(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        // Partial sums also need memory, which `needed_bytes` does not include. So there is less
-        // memory for products, but at least one product is always allocated.
-        let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
+        // Memory for partial sums was already allocated, but `needed_bytes` does not include it. So
+        // there may be too little memory for products, but at least one product is always
+        // allocated.
+        let mut left = (bytes.saturating_sub(self.used_bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);
             match self.gpu.context.allocate(count * one) {
@@ -162,11 +163,11 @@ impl<'gpu> CudaBurn<'gpu> {
 }
 
 impl Burnable for CudaBurn<'_> {
-    fn side(&self) -> u64 {
+    fn matrix_side(&self) -> u64 {
         self.size.n
     }
 
-    fn bytes(&self) -> u64 {
+    fn used_bytes(&self) -> u64 {
         let pieces = self.pieces.iter().map(DeviceMemory::bytes).sum::<u64>();
         pieces + self.product.bytes() + self.first.bytes() + self.wrong.bytes()
     }
@@ -195,7 +196,7 @@ impl Burnable for CudaBurn<'_> {
         Ok(self.product.verify(&self.first)?)
     }
 
-    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+    fn fill_piece_with_products(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
         let (ready, one) = (self.product.prepare_launch()?, self.result_bytes());
         self.gpu.stream.run(|queue| {
             if was_filled {
@@ -207,7 +208,7 @@ impl Burnable for CudaBurn<'_> {
         Ok(())
     }
 
-    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError> {
+    fn compare_and_poison_piece(&mut self, piece: usize) -> Result<(), RunError> {
         self.gpu
             .stream
             .run(|queue| self.queue_comparison(queue, piece))?;

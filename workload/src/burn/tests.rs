@@ -99,7 +99,7 @@ fn burn_without_compared_product_fails() {
             first: Some(Verification::from_word_counts(9, 0)),
             ..BurnResults::default()
         }
-        .verify()
+        .combined_verification()
         .ok
     );
     assert!(
@@ -107,7 +107,7 @@ fn burn_without_compared_product_fails() {
             compared: 9,
             ..BurnResults::default()
         }
-        .verify()
+        .combined_verification()
         .ok
     );
 }
@@ -121,13 +121,13 @@ struct ScriptedBurn {
 }
 
 impl Burnable for ScriptedBurn {
-    fn side(&self) -> u64 {
+    fn matrix_side(&self) -> u64 {
         2
     }
     fn words_per_product(&self) -> u64 {
         4
     }
-    fn bytes(&self) -> u64 {
+    fn used_bytes(&self) -> u64 {
         0
     }
     fn piece_count(&self) -> usize {
@@ -139,16 +139,16 @@ impl Burnable for ScriptedBurn {
     fn compute_first(&mut self) -> Result<Verification, RunError> {
         Ok(Verification::from_word_counts(4, 0))
     }
-    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+    fn fill_piece_with_products(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
         assert_eq!(was_filled, self.filled[piece]);
         if was_filled {
-            self.compare_piece(piece)?;
+            self.compare_and_poison_piece(piece)?;
         }
         self.filled[piece] = true;
         self.made += self.products_in_piece(piece);
         Ok(())
     }
-    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError> {
+    fn compare_and_poison_piece(&mut self, piece: usize) -> Result<(), RunError> {
         assert!(
             std::mem::take(&mut self.filled[piece]),
             "what was made is compared, once"
@@ -184,7 +184,7 @@ fn short_burn_compares_part_and_counts_wrong_words() {
             "all is compared at the end"
         );
         assert_eq!((burnt.products, burnt.compared), (work.made, 4 * work.made));
-        burnt.verify()
+        burnt.combined_verification()
     };
     let found = burnt(&[0, 3, 1], 20);
     assert_eq!((found.ok, found.wrong), (false, 4));

@@ -119,7 +119,7 @@ fn prepare_on_gpu<T: CpuProduct>(gpu: &Gpu, size: Size) -> PreparedResult<'_> {
         move |out| {
             let expected = Inputs::<T>::new(n);
             Ok(
-                gpu.check_memory(out, count_elements(n), |got: &[T], first| {
+                gpu.check_memory_in_pieces(out, count_elements(n), |got: &[T], first| {
                     expected.check_elements(got, first)
                 })?,
             )
@@ -160,7 +160,8 @@ impl<T: CpuProduct> Inputs<T> {
                         .iter_mut()
                         .zip(b.iter().skip(across).step_by(*n))
                         .for_each(|(to, from)| *to = *from);
-                    let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], &column);
+                    let (sum, size) =
+                        T::exact_dot_product(&a[product * n * n + row * n..][..*n], &column);
                     let error = bound.share_of_allowed_error(
                         sum.distance_to(got.to_f64()),
                         sum.abs(),

@@ -78,8 +78,8 @@ impl Chain {
     }
 }
 
-/// Prepares a chain of kernels that is launched as a whole. The first memory of the chain contains
-/// the result, which has this number of elements. `check` verifies the result piece by piece.
+/// Prepares a chain of kernels that is launched as a whole. The result has `elements` elements, and
+/// is in the first memory of the chain. `check` verifies the result piece by piece.
 pub(super) fn prepare_chain<T: Plain + Default>(
     gpu: &Gpu,
     chain: Chain,
@@ -89,6 +89,6 @@ pub(super) fn prepare_chain<T: Plain + Default>(
     prepare_work(
         chain,
         move |chain| gpu.run_timed(|queue| chain.enqueue(queue)),
-        move |chain| Ok(gpu.check_memory(&chain.memory()[0], elements, check)?),
+        move |chain| Ok(gpu.check_memory_in_pieces(&chain.memory()[0], elements, check)?),
     )
 }

@@ -14,8 +14,8 @@ const SCALAR: f64 = 0.42;
 const CHUNK_ELEMENTS: usize = 1 << 15;
 /// The size in bytes of the packs that `stream.cu` processes.
 const PACK_BYTES: u64 = 16;
-/// The number of packs that each thread of `stream.cu` processes. Only in plain copies, a thread
-/// processes a single pack.
+/// The number of packs that each thread of `stream.cu` processes. In plain copies, a thread
+/// processes only one pack.
 pub(super) const PACKS_PER_THREAD: u64 = 4;
 
 /// An operation on the elements of up to two arrays. If an array is missing, its operand is 0.
@@ -23,7 +23,7 @@ pub(super) trait Operation: Sync + 'static {
     const TRAITS: Traits;
 
     fn apply<T: Real>(a: T, b: T) -> T;
-    fn expect<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected;
+    fn expected_result<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected;
 }
 
 /// The properties of an operation that are needed for its kernel, its cost and its check.
@@ -34,7 +34,8 @@ pub(super) struct Traits {
     inputs: u64,
     /// The number of floating-point operations per element.
     operations: u64,
-    /// The largest error, in units of the type's precision relative to the size of the inputs.
+    /// The largest error of a correct element, divided by the type's precision and by the size of
+    /// the inputs.
     tolerance: f64,
     /// The operation's name in other frameworks; `None` if they do not have the operation.
     framework: Option<&'static str>,
@@ -81,7 +82,7 @@ macro_rules! operations {
             fn apply<T: Real>($a: T, $b: T) -> T {
                 $apply
             }
-            fn expect<T: Real>($exact_a: DoubleDouble, $exact_b: DoubleDouble) -> Expected {
+            fn expected_result<T: Real>($exact_a: DoubleDouble, $exact_b: DoubleDouble) -> Expected {
                 $expected
             }
         }
@@ -91,13 +92,13 @@ macro_rules! operations {
 operations! {
     Copy("stream_copy", Stream, 1, 0, 0.0, None):
         |a, _| a,
-        |a, _| round_once(a);
+        |a, _| expected_after_one_rounding(a);
     Scale("stream_scale", Stream, 1, 1, 0.5, Some("scale")):
         |a, _| rounded_scalar::<T>() * a,
-        |a, _| round_once(exact_scalar::<T>() * a);
+        |a, _| expected_after_one_rounding(exact_scalar::<T>() * a);
     Add("stream_add", Stream, 2, 1, 0.5, Some("add")):
         |a, b| a + b,
-        |a, b| round_once(a + b);
+        |a, b| expected_after_one_rounding(a + b);
     /// The sum of an operand and a scaled operand. It is rounded twice, or once if the hardware
     /// fuses both operations.
     Triad("stream_triad", Stream, 2, 2, 1.0, Some("triad")):
@@ -108,10 +109,10 @@ operations! {
         };
     Write("stream_write", Stream, 0, 0, 0.0, None):
         |_, _| rounded_scalar(),
-        |_, _| round_once(exact_scalar::<T>());
+        |_, _| expected_after_one_rounding(exact_scalar::<T>());
     VectorAdd("vector_add", Thread, 2, 1, 0.5, Some("add")):
         |a, b| a + b,
-        |a, b| round_once(a + b);
+        |a, b| expected_after_one_rounding(a + b);
     /// The sum of the squares of sine and cosine. According to CUDA's manual, each function has an
     /// error of up to two units, which results in four units in the squares. Rounding the squares
     /// and the sum adds less than two more. The exact result is 1, so no higher precision is
@@ -121,10 +122,10 @@ operations! {
             let (cosine, sine) = a.cos_sin();
             cosine * cosine + sine * sine
         },
-        |_, _| round_once(DoubleDouble::from_f64(1.0));
+        |_, _| expected_after_one_rounding(DoubleDouble::from_f64(1.0));
     Square("square", Thread, 1, 1, 0.5, Some("square")):
         |a, _| a * a,
-        |a, _| round_once(a * a);
+        |a, _| expected_after_one_rounding(a * a);
 }
 
 fn rounded_scalar<T: Real>() -> T {
@@ -136,7 +137,7 @@ fn exact_scalar<T: Real>() -> DoubleDouble {
 }
 
 /// Returns the expectation for a result that is computed exactly and rounded once.
-fn round_once(value: DoubleDouble) -> Expected {
+fn expected_after_one_rounding(value: DoubleDouble) -> Expected {
     Expected {
         value,
         scale: value.abs(),
@@ -171,7 +172,7 @@ impl<Op: Operation> Program for Elementwise<Op> {
 
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         of_float!(size.dtype, |Float| if self.includes_copies() {
-            prepare_copied::<Op, Float>(gpu, size.n, self.1 == ArrayLocation::Pinned)
+            prepare_timed_with_copies::<Op, Float>(gpu, size.n, self.1 == ArrayLocation::Pinned)
         } else {
             prepare_on_gpu::<Op, Float>(gpu, size.n)
         })
@@ -184,7 +185,7 @@ impl<Op: Operation> Program for Elementwise<Op> {
         ))
     }
 
-    fn shared_operation(&self, size: Size) -> Option<SharedOperation> {
+    fn operation_for_frameworks(&self, size: Size) -> Option<SharedOperation> {
         let operation = frameworks::Operation {
             name: Op::TRAITS.framework?,
             dtype: size.dtype,
@@ -209,7 +210,7 @@ impl<Op> Elementwise<Op> {
 
 fn check_elements<Op: Operation, T: Real>(out: &[T], first: u64) -> Verification {
     compare_elements(out, first, Op::TRAITS.tolerance, |index| {
-        Op::expect::<T>(
+        Op::expected_result::<T>(
             T::random_exact(SEED_A, index),
             T::random_exact(SEED_B, index),
         )
@@ -268,7 +269,7 @@ pub(super) fn stream_grid(elements: u64, width: u64, packs_a_thread: u64) -> Gri
 
 /// Prepares an operation that is timed together with its copies: the input to the GPU, and the
 /// result back to the host.
-fn prepare_copied<Op: Operation, T: Real>(
+fn prepare_timed_with_copies<Op: Operation, T: Real>(
     gpu: &Gpu,
     elements: u64,
     is_pinned: bool,
@@ -403,7 +404,7 @@ impl Program for VectorAddGrid {
             chain,
             move |chain| gpu.run_timed(|queue| chain.enqueue(queue)),
             move |chain| {
-                let random = gpu.check_memory(
+                let random = gpu.check_memory_in_pieces(
                     &chain.memory()[0],
                     VECTOR_ADD_ELEMENTS,
                     check_elements::<VectorAdd, f32>,
@@ -417,8 +418,8 @@ impl Program for VectorAddGrid {
                 gpu.stream
                     .run(|queue| queue_addition(queue, &kernel, &memory))?;
                 let sums: Vec<f32> = gpu.copy_to_host(&memory[0])?;
-                let bits: Vec<_> = sums.into_iter().map(Real::to_word).collect();
-                let counted = compare_words(&bits, 0, |index| (index as f32 + 1.0).to_word());
+                let bits: Vec<_> = sums.into_iter().map(Real::to_bits_u64).collect();
+                let counted = compare_words(&bits, 0, |index| (index as f32 + 1.0).to_bits_u64());
                 Ok(random.merge(counted))
             },
         )

@@ -17,8 +17,9 @@ const TILE_GRID: Grid = Grid {
 /// precedes them.
 const PARTS_OFFSET: u64 = 64;
 const SCRATCH_BYTES: u64 = 128;
-/// The allowed error. Each of the hundred products and sums is rounded to half a unit of the total.
-/// Adding up the trace contributes the same error again.
+/// The allowed error. An element is the sum of a hundred products. Each of the hundred
+/// multiplications and additions causes an error of at most half a unit of the total. Adding up the
+/// trace may cause the same error again.
 const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +32,14 @@ pub(super) enum Gram {
 impl Gram {
     /// Returns the number of products in memory: all products if they are computed together, and
     /// otherwise only the last one.
-    fn count_products(self, matrices: u64) -> u64 {
+    fn count_stored_products(self, matrices: u64) -> u64 {
         if self == Self::Batched { matrices } else { 1 }
     }
 }
 
 impl Program for Gram {
     fn cost_of(&self, size: Size) -> Cost {
-        let products = self.count_products(size.n);
+        let products = self.count_stored_products(size.n);
         Cost {
             memory_bytes: size
                 .n
@@ -59,7 +60,7 @@ impl Program for Gram {
         // The first kernel computes one product and its trace. The other two compute many products.
         let kernels = gpu.load_kernels(ptx!("gram"), &["gram_tiles", "gram", "trace"])?;
         let matrices = gpu.allocate_random_array::<f32>(size.n * AREA as u64, SEED_A)?;
-        let products = gpu.allocate_poisoned(self.count_products(size.n) * MATRIX_BYTES)?;
+        let products = gpu.allocate_poisoned(self.count_stored_products(size.n) * MATRIX_BYTES)?;
         let log = gpu.allocate_poisoned(size.n * 4)?;
         let scratch = gpu.allocate_zeroed(SCRATCH_BYTES)?;
         prepare_work(
@@ -74,7 +75,7 @@ impl Program for Gram {
                         for (at, place) in traces.iter_mut().enumerate() {
                             gpu.stream.run(|queue| {
                                 let trace = Pinned(&mut arrived);
-                                let arguments = product_arguments(
+                                let arguments = tiled_product_arguments(
                                     products, trace, &matrices, at as u64, &scratch,
                                 );
                                 queue.launch(tiles, TILE_GRID, &arguments)
@@ -87,7 +88,7 @@ impl Program for Gram {
                         for at in 0..traces.len() as u64 {
                             let trace = At(&log, at * 4);
                             let arguments =
-                                product_arguments(products, trace, &matrices, at, &scratch);
+                                tiled_product_arguments(products, trace, &matrices, at, &scratch);
                             queue.launch(tiles, TILE_GRID, &arguments)?;
                         }
                         queue.copy_to_host(traces, &log, 0)
@@ -105,34 +106,39 @@ impl Program for Gram {
                 }
             },
             move |(products, traces)| {
-                Ok(check_products(&gpu.copy_to_host::<f32>(products)?, traces))
+                Ok(check_products_and_traces(
+                    &gpu.copy_to_host::<f32>(products)?,
+                    traces,
+                ))
             },
         )
     }
 
     fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
         let matrices = f32::random_array(size.n * AREA as u64, SEED_A);
-        let products = vec![f32::POISON; self.count_products(size.n) as usize * AREA];
+        let products = vec![f32::POISON; self.count_stored_products(size.n) as usize * AREA];
         prepare_cpu_work(
             (products, vec![f32::POISON; size.n as usize]),
             move |(products, traces)| {
                 if products.len() == matrices.len() {
                     let all = products.chunks_mut(AREA).zip(matrices.chunks(AREA));
-                    *traces = parallel::map(all, &|(product, matrix)| multiply(product, matrix));
+                    *traces = parallel::map(all, &|(product, matrix)| {
+                        compute_product_and_trace(product, matrix)
+                    });
                 } else {
                     for (matrix, trace) in matrices.chunks(AREA).zip(traces) {
-                        *trace = multiply(products, matrix);
+                        *trace = compute_product_and_trace(products, matrix);
                     }
                 }
             },
-            |(products, traces)| check_products(products, traces),
+            |(products, traces)| check_products_and_traces(products, traces),
         )
     }
 }
 
 /// Returns the arguments of the kernel that computes one product in tiles. `trace` is where the
 /// kernel writes the trace.
-fn product_arguments<'scope>(
+fn tiled_product_arguments<'scope>(
     products: &'scope DeviceMemory,
     trace: Argument<'scope>,
     matrices: &'scope DeviceMemory,
@@ -150,7 +156,7 @@ fn product_arguments<'scope>(
 
 /// Multiplies a matrix by its transpose, and returns the trace. Whole rows are added, so that the
 /// compiler can vectorize the loop.
-fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
+fn compute_product_and_trace(product: &mut [f32], matrix: &[f32]) -> f32 {
     let mut upright = vec![0.0; AREA];
     for (row, elements) in matrix.chunks(SIDE).enumerate() {
         elements
@@ -169,9 +175,9 @@ fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
     product.iter().step_by(SIDE + 1).sum()
 }
 
-/// Checks every trace, and every element of the products in memory. These are the products of all
-/// matrices, or only the last one.
-fn check_products(products: &[f32], traces: &[f32]) -> Verification {
+/// Checks every trace, and every element of `products`, which contains either the products of all
+/// matrices or only the last product.
+fn check_products_and_traces(products: &[f32], traces: &[f32]) -> Verification {
     let log = compare_elements(traces, 0, TOLERANCE, |index| {
         Expected::from_products(
             generate_matrix(index)

@@ -9,8 +9,8 @@ const LOADS_PER_RUN: u64 = 1 << 14;
 /// The number of bytes that a GPU loads at a time. Each pointer is in a separate line of this size.
 const LINE_BYTES: u64 = 128;
 const LINE_WORDS: u64 = LINE_BYTES / 8;
-/// The divisor of the cache size that gives the size of the array. Such an array fits completely
-/// into the cache, even if each half of the chip has only half of the cache nearby.
+/// The size of the array is the size of the cache divided by this number. Such an array fits
+/// completely into the cache, even if each half of the chip has only half of the cache nearby.
 const CACHE_DIVISOR: u64 = 8;
 /// The minimum size in bytes of an array in the cache, used if the size of the cache is unknown.
 const MIN_CACHED_BYTES: u64 = 1 << 20;
@@ -43,11 +43,11 @@ impl Program for PointerChase {
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         let way = PointerPath::generate(cache_line_count(size));
         let kernel = gpu.load_kernel(ptx!("chase"), "chase")?;
-        let pointers = gpu.copy_to_device(&way.pointers())?;
+        let pointers = gpu.copy_to_device(&way.to_pointer_array())?;
         prepare_work(
             (gpu.allocate_poisoned(8)?, way),
             move |(place, way)| {
-                let start = way.advance() * LINE_WORDS;
+                let start = way.advance_one_run() * LINE_WORDS;
                 let arguments = [Out(place), In(&pointers), U64(start), U64(LOADS_PER_RUN)];
                 let all =
                     gpu.run_timed(|queue| queue.launch(&kernel, Grid::SINGLE_THREAD, &arguments))?;
@@ -59,11 +59,11 @@ impl Program for PointerChase {
 
     fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
         let way = PointerPath::generate(cache_line_count(size));
-        let pointers = way.pointers();
+        let pointers = way.to_pointer_array();
         prepare_work(
             (INVALID_POSITION, way),
             move |(place, way)| {
-                let start = way.advance() * LINE_WORDS;
+                let start = way.advance_one_run() * LINE_WORDS;
                 let all = TimedRun::time_on_cpu(|| {
                     *place = (0..LOADS_PER_RUN).fold(start, |at, _| pointers[at as usize]);
                 });
@@ -95,7 +95,7 @@ impl PointerPath {
     }
 
     /// Returns the array, in which the first word of each line is a pointer.
-    fn pointers(&self) -> Vec<u64> {
+    fn to_pointer_array(&self) -> Vec<u64> {
         let mut words = vec![INVALID_POSITION; self.next.len() * LINE_WORDS as usize];
         words
             .chunks_mut(LINE_WORDS as usize)
@@ -106,9 +106,9 @@ impl PointerPath {
         words
     }
 
-    /// Follows the path for as many loads as a run has. Returns the position at which the run
+    /// Follows the path for the number of loads in a run. Returns the position at which the run
     /// started.
-    fn advance(&mut self) -> u64 {
+    fn advance_one_run(&mut self) -> u64 {
         let start = self.at;
         self.at = (0..LOADS_PER_RUN).fold(start, |at, _| u64::from(self.next[at as usize]));
         start
@@ -140,8 +140,8 @@ impl Program for LaunchLatency {
     }
 
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> PreparedResult<'gpu> {
-        // The state has two numbers: the runs that the device has counted, and the runs that were
-        // launched.
+        // The state consists of a counter on the device, which counts runs, and the number of runs
+        // that were launched.
         let state = (gpu.allocate_zeroed(8)?, 0);
         let kernels = gpu.load_kernels(ptx!("launch"), &["empty", "count"])?;
         prepare_work(
@@ -164,7 +164,7 @@ impl Program for LaunchLatency {
                 })
             },
             move |(counter, runs)| {
-                let found = gpu.check_memory(counter, 1, |words: &[u64], first| {
+                let found = gpu.check_memory_in_pieces(counter, 1, |words: &[u64], first| {
                     compare_words(words, first, |_| *runs)
                 })?;
                 Ok(if *runs == 0 {
@@ -207,7 +207,7 @@ mod tests {
         work.run().unwrap();
         assert!(work.verify().unwrap().ok);
         let mut way = PointerPath::generate(100);
-        way.advance();
+        way.advance_one_run();
         assert!(!way.check_position((way.at + 1) % 100 * LINE_WORDS).ok);
     }
 }

@@ -35,7 +35,7 @@ impl Program for Matvec {
             gpu.allocate_random_array::<f32>(size.n * COLUMNS, SEED_B)?,
         ];
         let kernels = gpu.load_kernels(ptx!("matvec"), &["matvec"])?;
-        let products = queue_products(size.n, self.0 == LaunchMethod::Fused);
+        let products = make_queue_function(size.n, self.0 == LaunchMethod::Fused);
         let chain = Chain::new(gpu, self.0, products, memory, kernels)?;
         prepare_chain(gpu, chain, size.n * ROWS, check_elements)
     }
@@ -71,7 +71,7 @@ impl Program for Matvec {
 
 /// Returns a function that queues the kernels of one run. Its memory argument contains the results,
 /// the matrix and the vectors, in this order.
-fn queue_products(vectors: u64, is_batched: bool) -> QueueKernels {
+fn make_queue_function(vectors: u64, is_batched: bool) -> QueueKernels {
     Box::new(move |queue, memory, kernels| {
         let launch = |first: u64, count: u64| {
             let warps = ROWS * count;

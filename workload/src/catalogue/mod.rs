@@ -53,7 +53,7 @@ use crate::{
     },
 };
 
-pub(crate) use self::reduce::read_zeros;
+pub(crate) use self::reduce::write_and_check_zeros;
 
 const FLOAT_DTYPES: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
 const FP32: &[Dtype] = &[Dtype::Fp32];

@@ -34,17 +34,19 @@ impl Program for ReadWorkload {
     }
 
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
-        of_float!(size.dtype, |Float| read_on_cuda::<Float>(gpu, size.n))
+        of_float!(size.dtype, |Float| prepare_read_on_cuda::<Float>(
+            gpu, size.n
+        ))
     }
 
     fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
-        of_float!(size.dtype, |Float| read_on_cpu::<Float>(size.n))
+        of_float!(size.dtype, |Float| prepare_read_on_cpu::<Float>(size.n))
     }
 }
 
 /// Allocates GPU memory, fills it with zeros, reads it completely, and releases it. Returns `true`
 /// if only zeros were read.
-pub(crate) fn read_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
+pub(crate) fn write_and_check_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
     let words = bytes / 8;
     let memory = gpu.context.allocate(bytes)?;
     let kernel = gpu.load_kernel(kernels::STREAM, "stream_read_fp64")?;
@@ -59,11 +61,11 @@ pub(crate) fn read_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
 }
 
 /// Prepares a run on a GPU, which computes one sum per block.
-fn read_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
+fn prepare_read_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
     let grid = stream_grid(elements, T::DTYPE.bytes(), PACKS_PER_THREAD);
     let kernel = gpu.load_kernel(kernels::STREAM, &format!("stream_read_{}", T::DTYPE))?;
     let a = gpu.allocate_random_array::<T>(elements, SEED_A)?;
-    let expected = expected_random_sum::<T>(elements);
+    let expected = expected_sum_of_words::<T>(elements);
     prepare_work(
         gpu.allocate_poisoned(8 * u64::from(grid.blocks))?,
         move |sums| {
@@ -72,7 +74,7 @@ fn read_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
         },
         move |sums| {
             let total = AtomicU64::new(0);
-            gpu.check_memory(sums, sums.bytes() / 8, |sums: &[u64], _| {
+            gpu.check_memory_in_pieces(sums, sums.bytes() / 8, |sums: &[u64], _| {
                 total.fetch_add(sum_words(sums.iter().copied()), Relaxed);
                 Verification::empty()
             })?;
@@ -82,15 +84,15 @@ fn read_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
     )
 }
 
-fn read_on_cpu<T: Real>(elements: u64) -> PreparedResult<'static> {
+fn prepare_read_on_cpu<T: Real>(elements: u64) -> PreparedResult<'static> {
     let a = T::random_array(elements, SEED_A);
-    let expected = expected_random_sum::<T>(elements);
+    let expected = expected_sum_of_words::<T>(elements);
     prepare_cpu_work(
         // Before the first run, there is no sum.
         None,
         move |total| {
             let sums = parallel::map(a.chunks(CHUNK_ELEMENTS), &|chunk| {
-                sum_words(chunk.iter().map(|number| number.to_word()))
+                sum_words(chunk.iter().map(|number| number.to_bits_u64()))
             });
             *total = Some(sum_words(sums.into_iter()));
         },
@@ -103,11 +105,11 @@ fn sum_words(words: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// Returns the expected sum of the random words, which are generated from the seed.
-fn expected_random_sum<T: Real>(elements: u64) -> u64 {
+fn expected_sum_of_words<T: Real>(elements: u64) -> u64 {
     let sums = parallel::map((0..elements).step_by(CHUNK_ELEMENTS), &|first| {
         let words = (first..elements)
             .take(CHUNK_ELEMENTS)
-            .map(|index| T::random_number(SEED_A, index).to_word());
+            .map(|index| T::random_number(SEED_A, index).to_bits_u64());
         sum_words(words)
     });
     sum_words(sums.into_iter())
@@ -130,16 +132,18 @@ impl Program for Reduce {
     }
 
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
-        of_float!(size.dtype, |Float| sum_on_cuda::<Float>(gpu, size.n))
+        of_float!(size.dtype, |Float| prepare_sum_on_cuda::<Float>(
+            gpu, size.n
+        ))
     }
 
     fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
-        of_float!(size.dtype, |Float| sum_on_cpu::<Float>(size.n))
+        of_float!(size.dtype, |Float| prepare_sum_on_cpu::<Float>(size.n))
     }
 }
 
 /// Prepares a run on a GPU, which computes one sum per block, and then the sum of these sums.
-fn sum_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
+fn prepare_sum_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
     let width = T::DTYPE.bytes();
     let processors = gpu.device().attribute(Attribute::Multiprocessors)?.max(1) as u64;
     let blocks = (processors * BLOCKS_PER_MULTIPROCESSOR)
@@ -147,7 +151,7 @@ fn sum_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
     let kernel = gpu.load_kernel(ptx!("reduce"), &format!("reduce_{}", T::DTYPE))?;
     let a = gpu.allocate_random_array::<T>(elements, SEED_A)?;
     let sums = gpu.allocate_poisoned(blocks * width)?;
-    let expected = expected_sum::<T>(elements);
+    let expected = expected_sum_of_numbers::<T>(elements);
     prepare_work(
         gpu.allocate_poisoned(width)?,
         move |total| {
@@ -165,9 +169,9 @@ fn sum_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> PreparedResult<'_> {
     )
 }
 
-fn sum_on_cpu<T: Real>(elements: u64) -> PreparedResult<'static> {
+fn prepare_sum_on_cpu<T: Real>(elements: u64) -> PreparedResult<'static> {
     let a = T::random_array(elements, SEED_A);
-    let expected = expected_sum::<T>(elements);
+    let expected = expected_sum_of_numbers::<T>(elements);
     prepare_cpu_work(
         T::POISON,
         // Each chunk is summed separately. So the order of additions is the same for any number of
@@ -201,7 +205,7 @@ fn check_sum<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verific
 
 /// Returns the sum in twice the precision. The scale of the returned value is the typical size of
 /// such a sum.
-fn expected_sum<T: Real>(elements: u64) -> Expected {
+fn expected_sum_of_numbers<T: Real>(elements: u64) -> Expected {
     let term = |index| {
         let number = T::random_number(SEED_A, index).to_f64();
         (DoubleDouble::from_f64(number), number * number)

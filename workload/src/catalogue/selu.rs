@@ -10,8 +10,8 @@ use crate::numbers::exp_f32;
 /// The constant alpha as published by the authors of SELU.
 const ALPHA: f32 = 1.673_263_2;
 const SCALE: f32 = 1.050_701;
-/// The allowed error: according to CUDA's manual two units for the exponential, and half a unit for
-/// each of the four other operations.
+/// The allowed error: two units for the exponential, according to CUDA's manual, and half a unit
+/// for each of the four other operations.
 const TOLERANCE: f64 = 4.0;
 /// The number of elements per thread of the fused kernel.
 const FUSED_ELEMENTS: u64 = 4;
@@ -21,8 +21,8 @@ const CHUNK_ELEMENTS: usize = 1 << 13;
 pub(super) struct Selu(pub(super) LaunchMethod);
 
 impl Program for Selu {
-    /// Returns the cost. Without fusion, six passes move eleven arrays of elements and two arrays
-    /// with one byte per element.
+    /// Returns the cost. Without fusion, the six passes together read or write eleven arrays of
+    /// elements, and two arrays with one byte per element.
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.bytes();
         let (arrays, moved_bytes) = match self.0 {
@@ -63,7 +63,13 @@ impl Program for Selu {
             ];
         }
         let kernels = gpu.load_kernels(ptx!("selu"), &names)?;
-        let chain = Chain::new(gpu, self.0, queue_passes(size.n, is_fused), memory, kernels)?;
+        let chain = Chain::new(
+            gpu,
+            self.0,
+            make_queue_function(size.n, is_fused),
+            memory,
+            kernels,
+        )?;
         prepare_chain(gpu, chain, size.n, check_elements)
     }
 
@@ -99,7 +105,7 @@ impl Program for Selu {
         )
     }
 
-    fn shared_operation(&self, size: Size) -> Option<SharedOperation> {
+    fn operation_for_frameworks(&self, size: Size) -> Option<SharedOperation> {
         let operation = frameworks::Operation {
             name: "selu",
             dtype: Dtype::Fp32,
@@ -114,7 +120,7 @@ impl Program for Selu {
 
 /// Returns a function that queues the kernels of one run. Its memory argument contains the result,
 /// the input, intermediate values, and flags of positive inputs, in this order.
-fn queue_passes(elements: u64, is_fused: bool) -> QueueKernels {
+fn make_queue_function(elements: u64, is_fused: bool) -> QueueKernels {
     Box::new(move |queue, memory, kernels| {
         let (grid, n) = (grid_for_elements(elements), || U64(elements));
         let (out, a) = (&memory[0], &memory[1]);
@@ -166,8 +172,8 @@ fn check_elements(out: &[f32], first: u64) -> Verification {
         if x > 0.0 {
             Expected::new(x * scale, x * scale)
         } else {
-            // The result is a difference of two numbers, which are about as large as this scale. So
-            // errors are relative to the scale.
+            // The result is the difference of two numbers of about this scale. Errors are therefore
+            // relative to the scale, even if the difference is small.
             Expected::new(x.exp_m1() * alpha * scale, alpha * scale)
         }
     })

@@ -66,9 +66,9 @@ impl<T: Plain + Default> HostMemory<T> {
     }
 }
 
-/// Creates words in host memory. `word` returns the word at an index. If the memory is copied to
-/// the device, this is a random word of a seed. If the device copies to the memory, it is the
-/// complement of the word that will arrive, so that the copy changes every word.
+/// Creates words in host memory. `word` returns the word at an index. For copies to the device, it
+/// returns random words. For copies from the device, it returns the complement of each word that
+/// will arrive, so that the copy changes every word.
 fn make_host_words(
     gpu: &Gpu,
     words: u64,
@@ -125,7 +125,7 @@ impl Program for Transfer {
             move |(host, device)| {
                 let check = make_random_check(SEED_A);
                 Ok(if to_device {
-                    gpu.check_memory(device, words, check)?
+                    gpu.check_memory_in_pieces(device, words, check)?
                 } else {
                     check(host.slice(), 0)
                 })
@@ -163,7 +163,8 @@ impl Program for BidirectionalCopy {
                 Ok(elapsed.into())
             },
             move |(arrived, to)| {
-                let there = gpu.check_memory(arrived, words, make_random_check(SEED_A))?;
+                let there =
+                    gpu.check_memory_in_pieces(arrived, words, make_random_check(SEED_A))?;
                 Ok(there.merge(make_random_check(SEED_B)(to.slice(), 0)))
             },
         )
@@ -190,7 +191,7 @@ impl PeerCopy {
 }
 
 impl Program for PeerCopy {
-    /// Returns the cost. Its memory is that of one GPU, and each of the two GPUs uses this amount.
+    /// Returns the cost. The memory is that of one GPU; both GPUs use the same amount.
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.word_count().saturating_mul(WORD_BYTES);
         let (memory_bytes, moved_bytes) = match self {
@@ -215,9 +216,9 @@ impl Program for PeerCopy {
             needed: 2,
             found: 1,
         };
-        let other = gpu.neighbor()?.ok_or(few)?.open()?;
+        let other = gpu.find_neighbor()?.ok_or(few)?.open()?;
         let budget = other.memory_budget()?;
-        budget.check_size(self.id(), self.cost_of(size).memory_bytes)?;
+        budget.check_bytes_fit(self.id(), self.cost_of(size).memory_bytes)?;
         gpu.context.enable_peer_access(&other.context)?;
         other.context.enable_peer_access(&gpu.context)?;
         let words = size.word_count();
@@ -256,11 +257,14 @@ impl Program for PeerCopy {
                 Ok(TimedRun::from(elapsed).divide_by(copies))
             },
             move |(arrived, back, other)| {
-                let there = other.check_memory(arrived, words, make_random_check(SEED_A))?;
+                let there =
+                    other.check_memory_in_pieces(arrived, words, make_random_check(SEED_A))?;
                 Ok(match back {
-                    Some((_, to)) => {
-                        there.merge(gpu.check_memory(to, words, make_random_check(SEED_B))?)
-                    }
+                    Some((_, to)) => there.merge(gpu.check_memory_in_pieces(
+                        to,
+                        words,
+                        make_random_check(SEED_B),
+                    )?),
                     None => there,
                 })
             },

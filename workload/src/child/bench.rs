@@ -42,7 +42,7 @@ pub(super) fn run_bench(
     if job.pairs {
         return run_gpu_pairs(job, &plan, &placement, context, report);
     }
-    let gpus = match placement.add_neighbors(plan.max_gpus(), &job.place, context.driver) {
+    let gpus = match placement.reserve_neighbor_gpus(plan.max_gpus(), &job.place, context.driver) {
         Err(error) if plan.is_named => return Err(error),
         widened => widened.unwrap_or(1),
     };
@@ -131,7 +131,7 @@ fn run_gpu_pairs(
         .filter(|(from, to)| from != to);
     for (from, to) in pairs {
         let other = gpus[to].as_neighbor();
-        gpus[from].pair_with(other);
+        gpus[from].set_neighbor(other);
         if bench.run_steps(on(from), &ExecutionPlace::Cuda(&gpus[from])) {
             break;
         }
@@ -190,8 +190,8 @@ impl Bench<'_> {
         false
     }
 
-    /// Runs one step. If a size was requested for all workloads, it is ignored for a workload that
-    /// has a fixed size.
+    /// Runs one step. A size that was requested for all workloads does not apply to a workload with
+    /// a fixed size.
     fn run_step(
         &mut self,
         workload: &Workload,
@@ -236,7 +236,7 @@ impl Bench<'_> {
         if outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial {
             self.record_exit_code(EXIT_FAILED);
         }
-        let load = load_of_outcome(self.placement, &outcome);
+        let load = gpu_load_during_run(self.placement, &outcome);
         let beside = self.run_frameworks(&outcome, place);
         (self.report)(Report::Result {
             outcome: Box::new(outcome),
@@ -300,14 +300,14 @@ impl Bench<'_> {
 
 /// Returns a summary of the driver's readings of the outcome's GPU during the time in which the
 /// workload was timed.
-pub(super) fn load_of_outcome(placement: &Placement, outcome: &RunOutcome) -> Option<Load> {
+pub(super) fn gpu_load_during_run(placement: &Placement, outcome: &RunOutcome) -> Option<Load> {
     let (from_ms, to_ms) = (outcome.environment.from_ms, outcome.environment.to_ms);
     let load = placement
         .readings
         .load_between(outcome.device.uuid.as_deref()?, from_ms, to_ms)?;
     let share_at_clock = load
         .sm_mhz
-        .and_then(|mhz| outcome.roofline.share_at_clock(mhz.mean));
+        .and_then(|mhz| outcome.roofline.peak_share_at_clock(mhz.mean));
     Some(Load {
         share_at_clock,
         ..load

@@ -29,13 +29,13 @@ pub(super) struct Step {
     pub(super) dtype: Option<Dtype>,
     /// The size, or `None` for the workload's usual size.
     pub(super) amount: Option<Amount>,
-    /// Whether this step is one of several for all types of the workload. Types that the GPU does
-    /// not support are skipped.
+    /// Whether no type was requested and the workload runs several types by default, with one step
+    /// for each. Types that the GPU does not support are skipped.
     pub(super) is_one_of_all: bool,
 }
 
-/// Returns the steps of a workload. If a type was requested for all workloads, it is ignored for a
-/// workload that does not support it.
+/// Returns the steps of a workload. The requested type, `asked`, is ignored if the workload does
+/// not support it.
 fn steps_of_workload(
     workload: &'static Workload,
     backend: Backend,
@@ -64,7 +64,7 @@ fn steps_of_workload(
 impl BenchPlan {
     pub(super) fn new(job: &BenchJob) -> Result<Self, JobFailure> {
         if !job.works.is_empty() {
-            return Self::from_works(job);
+            return Self::from_listed_work(job);
         }
         let mut workloads = find_workloads(&job.ids)?;
         check_type_and_size(job, &workloads)?;
@@ -105,7 +105,7 @@ impl BenchPlan {
         })
     }
 
-    fn from_works(job: &BenchJob) -> Result<Self, JobFailure> {
+    fn from_listed_work(job: &BenchJob) -> Result<Self, JobFailure> {
         let is_asked_otherwise = !job.ids.is_empty()
             || job.dtype.is_some()
             || job.size.is_some()
@@ -133,7 +133,7 @@ impl BenchPlan {
             let workload = *workloads
                 .iter()
                 .find(|workload| workload.about.id == work.id)?;
-            let amount = Amount::from_n(work.n, workload.about.extent);
+            let amount = Amount::from_size(work.n, workload.about.extent);
             Some((
                 work.gpu.clone(),
                 Step {
@@ -262,7 +262,7 @@ fn workload_with_shape(
                 .to_owned(),
         ));
     }
-    if !shape.is_possible() || job.size.is_some() {
+    if !shape.has_valid_dimensions() || job.size.is_some() {
         return Err(JobFailure::usage_error(
             "--shape takes sides of 1 to 2147483647, and cannot be combined with --size".to_owned(),
         ));
@@ -272,7 +272,7 @@ fn workload_with_shape(
             "matmul --shape runs only on a GPU: leave out --backend".to_owned(),
         ));
     }
-    Ok(matmul::workload_for_shape(shape))
+    Ok(matmul::leak_workload_for_shape(shape))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use gpumon_probe::units::format_three_digits;
 
 use super::{
     JobContext, JobFailure, Reporter,
-    bench::load_of_outcome,
+    bench::gpu_load_during_run,
     exit_code_of,
     placement::{Placement, ReservedGpu},
     worse_code,
@@ -31,9 +31,9 @@ use crate::{
 /// The maximum duration of a stress test: one week.
 const MAX_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// Each device reports progress once a second. If none has done so for this time, the results are
-/// reported, and devices without a result are considered stuck. The time is shorter than the ten
-/// seconds after which a canceled process is killed.
+/// Each device reports progress once a second. If no device has reported progress for this time,
+/// the results so far are reported, and devices without a result are considered stuck. The timeout
+/// is shorter than the ten seconds after which a canceled process is killed.
 const STUCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 enum DeviceMessage {
@@ -148,8 +148,8 @@ fn run_on_all_devices(
                             operations_per_second,
                             wrong,
                         };
-                        // Progress of all devices is reported together, whenever one particular
-                        // device has made progress.
+                        // One report covers all devices. To avoid a report for every device's
+                        // progress, only the progress of one device triggers a report.
                         if *last.get_or_insert(step) == step {
                             report(Report::Progress {
                                 share,
@@ -191,7 +191,7 @@ fn run_on_all_devices(
 fn report_outcome(outcome: RunOutcome, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
     let (code, load) = (
         exit_code_of_outcome(&outcome),
-        load_of_outcome(placement, &outcome),
+        gpu_load_during_run(placement, &outcome),
     );
     report(Report::Result {
         outcome: Box::new(outcome),

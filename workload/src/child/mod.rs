@@ -68,7 +68,7 @@ impl JobContext<'_> {
     /// Returns the other frameworks for comparison, if a Python interpreter was given.
     fn frameworks(&self) -> Result<Option<Frameworks<'_>>, JobFailure> {
         let find = |python: &Path| {
-            Frameworks::find(python, self.interrupted).map_err(|error| match error {
+            Frameworks::detect_with_python(python, self.interrupted).map_err(|error| match error {
                 FrameworkError::Interrupted => JobFailure::new(error, EXIT_INTERRUPTED),
                 error => JobFailure::usage_error(format!(
                     "cannot list the frameworks of {}: {error}; choose a Python interpreter with \
@@ -93,7 +93,7 @@ pub fn run_job(
     python: Option<&Path>,
     driver: &Arc<dyn DriverReader>,
 ) -> Result<u8, JobFailure> {
-    bind_to_parent(parent)?;
+    bind_lifetime_to_parent(parent)?;
     let job = read_job(argument)?;
     let interrupted = install_signal_handlers().map_err(JobFailure::general_error)?;
     let context = JobContext {
@@ -116,7 +116,7 @@ pub fn run_job(
         Ok(code) => code,
         Err(JobFailure { message, code }) => {
             let (id, backend) = (
-                job.kind().1.to_owned(),
+                job.kind_and_name().1.to_owned(),
                 first_backend(job.backend_and_device().backend),
             );
             report(Report::Failed {
@@ -172,7 +172,7 @@ fn read_job(argument: &str) -> Result<Job, JobFailure> {
 
 /// Makes the operating system kill this process when its parent ends, so that no process is left
 /// behind that holds GPU memory.
-fn bind_to_parent(parent: Option<u32>) -> Result<(), JobFailure> {
+fn bind_lifetime_to_parent(parent: Option<u32>) -> Result<(), JobFailure> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| {
         JobFailure::general_error(format!(
             "cannot make this process end with its parent process: {error}"
@@ -274,7 +274,7 @@ impl JobFailure {
     }
 
     /// Returns the failure of a job that finds no working GPU.
-    pub(crate) fn new_without_gpu(error: impl Into<RunError>) -> Self {
+    pub(crate) fn no_gpu_error(error: impl Into<RunError>) -> Self {
         Self::new(error.into(), EXIT_NO_GPU)
     }
 }
@@ -288,6 +288,6 @@ pub(crate) fn exit_code_of(error: &RunError) -> u8 {
 
 impl From<CudaError> for JobFailure {
     fn from(error: CudaError) -> Self {
-        Self::new_without_gpu(error)
+        Self::no_gpu_error(error)
     }
 }

@@ -13,8 +13,8 @@ use crate::{
     suggest::suggest_word,
 };
 
-/// On a GPU that other users are using, a demonstration is limited to the free memory divided by
-/// this number.
+/// The divisor of the free memory on a GPU that other users are using. A demonstration uses at most
+/// the resulting amount.
 const SHARED_DIVISOR: u64 = 4;
 
 pub(super) fn run_oom(

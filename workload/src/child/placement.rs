@@ -33,7 +33,7 @@ pub(super) struct Placement {
     pub(super) cpu: Cpu,
     pub(super) readings: GpuReadings,
     pub(super) note: Option<String>,
-    /// The locks of the additional GPUs that were reserved by `add_neighbors`.
+    /// The locks of the additional GPUs that were reserved by `reserve_neighbor_gpus`.
     beside: Vec<File>,
 }
 
@@ -58,8 +58,8 @@ impl ReservedGpu {
 }
 
 impl Placement {
-    /// Reserves the GPUs that a job requests. `needs_gpu` is whether the job cannot run on a CPU.
-    /// If a job names a GPU, it runs on that GPU or fails.
+    /// Reserves the GPUs that a job requests. `needs_gpu` must be set if the job cannot run on a
+    /// CPU. If a job names a GPU, it runs on that GPU or fails.
     pub(super) fn reserve_gpus(
         place: &Where,
         needs_gpu: bool,
@@ -84,7 +84,7 @@ impl Placement {
                     if let Some(name) = &place.device {
                         find_gpu(name, driver)?;
                     }
-                    return Err(JobFailure::new_without_gpu(error));
+                    return Err(JobFailure::no_gpu_error(error));
                 }
                 Err(error) => {
                     placement.note = Some(format!("{error}; using the CPU instead"));
@@ -97,7 +97,7 @@ impl Placement {
             BackendChoice::Auto => devices.is_empty(),
             BackendChoice::Cpu | BackendChoice::Both => true,
         };
-        let folder = lock_folder()?;
+        let folder = find_lock_folder()?;
         let locks = devices
             .iter()
             .map(|device| lock_device(&folder, device))
@@ -106,7 +106,7 @@ impl Placement {
         // distinguished from others.
         placement.readings = start_readings(driver, &devices);
         for (device, lock) in devices.into_iter().zip(locks) {
-            let is_shared = check_other_users(&placement.readings, &device, place.share)?;
+            let is_shared = detect_other_users(&placement.readings, &device, place.share)?;
             placement.gpus.push(ReservedGpu {
                 device,
                 is_shared,
@@ -117,10 +117,10 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Reserves additional GPUs for workloads that need several. In CUDA's order, these are the
-    /// GPUs after the first reserved GPU. After the last GPU, the order continues with GPU 0.
-    /// Returns the total number of reserved GPUs, which is at most `gpus`.
-    pub(super) fn add_neighbors(
+    /// Reserves additional GPUs for workloads that need several. These GPUs follow the first
+    /// reserved GPU in CUDA's order, in which the last GPU is followed by GPU 0. Returns the total
+    /// number of reserved GPUs, which is at most `gpus`.
+    pub(super) fn reserve_neighbor_gpus(
         &mut self,
         gpus: usize,
         place: &Where,
@@ -133,7 +133,7 @@ impl Placement {
             .device
             .driver()
             .list_devices()
-            .map_err(JobFailure::new_without_gpu)?;
+            .map_err(JobFailure::no_gpu_error)?;
         let (before, behind) = devices.split_at(first.device.index as usize);
         let behind: Vec<_> = behind
             .iter()
@@ -143,13 +143,13 @@ impl Placement {
             .cloned()
             .collect();
         let readings = start_readings(driver, &behind);
-        let folder = lock_folder()?;
+        let folder = find_lock_folder()?;
         let mut has_shared_neighbors = false;
         for device in behind
             .iter()
             .filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid))
         {
-            has_shared_neighbors |= check_other_users(&readings, device, place.share)?;
+            has_shared_neighbors |= detect_other_users(&readings, device, place.share)?;
             self.beside.push(lock_device(&folder, device)?);
         }
         self.gpus
@@ -190,12 +190,12 @@ fn start_readings(driver: &Arc<dyn DriverReader>, devices: &[Device]) -> GpuRead
 
 /// Returns `true` if another user is computing on a device. Unless the device may be shared, this
 /// is an error.
-fn check_other_users(
+fn detect_other_users(
     readings: &GpuReadings,
     device: &Device,
     may_share: bool,
 ) -> Result<bool, JobFailure> {
-    let others = readings.foreign_processes(&device.uuid);
+    let others = readings.processes_of_other_users(&device.uuid);
     if others.is_empty() || may_share {
         return Ok(!others.is_empty());
     }
@@ -212,7 +212,7 @@ fn check_other_users(
     )))
 }
 
-fn lock_folder() -> Result<PathBuf, JobFailure> {
+fn find_lock_folder() -> Result<PathBuf, JobFailure> {
     let named = env::var_os(FOLDER_VARIABLE)
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from);
@@ -224,7 +224,7 @@ fn lock_folder() -> Result<PathBuf, JobFailure> {
         )
     };
     named
-        .or_else(lock_file::shared_folder)
+        .or_else(lock_file::find_shared_lock_folder)
         .ok_or_else(|| JobFailure::general_error(why()))
 }
 
@@ -267,7 +267,7 @@ fn choose_devices(
     if name == "all" {
         return Ok(devices);
     }
-    if let Some(device) = find_device(name, &devices) {
+    if let Some(device) = find_cuda_device(name, &devices) {
         return Ok(vec![device.clone()]);
     }
     let available = match &devices[..] {
@@ -298,7 +298,7 @@ fn choose_devices(
 
 /// Finds a device by a name that CUDA knows: its index, the beginning of its UUID, or its PCI bus
 /// ID. Returns `None` if several devices match.
-fn find_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
+fn find_cuda_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
     let bus_id = |device: &Device| normalize_bus_id(&device.pci_bus_id);
     let has_name = |device: &&Device| match name.parse() {
         Ok(GpuName::Index(index)) => device.index == index,

@@ -59,7 +59,7 @@ type Samples = BTreeMap<String, Vec<GpuSample>>;
 /// The driver's readings of some GPUs. They continue until this value is dropped.
 pub(super) struct GpuReadings {
     samples: Arc<Mutex<Samples>>,
-    /// The PIDs of processes that were computing on each GPU before the work began, by UUID.
+    /// The PIDs of the processes that were computing before the work began, by the UUID of the GPU.
     before: BTreeMap<String, Vec<u32>>,
 }
 
@@ -88,12 +88,17 @@ impl GpuReadings {
             driver.read_gpus(depth, read_interval(depth), &mut |gpus| {
                 for gpu in gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
                     if let Some(uuid) = gpu.uuid.as_ref().filter(|uuid| uuids.contains(uuid)) {
-                        keep_sample(lock_samples(&kept).entry(uuid.clone()).or_default(), gpu);
+                        push_bounded_sample(
+                            lock_samples(&kept).entry(uuid.clone()).or_default(),
+                            gpu,
+                        );
                     }
                 }
-                // Sending can fail, because the receiver only waits for the first sample.
+                // The receiver only waits for the first sample. Later, it no longer exists, and
+                // sending fails.
                 let _ = sender.send(());
-                // Reading ends when this thread is the last owner of the samples.
+                // If this thread is the only owner of the samples, nobody needs them anymore, so
+                // reading ends.
                 if Arc::strong_count(&kept) == 1 {
                     ControlFlow::Break(())
                 } else {
@@ -115,14 +120,15 @@ impl GpuReadings {
         readings
     }
 
-    /// Returns the processes of other users that are computing on a GPU now and also a moment
-    /// later.
-    pub(super) fn foreign_processes(&self, uuid: &str) -> OtherProcesses {
+    /// Returns the processes of other users that are computing on a GPU. If there are any, the
+    /// result is that of a second check a moment later, because the driver may list a process that
+    /// has already ended.
+    pub(super) fn processes_of_other_users(&self, uuid: &str) -> OtherProcesses {
         let now = || {
             lock_samples(&self.samples)
                 .get(uuid)
                 .and_then(|samples| samples.last())
-                .map(find_other_users)
+                .map(find_processes_of_others)
         };
         let others = now().unwrap_or_default();
         if others.is_empty() {
@@ -157,12 +163,12 @@ impl GpuReadings {
         let last = samples.get(uuid).and_then(|samples| samples.last());
         (
             last.and_then(current_watts),
-            last.and_then(|sample| fresh_value(&sample.temperature.gpu_celsius)),
+            last.and_then(|sample| value_read_now(&sample.temperature.gpu_celsius)),
         )
     }
 }
 
-fn keep_sample(kept: &mut Vec<GpuSample>, gpu: &GpuSample) {
+fn push_bounded_sample(kept: &mut Vec<GpuSample>, gpu: &GpuSample) {
     kept.push(gpu.clone());
     let surplus = kept.len().saturating_sub(MAX_SAMPLES);
     kept.drain(..surplus);
@@ -174,7 +180,7 @@ fn lock_samples(samples: &Mutex<Samples>) -> MutexGuard<'_, Samples> {
 
 /// Returns the processes of other users that are computing on a GPU. A process that the operating
 /// system does not know is in another container, and counts as another user's.
-pub(super) fn find_other_users(sample: &GpuSample) -> OtherProcesses {
+pub(super) fn find_processes_of_others(sample: &GpuSample) -> OtherProcesses {
     let listed = computing_processes(sample)
         .filter(|process| !is_owned_by_current_user(process.pid))
         .map(OtherProcess::from)
@@ -186,9 +192,9 @@ pub(super) fn find_other_users(sample: &GpuSample) -> OtherProcesses {
 }
 
 /// Returns all processes that computed in any of these samples, except this process and its
-/// children. `before` contains the PIDs that were computing before the work began. If the driver
-/// uses other PIDs than this process sees, the first process that is not in `before` is taken to be
-/// this process.
+/// children. `before` contains the PIDs that were computing before the work began. The driver may
+/// list this process under another PID, for example in a container. In this case, the first process
+/// of an unknown user that is not in `before` is assumed to be this process.
 pub(super) fn find_other_processes<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     before: &[u32],
@@ -284,14 +290,14 @@ pub(super) fn summarize_load(
     let count = all().count();
     (count > 0).then(|| Load {
         samples: count,
-        sm_mhz: stat(|sample| fresh_value(&sample.clocks.sm_mhz).map(f64::from)),
+        sm_mhz: stat(|sample| value_read_now(&sample.clocks.sm_mhz).map(f64::from)),
         watts: stat(current_watts),
         limit_watts: all()
             .filter_map(|sample| sample.power.limit_watts.value())
             .next_back()
             .copied(),
         joules: total_joules(all(), from_ms, to_ms),
-        celsius: stat(|sample| fresh_value(&sample.temperature.gpu_celsius)),
+        celsius: stat(|sample| value_read_now(&sample.temperature.gpu_celsius)),
         share_at_clock: None,
         throttled_by,
         others: find_other_processes(all(), before),
@@ -300,11 +306,11 @@ pub(super) fn summarize_load(
 
 /// Returns the power draw of the board, if it was read for this sample.
 pub(super) fn current_watts(sample: &GpuSample) -> Option<f64> {
-    fresh_value(&sample.power.instant_watts).or_else(|| fresh_value(&sample.power.draw_watts))
+    value_read_now(&sample.power.instant_watts).or_else(|| value_read_now(&sample.power.draw_watts))
 }
 
-/// Returns the energy for the whole time range. Returns `None` if the readings of the energy
-/// counter cover less than half of it.
+/// Returns the energy for the whole time range. Returns `None` if the time between the readings of
+/// the energy counter is less than half of the time range, or less than `MIN_ENERGY_MS`.
 fn total_joules<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     from_ms: u64,
@@ -313,7 +319,7 @@ fn total_joules<'a>(
     let meter: EnergyMeter = samples
         .filter_map(|sample| {
             Some((
-                fresh_value(&sample.power.energy_joules_total)?,
+                value_read_now(&sample.power.energy_joules_total)?,
                 sample.at_ms,
             ))
         })
@@ -324,7 +330,7 @@ fn total_joules<'a>(
 }
 
 /// Returns the value of a reading if it was read for this sample, and not earlier.
-pub(super) fn fresh_value<T: Copy>(reading: &Reading<T>) -> Option<T> {
+pub(super) fn value_read_now<T: Copy>(reading: &Reading<T>) -> Option<T> {
     match reading {
         Reading::Now(value) => Some(*value),
         Reading::Earlier { .. } | Reading::Absent(_) => None,
@@ -337,7 +343,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader of one GPU, which is warmer in each sample.
+    /// A reader of one GPU. The temperature of the GPU rises with each sample.
     struct WarmingGpuReader;
 
     impl DriverReader for WarmingGpuReader {
@@ -383,7 +389,7 @@ mod tests {
         let of_another = GpuReadings::start(&driver, vec!["GPU-b".to_owned()], ReadDepth::Full);
         assert!(
             of_another.samples_of_gpu("GPU-a").is_empty()
-                && of_another.foreign_processes("GPU-b").is_empty()
+                && of_another.processes_of_other_users("GPU-b").is_empty()
         );
     }
 }
@@ -438,7 +444,7 @@ mod other_processes_tests {
             make_process(u32::MAX, None),
             drawing,
         ]);
-        let foreign = find_other_users(&all);
+        let foreign = find_processes_of_others(&all);
         assert_eq!(
             foreign.to_string(),
             format!("python {} of an unknown user", u32::MAX)
@@ -500,7 +506,7 @@ mod other_processes_tests {
                 .collect(),
         );
         assert!(
-            find_other_users(&many)
+            find_processes_of_others(&many)
                 .to_string()
                 .ends_with(", and 2 more")
         );
@@ -513,10 +519,10 @@ mod other_processes_tests {
             ..make_sample(processes)
         };
         let own = make_process(std::process::id(), Some("me"));
-        let foreign = find_other_users(&cut(vec![own], 976));
+        let foreign = find_processes_of_others(&cut(vec![own], 976));
         assert!(!foreign.is_empty() && !foreign.has_listed_processes());
         assert_eq!(foreign.to_string(), "976 processes that are not listed");
-        let one = find_other_users(&cut(vec![make_process(u32::MAX, Some("ana"))], 1));
+        let one = find_processes_of_others(&cut(vec![make_process(u32::MAX, Some("ana"))], 1));
         assert!(
             one.to_string()
                 .ends_with(" of ana, and 1 process that is not listed"),

@@ -25,8 +25,8 @@ use crate::{
 
 /// The number of GPUs that loads for several GPUs use.
 const GPU_COUNT: usize = 2;
-/// The pause between two loads. Readings of the idle GPU are taken in it, for comparison with the
-/// next load.
+/// The pause between two loads. During the pause, readings of the idle GPU are taken for comparison
+/// with the next load.
 const LOAD_PAUSE: Duration = Duration::from_millis(700);
 
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ pub(super) fn run_selftest(
         ..job.place.clone()
     };
     let mut placement = Placement::reserve_gpus(&place, true, context.driver)?;
-    let (gpus, alone) = match placement.add_neighbors(GPU_COUNT, &place, context.driver) {
+    let (gpus, alone) = match placement.reserve_neighbor_gpus(GPU_COUNT, &place, context.driver) {
         Ok(gpus) => (gpus, None),
         Err(refusal) => (1, Some(refusal.message)),
     };
@@ -132,7 +132,7 @@ fn list_devices(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
         .device
         .driver()
         .list_devices()
-        .map_err(JobFailure::new_without_gpu)
+        .map_err(JobFailure::no_gpu_error)
 }
 
 /// Replaces the remedy of an error, because users do not choose the size of a load.

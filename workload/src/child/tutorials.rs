@@ -29,7 +29,7 @@ pub(super) fn run_tutorials(
     let mut placement = Placement::reserve_gpus(&job.place, false, context.driver)?;
     let is_several = |case: &Case| MULTI_GPU_CASES.contains(&case.id);
     if cases.iter().any(|case| is_several(case))
-        && let Err(error) = placement.add_neighbors(GPU_COUNT, &job.place, context.driver)
+        && let Err(error) = placement.reserve_neighbor_gpus(GPU_COUNT, &job.place, context.driver)
     {
         if !job.cases.is_empty() {
             return Err(error);
@@ -49,7 +49,11 @@ pub(super) fn run_tutorials(
         format!("tutorials {}", job.cases.join(", "))
     };
     let mut frameworks = context.frameworks()?;
-    placement.report_start(title, tutorials::list_steps(&cases, only).count(), report);
+    placement.report_start(
+        title,
+        tutorials::list_variants_on_backend(&cases, only).count(),
+        report,
+    );
     if let Some(frameworks) = &frameworks {
         report(frameworks.installed_report());
     }
@@ -87,7 +91,7 @@ pub(super) fn run_tutorials(
 
 fn exit_code_of(tutorial: &TutorialReport) -> u8 {
     match &tutorial.found {
-        _ if tutorial.is_wrong() => EXIT_FAILED,
+        _ if tutorial.has_wrong_result() => EXIT_FAILED,
         VariantOutcome::Failed { refused: true, .. } => EXIT_REFUSED,
         VariantOutcome::Failed { .. } => EXIT_FAILED,
         _ => 0,

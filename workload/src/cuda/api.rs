@@ -41,13 +41,13 @@ macro_rules! functions {
             /// Looks up all functions. The error is the name of the first function that the library
             /// lacks.
             pub(super) fn load(library: &libloading::Library) -> Result<Self, &'static str> {
-                use $crate::cuda::api::find;
+                use $crate::cuda::api::find_function;
                 // SAFETY: the names and types are as declared in the library's header.
                 unsafe {
                     Ok(Self {
-                        $($name: find(library, concat!(stringify!($name), "\0"))
+                        $($name: find_function(library, concat!(stringify!($name), "\0"))
                             .ok_or(stringify!($name))?,)*
-                        $($($newer: find(library, concat!(stringify!($newer), "\0")),)*)?
+                        $($($newer: find_function(library, concat!(stringify!($newer), "\0")),)*)?
                     })
                 }
             }
@@ -128,7 +128,7 @@ Api {
 ///
 /// # Safety
 /// `F` must be the type of the library's function with this name.
-pub(super) unsafe fn find<F: Copy>(library: &Library, name: &str) -> Option<F> {
+pub(super) unsafe fn find_function<F: Copy>(library: &Library, name: &str) -> Option<F> {
     // SAFETY: the caller guarantees that the type is correct.
     unsafe { library.get::<F>(name.as_bytes()) }
         .ok()

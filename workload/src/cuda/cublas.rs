@@ -35,9 +35,9 @@ const TOOLKIT_FOLDERS: [&str; 3] = if cfg!(target_arch = "aarch64") {
 /// default.
 const WORKSPACE_BYTES: u64 = 32 << 20;
 /// The value of `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE`, the only scheme that is allowed. Other
-/// schemes round the parts of a divided sum to the result's type before adding them. With them, the
-/// error is larger than a single rounding explains in one of 65 elements of an fp16 product with
-/// 4095 rows, and in one of 5 elements of a bf16 product with 2500 rows.
+/// schemes round the parts of a divided sum to the result's type before adding them, so some errors
+/// are larger than a single rounding can explain. This affects one of 65 elements of an fp16
+/// product with 4095 rows, and one of 5 elements of a bf16 product with 2500 rows.
 const SUM_AS_COMPUTED: u32 = 2;
 
 // The names of the following constants are those of `cublasLt.h`, without the prefixes.
@@ -110,9 +110,10 @@ pub(crate) enum CublasError {
     Failed(#[from] CudaError),
 }
 
-/// Returns the codes of a product's types. Indices 0, 1 and 3 are the `cudaDataType_t` of the
-/// inputs, the result and the factor. Index 2 is the `cublasComputeType_t`. Narrow types are summed
-/// in 32 bits, and e4m3 in the precision of the tensor cores.
+/// Returns four codes for the types of a product: the `cudaDataType_t` of the inputs, the
+/// `cudaDataType_t` of the result, the `cublasComputeType_t`, and the `cudaDataType_t` of the
+/// scaling factor. Narrow types are summed in 32 bits, and e4m3 in the precision of the tensor
+/// cores.
 fn type_codes(dtype: Dtype) -> [c_int; 4] {
     match dtype {
         Dtype::Fp64 => [1, 1, 70, 1],

@@ -190,7 +190,7 @@ impl Context {
         Ok(context)
     }
 
-    pub(crate) fn memory(&self) -> Result<FreeMemory, CudaError> {
+    pub(crate) fn read_free_memory(&self) -> Result<FreeMemory, CudaError> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both variables outlive the call, and the context is current.
         let code = unsafe { (self.driver().api.cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
@@ -284,8 +284,8 @@ impl Drop for Context {
         // holds a reference to it, and has therefore been dropped. An error of the driver would
         // change nothing.
         unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
-        // The driver may have destroyed the context. If this process retains it again, it must be
-        // made current again.
+        // The driver may have destroyed the context. If this process uses the same context later,
+        // it must make the context current again.
         if CURRENT_CONTEXT.get() == self.handle {
             CURRENT_CONTEXT.set(ptr::null_mut());
         }

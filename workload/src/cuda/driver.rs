@@ -78,7 +78,8 @@ impl Driver {
         // The version is checked before other functions are looked up. A very old driver also lacks
         // functions, but its version is the more useful error. SAFETY: the type is the one declared
         // in `cuda.h`.
-        let version_of = unsafe { api::find::<GetVersion>(library, "cuDriverGetVersion\0") };
+        let version_of =
+            unsafe { api::find_function::<GetVersion>(library, "cuDriverGetVersion\0") };
         let version_of = version_of.ok_or_else(|| wrong("cuDriverGetVersion"))?;
         let mut version = 0;
         // SAFETY: the variable outlives the call.

@@ -265,8 +265,8 @@ const POOL_RESERVED_CURRENT: c_int = 5;
 /// The value of `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
 const POOL_USED_CURRENT: c_int = 7;
 
-/// A memory pool that allocates memory in the order of its own stream. When the last allocation is
-/// dropped, the pool releases all memory.
+/// A memory pool with its own stream. Memory is allocated and freed in the order of the stream's
+/// operations. When the last allocation is dropped, the pool releases all memory.
 pub(crate) struct Pool {
     stream: Stream,
     api: &'static Pools,
@@ -275,7 +275,7 @@ pub(crate) struct Pool {
     started: RefCell<Vec<Kernel>>,
 }
 
-/// Memory from a pool. Dropping it frees the memory in stream order, after everything that was
+/// Memory from a pool. Dropping it frees the memory in stream order, after all operations that were
 /// started earlier.
 pub(crate) struct PoolMemory {
     pool: Rc<Pool>,

@@ -29,7 +29,7 @@ const LOG_BYTES: usize = 8192;
 
 /// Values of `CUfunction_attribute`. The first is the shared memory that a block's code declares.
 /// The others are a thread's memory in addition to its registers, a thread's registers, and the
-/// architecture of the machine code times ten.
+/// architecture of the machine code, such as 90 for `sm_90`.
 const SHARED_SIZE_BYTES: i32 = 1;
 const LOCAL_SIZE_BYTES: i32 = 3;
 const NUM_REGS: i32 = 4;
@@ -91,7 +91,8 @@ impl Module {
         let image = code.decompress();
         let mut log = vec![0_u8; LOG_BYTES];
         let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
-        // The value of the second option is a number. The driver takes it in place of a pointer.
+        // The second option's value is a number. The driver expects this number in place of a
+        // pointer.
         let mut values = [
             log.as_mut_ptr().cast::<c_void>(),
             ptr::without_provenance_mut(LOG_BYTES),
@@ -134,8 +135,8 @@ impl Module {
         };
         driver.check_result(code, format!("find the kernel {name}"))?;
         let parameters = match &self.listing {
-            Cow::Owned(ptx) => parse_parameters(ptx, name),
-            Cow::Borrowed(listing) => find_listed_parameters(listing, name),
+            Cow::Owned(ptx) => parse_parameter_types(ptx, name),
+            Cow::Borrowed(listing) => listed_parameter_types(listing, name),
         };
         Ok(Kernel {
             handle,
@@ -275,9 +276,9 @@ impl Argument<'_> {
         }
     }
 
-    /// Returns the bits of the argument. The driver reads only the lowest bits, as many as the
-    /// kernel's parameter has. Arguments with more than 64 bits are passed by address, so this
-    /// method does not apply to them.
+    /// Returns the bits of the argument. If the kernel's parameter has fewer than 64 bits, the
+    /// driver reads only the lowest bits. Arguments with more than 64 bits are passed by address,
+    /// so this method does not apply to them.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Self::In(memory) | Self::Out(memory) => memory.address,
@@ -293,7 +294,7 @@ impl Argument<'_> {
 
 /// Returns the types of a kernel's parameters, as declared in PTX. The declaration of each is a
 /// line such as `.param .u64 name_param_0` before the kernel's body.
-fn parse_parameters(ptx: &str, kernel: &str) -> Vec<String> {
+fn parse_parameter_types(ptx: &str, kernel: &str) -> Vec<String> {
     let head = ptx
         .split_once(&format!(".entry {kernel}("))
         .map_or("", |(_, rest)| rest);
@@ -307,7 +308,7 @@ fn parse_parameters(ptx: &str, kernel: &str) -> Vec<String> {
 
 /// Returns the types of a kernel's parameters from the listing, in which they follow the kernel's
 /// name, shared memory and registers.
-fn find_listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
+fn listed_parameter_types(listing: &str, kernel: &str) -> Vec<String> {
     let mut rows = listing.lines().map(|line| line.split_whitespace());
     let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));
     row.into_iter()
@@ -419,15 +420,15 @@ mod tests {
     fn kernel_parameters_are_parsed() {
         let ptx = ".visible .entry copy_f32(\n\t.param .u64 copy_f32_param_0,\n\t.param .f32 \
                    copy_f32_param_1\n)\n{ }\n.visible .entry empty()\n{ }";
-        assert_eq!(parse_parameters(ptx, "copy_f32"), ["u64", "f32"]);
-        assert_eq!(parse_parameters(ptx, "empty"), [""; 0]);
+        assert_eq!(parse_parameter_types(ptx, "copy_f32"), ["u64", "f32"]);
+        assert_eq!(parse_parameter_types(ptx, "empty"), [""; 0]);
         let listing = "kernel shared sm_80 sm_89 sm_90a sm_100a sm_120  takes\nproduct 0 - - 168 \
                        - -  u64 b8[128]\nempty 0 4 4 4 4 4";
         assert_eq!(
-            find_listed_parameters(listing, "product"),
+            listed_parameter_types(listing, "product"),
             ["u64", "b8[128]"]
         );
-        assert_eq!(find_listed_parameters(listing, "empty"), [""; 0]);
+        assert_eq!(listed_parameter_types(listing, "empty"), [""; 0]);
     }
 
     #[test]

@@ -91,7 +91,8 @@ impl Stream {
             work(queue, &Queue::new(other))?;
             other.record_event(&other.end)?;
             self.wait_for_event(&other.end)?;
-            // This stream waits for the other stream, so the caller only has to wait for this one.
+            // This stream waits for the other stream, and the caller waits for this one. So the
+            // other stream need not be waited for here.
             std::mem::forget(waiting);
             Ok(())
         })

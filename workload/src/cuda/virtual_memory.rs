@@ -42,7 +42,7 @@ impl PhysicalMemory {
         // SAFETY: the variable and the structure outlive the call, and the structure has the layout
         // that the driver expects.
         let code = unsafe {
-            (find_functions(context)?.cuMemGetAllocationGranularity)(
+            (virtual_memory_functions(context)?.cuMemGetAllocationGranularity)(
                 &raw mut bytes,
                 &raw const properties,
                 GRANULARITY_MINIMUM,
@@ -56,7 +56,7 @@ impl PhysicalMemory {
 
     /// Allocates memory. The size must be a multiple of the granularity.
     pub(crate) fn new(context: &Rc<Context>, bytes: u64) -> Result<Rc<Self>, CudaError> {
-        let api = find_functions(context)?;
+        let api = virtual_memory_functions(context)?;
         let properties = AllocationProperties::for_device(context.device.handle);
         let mut handle = 0;
         // SAFETY: the variable and the structure outlive the call, and the structure has the layout
@@ -82,7 +82,7 @@ impl PhysicalMemory {
 impl AddressRange {
     /// Reserves addresses without memory. The size must be a multiple of the granularity.
     pub(crate) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
-        let api = find_functions(context)?;
+        let api = virtual_memory_functions(context)?;
         let mut address = 0;
         // SAFETY: the variable outlives the call.
         let code = unsafe { (api.cuMemAddressReserve)(&raw mut address, bytes as usize, 0, 0, 0) };
@@ -146,7 +146,7 @@ impl AddressRange {
         bytes: u64,
         value: u8,
     ) -> Result<(), CudaError> {
-        self.check_range(offset_bytes, bytes);
+        self.assert_range_is_mapped(offset_bytes, bytes);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
             // SAFETY: memory is mapped to all of these addresses, and stays borrowed until the
@@ -165,7 +165,7 @@ impl AddressRange {
         offset_bytes: u64,
         budget: &mut [u8],
     ) -> Result<(), CudaError> {
-        self.check_range(offset_bytes, budget.len() as u64);
+        self.assert_range_is_mapped(offset_bytes, budget.len() as u64);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
             // SAFETY: memory is mapped to all of these addresses, and the buffer has the same size.
@@ -186,7 +186,7 @@ impl AddressRange {
         Ok(())
     }
 
-    fn check_range(&self, offset_bytes: u64, bytes: u64) {
+    fn assert_range_is_mapped(&self, offset_bytes: u64, bytes: u64) {
         let mut at = offset_bytes;
         for (begin, memory) in &self.mapped {
             if (*begin..begin + memory.bytes).contains(&at) {
@@ -221,7 +221,7 @@ impl Drop for AddressRange {
     }
 }
 
-fn find_functions(context: &Context) -> Result<&'static VirtualMemory, CudaError> {
+fn virtual_memory_functions(context: &Context) -> Result<&'static VirtualMemory, CudaError> {
     let api = context.driver().virtual_memory.as_ref();
     api.ok_or_else(|| CudaError::from_old_driver("map memory", "10.2"))
 }

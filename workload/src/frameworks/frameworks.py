@@ -242,8 +242,8 @@ def measure_runs(run, limits):
         if time.perf_counter() - begun >= limits["warm_up_s"]:
             break
     times, begun = array.array("d"), time.perf_counter()
-    # Sums over the differences from the first time. The deviation can be computed quickly from
-    # them.
+    # Sums of the differences from the first time, and of their squares. The deviation can be
+    # computed quickly from both sums.
     total = squares = 0.0
     while True:
         start = time.perf_counter()

@@ -65,7 +65,10 @@ pub(crate) struct Frameworks<'a> {
 
 impl<'a> Frameworks<'a> {
     /// Lists the frameworks that the Python interpreter can import.
-    pub(crate) fn find(python: &Path, interrupted: &'a AtomicBool) -> Result<Self, FrameworkError> {
+    pub(crate) fn detect_with_python(
+        python: &Path,
+        interrupted: &'a AtomicBool,
+    ) -> Result<Self, FrameworkError> {
         let mut process = FrameworkProcess::start(python, &["find"], [])?;
         let all = process.receive(RESPONSE_TIMEOUT, interrupted)?;
         Ok(Self {
@@ -128,7 +131,7 @@ impl<'a> Frameworks<'a> {
         let keys = self.list_process_keys(outcome);
         let Some(shared) = workload
             .program
-            .shared_operation(size)
+            .operation_for_frameworks(size)
             .filter(|_| !keys.is_empty())
         else {
             return Vec::new();
@@ -137,12 +140,12 @@ impl<'a> Frameworks<'a> {
             error: Some(error.to_string()),
             ..FrameworkRun::new(name)
         };
-        let room = check_memory(
+        let room = check_enough_memory(
             workload,
             size,
             gpu.filter(|_| outcome.backend == Backend::Cuda),
         );
-        let work = match room.and_then(|()| Ok(shared.share()?)) {
+        let work = match room.and_then(|()| Ok(shared.store_in_shared_memory()?)) {
             Ok(work) => work,
             Err(error) => {
                 return keys
@@ -260,7 +263,11 @@ fn start_framework(
 
 /// Checks that a framework will have enough memory on the GPU and also on the host, where the data
 /// is generated.
-fn check_memory(workload: &Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), FrameworkError> {
+fn check_enough_memory(
+    workload: &Workload,
+    size: Size,
+    gpu: Option<&Gpu>,
+) -> Result<(), FrameworkError> {
     let bytes = workload
         .program
         .cost_of(size)
@@ -270,9 +277,9 @@ fn check_memory(workload: &Workload, size: Size, gpu: Option<&Gpu>) -> Result<()
     if let Some(gpu) = gpu {
         gpu.memory_budget()
             .map_err(crate::error::RunError::from)?
-            .check_size(id, bytes)?;
+            .check_bytes_fit(id, bytes)?;
     }
-    Ok(MemoryBudget::for_host(0).check_size(id, bytes)?)
+    Ok(MemoryBudget::for_host(0).check_bytes_fit(id, bytes)?)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::shared_data::{Operation, SharedData, SharedMemory};
 use crate::{
     error::RunError,
     measure::{MAX_RUNS, MIN_RUNS, MeasureLimits, STEADY_DEVIATION},
-    parent::{LineTooLong, keep_last_line, split_lines},
+    parent::{LineTooLong, read_last_line_on_thread, read_lines_on_thread},
 };
 
 const SCRIPT: &str = include_str!("frameworks.py");
@@ -133,8 +133,8 @@ impl FrameworkProcess {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(FrameworkError::Start)?;
-        let answers = split_lines(child.stdout.take());
-        let last_error_line = keep_last_line(child.stderr.take());
+        let answers = read_lines_on_thread(child.stdout.take());
+        let last_error_line = read_last_line_on_thread(child.stderr.take());
         Ok(Self {
             requests: child.stdin.take(),
             child,

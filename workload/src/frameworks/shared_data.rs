@@ -52,7 +52,7 @@ pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
     let width = T::DTYPE.bytes() as usize;
     elements
         .iter()
-        .flat_map(|element| element.to_word().to_le_bytes().into_iter().take(width))
+        .flat_map(|element| element.to_bits_u64().to_le_bytes().into_iter().take(width))
         .collect()
 }
 
@@ -94,7 +94,7 @@ impl SharedOperation {
         }
     }
 
-    pub(super) fn share(self) -> io::Result<SharedData> {
+    pub(super) fn store_in_shared_memory(self) -> io::Result<SharedData> {
         let OperationData { inputs, check } = (self.data)();
         let inputs = inputs
             .into_iter()

@@ -269,7 +269,7 @@ impl GpuInfo {
             memory_bytes: device.memory_bytes,
             memory_bus_bits: number(Attribute::MemoryBusBits),
             memory_clock_mhz: mhz(Attribute::MemoryClockKhz),
-            memory_bytes_per_second: memory_bandwidth(device),
+            memory_bytes_per_second: peak_memory_bandwidth(device),
             ecc: read_attribute(device, Attribute::EccEnabled, |value| value != 0),
             l2_cache_bytes: bytes(Attribute::L2CacheBytes),
             shared_memory_bytes: bytes(Attribute::SharedMemoryPerMultiprocessor),
@@ -286,7 +286,7 @@ impl GpuInfo {
 
 /// Returns a GPU's peak rate for a number type. The rate is that of tensor cores if they support
 /// the type.
-pub(crate) fn compute_peak(device: &Device, dtype: Dtype) -> Reading<RatedPeak> {
+pub(crate) fn peak_compute_rate(device: &Device, dtype: Dtype) -> Reading<RatedPeak> {
     let rated = |peaks: &Peaks| {
         let per_second = peaks.find_rate(dtype)?;
         Some(RatedPeak {
@@ -317,7 +317,7 @@ fn read_peaks(device: &Device) -> Reading<Peaks> {
 
 /// Returns the bandwidth of the memory bus. If the driver reports 0 for a property, the property is
 /// unknown.
-pub(crate) fn memory_bandwidth(device: &Device) -> Reading<f64> {
+pub(crate) fn peak_memory_bandwidth(device: &Device) -> Reading<f64> {
     let number = |attribute| {
         device
             .attribute(attribute)

@@ -9,8 +9,8 @@ use crate::protocol::{Dtype, LimitingResource, Roofline, Throughput};
 /// A compute capability, such as (9, 0).
 type Capability = (u32, u32);
 
-/// The number of operations of a multiprocessor per clock, without sparsity, for each compute
-/// capability. A fused multiply-add counts as two operations.
+/// The number of operations that a multiprocessor executes per clock, without sparsity, for each
+/// compute capability. A fused multiply-add counts as two operations.
 const OPERATIONS_PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ((7, 5), &[("fp32", 128.0), ("fp16", 1024.0)]),
     (
@@ -57,8 +57,8 @@ const OPERATIONS_PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// The chips for which products that are summed in 32 bits are slower on gaming boards: their
-/// tensor cores have half the rate there.
+/// The chips whose tensor cores have only half the rate on gaming boards, for products that are
+/// summed in 32 bits.
 const HALF_RATE_CHIPS: [Capability; 2] = [(8, 6), (8, 9)];
 
 /// The clock that NVIDIA's data sheets use for Hopper's SXM boards, in MHz. The highest clock that
@@ -159,7 +159,7 @@ pub(crate) struct RatedPeak {
 }
 
 impl RatedPeak {
-    pub(crate) fn at_any_clock(per_second: f64) -> Self {
+    pub(crate) fn new_independent_of_clock(per_second: f64) -> Self {
         Self {
             per_second,
             at_mhz: None,
@@ -250,8 +250,8 @@ mod tests {
         };
         let roofline = compute_roofline(LimitingResource::Compute, &rate, Reading::Now(rated));
         assert_eq!(roofline.share, Reading::Now(0.5));
-        assert_eq!(roofline.share_at_clock(1525.0), Some(0.6));
-        assert_eq!(roofline.share_at_clock(0.0), None);
+        assert_eq!(roofline.peak_share_at_clock(1525.0), Some(0.6));
+        assert_eq!(roofline.peak_share_at_clock(0.0), None);
     }
 
     #[test]
@@ -269,10 +269,10 @@ mod tests {
         let memory = compute_roofline(
             LimitingResource::Memory,
             &rate,
-            Reading::Now(RatedPeak::at_any_clock(4e12)),
+            Reading::Now(RatedPeak::new_independent_of_clock(4e12)),
         );
         assert_eq!(
-            (memory.share.clone(), memory.share_at_clock(1000.0)),
+            (memory.share.clone(), memory.peak_share_at_clock(1000.0)),
             (Reading::Now(0.5), None)
         );
     }

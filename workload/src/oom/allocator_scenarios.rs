@@ -14,7 +14,7 @@ use crate::{
 
 /// The number of pieces in the arena.
 const PIECES: u64 = 16;
-/// The size of the last request, as a number of pieces: half of the free memory, and four times the
+/// The number of pieces in the last request. This is half of the free memory, but four times the
 /// largest free block.
 const WANTED_PIECES: u64 = 4;
 /// The number of bytes written across the boundary between two pieces.
@@ -51,12 +51,15 @@ fn fragment_arena(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
         context.check_free_memory(2 * PIECES * granularity_bytes)?;
     }
     context.report_phase(Phase::Measuring);
-    fill_arena(context, piece_bytes)?;
-    map_arena(context, piece_bytes)
+    show_fragmentation_failure(context, piece_bytes)?;
+    show_mapped_pieces(context, piece_bytes)
 }
 
 /// Demonstrates an arena that has enough free memory for a request, but not in one block.
-fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), DemoError> {
+fn show_fragmentation_failure(
+    context: &mut ScenarioContext<'_>,
+    piece_bytes: u64,
+) -> Result<(), DemoError> {
     let held = context.allocate(PIECES * piece_bytes)?;
     let mut arena = Arena::new(PIECES * piece_bytes);
     let offsets: Vec<_> = (0..PIECES)
@@ -71,7 +74,7 @@ fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(),
     context.report_step(format!(
         "An arena of {all}, as in a framework, allocates {PIECES} blocks of {piece}."
     ));
-    context.pause()?;
+    context.pause_between_steps()?;
     for offset in offsets.iter().skip(1).step_by(2) {
         arena.free(*offset, piece_bytes);
     }
@@ -80,7 +83,7 @@ fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(),
         "Every second block is freed: {free} of the arena are free, but at most {largest} are \
          contiguous."
     ));
-    context.pause()?;
+    context.pause_between_steps()?;
     if arena.allocate(WANTED_PIECES * piece_bytes).is_some() {
         return Err(DemoError::NotShown(
             "the fragmented arena had enough contiguous memory".to_owned(),
@@ -89,13 +92,16 @@ fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(),
     context.report_step(format!(
         "A request for {wanted} fails: out of memory with {free} free, but not contiguous."
     ));
-    context.pause()?;
+    context.pause_between_steps()?;
     drop(held);
     Ok(())
 }
 
 /// Demonstrates the remedy: the same memory in pieces that can be mapped to any address.
-fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), DemoError> {
+fn show_mapped_pieces(
+    context: &mut ScenarioContext<'_>,
+    piece_bytes: u64,
+) -> Result<(), DemoError> {
     let device: &dyn DemoDevice = context.device;
     context.check_free_memory(PIECES * piece_bytes)?;
     let mut mapping = device.create_mapping(PIECES + WANTED_PIECES, piece_bytes)?;
@@ -104,12 +110,12 @@ fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), 
         mapping.map_piece(place, piece)?;
         mapping.fill(place * piece_bytes, 1, place_marker(place))?;
     }
-    context.check_reserve()?;
-    let full_bytes = context.free_memory()?.free_bytes;
+    context.check_reserve_is_free()?;
+    let full_bytes = context.read_free_memory()?.free_bytes;
     context.report_step(format!(
         "The fix: the same {PIECES} blocks, each mapped to its own address range."
     ));
-    context.pause()?;
+    context.pause_between_steps()?;
     let freed: Vec<u64> = (1..PIECES).step_by(2).collect();
     for place in &freed {
         mapping.unmap_piece(*place)?;
@@ -142,7 +148,7 @@ fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), 
             ));
         }
     }
-    let now_bytes = context.free_memory()?.free_bytes;
+    let now_bytes = context.read_free_memory()?.free_bytes;
     let wanted = format_gib(WANTED_PIECES * piece_bytes);
     context.report_step(format!(
         "Every second block is freed again, and {WANTED_PIECES} of them are mapped to \
@@ -233,17 +239,17 @@ fn show_cached_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError
     context.check_free_memory(bytes)?;
     let array = pool.allocate(bytes)?;
     pool.wait_until_finished()?;
-    context.check_reserve()?;
-    let free = format_gib(context.free_memory()?.free_bytes);
+    context.check_reserve_is_free()?;
+    let free = format_gib(context.read_free_memory()?.free_bytes);
     context.report_step(format!(
         "An array of {} is allocated from a pool: {free} of the device are free.",
         format_gib(bytes)
     ));
-    context.pause()?;
+    context.pause_between_steps()?;
     drop(array);
     pool.wait_until_finished()?;
     let size = pool.size()?;
-    let free = format_gib(context.free_memory()?.free_bytes);
+    let free = format_gib(context.read_free_memory()?.free_bytes);
     let [used, kept] = [size.used_bytes, size.reserved_bytes].map(format_gib);
     context.report_step(format!(
         "The array is freed: {used} are in use, but the pool keeps {kept}, and still only {free} \
@@ -257,7 +263,7 @@ fn show_cached_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError
     context.hold_memory()?;
     pool.trim()?;
     let size = pool.size()?;
-    let free = format_gib(context.free_memory()?.free_bytes);
+    let free = format_gib(context.read_free_memory()?.free_bytes);
     let kept = format_gib(size.reserved_bytes);
     context.report_step(format!(
         "The pool is trimmed: it keeps {kept}, and {free} are free for all programs."
@@ -265,7 +271,7 @@ fn show_cached_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError
     if size.reserved_bytes >= bytes {
         return Err(DemoError::NotShown(format!("the pool still keeps {kept}")));
     }
-    context.pause()
+    context.pause_between_steps()
 }
 
 /// The maximum time for which the stream is kept busy: long enough to be noticed, and too short to
@@ -300,12 +306,12 @@ fn show_delayed_free(context: &mut ScenarioContext<'_>) -> Result<(), DemoError>
     let busy = context.hold_time().min(MAX_BUSY_DURATION);
     context.report_phase(Phase::Measuring);
     let pool = context.device.create_pool(0)?;
-    let before_bytes = context.free_memory()?.free_bytes;
+    let before_bytes = context.read_free_memory()?.free_bytes;
     context.check_free_memory(bytes)?;
     let array = pool.allocate(bytes)?;
     pool.wait_until_finished()?;
-    context.check_reserve()?;
-    let taken_bytes = context.free_memory()?.free_bytes;
+    context.check_reserve_is_free()?;
+    let taken_bytes = context.read_free_memory()?.free_bytes;
     let free = format_gib(taken_bytes);
     context.report_step(format!(
         "An array of {}, and {:.1} s of work in the same stream: {free} are free.",
@@ -318,14 +324,14 @@ fn show_delayed_free(context: &mut ScenarioContext<'_>) -> Result<(), DemoError>
     let call_us = begun.elapsed().as_secs_f64() * 1e6;
     // The free memory is read halfway through the work.
     context.wait(busy / 2)?;
-    let during_bytes = context.free_memory()?.free_bytes;
+    let during_bytes = context.read_free_memory()?.free_bytes;
     context.report_step(format!(
         "The call to free the array returns after {call_us:.0} us. While the work runs, {} are \
          free.",
         format_gib(during_bytes)
     ));
     pool.wait_until_finished()?;
-    let end_bytes = context.free_memory()?.free_bytes;
+    let end_bytes = context.read_free_memory()?.free_bytes;
     let ms = begun.elapsed().as_millis();
     context.report_step(format!(
         "The stream completes {ms} ms after the call: {} are free.",
@@ -343,7 +349,7 @@ fn show_delayed_free(context: &mut ScenarioContext<'_>) -> Result<(), DemoError>
             "the memory was not free when the work was done".to_owned(),
         ));
     }
-    context.pause()
+    context.pause_between_steps()
 }
 
 #[cfg(test)]

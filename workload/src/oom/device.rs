@@ -23,7 +23,7 @@ pub(crate) type Allocation = Box<dyn Any>;
 pub(crate) trait DemoDevice {
     fn name(&self) -> DeviceName;
     fn is_model(&self) -> bool;
-    fn free_memory(&self) -> Result<FreeMemory, CudaError>;
+    fn read_free_memory(&self) -> Result<FreeMemory, CudaError>;
 
     /// Releases memory that the driver keeps although it is not in use, so that values of free
     /// memory can be compared.
@@ -47,14 +47,14 @@ pub(crate) trait DemoDevice {
 
     /// Runs a kernel that uses 102 registers per thread. It is launched as one block with this
     /// number of threads.
-    fn launch_kernel(&self, threads: u32) -> Result<(), CudaError>;
+    fn launch_register_heavy_kernel(&self, threads: u32) -> Result<(), CudaError>;
 
     /// Returns the memory that the driver may use in addition to the requested memory, for example
     /// for page tables, in bytes.
     fn overhead_bytes(&self) -> Result<u64, CudaError>;
 
     /// Returns the memory that a second process uses only for its context, in bytes.
-    fn context_bytes(&self) -> Result<u64, CudaError>;
+    fn second_process_context_bytes(&self) -> Result<u64, CudaError>;
     fn start_second_process(&self) -> Result<Box<dyn SecondProcess + '_>, DemoError>;
 }
 
@@ -147,10 +147,10 @@ const KERNELS: Code = ptx!("oom");
 /// less.
 const CONTEXT_BYTES: u64 = 768 << 20;
 
-/// The share of the total memory that the driver may use in addition to requests is one divided by
-/// this number. Page tables are far smaller.
+/// The divisor of the total memory. The driver may use the resulting amount in addition to
+/// requests. Page tables are far smaller.
 const OVERHEAD_DIVISOR: u64 = 512;
-/// The memory in bytes that is needed to use each kind of memory once.
+/// The memory in bytes needed to use each kind of memory once before a demonstration.
 const WARM_BYTES: u64 = 64 << 20;
 
 /// A GPU's memory, as used by demonstrations.
@@ -172,10 +172,10 @@ impl<'a> CudaDevice<'a> {
         if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);
         }
-        // Each kind of memory is used once before a demonstration, because the driver keeps what it
-        // allocates at the first use. If an older driver lacks a function, the scenarios that need
-        // it report this.
-        new.launch_kernel(1)?;
+        // Each kind of memory is used once before a demonstration, because the driver allocates
+        // memory at the first use and keeps it. An older driver may lack a function. The scenarios
+        // that need the function report this.
+        new.launch_register_heavy_kernel(1)?;
         let warm = |pool: Box<dyn DemoPool>| {
             pool.allocate(1).map(drop)?;
             pool.keep_busy(Duration::from_nanos(1))?;
@@ -198,14 +198,14 @@ impl DemoDevice for CudaDevice<'_> {
         false
     }
 
-    fn free_memory(&self) -> Result<FreeMemory, CudaError> {
-        self.gpu.context.memory()
+    fn read_free_memory(&self) -> Result<FreeMemory, CudaError> {
+        self.gpu.context.read_free_memory()
     }
 
-    /// Makes the driver release small freed pieces that it still keeps, by requesting more memory
-    /// than exists.
+    /// Requests more memory than exists. The request fails, but makes the driver release small
+    /// freed pieces that it still keeps.
     fn release_driver_memory(&self) {
-        if let Ok(FreeMemory { total_bytes, .. }) = self.free_memory() {
+        if let Ok(FreeMemory { total_bytes, .. }) = self.read_free_memory() {
             let _ = self.gpu.context.allocate(total_bytes + total_bytes / 8);
         }
     }
@@ -240,7 +240,7 @@ impl DemoDevice for CudaDevice<'_> {
         }))
     }
 
-    fn launch_kernel(&self, threads: u32) -> Result<(), CudaError> {
+    fn launch_register_heavy_kernel(&self, threads: u32) -> Result<(), CudaError> {
         let kernel = self.code.find_kernel("oom_registers")?;
         let out = self.gpu.context.allocate(size_of::<f32>() as u64)?;
         let grid = Grid { blocks: 1, threads };
@@ -251,11 +251,11 @@ impl DemoDevice for CudaDevice<'_> {
     }
 
     fn overhead_bytes(&self) -> Result<u64, CudaError> {
-        Ok(self.free_memory()?.total_bytes / OVERHEAD_DIVISOR)
+        Ok(self.read_free_memory()?.total_bytes / OVERHEAD_DIVISOR)
     }
 
-    fn context_bytes(&self) -> Result<u64, CudaError> {
-        Ok(CONTEXT_BYTES.min(self.free_memory()?.total_bytes / 32))
+    fn second_process_context_bytes(&self) -> Result<u64, CudaError> {
+        Ok(CONTEXT_BYTES.min(self.read_free_memory()?.total_bytes / 32))
     }
 
     fn start_second_process(&self) -> Result<Box<dyn SecondProcess + '_>, DemoError> {

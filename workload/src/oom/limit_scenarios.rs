@@ -14,8 +14,8 @@ use crate::{
 const INVALID_VALUE: i32 = 1;
 /// The value of `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
 const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
-/// The maximum number of threads in a block. With so many threads, there are not enough registers
-/// for the kernel. With `SMALL_BLOCK` threads, there are.
+/// The maximum number of threads in a block. With so many threads, a multiprocessor has too few
+/// registers for the kernel. With `SMALL_BLOCK` threads, it has enough.
 const LARGE_BLOCK: u32 = 1024;
 const SMALL_BLOCK: u32 = 512;
 
@@ -46,30 +46,30 @@ pub(super) static NOT_MEMORY: Scenario = Scenario {
 fn show_other_errors(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
     context.check_free_memory(KERNEL_BYTES)?;
     context.report_phase(Phase::Measuring);
-    let free = format_gib(context.free_memory()?.free_bytes);
+    let free = format_gib(context.read_free_memory()?.free_bytes);
     context.report_step(format!("{free} are free."));
-    context.pause()?;
-    let refusal = expect_error(context.device.allocate(0), INVALID_VALUE)?;
+    context.pause_between_steps()?;
+    let refusal = require_error_code(context.device.allocate(0), INVALID_VALUE)?;
     context.report_step(format!("An allocation of 0 bytes: {refusal}."));
-    context.pause()?;
-    let refusal = expect_error(
-        context.device.launch_kernel(LARGE_BLOCK),
+    context.pause_between_steps()?;
+    let refusal = require_error_code(
+        context.device.launch_register_heavy_kernel(LARGE_BLOCK),
         LAUNCH_OUT_OF_RESOURCES,
     )?;
     context.report_step(format!(
         "{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."
     ));
-    context.pause()?;
-    context.device.launch_kernel(SMALL_BLOCK)?;
-    let free = format_gib(context.free_memory()?.free_bytes);
+    context.pause_between_steps()?;
+    context.device.launch_register_heavy_kernel(SMALL_BLOCK)?;
+    let free = format_gib(context.read_free_memory()?.free_bytes);
     context.report_step(format!(
         "The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are still free."
     ));
-    context.pause()
+    context.pause_between_steps()
 }
 
 /// Returns the error if its code is `code`. Any other result is an error.
-fn expect_error<T>(done: Result<T, CudaError>, code: i32) -> Result<CudaError, DemoError> {
+fn require_error_code<T>(done: Result<T, CudaError>, code: i32) -> Result<CudaError, DemoError> {
     match done {
         Err(error) if error.code == code => Ok(error),
         Err(error) => Err(error.into()),
@@ -101,7 +101,7 @@ pub(super) static HUGE: Scenario = Scenario {
 
 fn request_too_much(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
     context.report_phase(Phase::Measuring);
-    let memory = context.free_memory()?;
+    let memory = context.read_free_memory()?;
     // The request exceeds the total memory, not only the free memory. It therefore cannot succeed
     // and take memory from other processes.
     let needed_bytes = memory.total_bytes + memory.total_bytes / 8;
@@ -110,14 +110,14 @@ fn request_too_much(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> 
     context.report_step(format!(
         "Requests {needed} at once. {free} of {total} are free."
     ));
-    context.pause()?;
+    context.pause_between_steps()?;
     let refusal = context.request_impossible_size(needed_bytes)?;
     context.report_step(format!("Refused: {refusal}."));
     let lacking = format_gib(needed_bytes.saturating_sub(memory.free_bytes));
     context.report_step(format!(
         "{needed} needed, but only {free} of {total} free: {lacking} short. The program continues."
     ));
-    context.pause()
+    context.pause_between_steps()
 }
 
 const STEPS: u64 = 8;
@@ -168,16 +168,16 @@ fn fill_device(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
             }
             taken => held.push(taken?),
         }
-        let memory = context.free_memory()?;
+        let memory = context.read_free_memory()?;
         context.report_step(format!(
             "Step {}: {} free of {}.",
             held.len(),
             format_gib(memory.free_bytes),
             format_gib(memory.total_bytes)
         ));
-        context.pause()?;
+        context.pause_between_steps()?;
     }
-    let memory = context.free_memory()?;
+    let memory = context.read_free_memory()?;
     // The scenario already uses some of the memory, so the total memory cannot be free.
     let refusal = context.request_impossible_size(memory.total_bytes)?;
     let [asked, free] = [memory.total_bytes, memory.free_bytes].map(format_gib);
@@ -224,15 +224,15 @@ fn leak_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
     ));
     context.report_phase(Phase::Measuring);
     let begun = context.start_stopwatch();
-    let begun_bytes = context.free_memory()?.free_bytes;
+    let begun_bytes = context.read_free_memory()?.free_bytes;
     let (mut held, mut forecast) = (Vec::new(), None);
     while context.usable_bytes()? >= round_bytes {
         held.push(context.allocate(round_bytes)?);
-        context.pause()?;
+        context.pause_between_steps()?;
         if held.len() == ROUNDS_BEFORE_FORECAST {
             let elapsed = context.elapsed_since(&begun);
-            let grown_bytes = begun_bytes.saturating_sub(context.free_memory()?.free_bytes);
-            let per_second = grown_bytes as f64 / elapsed.punctual_seconds();
+            let grown_bytes = begun_bytes.saturating_sub(context.read_free_memory()?.free_bytes);
+            let per_second = grown_bytes as f64 / elapsed.seconds_without_delays();
             let left_seconds = context.usable_bytes()? as f64 / per_second;
             let grown = format_gib(grown_bytes);
             context.report_step(format!(
@@ -241,7 +241,7 @@ fn leak_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
             forecast = Some((context.start_stopwatch(), left_seconds));
         }
     }
-    let free = format_gib(context.free_memory()?.free_bytes);
+    let free = format_gib(context.read_free_memory()?.free_bytes);
     let Some((forecast_at, expected)) = forecast else {
         return Err(DemoError::NotShown(
             "the device was full before a forecast was possible".to_owned(),
@@ -253,12 +253,14 @@ fn leak_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
              free for others.",
         held.len()
     ));
-    if (elapsed.punctual_seconds() - expected).abs() > (FORECAST_TOLERANCE * expected).max(1.0) {
+    if (elapsed.seconds_without_delays() - expected).abs()
+        > (FORECAST_TOLERANCE * expected).max(1.0)
+    {
         return Err(DemoError::NotShown(format!(
             "the forecast was {expected:.1} s, but it took {elapsed}"
         )));
     }
-    let refusal = context.request_impossible_size(context.free_memory()?.total_bytes)?;
+    let refusal = context.request_impossible_size(context.read_free_memory()?.total_bytes)?;
     context.report_step(format!("The next allocation fails: {refusal}."));
     context.hold_memory()
 }
@@ -293,9 +295,9 @@ pub(super) static CONTEND: Scenario = Scenario {
 };
 
 fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
-    let total_bytes = context.free_memory()?.total_bytes;
+    let total_bytes = context.read_free_memory()?.total_bytes;
     let usable_bytes = context.usable_bytes()?;
-    let context_bytes = context.device.context_bytes()?;
+    let context_bytes = context.device.second_process_context_bytes()?;
     context.check_free_memory(2 * context_bytes + MIN_EXCESS_BYTES)?;
     let own_bytes = (3 * context.usable_part(4)?).min(usable_bytes - context_bytes);
     context.report_phase(Phase::Measuring);
@@ -305,7 +307,7 @@ fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError
         format_gib(own_bytes),
         format_gib(total_bytes)
     ));
-    context.pause()?;
+    context.pause_between_steps()?;
     let mut second = context.device.start_second_process()?;
     // This much memory cannot be free as long as the first process keeps its memory.
     let impossible_bytes = total_bytes - own_bytes + MIN_EXCESS_BYTES;

@@ -54,7 +54,8 @@ static SCENARIOS: [&Scenario; 8] = [
 /// The settings of a demonstration that are not part of the job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DemoSettings {
-    /// The maximum memory to use at a time, if that is less than the reserve allows.
+    /// A limit for the memory in use at a time, in addition to the reserve; `None` if only the
+    /// reserve limits the memory.
     pub(crate) cap_bytes: Option<u64>,
     /// The command that starts the second process (see [`second_process`]). The device's UUID is
     /// added as the last argument. If the command is empty, scenarios that need a second process
@@ -98,7 +99,7 @@ pub(crate) fn run_scenario(
             &mut *say,
             interrupted,
         )?;
-        show_scenario(scenario, &mut context)
+        run_and_explain_scenario(scenario, &mut context)
     });
     match shown {
         Ok(()) => 0,
@@ -130,7 +131,10 @@ fn open_device<'a>(
 
 /// Runs a scenario. Then reports the cause of the error, the remedies, and the proof that all
 /// memory was released.
-fn show_scenario(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+fn run_and_explain_scenario(
+    scenario: &Scenario,
+    context: &mut ScenarioContext<'_>,
+) -> Result<(), DemoError> {
     context.report_phase(Phase::Preparing);
     if context.device.is_model() {
         context.report_step(
@@ -139,10 +143,10 @@ fn show_scenario(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Resu
         );
     }
     context.device.release_driver_memory();
-    let before = context.free_memory()?;
+    let before = context.read_free_memory()?;
     let shown = (scenario.run)(context);
     context.report_phase(Phase::GivingBack);
-    let proof = context.prove_release(before.free_bytes);
+    let proof = context.wait_and_describe_release(before.free_bytes);
     shown?;
     context.report_sentence(Topic::Cause, scenario.cause);
     for fix in scenario.fixes {

@@ -63,7 +63,7 @@ impl DemoDevice for ModelDevice {
         true
     }
 
-    fn free_memory(&self) -> Result<FreeMemory, CudaError> {
+    fn read_free_memory(&self) -> Result<FreeMemory, CudaError> {
         Ok(FreeMemory {
             free_bytes: self.budget.get(),
             total_bytes: TOTAL_BYTES,
@@ -90,7 +90,7 @@ impl DemoDevice for ModelDevice {
         Ok(Box::new(ModelMapping::new(self, piece_bytes)))
     }
 
-    fn launch_kernel(&self, threads: u32) -> Result<(), CudaError> {
+    fn launch_register_heavy_kernel(&self, threads: u32) -> Result<(), CudaError> {
         let doing = format!("start a kernel with {threads} threads per block");
         match threads {
             _ if threads > MAX_THREADS => Err(invalid_value_error(doing)),
@@ -108,7 +108,7 @@ impl DemoDevice for ModelDevice {
         Ok(0)
     }
 
-    fn context_bytes(&self) -> Result<u64, CudaError> {
+    fn second_process_context_bytes(&self) -> Result<u64, CudaError> {
         Ok(0)
     }
 
@@ -159,7 +159,7 @@ impl SecondProcess for ModelSecondProcess<'_> {
     ) -> Result<MemoryResponse, DemoError> {
         look()?;
         Ok(MemoryResponse::new(
-            self.0.free_memory()?,
+            self.0.read_free_memory()?,
             bytes,
             is_to_fit,
             || self.0.allocate(bytes).map(drop),

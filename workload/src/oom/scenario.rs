@@ -96,7 +96,7 @@ pub(crate) struct Elapsed {
 
 impl Elapsed {
     /// Returns the elapsed time in seconds, without the delays of this process.
-    pub(crate) fn punctual_seconds(&self) -> f64 {
+    pub(crate) fn seconds_without_delays(&self) -> f64 {
         self.time.saturating_sub(self.late).as_secs_f64()
     }
 }
@@ -122,7 +122,7 @@ impl<'a> ScenarioContext<'a> {
         report: &'a mut dyn FnMut(Report),
         interrupted: &'a AtomicBool,
     ) -> Result<Self, DemoError> {
-        let memory = device.free_memory()?;
+        let memory = device.read_free_memory()?;
         let hold_seconds = if hold_seconds > 0.0 {
             hold_seconds
         } else {
@@ -143,8 +143,8 @@ impl<'a> ScenarioContext<'a> {
         })
     }
 
-    pub(crate) fn free_memory(&self) -> Result<FreeMemory, CudaError> {
-        self.device.free_memory()
+    pub(crate) fn read_free_memory(&self) -> Result<FreeMemory, CudaError> {
+        self.device.read_free_memory()
     }
 
     pub(crate) fn reserve_bytes(&self) -> u64 {
@@ -153,7 +153,7 @@ impl<'a> ScenarioContext<'a> {
 
     /// Returns the memory in bytes that may still be allocated.
     pub(crate) fn usable_bytes(&self) -> Result<u64, CudaError> {
-        let free_bytes = self.free_memory()?.free_bytes;
+        let free_bytes = self.read_free_memory()?.free_bytes;
         let held_bytes = self.begun_bytes.saturating_sub(free_bytes);
         let below_cap = self
             .cap_bytes
@@ -183,7 +183,7 @@ impl<'a> ScenarioContext<'a> {
         let FreeMemory {
             free_bytes,
             total_bytes,
-        } = self.free_memory()?;
+        } = self.read_free_memory()?;
         let reserve_bytes = self.reserve_bytes;
         Err(DemoError::NoRoom {
             needed_bytes,
@@ -204,7 +204,7 @@ impl<'a> ScenarioContext<'a> {
             }
             held => held?,
         };
-        self.check_reserve()?;
+        self.check_reserve_is_free()?;
         Ok(held)
     }
 
@@ -226,7 +226,7 @@ impl<'a> ScenarioContext<'a> {
 
     /// Waits for the duration of a step. While waiting, checks that other processes have enough
     /// memory.
-    pub(crate) fn pause(&mut self) -> Result<(), DemoError> {
+    pub(crate) fn pause_between_steps(&mut self) -> Result<(), DemoError> {
         let step = (self.hold / 3).min(MAX_STEP_DURATION);
         self.wait(step)
     }
@@ -244,8 +244,8 @@ impl<'a> ScenarioContext<'a> {
         let end = Instant::now() + time;
         loop {
             self.check_interrupted()?;
-            self.check_reserve()?;
-            self.report_level()?;
+            self.check_reserve_is_free()?;
+            self.report_memory_level()?;
             let now = Instant::now();
             let left = end.saturating_duration_since(now);
             if left.is_zero() {
@@ -284,10 +284,10 @@ impl<'a> ScenarioContext<'a> {
 
     /// Checks that the reserve for other processes is free. If it is not, the caller must release
     /// all memory.
-    pub(crate) fn check_reserve(&self) -> Result<(), DemoError> {
-        let free_bytes = self.free_memory()?.free_bytes;
-        // If at least as much memory is free as at the start of the scenario, other processes use
-        // the memory that is missing in the reserve.
+    pub(crate) fn check_reserve_is_free(&self) -> Result<(), DemoError> {
+        let free_bytes = self.read_free_memory()?.free_bytes;
+        // If at least as much memory is free as at the start of the scenario, then other processes,
+        // and not this scenario, use the memory that is missing in the reserve.
         let is_ours = free_bytes < self.begun_bytes;
         if is_ours && free_bytes < self.reserve_bytes {
             return Err(DemoError::BackedOff {
@@ -300,13 +300,13 @@ impl<'a> ScenarioContext<'a> {
 
     /// Waits until the driver has released memory, and returns a sentence that compares the free
     /// memory with `before_bytes`.
-    pub(crate) fn prove_release(&self, before_bytes: u64) -> Result<String, DemoError> {
+    pub(crate) fn wait_and_describe_release(&self, before_bytes: u64) -> Result<String, DemoError> {
         self.device.release_driver_memory();
         let end = Instant::now() + SETTLE_TIMEOUT;
-        let mut after_bytes = self.free_memory()?.free_bytes;
+        let mut after_bytes = self.read_free_memory()?.free_bytes;
         while after_bytes < before_bytes && Instant::now() < end {
             thread::sleep(CHECK_INTERVAL);
-            after_bytes = self.free_memory()?.free_bytes;
+            after_bytes = self.read_free_memory()?.free_bytes;
         }
         let [before, after] = [before_bytes, after_bytes].map(format_gib);
         let figures = format!("{before} free before, {after} after");
@@ -327,11 +327,11 @@ impl<'a> ScenarioContext<'a> {
         (self.report)(MeasureProgress::Phase(phase).into_report(0, id, backend));
     }
 
-    pub(crate) fn report_level(&mut self) -> Result<(), DemoError> {
+    pub(crate) fn report_memory_level(&mut self) -> Result<(), DemoError> {
         let FreeMemory {
             free_bytes,
             total_bytes,
-        } = self.free_memory()?;
+        } = self.read_free_memory()?;
         let level = MemoryLevel::new(free_bytes, total_bytes, self.reserve_bytes);
         let is_news = self
             .shown

@@ -17,7 +17,7 @@ use crate::{
     cuda::{CudaError, Driver, FreeMemory},
     gpu::Gpu,
     memory_budget::MemoryBudget,
-    parent::{LineTooLong, split_lines},
+    parent::{LineTooLong, read_lines_on_thread},
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,7 +85,10 @@ pub fn serve_requests(uuid: &str) -> Result<(), String> {
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
         let ask: MemoryRequest = serde_json::from_str(&line).map_err(|error| error.to_string())?;
-        let memory = gpu.context.memory().map_err(|error| error.to_string())?;
+        let memory = gpu
+            .context
+            .read_free_memory()
+            .map_err(|error| error.to_string())?;
         let answer = MemoryResponse::new(memory, ask.bytes, ask.is_to_fit, || {
             gpu.context.allocate(ask.bytes).map(drop)
         });
@@ -125,7 +128,7 @@ impl SecondChild {
             .map_err(|error| DemoError::Second(format!("does not start: {error}")))?;
         Ok(Self {
             asks: child.stdin.take(),
-            answers: split_lines(child.stdout.take()),
+            answers: read_lines_on_thread(child.stdout.take()),
             process: child,
         })
     }

@@ -77,7 +77,7 @@ enum AcceptedDeviation {
 }
 
 impl AcceptedDeviation {
-    fn to_bounds(self, made: f64) -> (f64, f64) {
+    fn bounds_around(self, made: f64) -> (f64, f64) {
         match self {
             Self::Within(margin) => (made - margin, made + margin),
             Self::Times(least, most) => (made * least, made * most),
@@ -170,7 +170,7 @@ pub(crate) fn check_expectation(
     let bounds = |of: fn((f64, f64)) -> f64| {
         expected
             .clone()
-            .map(|made| of(expectation.accepted.to_bounds(made)))
+            .map(|made| of(expectation.accepted.bounds_around(made)))
     };
     let (least, most) = (bounds(|(least, _)| least), bounds(|(_, most)| most));
     let verdict = match (reported.value(), least.value(), most.value()) {
@@ -249,9 +249,9 @@ impl SampleWindow {
         self.mean_reading(|sample| inner_reading(&sample.activity, |activity| of(activity).clone()))
     }
 
-    /// Returns the mean of a reading of this process in this window. It is unknown if the driver
-    /// does not list the process, for example because PIDs belong to another namespace.
-    fn mean_of_this_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
+    /// Returns the mean of one of this process's readings in this window. The mean is unknown if
+    /// the driver does not list the process, for example because PIDs belong to another namespace.
+    fn mean_reading_of_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
         self.mean_reading(|sample| {
             inner_reading(&sample.processes, |processes| {
                 let own = processes
@@ -263,19 +263,19 @@ impl SampleWindow {
     }
 
     /// Returns this window without its first `ms` milliseconds.
-    fn skip_first(&self, ms: u64) -> Self {
+    fn without_first_ms(&self, ms: u64) -> Self {
         Self::new(&self.samples, &self.metered, self.from_ms + ms, self.to_ms)
     }
 
-    fn sm_mhz(&self) -> Reading<f64> {
+    fn mean_sm_mhz(&self) -> Reading<f64> {
         self.mean_of_samples(&self.metered, |sample| {
             sample.clocks.sm_mhz.clone().map(f64::from)
         })
     }
 
     /// Returns the energy in joules that the board used, from the board's own counter.
-    fn joules(&self) -> Reading<f64> {
-        let (joules, time_ms) = self.total_energy();
+    fn counted_joules(&self) -> Reading<f64> {
+        let (joules, time_ms) = self.counted_energy_and_time();
         if time_ms >= MIN_ENERGY_MS {
             return Reading::Now(joules);
         }
@@ -289,19 +289,19 @@ impl SampleWindow {
 
     /// Returns the energy in joules that the board used between the first and the last change of
     /// the energy counter. It is calculated from the board's power readings.
-    fn joules_by_power(&self) -> Reading<f64> {
+    fn joules_from_power_readings(&self) -> Reading<f64> {
         let watts =
             self.mean_of_samples(&self.metered, |sample| match &sample.power.instant_watts {
                 Reading::Absent(_) => sample.power.draw_watts.clone(),
                 instant => instant.clone(),
             });
-        let (_, time_ms) = self.total_energy();
+        let (_, time_ms) = self.counted_energy_and_time();
         watts.map(|watts| watts * time_ms as f64 / 1e3)
     }
 
-    /// Returns the energy in joules by which the energy counter has increased, and the time in
-    /// milliseconds that this took.
-    fn total_energy(&self) -> (f64, u64) {
+    /// Returns the increase of the energy counter in joules, and the duration of this increase in
+    /// milliseconds.
+    fn counted_energy_and_time(&self) -> (f64, u64) {
         let counts = self.metered.iter();
         let counts = counts.filter_map(|sample| {
             self.value_within_window(sample, &sample.power.energy_joules_total)
@@ -534,16 +534,16 @@ mod sample_window_tests {
         ];
         let of = |from_ms| SampleWindow::new(&[], &samples, from_ms, 2700);
         assert_eq!(
-            (of(50).joules(), of(50).joules_by_power()),
+            (of(50).counted_joules(), of(50).joules_from_power_readings()),
             (Reading::Now(1250.0), Reading::Now(1250.0))
         );
         assert_eq!(
-            of(300).joules(),
+            of(300).counted_joules(),
             Reading::Absent(Absence::WarmingUp),
             "one count is none"
         );
         assert_eq!(
-            SampleWindow::new(&[], &[make_sample(1)], 0, 9).joules(),
+            SampleWindow::new(&[], &[make_sample(1)], 0, 9).counted_joules(),
             Reading::Absent(Absence::NotSupported)
         );
     }

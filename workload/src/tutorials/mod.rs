@@ -42,7 +42,7 @@ pub(crate) struct RunOptions {
 }
 
 /// Returns the variants of these cases that run on the selected backend, in order.
-pub(crate) fn list_steps<'a>(
+pub(crate) fn list_variants_on_backend<'a>(
     cases: &'a [&'static Case],
     only: Option<Backend>,
 ) -> impl Iterator<Item = (&'static Case, &'static Variant)> + 'a {
@@ -62,7 +62,7 @@ pub(crate) fn run_cases(
     report: &mut dyn FnMut(Report),
     interrupted: &AtomicBool,
 ) -> Result<(), RunError> {
-    for (step, (case, variant)) in list_steps(cases, places.only).enumerate() {
+    for (step, (case, variant)) in list_variants_on_backend(cases, places.only).enumerate() {
         if interrupted.load(Relaxed) {
             break;
         }
@@ -95,7 +95,7 @@ pub(crate) fn run_cases(
             }
             _ => Vec::new(),
         };
-        let share_of_framework = compute_share(&found, variant, how);
+        let share_of_framework = time_relative_to_framework(&found, variant, how);
         let tutorial = Box::new(TutorialReport {
             case: case.id.into(),
             title: case.title.into(),
@@ -133,7 +133,7 @@ fn run_variant(
     let (id, dtype, n) = match variant.program {
         VariantProgram::Custom(show) => {
             return places.gpu.map_or_else(
-                || Ok(VariantOutcome::new_without_gpu()),
+                || Ok(VariantOutcome::new_skipped_without_gpu()),
                 |gpu| show(gpu, places.cpu, how.quick),
             );
         }
@@ -145,16 +145,16 @@ fn run_variant(
         } => (id, dtype, if how.quick { quick_n } else { n }),
     };
     let Some(workload) = catalogue::find_workload(id) else {
-        return Ok(VariantOutcome::new_without_workload(id));
+        return Ok(VariantOutcome::new_skipped_without_workload(id));
     };
     let place = match (variant.backend, places.gpu) {
         (Backend::Cpu, _) => ExecutionPlace::Cpu(places.cpu),
         (Backend::Cuda, Some(gpu)) => ExecutionPlace::Cuda(gpu),
-        (Backend::Cuda, None) => return Ok(VariantOutcome::new_without_gpu()),
+        (Backend::Cuda, None) => return Ok(VariantOutcome::new_skipped_without_gpu()),
     };
     let request = WorkloadRequest {
         dtype: Some(dtype),
-        amount: Amount::from_n(n, workload.about.extent),
+        amount: Amount::from_size(n, workload.about.extent),
         engine: Engine::Own,
         limits: how.limits,
     };
@@ -169,7 +169,11 @@ fn run_variant(
     }
 }
 
-fn compute_share(found: &VariantOutcome, variant: &Variant, how: RunOptions) -> Option<f64> {
+fn time_relative_to_framework(
+    found: &VariantOutcome,
+    variant: &Variant,
+    how: RunOptions,
+) -> Option<f64> {
     let framework = variant.framework.as_ref().filter(|_| !how.quick)?;
     let VariantOutcome::Measured { outcome } = found else {
         return None;

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     bench::{self, ExecutionPlace, WorkloadRequest},
-    catalogue::{self, read_zeros},
+    catalogue::{self, write_and_check_zeros},
     cuda::{CudaError, Device},
     error::RunError,
     gpu::Gpu,
@@ -30,7 +30,7 @@ const QUICK_MATRICES: u64 = 7;
 /// Compares work on two GPUs at the same time with twice the work on one of them.
 pub(super) fn run_on_two_gpus(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<VariantOutcome, RunError> {
     let Some(work) = catalogue::find_workload(WORKLOAD_ID) else {
-        return Ok(VariantOutcome::new_without_workload(WORKLOAD_ID));
+        return Ok(VariantOutcome::new_skipped_without_workload(WORKLOAD_ID));
     };
     let devices = gpu.device().driver().list_devices()?;
     let own = gpu.device().index as usize;
@@ -44,10 +44,10 @@ pub(super) fn run_on_two_gpus(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Variant
     let n = if quick {
         QUICK_MATRICES
     } else {
-        work.usual_n(Backend::Cuda, dtype, &gpu.memory_budget()?)
+        work.usual_size(Backend::Cuda, dtype, &gpu.memory_budget()?)
     };
     for device in pair {
-        Gpu::open(device)?.memory_budget()?.check_size(
+        Gpu::open(device)?.memory_budget()?.check_bytes_fit(
             WORKLOAD_ID,
             work.program.cost_of(Size { n, dtype }).memory_bytes,
         )?;
@@ -78,9 +78,9 @@ struct CombinedRun {
     ok: bool,
 }
 
-/// Runs a workload on all devices at the same time. The time starts when all devices are ready, and
-/// ends when the last one has finished. If a device fails before it is ready, the others do not
-/// wait for it forever.
+/// Runs a workload on all devices at the same time. Timing starts when all devices are ready, and
+/// ends when the last one has finished. A device that fails earlier counts as ready, so that the
+/// others do not wait for it forever.
 fn run_on_devices_together(
     work: &Workload,
     size: Size,
@@ -156,7 +156,7 @@ pub(super) fn list_devices(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<VariantOutco
 pub(super) fn fall_back_to_cpu(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<VariantOutcome, RunError> {
     let count = gpu.device().driver().list_devices()?.len();
     let Some(work) = catalogue::find_workload("vector-add") else {
-        return Ok(VariantOutcome::new_without_workload("vector-add"));
+        return Ok(VariantOutcome::new_skipped_without_workload("vector-add"));
     };
     let request = WorkloadRequest {
         dtype: None,
@@ -212,7 +212,7 @@ pub(super) fn allocate_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<VariantO
         budget.usable_bytes() as f64 / GB,
         budget.total_bytes as f64 / GB,
     );
-    // Reading the memory also needs memory for the sums.
+    // The memory is read by adding up its words. The sums need additional memory.
     if bytes + bytes / 1024 > budget.usable_bytes() {
         let text = format!(
             "{asked:.3} GB do not fit: {usable:.1} GB of {total:.1} GB can be used; detected \
@@ -220,7 +220,7 @@ pub(super) fn allocate_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<VariantO
         );
         return Ok(VariantOutcome::Shown { ok: true, text });
     }
-    let ok = match read_zeros(gpu, bytes) {
+    let ok = match write_and_check_zeros(gpu, bytes) {
         Ok(ok) => ok,
         Err(RunError::Cuda(error)) if error.is_out_of_memory() => {
             // Another process has allocated memory since the check.

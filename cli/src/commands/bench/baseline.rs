@@ -23,7 +23,7 @@ use gpumon_workload::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::table::format_name;
+use super::table::format_workload_name;
 use crate::{
     data_dir::DataDirArgs,
     describe,
@@ -57,8 +57,8 @@ pub(super) struct BaselineArgs {
 }
 
 impl BaselineArgs {
-    /// Opens the store for the results of a job, and returns it. With `--baseline`, also returns
-    /// the baselines, and changes the job so that it runs exactly their workloads. Returns `None`
+    /// Opens the store for a job's results. With `--baseline`, also returns the stored baselines,
+    /// and changes the job so that it runs exactly the workloads of these baselines. Returns `None`
     /// if neither `--save-baseline` nor `--baseline` is given.
     ///
     /// # Errors
@@ -82,7 +82,9 @@ impl BaselineArgs {
         }
         // Before the measurements start, the file is written without a change. If the file cannot
         // be written, the error is thus reported immediately.
-        store.update_benchmarks(|_| {}).map_err(Failure::usage)?;
+        store
+            .update_benchmarks(|_| {})
+            .map_err(Failure::from_usage_error)?;
         Ok(Some((self.baseline.then_some(known), store)))
     }
 }
@@ -110,8 +112,8 @@ impl Store {
         let folder = folder.folder().ok_or_else(|| usage!(none))?;
         let path = folder.join(FILE_NAME);
         let known = benchmarks::read(&path);
-        let known =
-            known.map_err(|error| Failure::usage(make_file_error("read", &path, &error)))?;
+        let known = known
+            .map_err(|error| Failure::from_usage_error(make_file_error("read", &path, &error)))?;
         Ok((
             Self {
                 path,
@@ -124,7 +126,7 @@ impl Store {
     }
 
     fn update_benchmarks(&self, change: impl FnOnce(&mut Benchmarks)) -> anyhow::Result<()> {
-        benchmarks::change(&self.path, change)
+        benchmarks::update_file(&self.path, change)
             .map_err(|error| make_file_error("write", &self.path, &error))
     }
 
@@ -146,7 +148,7 @@ impl Store {
                 .left_out
                 .entry(reason.unwrap_or("not timed"))
                 .or_default()
-                .push(format_name(outcome)),
+                .push(format_workload_name(outcome)),
         }
     }
 
@@ -155,7 +157,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if no result can be stored, or if writing fails.
-    pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result {
+    pub(super) fn write_results(self, devices: &[DeviceName], works: &[BenchWork]) -> Result {
         // Without devices, the run failed before it started, and its error has already been
         // reported.
         if devices.is_empty() {
@@ -254,9 +256,9 @@ fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measure
     })
 }
 
-/// Returns the work to run, which is the work of the stored baselines. If `ids` or `dtype` is
-/// given, only these workloads or this data type are included. Workloads and types that this
-/// version does not know are left out.
+/// Returns the work of the stored baselines. If `ids` or `dtype` is given, only work with these
+/// workloads or this data type is returned. Workloads and types that this version does not know are
+/// left out.
 ///
 /// # Errors
 /// Returns an error if no baseline matches.
@@ -366,8 +368,8 @@ pub(crate) enum EarlierResults {
     Baselines(Benchmarks),
 }
 
-/// An earlier result. Only those fields are read that identify the work or contain its time,
-/// because every version has written these fields.
+/// An earlier result. Only the fields that identify the work or contain its time are read, because
+/// results of every version have these fields.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct OldResult {
     id: String,
@@ -398,8 +400,8 @@ pub(crate) struct Comparison {
     /// Whether the new median is slower by more than the combined uncertainty of the old and the
     /// new median.
     pub(super) is_slower: bool,
-    /// The speed compared with other GPUs of the same model: the median of their baselines, divided
-    /// by the new median. `None` if there are no such GPUs.
+    /// The speed relative to other GPUs of the same model: the median time of their baselines
+    /// divided by the new median time. `None` if there are no such GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) siblings: Option<f64>,
     /// The old median in microseconds.
@@ -418,7 +420,7 @@ impl EarlierResults {
             File::open(path).and_then(|file| bounded::read_text_from(file, MAX_RESULTS_FILE_BYTES));
         let text = text
             .with_context(|| format!("cannot read {shown}"))
-            .map_err(Failure::usage)?;
+            .map_err(Failure::from_usage_error)?;
         let results: Vec<OldResult> = text
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
@@ -465,7 +467,7 @@ fn compare_with_baselines(baselines: &Benchmarks, outcome: &RunOutcome) -> Optio
         .filter(|_| outcome.backend == Backend::Cuda)?;
     let new = make_measurement(outcome, None)?;
     let old = baselines
-        .find_baseline(uuid)
+        .baseline_results(uuid)
         .iter()
         .find(|old| old.is_same_work(&new))?;
     let siblings = baselines
@@ -492,7 +494,7 @@ fn compare_with_results(results: &[OldResult], outcome: &RunOutcome) -> Option<C
     let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
     let is_there =
         |old: &&OldResult| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
-    // The link between another pair of GPUs may be faster or slower. A result of another pair is
+    // Links between different pairs of GPUs may differ in speed. A result of another pair is
     // therefore used only if it is the only earlier result for this work.
     let may_stand_for_it = |_: &&OldResult| to.is_none() || all().count() == 1;
     let old = all()

@@ -27,7 +27,7 @@ pub(super) use self::{
     baseline::format_time_with_date,
     results::Results,
     table::{
-        Layout, TableKind, format_framework, format_median, format_microseconds,
+        Layout, TableKind, format_framework_comparison_row, format_median, format_microseconds,
         format_problem_size, format_remarks, format_verdict,
     },
 };
@@ -143,7 +143,7 @@ Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 n
 
 impl BenchArgs {
     /// Returns `true` if a selected workload may compute with integers.
-    fn has_integers(&self) -> bool {
+    fn may_use_integers(&self) -> bool {
         let is_meant = |id| self.ids.is_empty() || self.ids.iter().any(|named| named == id);
         self.dtype.map_or_else(
             || {
@@ -161,7 +161,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
             describe_workload(about)
         });
     }
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let mut job = BenchJob {
         ids: args.ids.clone(),
         place: args.place.to_target(),
@@ -191,7 +191,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
     let layout = Layout {
         subject,
         is_beside: args.beside.beside,
-        has_integers: args.has_integers(),
+        has_integers: args.may_use_integers(),
     };
     let mut results = Results::new(layout, earlier, args.fail_below).with_store(store);
     let works = job.works.clone();
@@ -205,9 +205,9 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         args.json,
     );
     // Results are stored even if another workload failed, because each stored result was verified.
-    let stored = results
-        .take_store()
-        .map_or(Ok(()), |store| store.write(results.devices(), &works));
+    let stored = results.take_store().map_or(Ok(()), |store| {
+        store.write_results(results.devices(), &works)
+    });
     ran.and(stored)?;
     if results.lacks_comparison() {
         print_message(

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     baseline::{Comparison, EarlierResults, Store, format_time_with_date},
-    table::{Layout, Table, format_microseconds, format_name},
+    table::{Layout, Table, format_microseconds, format_workload_name},
 };
 use crate::{
     describe,
@@ -96,12 +96,12 @@ impl Results {
             .as_ref()
             .and_then(|earlier| earlier.compare_with(outcome));
         if !outcome.partial {
-            self.check_limits(outcome, compared);
+            self.record_if_too_slow(outcome, compared);
         }
         compared
     }
 
-    fn check_limits(&mut self, outcome: &RunOutcome, compared: Option<Comparison>) {
+    fn record_if_too_slow(&mut self, outcome: &RunOutcome, compared: Option<Comparison>) {
         if let Some(Comparison {
             ratio,
             is_slower: true,
@@ -114,14 +114,14 @@ impl Results {
                 Some(before_ms) => self.below_baseline.push(format!(
                     "{}: {} ({}) takes {}, previously {} ({ratio:.2}x the speed)",
                     describe::label_device(&outcome.device),
-                    format_name(outcome),
+                    format_workload_name(outcome),
                     outcome.dtype,
                     format_microseconds(before_us / ratio),
                     format_time_with_date(before_us, before_ms),
                 )),
                 None => self
                     .slower
-                    .push(format!("{} {ratio:.2}x", format_name(outcome))),
+                    .push(format!("{} {ratio:.2}x", format_workload_name(outcome))),
             }
         }
         let share = match (&self.earlier, &outcome.roofline.share) {
@@ -132,8 +132,11 @@ impl Results {
         if let (Some(least), Some(share)) = (self.fail_below, share) {
             self.judged += 1;
             if share < least {
-                self.below
-                    .push(format!("{} {:.1} %", format_name(outcome), share * 100.0));
+                self.below.push(format!(
+                    "{} {:.1} %",
+                    format_workload_name(outcome),
+                    share * 100.0
+                ));
             }
         }
     }
@@ -184,8 +187,8 @@ impl ReportFormatter for Results {
                     },
                 ))
             }
-            // A failure before the start of the run does not belong to a result. Only a later
-            // failure is therefore printed as a JSON object.
+            // Only a failure after the start of the run is printed as a JSON object. An earlier
+            // failure does not belong to a result.
             Report::Failed {
                 id,
                 backend,
@@ -330,7 +333,7 @@ mod tests {
             };
             let mut results = Results::new(layout, None, Some(share));
             for outcome in outcomes {
-                results.check_limits(outcome, None);
+                results.record_if_too_slow(outcome, None);
             }
             results.is_below_threshold()
         };

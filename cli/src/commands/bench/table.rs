@@ -102,7 +102,7 @@ impl Table {
                 compared: None,
             })
         };
-        format_framework(&self.columns, 2, run, outcome, line)
+        format_framework_comparison_row(&self.columns, 2, run, outcome, line)
     }
 
     fn format_row(&self, row: &Row<'_>) -> String {
@@ -175,13 +175,13 @@ fn list_fields(
     } else {
         add(
             Column::new_left_aligned("workload", 0).with_min_width(17),
-            |row| format_name(row.outcome),
+            |row| format_workload_name(row.outcome),
         );
     }
     add(
         Column::new_right_aligned("type", 3).with_min_width(5),
         |row| {
-            if has_type(row.outcome) {
+            if has_dtype(row.outcome) {
                 row.outcome.dtype.to_string()
             } else {
                 ABSENT.to_owned()
@@ -288,7 +288,7 @@ fn list_fields(
 }
 
 /// Converts a framework's run to an outcome of the same workload. Returns `None` if the run failed.
-fn convert_framework_run(
+fn framework_run_to_outcome(
     run: &FrameworkRun,
     name: &str,
     outcome: &RunOutcome,
@@ -313,7 +313,7 @@ fn convert_framework_run(
     })
 }
 
-fn has_type(outcome: &RunOutcome) -> bool {
+fn has_dtype(outcome: &RunOutcome) -> bool {
     outcome.cost.moved_bytes > 0 || outcome.cost.operations > 0
 }
 
@@ -387,7 +387,7 @@ fn format_billions(per_second: Option<f64>) -> String {
 
 /// Returns the workload's name. If the workload copies between two GPUs, the receiving GPU is
 /// added.
-pub(super) fn format_name(outcome: &RunOutcome) -> String {
+pub(super) fn format_workload_name(outcome: &RunOutcome) -> String {
     let to = outcome
         .to
         .as_ref()
@@ -463,7 +463,7 @@ pub(crate) fn format_remarks(
 
 /// Returns the row of a framework that ran the same workload. `indent` is in columns, and `line`
 /// formats an outcome as a row.
-pub(crate) fn format_framework(
+pub(crate) fn format_framework_comparison_row(
     columns: &Columns,
     indent: usize,
     run: &FrameworkRun,
@@ -471,7 +471,7 @@ pub(crate) fn format_framework(
     line: impl FnOnce(&RunOutcome) -> String,
 ) -> String {
     let name = format!("{:indent$}{}", "", describe::format_framework_label(run));
-    let Some(of_run) = convert_framework_run(run, &name, outcome) else {
+    let Some(of_run) = framework_run_to_outcome(run, &name, outcome) else {
         return columns.format_sentence_line(
             &name,
             ALARM,

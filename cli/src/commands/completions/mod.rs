@@ -58,20 +58,24 @@ pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), 
     // The script is generated in memory first, because `generate` panics if writing fails, for
     // example to a closed pipe.
     let mut script = Vec::new();
-    let mut command = suggest_argument_values(gpumon);
+    let mut command = add_value_suggestions(gpumon);
     generate(shell, &mut command, "gpumon", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if shell == Shell::Fish {
         script.push_str(&list_fish_values(&command));
     }
-    print_raw(&add_smi_completions(shell, &script, &list_names(&command)))
+    print_raw(&add_smi_completions(
+        shell,
+        &script,
+        &list_visible_command_names(&command),
+    ))
 }
 
 /// Returns a copy of the command line `gpumon` in which some arguments with free-form values have
 /// suggestions for these values.
-fn suggest_argument_values(gpumon: &clap::Command) -> clap::Command {
+fn add_value_suggestions(gpumon: &clap::Command) -> clap::Command {
     let all = remove_hidden_subcommands(gpumon);
-    let names = list_names(&all);
+    let names = list_visible_command_names(&all);
     all.mut_subcommand("man", |man| {
         man.mut_arg("command", |command| {
             command.value_parser(PossibleValuesParser::new(names.clone()))
@@ -120,7 +124,7 @@ fn remove_hidden_subcommands(all: &clap::Command) -> clap::Command {
         .subcommands(shown)
 }
 
-fn list_names(gpumon: &clap::Command) -> Vec<String> {
+fn list_visible_command_names(gpumon: &clap::Command) -> Vec<String> {
     let shown = gpumon
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
@@ -223,7 +227,7 @@ fn format_option_cases(commands: &[CommandSpec]) -> String {
     let lines = |option: &OptionSpec, spellings: &[&str]| {
         spellings
             .iter()
-            .map(|spelling| quote(&format!("{spelling}:{}", option.about)))
+            .map(|spelling| quote_for_shell(&format!("{spelling}:{}", option.about)))
             .collect::<Vec<_>>()
     };
     let passthrough = commands[0]
@@ -233,7 +237,7 @@ fn format_option_cases(commands: &[CommandSpec]) -> String {
         .collect();
     let subcommands = commands[1..]
         .iter()
-        .map(|command| quote(&format!("{}:{}", command.name, command.about)))
+        .map(|command| quote_for_shell(&format!("{}:{}", command.name, command.about)))
         .collect();
     let of_each = commands.iter().map(|command| {
         case(
@@ -277,7 +281,7 @@ fn format_value_cases(commands: &[CommandSpec]) -> String {
             cases.push(format!(
                 "        {}) echo {} ;;",
                 keys.join("|"),
-                quote(&text)
+                quote_for_shell(&text)
             ));
         }
     }
@@ -285,7 +289,7 @@ fn format_value_cases(commands: &[CommandSpec]) -> String {
 }
 
 /// Quotes a word for all three shells. `'\''` is a single quote in each of them.
-fn quote(text: &str) -> String {
+fn quote_for_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
@@ -293,7 +297,7 @@ fn format_fish_completions(commands: &[CommandSpec], own: &[String]) -> String {
     let mut lines =
         vec!["complete -c gpumon -n 'not __fish_gpumon_smi_is own open start' -f".to_owned()];
     for command in &commands[1..] {
-        let about = quote(&command.about);
+        let about = quote_for_shell(&command.about);
         lines.push(format!(
             "complete -c gpumon -n '__fish_gpumon_smi_is start smi-start' -f -a {} -d {about}",
             command.name
@@ -352,7 +356,7 @@ fn format_fish_line(condition: &str, option: &OptionSpec, spellings: &[&str]) ->
             format!(" -x -a '(__fish_gpumon_smi_letters {})'", letters.join(" "))
         }
     };
-    let (flags, about) = (flags.join(" "), quote(&option.about));
+    let (flags, about) = (flags.join(" "), quote_for_shell(&option.about));
     format!("complete -c gpumon -n '__fish_gpumon_smi_is {condition}' {flags} -d {about}{values}")
 }
 
@@ -366,7 +370,7 @@ mod tests {
 
     #[test]
     fn suggested_sources_are_valid() {
-        let mut proposing = suggest_argument_values(&Args::command());
+        let mut proposing = add_value_suggestions(&Args::command());
         proposing.build();
         let source = proposing
             .get_arguments()
@@ -411,6 +415,6 @@ mod tests {
 
     #[test]
     fn single_quote_is_escaped() {
-        assert_eq!(quote("NVIDIA's"), r"'NVIDIA'\''s'");
+        assert_eq!(quote_for_shell("NVIDIA's"), r"'NVIDIA'\''s'");
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn check_gpus(machine: &Machine, answer: &DriverAnswer) -> Vec<Findin
         let sample = answer.gpus().find(|sample| sample.index == gpu.index);
         findings.push(check_health(machine, gpu, sample));
         let Some(sample) = sample else { continue };
-        findings.extend(report_conditions(gpu.vendor, sample));
+        findings.extend(list_condition_findings(gpu.vendor, sample));
         if let (Health::Ok, Some(details)) = (&sample.health, answer.details.get(&gpu.index)) {
             findings.extend(check_persistence(machine, details));
             findings.extend(check_mig(machine, gpu, sample, details));
@@ -70,10 +70,10 @@ fn check_health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Fin
                 Finding::new_problem(check, text, reset)
             }
             Health::Lost { .. } if is_nvidia => {
-                report_failure(machine, check, model, &Absence::GpuLost)
+                make_gpu_failure_finding(machine, check, model, &Absence::GpuLost)
             }
             Health::Failed { reason, .. } if is_nvidia => {
-                report_failure(machine, check, model, reason)
+                make_gpu_failure_finding(machine, check, model, reason)
             }
             Health::Lost { .. } => {
                 let text = format!("{model} is no longer present");
@@ -88,7 +88,12 @@ fn check_health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Fin
 
 /// Returns the finding for a GPU that the driver cannot open or read, with advice on how to fix the
 /// cause.
-fn report_failure(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
+fn make_gpu_failure_finding(
+    machine: &Machine,
+    check: String,
+    model: &str,
+    reason: &Absence,
+) -> Finding {
     let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings())
     else {
         let text = format!("{model} cannot be opened: {reason}");
@@ -109,7 +114,7 @@ fn report_failure(machine: &Machine, check: String, model: &str, reason: &Absenc
     Finding::new_problem(check, text, cure)
 }
 
-fn report_conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item = Finding> {
+fn list_condition_findings(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item = Finding> {
     sample.conditions.iter().map(move |condition| {
         let verdict = Verdict::from(condition.severity);
         let finding = Finding::new(format_gpu_name(sample.index), verdict, &condition.text);
@@ -249,7 +254,7 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
         return vec![check_wsl_device(machine)];
     }
     let files: Vec<_> = machine
-        .list_names("/dev")
+        .list_directory_entries("/dev")
         .into_iter()
         .filter(|name| is_nvidia_device_file(name))
         .collect();
@@ -260,7 +265,7 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
                 Surroundings::Machine => {
                     "run `nvidia-modprobe` to create the device files, which the driver needs"
                 }
-                surroundings => surroundings.driver_cure(),
+                surroundings => surroundings.missing_driver_cure(),
             },
         )];
     }
@@ -301,7 +306,7 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
             Surroundings::Machine => {
                 "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm"
             }
-            surroundings => surroundings.driver_cure(),
+            surroundings => surroundings.missing_driver_cure(),
         };
         findings.push(
             Finding::new_note(
@@ -341,7 +346,7 @@ struct InaccessibleFile {
 /// Returns the device files of the driver and its GPUs that this process may not open.
 fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
     let names = machine
-        .list_names("/dev")
+        .list_directory_entries("/dev")
         .into_iter()
         .filter(|name| is_nvidia_device_file(name));
     find_inaccessible_files(
@@ -354,7 +359,7 @@ fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
 /// Returns the files of `/dev/nvidia-caps` that this process may not read. Each file grants access
 /// to one MIG device, or the right to monitor or configure all MIG devices.
 fn find_inaccessible_capabilities(machine: &Machine) -> Vec<InaccessibleFile> {
-    let names = machine.list_names(CAPABILITIES_DIR).into_iter();
+    let names = machine.list_directory_entries(CAPABILITIES_DIR).into_iter();
     find_inaccessible_files(
         machine,
         names.map(|name| format!("{CAPABILITIES_DIR}/{name}")),
@@ -403,7 +408,7 @@ pub(super) fn describe_access_fix(machine: &Machine, obstacle: Obstacle) -> Stri
                 .to_owned()
         }
         Obstacle::Cgroup if surroundings.container_name().is_some() => {
-            surroundings.driver_cure().to_owned()
+            surroundings.missing_driver_cure().to_owned()
         }
         Obstacle::Cgroup => "allow the file in the systemd unit of this process, for example with \
                              `DeviceAllow=/dev/nvidia0 rw` and `DeviceAllow=/dev/nvidiactl rw`"
@@ -495,7 +500,7 @@ mod tests {
             ),
         ] {
             let root = tempfile::tempdir().unwrap();
-            let finding = report_failure(
+            let finding = make_gpu_failure_finding(
                 &make_machine(root.path(), file, ""),
                 format_gpu_name(0),
                 "NVIDIA H100",
@@ -601,7 +606,9 @@ mod tests {
                 text: "text".to_owned(),
                 kind,
             }];
-            let found = report_conditions(Vendor::Nvidia, &sample).next().unwrap();
+            let found = list_condition_findings(Vendor::Nvidia, &sample)
+                .next()
+                .unwrap();
             assert_eq!((found.verdict, found.cure.is_some()), (verdict, has_cure));
         }
     }

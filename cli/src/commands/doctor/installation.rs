@@ -8,8 +8,8 @@ use gpumon_probe::{
     surroundings::{Surroundings, hides_processes},
     units::join_list,
     vendor::{
-        DeviceNode, DriverFinding, KERNEL_LOG, SourceError, check_driver_log, check_drivers,
-        container_device_options, device_nodes, version_mismatch_advice,
+        DeviceNode, DriverFinding, KERNEL_LOG, SourceError, check_drivers,
+        container_device_options, device_nodes, find_logged_driver_errors, version_mismatch_advice,
     },
 };
 use gpumon_smi::{NEWEST_KNOWN, OLDEST_KNOWN};
@@ -28,7 +28,7 @@ pub(super) fn check_installation(machine: &Machine, driver: &DriverState) -> Vec
     let kernel_driver = find_kernel_driver(machine);
     let answer = match driver {
         DriverState::Refused(error) => {
-            return vec![report_open_failure(error, kernel_driver.as_deref())];
+            return vec![make_open_failure_finding(error, kernel_driver.as_deref())];
         }
         DriverState::Silent => {
             let cure = "try again in a minute, because a driver without persistence mode \
@@ -78,12 +78,12 @@ pub(super) fn check_installation(machine: &Machine, driver: &DriverState) -> Vec
         .map(|cuda| format!(", supports CUDA up to {cuda}"))
         .unwrap_or_default();
     let mut findings = vec![Finding::new_ok("driver", format!("{of_driver}{cuda}"))];
-    let at = find_library(machine)
+    let at = find_loaded_nvml_library(machine)
         .map(|path| format!(" at {path}"))
         .unwrap_or_default();
     findings.push(Finding::new_ok("library", format!("NVML {of_library}{at}")));
     let library_version = nvidia.library_version.value().map(String::as_str);
-    findings.extend(compare_versions(
+    findings.extend(check_version_mismatch(
         kernel_driver.as_deref(),
         library_version,
         machine.surroundings(),
@@ -103,7 +103,7 @@ pub(super) fn find_kernel_driver(machine: &Machine) -> Option<String> {
     machine
         .read_text(KERNEL_DRIVER_FILE)
         .as_deref()
-        .and_then(parse_version)
+        .and_then(parse_kernel_driver_version)
         .map(str::to_owned)
 }
 
@@ -130,9 +130,9 @@ fn check_driver_branch(driver: &str) -> Option<Finding> {
     })
 }
 
-/// Reports if the NVML library and the kernel driver have different versions. This happens after an
+/// Returns a finding if the NVML library and the kernel driver have different versions, as after an
 /// incomplete upgrade.
-fn compare_versions(
+fn check_version_mismatch(
     kernel_driver: Option<&str>,
     library: Option<&str>,
     surroundings: Surroundings,
@@ -154,7 +154,7 @@ fn compare_versions(
     })
 }
 
-fn report_open_failure(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
+fn make_open_failure_finding(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
     let check = match error {
         SourceError::NoLibrary(_) => "library",
         SourceError::NoDevice(_) => "gpus",
@@ -177,7 +177,7 @@ fn report_open_failure(error: &SourceError, kernel_driver: Option<&str>) -> Find
 
 /// Returns the version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release
 /// Build (...)`.
-fn parse_version(text: &str) -> Option<&str> {
+fn parse_kernel_driver_version(text: &str) -> Option<&str> {
     let is_version =
         |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
     text.lines()
@@ -187,7 +187,7 @@ fn parse_version(text: &str) -> Option<&str> {
 }
 
 /// Returns the path of the NVML library that this process has loaded.
-fn find_library(machine: &Machine) -> Option<String> {
+fn find_loaded_nvml_library(machine: &Machine) -> Option<String> {
     machine.find_mapped_file(|name| name.contains("nvidia-ml"))
 }
 
@@ -197,9 +197,9 @@ fn format_version(reading: &Reading<String>) -> String {
         .map_or_else(|| "of unknown version".to_owned(), Clone::clone)
 }
 
-pub(super) fn check_package(machine: &Machine) -> Option<Finding> {
+pub(super) fn check_package_conflict(machine: &Machine) -> Option<Finding> {
     let program = std::env::current_exe().ok()?;
-    find_unrelated_package(machine, &program)
+    find_conflicting_gpumon_package(machine, &program)
 }
 
 /// Finds an unrelated Python package that is also called gpumon, in the environment in which this
@@ -208,13 +208,13 @@ pub(super) fn check_package(machine: &Machine) -> Option<Finding> {
 /// Both packages contain `gpumon/__init__.py` and a command `gpumon`. Whichever is installed last
 /// overwrites the other's files, and uninstalling either package removes these files. The package
 /// of this program is called jupyterlab-gpumon.
-fn find_unrelated_package(machine: &Machine, program: &Path) -> Option<Finding> {
+fn find_conflicting_gpumon_package(machine: &Machine, program: &Path) -> Option<Finding> {
     let environment = program.parent()?.parent()?.to_str()?;
     let (folder, version) = list_package_dirs(machine, environment)
         .into_iter()
         .find_map(|folder| {
             machine
-                .list_names(&folder)
+                .list_directory_entries(&folder)
                 .iter()
                 .find_map(|name| parse_package_version(name).map(str::to_owned))
                 .map(|version| (folder, version))
@@ -233,7 +233,7 @@ fn list_package_dirs(machine: &Machine, environment: &str) -> Vec<String> {
     // `pip install --target` puts packages and programs into one directory.
     let mut folders = vec![environment.to_owned()];
     for library in ["lib", "lib64"] {
-        let pythons = machine.list_names(&format!("{environment}/{library}"));
+        let pythons = machine.list_directory_entries(&format!("{environment}/{library}"));
         for python in pythons.iter().filter(|name| name.starts_with("python3")) {
             folders.extend(
                 ["site-packages", "dist-packages"]
@@ -262,14 +262,14 @@ pub(super) fn check_kernel_drivers(machine: &Machine) -> Vec<Finding> {
         .into_iter()
         .map(Finding::from)
         .collect();
-    findings.extend(check_nodes(machine, &nodes));
+    findings.extend(check_compute_device_files(machine, &nodes));
     findings.extend(check_process_visibility(
         machine,
         &nodes,
         geteuid().is_root(),
     ));
     // If the kernel log cannot be read, another check reports this, so the error is ignored here.
-    let errors = check_driver_log(&machine.resolve_path(KERNEL_LOG)).unwrap_or_default();
+    let errors = find_logged_driver_errors(&machine.resolve_path(KERNEL_LOG)).unwrap_or_default();
     findings.extend(errors.into_iter().map(Finding::from));
     findings
 }
@@ -295,7 +295,7 @@ impl From<Severity> for Verdict {
 }
 
 /// Checks the device files that compute programs use. gpumon itself does not open them.
-fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
+fn check_compute_device_files(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
     let access = Access::READ_OK | Access::WRITE_OK;
     let is_missing = |node: &&DeviceNode| !machine.has_path(&node.path);
     let obstacles = nodes
@@ -447,13 +447,24 @@ mod tests {
 
     #[test]
     fn version_mismatch_causes_warning() {
-        assert_eq!(parse_version(VERSION_FILE_TEXT), Some("580.159.04"));
-        let compare = |kernel, library| compare_versions(kernel, library, Surroundings::Docker);
         assert_eq!(
-            compare(parse_version(VERSION_FILE_TEXT), Some("13.580.159.04")),
+            parse_kernel_driver_version(VERSION_FILE_TEXT),
+            Some("580.159.04")
+        );
+        let compare =
+            |kernel, library| check_version_mismatch(kernel, library, Surroundings::Docker);
+        assert_eq!(
+            compare(
+                parse_kernel_driver_version(VERSION_FILE_TEXT),
+                Some("13.580.159.04")
+            ),
             None
         );
-        let finding = compare(parse_version(VERSION_FILE_TEXT), Some("12.570.10")).unwrap();
+        let finding = compare(
+            parse_kernel_driver_version(VERSION_FILE_TEXT),
+            Some("12.570.10"),
+        )
+        .unwrap();
         assert!(
             finding
                 .cure
@@ -482,7 +493,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
         std::fs::write(root.path().join("proc/self/maps"), maps).unwrap();
-        let found = find_library(&Machine::with_root(root.path()));
+        let found = find_loaded_nvml_library(&Machine::with_root(root.path()));
         assert_eq!(
             found.as_deref(),
             Some("/opt/my libs/libnvidia-ml.so.580.159.04")
@@ -493,7 +504,7 @@ mod tests {
     fn check_environment_with_package(entry: &str) -> Option<Finding> {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("venv").join(entry)).unwrap();
-        find_unrelated_package(
+        find_conflicting_gpumon_package(
             &Machine::with_root(root.path()),
             Path::new("/venv/bin/gpumon"),
         )
@@ -576,7 +587,7 @@ mod kernel_drivers_tests {
         for (mark, words) in [("etc/none", "dmesg"), (".dockerenv", "--device /dev/kfd")] {
             let root = tempfile::tempdir().unwrap();
             let machine = make_machine(root.path(), &[(mark, "")]);
-            let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
+            let finding = check_compute_device_files(&machine, &nodes(&machine)).unwrap();
             assert_eq!(finding.verdict, Verdict::Note);
             assert!(
                 finding.text.contains("no /dev/kfd, /dev/dri/renderD128"),
@@ -586,20 +597,20 @@ mod kernel_drivers_tests {
         }
         let root = tempfile::tempdir().unwrap();
         let machine = make_machine(root.path(), &NODES);
-        let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
+        let finding = check_compute_device_files(&machine, &nodes(&machine)).unwrap();
         assert_eq!(finding.verdict, Verdict::Ok);
         let closed = fs::Permissions::from_mode(0o000);
         fs::set_permissions(root.path().join("dev/kfd"), closed).unwrap();
         // Root may open any file, so the file's mode can be tested only as another user.
         if !geteuid().is_root() {
-            let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
+            let finding = check_compute_device_files(&machine, &nodes(&machine)).unwrap();
             assert!(
                 finding.text.contains("has no permission to open /dev/kfd"),
                 "{finding:?}"
             );
             assert!(finding.cure.unwrap().contains("render,video"));
         }
-        assert_eq!(check_nodes(&machine, &[]), None);
+        assert_eq!(check_compute_device_files(&machine, &[]), None);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Machine {
     }
 
     /// Returns the sorted names of the entries in a directory.
-    pub(super) fn list_names(&self, folder: &str) -> Vec<String> {
+    pub(super) fn list_directory_entries(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.resolve_path(folder))
             .into_iter()
             .flatten()

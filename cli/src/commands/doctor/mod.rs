@@ -77,7 +77,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 const MIN_SAMPLES: u32 = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let bundle = args.bundle.archive_path()?;
     let machine = Machine::with_roots(source.roots());
     let driver = read_driver(source);
@@ -143,8 +143,8 @@ fn read_driver(source: &SourceArgs) -> DriverState {
         OPEN_TIMEOUT,
         |answer, is_sample| {
             samples += u32::from(is_sample);
-            // Conditions that depend on the details of a GPU appear only in later samples, so a
-            // minimum number of samples is read.
+            // Some conditions depend on the details of a GPU and appear only in the samples that
+            // follow these details. A minimum number of samples is therefore read.
             is_sample && samples >= MIN_SAMPLES && answer.is_complete()
         },
     )
@@ -159,7 +159,9 @@ fn run_checks(
     data_dir: Option<&Path>,
     server: &Result<ServerResponse, NoServerError>,
 ) -> Vec<Finding> {
-    let mut findings: Vec<_> = installation::check_package(machine).into_iter().collect();
+    let mut findings: Vec<_> = installation::check_package_conflict(machine)
+        .into_iter()
+        .collect();
     findings.extend(installation::check_installation(machine, driver));
     if !driver.is_simulated() {
         if driver.uses_nvidia() {

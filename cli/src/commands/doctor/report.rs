@@ -95,9 +95,9 @@ fn format_finding(finding: &Finding) -> Vec<String> {
     };
     let head = paint(style, &format!("{:VERDICT_WIDTH$}", finding.verdict.word()))
         + &format!("{:CHECK_WIDTH$}", finding.check);
-    let mut lines = format_columns(&head, &finding.text);
+    let mut lines = wrap_text_after_head(&head, &finding.text);
     if let Some(cure) = &finding.cure {
-        lines.extend(format_columns(
+        lines.extend(wrap_text_after_head(
             &" ".repeat(VERDICT_WIDTH + CHECK_WIDTH),
             &format!("> {cure}"),
         ));
@@ -125,7 +125,7 @@ fn format_readings(readings: &Readings) -> Vec<String> {
 }
 
 /// Returns `text` wrapped in the right column, with `head` to the left of the first line.
-fn format_columns(head: &str, text: &str) -> Vec<String> {
+fn wrap_text_after_head(head: &str, text: &str) -> Vec<String> {
     let indent = " ".repeat(VERDICT_WIDTH + CHECK_WIDTH);
     let heads = std::iter::once(head).chain(std::iter::repeat(&*indent));
     let lines = heads.zip(wrap_text(text, REPORT_WIDTH - VERDICT_WIDTH - CHECK_WIDTH));
@@ -310,7 +310,7 @@ mod tests {
     use serde_json::json;
     use unicode_width::UnicodeWidthStr;
 
-    use crate::terminal::{line::strip_styles, snapshot::compare_report};
+    use crate::terminal::{line::strip_styles, snapshot::assert_report_matches_snapshot};
 
     use super::*;
 
@@ -338,7 +338,7 @@ mod tests {
         );
         assert!(!report.well);
         let text = strip_styles(&report.to_text());
-        compare_report("doctor", |_| report.to_text());
+        assert_report_matches_snapshot("doctor", |_| report.to_text());
         assert!(
             text.lines().all(|line| line.width() <= REPORT_WIDTH),
             "{text}"

@@ -264,13 +264,13 @@ fn check_benchmarks_of_gpu(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Fi
         let took = format_time_with_date(result.time.median_us, result.at_ms);
         format!("{} ({}) took {took}", result.workload, result.dtype)
     };
-    let slower = known.find_below_baseline(uuid).map(|below| {
+    let slower = known.find_worst_below_baseline(uuid).map(|below| {
         let (latest, before) = (took(&below.latest), &below.baseline);
         let before = format_time_with_date(before.time.median_us, before.at_ms);
         let ratio = below.ratio;
         format!("slower than its baseline: {latest}, baseline {before} ({ratio:.2}x the speed)")
     });
-    let slowest = known.find_below_siblings(uuid).map(|below| {
+    let slowest = known.find_worst_below_siblings(uuid).map(|below| {
         let (own, theirs) = (
             took(&below.baseline),
             format_microseconds(below.siblings.median_us),
@@ -372,7 +372,7 @@ pub(super) fn check_kernel_log(machine: &Machine, uses_nvidia: bool) -> Finding 
             "kernel log",
             format!("{KERNEL_LOG} cannot be read ({error}), so {missed} are missed"),
         )
-        .with_cure(find_log_cure(
+        .with_cure(describe_log_access_fix(
             machine.surroundings(),
             &error,
             geteuid().is_root(),
@@ -380,7 +380,11 @@ pub(super) fn check_kernel_log(machine: &Machine, uses_nvidia: bool) -> Finding 
     }
 }
 
-fn find_log_cure(surroundings: Surroundings, error: &io::Error, is_root: bool) -> &'static str {
+fn describe_log_access_fix(
+    surroundings: Surroundings,
+    error: &io::Error,
+    is_root: bool,
+) -> &'static str {
     match surroundings {
         Surroundings::Docker => {
             "pass /dev/kmsg to the container, and run the container as root: `docker run --device \
@@ -597,13 +601,13 @@ mod surroundings_tests {
                 "CAP_SYSLOG",
             ),
         ] {
-            let cure = find_log_cure(surroundings, &kind.into(), true);
+            let cure = describe_log_access_fix(surroundings, &kind.into(), true);
             assert!(
                 cure.contains(words) && !cure.contains("run gpumon as root"),
                 "{surroundings:?} {kind}: {cure}"
             );
         }
-        let user = find_log_cure(
+        let user = describe_log_access_fix(
             Surroundings::Machine,
             &ErrorKind::PermissionDenied.into(),
             false,

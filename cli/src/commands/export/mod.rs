@@ -23,7 +23,7 @@ use super::{
 use crate::{
     exit::{Result, print_message, usage},
     options::parse_time,
-    past_readings::{PastArgs, for_each_sample, max_points},
+    past_readings::{PastArgs, for_each_sample, max_response_points},
     terminal::output::print_raw,
     time_spans::{TimeReference, TypedTime, TypedTimeSpan},
 };
@@ -130,7 +130,7 @@ fn export_recording(
     out: &mut impl Write,
 ) -> Result {
     let recording = Recording::open(file).map_err(replay::to_usage_failure)?;
-    if let Some(cuts) = replay::describe_cuts(&recording) {
+    if let Some(cuts) = replay::describe_damaged_parts(&recording) {
         print_message(&cuts);
     }
     let span = span
@@ -188,7 +188,7 @@ fn export_history(
         knows_time: false,
         last_ms: None,
     };
-    for part in split_span(past, &span, &ids, resolution_ms)? {
+    for part in split_span_for_requests(past, &span, &ids, resolution_ms)? {
         rows.write(&past.fetch_history(&part, &ids, resolution_ms)?, out)?;
     }
     if rows.has_range.is_none() && rows.knows_time {
@@ -202,7 +202,7 @@ fn export_history(
     if rows.has_range.is_none() {
         return Err(anyhow!(
             "no history is recorded for the requested time; {}",
-            past.describe_fix()
+            past.describe_missing_history_fix()
         )
         .into());
     }
@@ -222,9 +222,9 @@ fn format_column_name(metric: &Metric) -> String {
     metric.id.replace('.', "_")
 }
 
-/// Splits a span of history so that the rows of each part fit into one response of the server. If
-/// no resolution is given, one part is enough.
-fn split_span(
+/// Splits a span of history into parts, so that the rows of each part fit into one response of the
+/// server. Without a resolution, the whole span is a single part.
+fn split_span_for_requests(
     past: &PastArgs,
     span: &Range<u64>,
     ids: &[&str],
@@ -245,16 +245,16 @@ fn split_span(
         .collect())
 }
 
-/// Returns the length in milliseconds of the parts into which a span is split. The rows of a part
-/// fit into one response. History has tiers with different resolutions: if possible, the length is
-/// a multiple of each resolution, so that no row is split.
+/// Returns the length, in milliseconds, of the parts into which a span is split. The rows of a part
+/// fit into one response. History is stored at several resolutions. If possible, the length is a
+/// multiple of all of them, so that no row is divided between two parts.
 fn find_part_length_ms(resolution_ms: u64) -> u64 {
     let longest_ms = TIERS
         .iter()
         .map(|tier| tier.resolution_ms)
         .max()
         .unwrap_or(1);
-    let most_ms = resolution_ms.saturating_mul(max_points());
+    let most_ms = resolution_ms.saturating_mul(max_response_points());
     let common_ms = (1..=longest_ms).map(|times| resolution_ms.saturating_mul(times));
     let common_ms = common_ms
         .take_while(|ms| *ms <= most_ms)
@@ -271,8 +271,8 @@ struct HistoryRows {
     has_range: Option<bool>,
     /// Whether the header has been written.
     is_begun: bool,
-    /// Whether any part contained a point in time. The requested metrics may all lack a value at
-    /// that time.
+    /// Whether history contains any point in the span, even if none of the requested metrics has a
+    /// value there.
     knows_time: bool,
     /// The time of the last written row. Parts with different resolutions may overlap, so rows up
     /// to this time are skipped.
@@ -382,7 +382,7 @@ fn read_key_column(part: &SpanPart<'_>, key: &str, at_ms: u64) -> Value {
         "uuid" => of(|device| Some(device.uuid.clone().into())),
         "name" => of(|device| device.name.clone().map(Value::from)),
         "parent" => of(|device| device.parent.clone().map(Value::from)),
-        _ => part.kind.word().into(),
+        _ => part.kind.export_name().into(),
     }
 }
 

@@ -104,8 +104,8 @@ pub(super) struct OnceArgs {
     words: Vec<String>,
 }
 
-/// Renames the options of `gpumon serve`, so that `gpumon fleet` has separate variables and
-/// settings, and both servers can run on one machine.
+/// Renames the options of `gpumon serve` for `gpumon fleet`, so that each command has its own
+/// variables and settings. Both servers can then run on one machine.
 #[derive(Debug)]
 pub(crate) struct FleetPrefix;
 
@@ -187,7 +187,7 @@ async fn serve(policy: &AccessArgs, fleet: FleetSettings) -> Result {
         public_origins: policy.public_origin.clone().into(),
         ..LiveSettings::default()
     }
-    .into_fixed();
+    .into_constant_receiver();
     let settings = ServerSettings {
         live,
         policy: open,
@@ -231,7 +231,7 @@ pub(crate) struct TargetsArgs {
     label: Vec<Label>,
 }
 
-/// The default port of `gpumon serve`, at which targets are scraped by default.
+/// The default port of `gpumon serve`. Targets without another port are scraped at this port.
 pub(crate) const DEFAULT_PORT: u16 = 9123;
 
 const TARGETS_NOTES: &str = "\
@@ -265,7 +265,7 @@ impl TargetsArgs {
             }));
         }
         if let Some(file) = &self.slurm_nodes {
-            let text = options::read_host_file(file).map_err(Failure::usage)?;
+            let text = options::read_host_file(file).map_err(Failure::from_usage_error)?;
             let nodes = discovery::parse_gpu_nodes(&text);
             targets.extend(nodes.map_err(|error| usage!("{}: {error}", file.display()))?);
         } else if targets.is_empty() {

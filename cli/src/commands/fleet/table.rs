@@ -119,7 +119,7 @@ fn format_lines(
     shown: Option<&[bool]>,
     terminal: Option<usize>,
 ) -> String {
-    if args.gpus && !rows.lists_gpus() {
+    if args.gpus && !rows.has_gpu_rows() {
         return "The fleet has too many GPUs to list, so only the nodes were read. Use --table \
          to print one line per node.\n"
             .to_owned();
@@ -207,12 +207,12 @@ fn format_head(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<usize>)
         FleetState::Partial => format!("  {}", paint(NOTICE, "incomplete")),
         _ => String::new(),
     };
-    let sizes = totals.format_sizes();
+    let sizes = totals.format_node_and_gpu_counts();
     let place = format!("{source}  {time}");
     let begin = format!("{}  {sizes}", paint(STRONG, "fleet"));
     let first = Columns::empty(terminal).append_or_wrap(&(begin + &state), 0, &paint(DIM, &place));
     let mut second = String::new();
-    for part in totals.format_parts() {
+    for part in totals.format_states_and_readings() {
         let style = if part.ends_with(" lost") {
             ALARM
         } else {
@@ -256,7 +256,7 @@ struct UserSum {
     energy_joules: Option<f64>,
     /// Whether GPU time and energy are lower bounds, because some usage could not be read.
     is_lower_bound: bool,
-    /// Whether this row shows only usage. Such a row does not show how many GPUs are held or idle.
+    /// Whether this row shows only usage, and not how many GPUs are held or idle.
     #[serde(skip)]
     is_total: bool,
 }
@@ -332,15 +332,15 @@ fn sum_users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&FleetUsage>
     users
 }
 
-/// Returns a row for the total. If some owners without a known user are not listed, also returns
-/// one row for all of them.
+/// Returns a row with the total of all users. If some owners without a known user are not listed,
+/// one row for all of these owners precedes the total.
 fn build_user_totals(usage: &FleetUsage) -> Vec<UserSum> {
     let is_lower_bound = usage.state == FleetState::Partial;
     let mut totals = Vec::new();
     if let Some(group) = usage.users.iter().find(|group| group.name.is_none()) {
         let listed = usage.owners.iter();
         let unknown = listed.filter(|used| used.owner.user.is_none());
-        let rest = group.subtract_part(&UsageGroup::sum(unknown));
+        let rest = group.subtract_part(&UsageGroup::sum_owners(unknown));
         if rest.owners > 0 {
             let name = format!("{} more", rest.owners);
             totals.push(UserSum::new_total(name, rest.amounts(), is_lower_bound));
@@ -421,7 +421,7 @@ mod tests {
     use super::*;
     use crate::{
         fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu},
-        terminal::snapshot::compare_report,
+        terminal::snapshot::assert_report_matches_snapshot,
     };
 
     #[test]
@@ -450,14 +450,16 @@ mod tests {
                 sort: crate::fleet::nodes::Sort::Worst,
                 words: Vec::new(),
             };
-            compare_report(name, |terminal| format_lines(&args, &rows, None, terminal));
+            assert_report_matches_snapshot(name, |terminal| {
+                format_lines(&args, &rows, None, terminal)
+            });
         }
         let wanted = WantedGpus {
             gpus: 1,
             memory_bytes: 0,
         };
         let free = find_free_nodes(&rows, wanted, None);
-        compare_report("fleet_free", |terminal| format_free_nodes(&free, terminal));
+        assert_report_matches_snapshot("fleet_free", |terminal| format_free_nodes(&free, terminal));
     }
 }
 
@@ -468,7 +470,7 @@ mod users_tests {
     use super::*;
     use crate::{
         fleet::testing::{build_fleet, make_busy_gpu},
-        terminal::snapshot::compare_report,
+        terminal::snapshot::assert_report_matches_snapshot,
     };
 
     #[test]
@@ -496,7 +498,7 @@ mod users_tests {
             ..usage
         };
         let users = super::sum_users(&Rows::new(&fleet), None, Some(&partial));
-        compare_report("fleet_users", |terminal| {
+        assert_report_matches_snapshot("fleet_users", |terminal| {
             format_table_of_users(&users, &build_user_totals(&partial), &[], terminal)
         });
     }

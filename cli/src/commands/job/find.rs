@@ -67,7 +67,7 @@ pub(crate) fn find_job(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
     let all = past.list_jobs(None)?;
     let mut called: Vec<JobSpan> = all
         .iter()
-        .filter(|span| span.has_name(id))
+        .filter(|span| span.matches_id_or_name(id))
         .cloned()
         .collect();
     if called.is_empty() {
@@ -75,7 +75,14 @@ pub(crate) fn find_job(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
         // therefore also requested by its ID or name.
         called = past.list_jobs(Some(id))?;
     }
-    choose_job(id, called, all, now_ms(), past.describe_fix()).map_err(|why| usage!(why))
+    choose_job(
+        id,
+        called,
+        all,
+        now_ms(),
+        past.describe_missing_history_fix(),
+    )
+    .map_err(|why| usage!(why))
 }
 
 fn choose_job(
@@ -152,8 +159,8 @@ fn describe_unknown_job(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> S
     if known.is_empty() {
         return format!("there is no job '{id}': no job has been seen on a GPU; {cure}");
     }
-    // The jobs are sorted by the similarity of their names to `id`. Equally similar jobs stay
-    // sorted by when they were last seen.
+    // The jobs are sorted by the similarity of their names to `id`. Jobs with equally similar names
+    // remain sorted by the time at which they were last seen.
     let distance = |span: &&JobSpan| {
         let names = [
             Some(span.id.as_str()),
@@ -226,8 +233,7 @@ const TOTAL_MEMORY: &str = "memory.total_bytes";
 /// intervals.
 const POINT_INTERVAL_MS: u64 = 60_000;
 
-/// If a job ran for less than this duration, in milliseconds, history may not contain any point of
-/// the job yet.
+/// The maximum run time, in milliseconds, of a job that may have no point in history yet.
 const MIN_HISTORY_MS: u64 = 10_000;
 
 /// A device, as measured while a job used it.
@@ -266,9 +272,10 @@ impl MeasuredJob {
             .collect();
         let mut accounts: BTreeMap<&str, (MeasuredDevice, Meter)> = BTreeMap::new();
         for range in merge_ranges(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
-            // The first point may start before the time at which the job was first seen.
+            // The first point may start before the job was first seen, so the range is extended by
+            // the length of one point.
             let range = range.start.saturating_sub(POINT_INTERVAL_MS)..range.end + 1;
-            add_span(
+            add_span_to_devices(
                 &past.fetch_history(&range, &metrics, None)?,
                 &held,
                 &mut accounts,
@@ -276,10 +283,10 @@ impl MeasuredJob {
         }
         let mut devices: Vec<_> = held
             .iter()
-            .map(|(uuid, held)| finish_device(uuid, held, accounts.remove(uuid)))
+            .map(|(uuid, held)| finish_device_measurement(uuid, held, accounts.remove(uuid)))
             .collect();
         if devices.iter().all(|device| device.known_ms == 0) {
-            let (label, cure) = (&job.label, past.describe_fix());
+            let (label, cure) = (&job.label, past.describe_missing_history_fix());
             let (from_ms, to_ms) = job.time_range_ms();
             if to_ms - from_ms < MIN_HISTORY_MS {
                 return Err(anyhow!(
@@ -325,7 +332,7 @@ fn merge_ranges(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     merged
 }
 
-fn add_span<'a>(
+fn add_span_to_devices<'a>(
     span: &HistorySpan,
     held: &BTreeMap<&'a str, Vec<Range<u64>>>,
     measured: &mut BTreeMap<&'a str, (MeasuredDevice, Meter)>,
@@ -370,7 +377,7 @@ fn add_span<'a>(
     }
 }
 
-fn finish_device(
+fn finish_device_measurement(
     uuid: &str,
     held: &[Range<u64>],
     measured: Option<(MeasuredDevice, Meter)>,
@@ -465,7 +472,7 @@ mod tests {
     fn choose_by_id(id: &str) -> Result<FoundJob, String> {
         let called = make_spans()
             .into_iter()
-            .filter(|span| span.has_name(id))
+            .filter(|span| span.matches_id_or_name(id))
             .collect();
         choose_job(id, called, make_spans(), 100_000, CURE)
     }
@@ -584,8 +591,8 @@ mod tests {
     fn measure_held_ranges(ranges: &[Range<u64>]) -> MeasuredDevice {
         let held = BTreeMap::from([("GPU-0", ranges.to_vec())]);
         let mut accounts = BTreeMap::new();
-        add_span(&make_one_minute_span(), &held, &mut accounts);
-        finish_device("GPU-0", &held["GPU-0"], accounts.remove("GPU-0"))
+        add_span_to_devices(&make_one_minute_span(), &held, &mut accounts);
+        finish_device_measurement("GPU-0", &held["GPU-0"], accounts.remove("GPU-0"))
     }
 
     #[test]

@@ -80,8 +80,8 @@ pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
     )
 }
 
-/// A job counts as still running if the age of its last reading is below this limit, in
-/// milliseconds. History is written every ten seconds.
+/// The maximum age of a running job's last reading, in milliseconds. A job with an older reading
+/// counts as ended, because history is written every ten seconds.
 const MAX_READING_AGE_MS: u64 = 30_000;
 
 /// Print a remark if history covers less than this fraction of the time in which the job held its
@@ -156,7 +156,7 @@ fn format_report(
                 DIM,
                 &format!(
                     "{}: {more} more conditions, shown with --json",
-                    format_name(device)
+                    format_device_name(device)
                 ),
             );
         }
@@ -278,7 +278,7 @@ fn describe_condition(device: &MeasuredDevice, condition: &ConditionSpan) -> Str
     let from = format_time(condition.from_ms, &time_zone());
     format!(
         "{}: {} ({from}, {time})",
-        format_name(device),
+        format_device_name(device),
         condition.condition.text
     )
 }
@@ -326,7 +326,10 @@ fn advise_on_unused(unused: &[&MeasuredDevice], used: usize) -> Option<String> {
     if unused.is_empty() {
         return None;
     }
-    let names: Vec<_> = unused.iter().map(|device| format_name(device)).collect();
+    let names: Vec<_> = unused
+        .iter()
+        .map(|device| format_device_name(device))
+        .collect();
     let (names, were) = (
         join_list(&names),
         if names.len() == 1 { "was" } else { "were" },
@@ -400,7 +403,7 @@ fn advise_on_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
     sentences
 }
 
-fn format_name(device: &MeasuredDevice) -> String {
+fn format_device_name(device: &MeasuredDevice) -> String {
     if device.is_mig {
         format!("MIG device {}", device.index)
     } else {

@@ -103,7 +103,7 @@ impl Tool for History {
                 "no values of {} are recorded for the requested time: choose other fields or a \
                  later time; {}",
                 fields.join(", "),
-                past.describe_fix()
+                past.describe_missing_history_fix()
             )
             .into());
         }
@@ -167,8 +167,8 @@ fn fetch_history(
     let asked = |span: &Range<u64>| (span.end - span.start).div_ceil(points).max(1);
     let whole = past.fetch_history(&span, fields, Some(asked(&span)))?;
     let known = span.start.max(whole.oldest_ms)..span.end;
-    // If history covers only part of the span, history is requested again for this part. The same
-    // number of points then gives a finer resolution.
+    // If history covers only part of the span, history is requested again for this part, because
+    // the same number of points then gives a finer resolution.
     if known.is_empty() || asked(&known) >= asked(&span) {
         Ok(whole)
     } else {

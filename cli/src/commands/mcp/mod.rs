@@ -44,8 +44,8 @@ use self::{
     sources::Sources,
 };
 use crate::{
-    background::spawn,
-    commands::{schema::load_types, show::csv::format_timestamp},
+    background::spawn_detached_thread,
+    commands::{schema::load_type_schemas, show::csv::format_timestamp},
     exit::{Result, print_message},
     json_text::TextRole,
     options::SourceArgs,
@@ -80,7 +80,7 @@ Environment:
 Exit codes: 0 the assistant disconnected, 1 the client does not speak the protocol, 2 invalid argument";
 
 pub(crate) fn run(source: &SourceArgs, args: &McpArgs) -> Result {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     if io::stdin().is_terminal() {
         print_message(
             "waiting for an assistant on standard input: register this command with an assistant, \
@@ -183,7 +183,7 @@ fn describe_tool<T: Tool>() -> model::Tool {
         .read_only(true)
         .destructive(false)
         .idempotent(true);
-    let types = load_types();
+    let types = load_type_schemas();
     let schema = match select_schema(&types[T::TYPE], &types, T::KEYS) {
         Value::Object(schema) => schema,
         _ => JsonObject::default(),
@@ -285,7 +285,8 @@ impl Handler {
                 let _ = sender.send((tool.call)(&sources, arguments));
                 drop(place);
             };
-            spawn(tool.name, answer).map_err(|cause| describe_thread_error(&cause))?;
+            spawn_detached_thread(tool.name, answer)
+                .map_err(|cause| describe_thread_error(&cause))?;
             let answer = receiver.await.map_err(|_| late())?;
             answer.map_err(|failure| failure.message().unwrap_or_default())
         };
@@ -351,7 +352,8 @@ impl ServerHandler for Handler {
 // Conversion of tool results for assistants: only selected keys are kept, untrusted names are
 // moved to a separate object, and times are in UTC.
 
-/// The selection of all keys. At the end of a key, it selects everything below that key.
+/// The word that selects all keys. After a key, as in `health*`, it selects everything below this
+/// key.
 const ALL_KEYS: &str = "*";
 
 /// The keys of a reading, which are included whenever the reading is selected.
@@ -379,14 +381,14 @@ fn select_keys_within(value: Value, keys: &str, role: TextRole) -> Value {
         Value::Object(object) => {
             let (mut trusted, mut untrusted) = (Map::new(), Map::new());
             for (key, value) in &object {
-                let Some(keys) = find_selected_subkeys(keys, key) else {
+                let Some(keys) = find_selection_for_key(keys, key) else {
                     continue;
                 };
                 let role = TextRole::new(key, role, &object);
                 let value = select_keys_within(value.clone(), keys, role);
-                let is_apart = is_text(&value) && role.is_untrusted(key, &object);
+                let is_apart = contains_text(&value) && role.is_untrusted(key, &object);
                 let (key, value) = match derive_utc_key(key) {
-                    Some(key) => (key, to_utc(value)),
+                    Some(key) => (key, format_times_as_utc(value)),
                     None => (key.as_str(), value),
                 };
                 let target = if is_apart {
@@ -406,7 +408,7 @@ fn select_keys_within(value: Value, keys: &str, role: TextRole) -> Value {
 }
 
 /// Returns the schema of the values that [`select_keys`] returns for an API type. References are
-/// resolved. For readings and for values selected as a whole, only the description is kept. No key
+/// resolved. A reading, or a value that is selected as a whole, keeps only its description. No key
 /// is required, because [`select_keys`] moves some names to other objects.
 fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &str) -> Value {
     let within = |schema: &Value| select_schema(schema, types, keys);
@@ -417,7 +419,7 @@ fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &str) -> Valu
                 ("required", _) => None,
                 ("properties", Value::Object(properties)) => {
                     let property = |(key, schema): (&String, &Value)| {
-                        let keys = find_selected_subkeys(keys, key)?;
+                        let keys = find_selection_for_key(keys, key)?;
                         let time_key = derive_utc_key(key);
                         let schema = match schema.get("description") {
                             Some(text) if keys == ALL_KEYS || time_key.is_some() => {
@@ -445,7 +447,7 @@ fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &str) -> Valu
 }
 
 /// Returns the selection that applies to the value of `key`, or `None` if `key` is not selected.
-fn find_selected_subkeys<'a>(keys: &'a str, key: &str) -> Option<&'a str> {
+fn find_selection_for_key<'a>(keys: &'a str, key: &str) -> Option<&'a str> {
     if keys == ALL_KEYS || READING_KEYS.contains(&key) {
         return Some(keys);
     }
@@ -462,25 +464,25 @@ fn derive_utc_key(key: &str) -> Option<&str> {
         .filter(|key| TIME_KEYS.contains(key))
 }
 
-fn to_utc(value: Value) -> Value {
+fn format_times_as_utc(value: Value) -> Value {
     match value {
         Value::Number(at_ms) => at_ms
             .as_u64()
             .map_or(Value::Null, |at_ms| format_timestamp(at_ms).into()),
-        Value::Array(items) => items.into_iter().map(to_utc).collect(),
+        Value::Array(items) => items.into_iter().map(format_times_as_utc).collect(),
         Value::Object(reading) => reading
             .into_iter()
-            .map(|(key, value)| (key, to_utc(value)))
+            .map(|(key, value)| (key, format_times_as_utc(value)))
             .collect::<Map<_, _>>()
             .into(),
         other => other,
     }
 }
 
-fn is_text(value: &Value) -> bool {
+fn contains_text(value: &Value) -> bool {
     match value {
         Value::String(_) => true,
-        Value::Array(items) => items.iter().any(is_text),
+        Value::Array(items) => items.iter().any(contains_text),
         _ => false,
     }
 }

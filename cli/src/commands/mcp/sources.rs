@@ -47,7 +47,7 @@ impl Sources {
     ) -> Result<Snapshot> {
         let mut snapshot = match self.request_server_snapshot(need)? {
             Some(snapshot) => snapshot,
-            None => Snapshot::read(&self.open()?, need, depth, CommandLines::Own)?,
+            None => Snapshot::read_in_process(&self.open()?, need, depth, CommandLines::Own)?,
         };
         if let Some(names) = gpus {
             let mut wanted = Vec::new();
@@ -63,8 +63,8 @@ impl Sources {
         Ok(snapshot)
     }
 
-    /// Returns the indices of the named GPUs, by which history identifies them. If all names are
-    /// indices, they are accepted even if the GPUs no longer exist.
+    /// Returns the indices of the named GPUs, because history identifies GPUs by index. If all
+    /// names are indices, they are returned even if the GPUs no longer exist.
     ///
     /// # Errors
     /// Returns an error if a name matches no GPU, or if the GPUs cannot be read.
@@ -102,8 +102,8 @@ impl Sources {
     /// Returns the source of history and usage.
     ///
     /// # Errors
-    /// Returns an error if the command's arguments select a source of readings, because no server
-    /// records the history of that source.
+    /// Returns an error if the command's arguments select a source of readings. No server records
+    /// the history of this source.
     pub(super) fn history_source(&self) -> Result<&PastArgs> {
         if self.past.reads_from_disk()
             || self.past.server().is_typed()

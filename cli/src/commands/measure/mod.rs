@@ -27,8 +27,8 @@ use signal_hook::{consts::SIGINT, flag};
 
 use self::session::{Session, SessionEvent};
 use crate::{
-    background::spawn, child_processes::ProcessTree, exit::Failure, local_server::ServerArgs,
-    options::SourceArgs, terminal::output::print_json,
+    background::spawn_detached_thread, child_processes::ProcessTree, exit::Failure,
+    local_server::ServerArgs, options::SourceArgs, terminal::output::print_json,
 };
 
 /// Measure processes on request, for the Python package
@@ -42,19 +42,19 @@ pub(crate) struct MeasureArgs {
 const QUEUE_LENGTH: usize = 256;
 
 pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result<(), Failure> {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     // Ctrl-C is meant for the notebook's cell or the program in the terminal, so this process
     // catches SIGINT and does nothing.
     flag::register(SIGINT, Arc::new(AtomicBool::new(false)))?;
     let (happenings, waiting) = mpsc::sync_channel(QUEUE_LENGTH);
     let lines = happenings.clone();
-    spawn("requests", move || read_requests(&lines))?;
+    spawn_detached_thread("requests", move || forward_requests(&lines))?;
     let mut session = Session::new(source, &args.server, happenings);
     session.start_reading()?;
     session.run_loop(&waiting)
 }
 
-fn read_requests(happenings: &SyncSender<SessionEvent>) {
+fn forward_requests(happenings: &SyncSender<SessionEvent>) {
     for line in io::stdin().lock().split(b'\n') {
         let Ok(line) = line else { break };
         if happenings.send(SessionEvent::Request(line)).is_err() {
@@ -64,8 +64,8 @@ fn read_requests(happenings: &SyncSender<SessionEvent>) {
     let _ = happenings.send(SessionEvent::EndOfRequests);
 }
 
-/// Writes a line of output. Errors are ignored: if the client has ended, the input ends as well,
-/// which stops this command.
+/// Writes a line of output. Errors are ignored, because they mean that the client has ended. The
+/// input then ends as well, which stops this command.
 fn write_line(line: &impl Serialize) {
     let _ = print_json(line);
 }
@@ -78,7 +78,8 @@ fn send_response(id: Option<u64>, mut answer: Value) {
     }
 }
 
-/// Reports a line that is not a JSON object, for which no request ID is known.
+/// Reports a line that is not a JSON object. Such a line has no request ID, so the report has no ID
+/// either.
 fn report_invalid_line(why: &str) {
     write_line(&json!({ "error": why }));
 }
@@ -152,8 +153,8 @@ fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
 }
 
 /// The maximum number of measurements to keep. A loop with a thousand measured steps per second
-/// exceeds the limit after 20 seconds, but the program requests the results that it needs before
-/// that.
+/// exceeds the limit after 20 seconds. By then, the program has requested the results that it
+/// needs.
 const MAX_MEASUREMENTS: usize = 20_000;
 
 #[derive(Default)]
@@ -181,19 +182,20 @@ impl Measurements {
         self.0.remove(&number);
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Measurement> {
+    fn iter_measurements(&mut self) -> impl Iterator<Item = &mut Measurement> {
         self.0.values_mut()
     }
 
     /// Returns the meters of all unfinished measurements.
     fn list_meters(&mut self) -> impl Iterator<Item = &mut Box<CostMeter>> {
-        self.all().filter_map(|one| one.meter.as_mut())
+        self.iter_measurements()
+            .filter_map(|one| one.meter.as_mut())
     }
 
     /// Records in all unfinished measurements that readings are missing.
-    fn record_loss(&mut self, why: &str) {
+    fn record_missing_data(&mut self, why: &str) {
         self.list_meters()
-            .for_each(|meter| meter.add_missing_data(why));
+            .for_each(|meter| meter.add_missing_data_note(why));
     }
 
     /// Returns `true` if any measurement is running.
@@ -202,7 +204,7 @@ impl Measurements {
     }
 
     /// Returns the error message for an unknown measurement number.
-    fn explain_missing(number: u64) -> String {
+    fn describe_unknown_measurement(number: u64) -> String {
         format!(
             "measurement {number} is unknown: it never started, or was discarded because there \
              were more than {MAX_MEASUREMENTS} measurements"
@@ -240,7 +242,7 @@ impl Measurement {
     }
 
     /// Returns the root of the measured process tree, or `None` once the measurement is finished.
-    fn root(&self) -> Option<u32> {
+    fn unfinished_tree_root(&self) -> Option<u32> {
         self.meter.as_ref().map(|_| self.root)
     }
 
@@ -266,7 +268,7 @@ impl Measurement {
 
     /// Finishes an ended measurement if its result is complete or its deadline has passed.
     /// `is_over` means that no more records will arrive.
-    fn finish(&mut self, gpus: &[Gpu], is_over: bool) {
+    fn finish_if_due(&mut self, gpus: &[Gpu], is_over: bool) {
         let Some(due) = self.find_deadline() else {
             return;
         };

@@ -22,7 +22,7 @@ use super::{
     send_response, write_line,
 };
 use crate::{
-    background::spawn,
+    background::spawn_detached_thread,
     child_processes::ProcessTree,
     commands::{mark::MarkForwarder, run::SAMPLING_INTERVAL},
     exit::{Failure, Result},
@@ -39,9 +39,9 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// measurement is likely to follow.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// Keep records up to this age, in milliseconds, for measurements that start later. A measurement
-/// also needs the records from just before its start, because each record covers the time since the
-/// previous record.
+/// The maximum age, in milliseconds, of records that are kept for measurements that start later.
+/// Such a measurement also needs the last records before its start, because each record covers the
+/// time since the previous record.
 const MAX_KEPT_RECORD_AGE_MS: u64 = 2_500;
 
 /// The interval at which pending requests are checked while there are no events.
@@ -144,7 +144,7 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.respond_to_pending_requests();
-            self.choose_interval();
+            self.adjust_sampling_interval();
         }
     }
 
@@ -165,7 +165,7 @@ impl Session {
         } else if let Some(number) = request.end {
             match self.measurements.get(number) {
                 Some(measurement) => measurement.set_end_time(at_ms),
-                None => send_error(id, &Measurements::explain_missing(number)),
+                None => send_error(id, &Measurements::describe_unknown_measurement(number)),
             }
         } else if let Some(number) = request.cost {
             self.waiting_for_cost.push((id.unwrap_or_default(), number));
@@ -195,11 +195,12 @@ impl Session {
         let mut measurement = Measurement::new(name, root, at_ms);
         if !self.trees.contains_key(&root) {
             // The trees of finished measurements are dropped, because their PIDs may be reused. The
-            // tree of the client is kept, because it also knows orphans, whose parents have ended.
+            // tree of the client is kept, because it has recorded orphans that could not be found
+            // again: their parents have ended.
             let measured: BTreeSet<u32> = self
                 .measurements
-                .all()
-                .filter_map(|one| one.root())
+                .iter_measurements()
+                .filter_map(|one| one.unfinished_tree_root())
                 .collect();
             self.trees
                 .retain(|known, _| *known == parent_id() || measured.contains(known));
@@ -213,10 +214,10 @@ impl Session {
         }
         if let Some(meter) = &mut measurement.meter {
             if let Some(problem) = &self.problem {
-                meter.add_missing_data(problem);
+                meter.add_missing_data_note(problem);
             }
             if !process_exists(root) {
-                meter.add_missing_data(&format!(
+                meter.add_missing_data_note(&format!(
                     "there is no process {root}; use the PID of a running process"
                 ));
             }
@@ -281,9 +282,9 @@ impl Session {
             }
             _ => {}
         }
-        for measurement in self.measurements.all() {
+        for measurement in self.measurements.iter_measurements() {
             if let Some(tree) = measurement
-                .root()
+                .unfinished_tree_root()
                 .and_then(|root| self.trees.get_mut(&root))
             {
                 measurement.add_record(&record, tree);
@@ -315,13 +316,13 @@ impl Session {
     /// Sends a remark to the client and records it in all measurements.
     fn send_remark(&mut self, remark: &str) {
         write_line(&json!({ "remark": remark }));
-        self.measurements.record_loss(remark);
+        self.measurements.record_missing_data(remark);
     }
 
     fn record_failure(&mut self, failure: &Failure) {
-        let problem = failure.describe();
+        let problem = failure.describe_read_failure();
         write_line(&json!({ "failed": problem }));
-        self.measurements.record_loss(&problem);
+        self.measurements.record_missing_data(&problem);
         self.problem = Some(problem);
     }
 
@@ -333,11 +334,14 @@ impl Session {
             .unwrap_or_default();
         let is_over = self.problem.is_some();
         self.measurements
-            .all()
-            .for_each(|measurement| measurement.finish(gpus, is_over));
+            .iter_measurements()
+            .for_each(|measurement| measurement.finish_if_due(gpus, is_over));
         self.waiting_for_cost.retain(|(id, number)| {
             let Some(measurement) = self.measurements.get(*number) else {
-                send_error(Some(*id), &Measurements::explain_missing(*number));
+                send_error(
+                    Some(*id),
+                    &Measurements::describe_unknown_measurement(*number),
+                );
                 return false;
             };
             if measurement.find_deadline().is_some() {
@@ -365,7 +369,7 @@ impl Session {
     }
 
     /// Chooses a short sampling interval during measurements and streams, and a long one otherwise.
-    fn choose_interval(&mut self) {
+    fn adjust_sampling_interval(&mut self) {
         if self.measurements.is_any_running() {
             self.measured = Some(Instant::now());
         }
@@ -438,7 +442,7 @@ fn request_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
             Err(why) => send_error(id, &why),
         }
     };
-    if spawn("history", work).is_err() {
+    if spawn_detached_thread("history", work).is_err() {
         send_error(
             id,
             "cannot start a thread for the request to the server; end other programs",

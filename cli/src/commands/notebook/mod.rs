@@ -94,7 +94,7 @@ const CODE_WIDTHS: (usize, usize) = (60, 20);
 const COLUMNS: [Column; 7] = [
     Column::new_right_aligned("Cell", 0),
     Column::new_right_aligned("Run", 1),
-    Column::new_left_aligned("Code", 0).shrink_to(CODE_WIDTHS.1),
+    Column::new_left_aligned("Code", 0).shrinkable_down_to(CODE_WIDTHS.1),
     Column::new_right_aligned("Duration", 0),
     Column::new_right_aligned("GPU time", 0),
     Column::new_right_aligned("Peak memory", 0),
@@ -306,7 +306,7 @@ impl Notebook {
         let shown = path.display();
         let file = open_regular(path)
             .with_context(|| format!("cannot read {shown}"))
-            .map_err(Failure::usage)?;
+            .map_err(Failure::from_usage_error)?;
         let mut file = BufReader::new(file.take(MAX_NOTEBOOK_BYTES + 1));
         let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is not a notebook"));
         if file.get_ref().limit() == 0 {
@@ -314,9 +314,9 @@ impl Notebook {
                 "{shown} is larger than {} MiB: clear the outputs of the notebook",
                 MAX_NOTEBOOK_BYTES >> 20
             );
-            return Err(Failure::usage(why));
+            return Err(Failure::from_usage_error(why));
         }
-        let notebook = notebook.map_err(Failure::usage)?;
+        let notebook = notebook.map_err(Failure::from_usage_error)?;
         match (notebook.cells.is_empty(), notebook.unknown) {
             (false, _) => Ok(notebook),
             (true, 0) => Err(anyhow!(
@@ -439,7 +439,8 @@ impl<'de> Deserialize<'de> for StoredEntry {
     }
 }
 
-/// Returns the cell's current run, which identifies the source and the execution.
+/// Returns the data that identifies the cell's current run: a checksum of the source, the execution
+/// count, and the start time.
 fn read_current_run(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
     let mut crc = Crc::new();
     crc.update(source.as_bytes());

@@ -31,7 +31,7 @@ use tempfile::TempDir;
 
 use super::RunEvent;
 use crate::{
-    background::spawn,
+    background::spawn_detached_thread,
     child_processes,
     exit::{Failure, Result, usage},
     wait,
@@ -40,8 +40,8 @@ use crate::{
 /// Signals that gpumon receives and forwards to the command.
 const FORWARDED_SIGNALS: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// The offset that shells add to a signal's number to form the exit code of a command that was
-/// ended by the signal.
+/// The number that shells add to a signal's number. The sum is the exit code of a command that was
+/// ended by this signal.
 const SIGNAL_CODE_OFFSET: i32 = 128;
 
 pub(super) struct MeasuredCommand {
@@ -62,9 +62,9 @@ impl MeasuredCommand {
         let [program, arguments @ ..] = command else {
             return Err(usage!("no command after --"));
         };
-        // The handlers ensure that a signal does not end gpumon before the command ends. If a
-        // signal is already ignored, for example because of nohup, gpumon and the command continue
-        // to ignore it.
+        // The handlers ensure that a signal does not end gpumon before the command. A signal that
+        // is already ignored, for example because of nohup, gets no handler, so that gpumon and the
+        // command continue to ignore it.
         let ignored = read_ignored_signals();
         let signals = FORWARDED_SIGNALS
             .into_iter()
@@ -94,7 +94,7 @@ impl MeasuredCommand {
                 status.map(|status| CommandEnd { at_ms, status }),
             ));
         };
-        spawn("wait", work)
+        spawn_detached_thread("wait", work)
     }
 }
 
@@ -126,7 +126,7 @@ fn forward_signals(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result
             }
         }
     };
-    spawn("signals", work)
+    spawn_detached_thread("signals", work)
 }
 
 impl CommandEnd {
@@ -188,9 +188,10 @@ impl MarkPipe {
             .tempdir()
             .context("cannot create the pipe for marks")?;
         let path = folder.path().join("marks");
-        let (pipe, writer) = open_both_ends(&path).context("cannot create the pipe for marks")?;
+        let (pipe, writer) =
+            create_and_open_fifo(&path).context("cannot create the pipe for marks")?;
         let work = move || read_marks(File::from(pipe), &happenings);
-        spawn("marks", work)?;
+        spawn_detached_thread("marks", work)?;
         Ok(Self {
             path,
             _writer: writer,
@@ -203,7 +204,7 @@ impl MarkPipe {
     }
 }
 
-fn open_both_ends(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+fn create_and_open_fifo(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     // With `NONBLOCK`, opening the pipe does not wait for a writer.
     let reader = open(

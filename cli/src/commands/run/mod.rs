@@ -121,8 +121,8 @@ impl From<Input> for RunEvent {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
-    source.source.check()?;
-    wait::check_command(&args.command)?;
+    source.source.check_scenario_file()?;
+    wait::check_command_exists(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
         // The file is created before the run starts, so that an error is reported immediately
         // rather than after a long run. Existing content is kept until the report is written.
@@ -161,11 +161,11 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
         .measure_until_end(&waiting)
         .context("cannot wait for the command")?;
     if let Some(pipe) = marks {
-        measurement.take_last_marks(pipe, &waiting, ended.at_ms as u64);
+        measurement.add_remaining_marks(pipe, &waiting, ended.at_ms as u64);
     }
     measurement.meter.end(ended.at_ms);
     let cost = measurement.meter.into_cost(&measurement.gpus);
-    let reported = report(args, &cost);
+    let reported = write_report(args, &cost);
     if let Some(message) = reported.as_ref().err().and_then(Failure::message) {
         print_message(&message);
     }
@@ -192,7 +192,7 @@ impl Measurement {
                 RunEvent::NoMoreMarks => {}
                 RunEvent::Started(Ok(feed)) => self.feed = Some(feed),
                 RunEvent::Started(Err(failure)) | RunEvent::Fed(Input::Failed(failure)) => {
-                    self.record_loss(&failure);
+                    self.record_missing_data(&failure);
                 }
                 RunEvent::Fed(input) => self.handle_input(input),
             }
@@ -207,7 +207,7 @@ impl Measurement {
     /// Reads the marks that are still in the pipe, up to a time limit. Without the limit, this
     /// could take forever: a process that the command started may still be running and keep the
     /// pipe open.
-    fn take_last_marks(&mut self, pipe: MarkPipe, waiting: &Receiver<RunEvent>, ended_ms: u64) {
+    fn add_remaining_marks(&mut self, pipe: MarkPipe, waiting: &Receiver<RunEvent>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS_TIMEOUT;
         while let Ok(happening) =
@@ -236,7 +236,7 @@ impl Measurement {
                 Err(_) => {}
             },
             Input::Remark(remark) | Input::NoReadings(remark) => {
-                self.meter.add_missing_data(&remark);
+                self.meter.add_missing_data_note(&remark);
             }
             Input::ServerEnded => {
                 let continued = self
@@ -244,7 +244,7 @@ impl Measurement {
                     .as_mut()
                     .map(|feed| feed.continue_without_server(SAMPLING_INTERVAL));
                 if let Some(Err(failure)) = continued {
-                    self.record_loss(&failure);
+                    self.record_missing_data(&failure);
                 }
             }
             // Missed samples need no handling, because the meter detects gaps from the samples'
@@ -253,12 +253,13 @@ impl Measurement {
         }
     }
 
-    fn record_loss(&mut self, failure: &Failure) {
-        self.meter.add_missing_data(&failure.describe());
+    fn record_missing_data(&mut self, failure: &Failure) {
+        self.meter
+            .add_missing_data_note(&failure.describe_read_failure());
     }
 }
 
-fn report(args: &RunArgs, cost: &Cost) -> Result {
+fn write_report(args: &RunArgs, cost: &Cost) -> Result {
     let Some(path) = &args.json else {
         // A write error is ignored, because without standard error there is no other place for the
         // report.
@@ -294,8 +295,8 @@ fn make_write_failure(path: &Path, error: &io::Error) -> Failure {
 /// The maximum displayed width of a command's name, which may be a whole script.
 const MAX_COMMAND_WIDTH: usize = 60;
 
-/// The maximum number of marks, of errors and of conditions in the text. The JSON output contains
-/// all of them.
+/// The maximum number of marks in the text. The same limit applies to errors and to conditions. The
+/// JSON output contains all of them.
 const MAX_REMARKS: usize = 8;
 
 const REPORT_COLUMNS: [Column; 11] = [
@@ -443,7 +444,7 @@ mod tests {
     use gpumon_probe::model::{CostCondition, CostXid};
 
     use super::*;
-    use crate::terminal::snapshot::compare_report;
+    use crate::terminal::snapshot::assert_report_matches_snapshot;
 
     fn make_cost() -> Cost {
         let exact = Joules {
@@ -492,7 +493,7 @@ mod tests {
 
     #[test]
     fn run_report_has_total_and_each_gpu() {
-        compare_report("run", |terminal| format_report(&make_cost(), terminal));
+        assert_report_matches_snapshot("run", |terminal| format_report(&make_cost(), terminal));
     }
 
     #[test]

@@ -110,8 +110,8 @@ enum ProcessDetails {
 }
 
 impl AccessArgs {
-    /// Reads the files that control access. `users_may_run` allows users and client certificates to
-    /// start runs.
+    /// Reads the files that control access. If `users_may_run` is `true`, users and clients with
+    /// certificates may start runs.
     pub(crate) fn build_access_policy(&self, users_may_run: bool) -> Result<Arc<AccessPolicy>> {
         let named =
             |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
@@ -125,7 +125,7 @@ impl AccessArgs {
             users_may_run,
         };
         Ok(Arc::new(
-            AccessPolicy::open(settings).map_err(Failure::usage)?,
+            AccessPolicy::open(settings).map_err(Failure::from_usage_error)?,
         ))
     }
 
@@ -206,14 +206,14 @@ impl JoinArgs {
             .as_ref()
             .filter(|path| !path.as_os_str().is_empty())
         {
-            Some(path) => Listener::open_shared(path).await.map(Some),
+            Some(path) => Listener::open_shared_unix(path).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Returns the settings for joining another server, so that this server uses the other server's
-    /// readings. Returns `None` if joining is disabled, if this server is itself shared, or if its
-    /// command line names a source.
+    /// Returns the settings for joining another server, which means using the readings of that
+    /// server. Returns `None` if joining is disabled, if other servers can join this server, or if
+    /// the command line names a source.
     pub(super) fn make_settings(
         &self,
         source: &SourceArgs,

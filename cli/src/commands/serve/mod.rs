@@ -191,7 +191,7 @@ const MAX_THREADS: usize = 4;
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &ResolvedArguments) -> Result {
     // The inherited sockets are read from environment variables before this process starts other
     // threads.
-    let inherited = InheritedSockets::take().map_err(Failure::usage)?;
+    let inherited = InheritedSockets::take().map_err(Failure::from_usage_error)?;
     run_in_runtime(serve(source, args, resolved, inherited))
 }
 
@@ -237,7 +237,7 @@ pub(super) fn wait_for_shutdown(
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            () = wait_for_hang_up(&mut hang_up, reload) => {}
+            () = reload_until_final_hang_up(&mut hang_up, reload) => {}
             () = wait_for_parent_exit(parent), if exit_with_parent => {}
         }
     })
@@ -249,7 +249,7 @@ async fn serve(
     resolved: &ResolvedArguments,
     inherited: InheritedSockets,
 ) -> Result {
-    source.source.check()?;
+    source.source.check_scenario_file()?;
     let program = std::env::current_exe().context("cannot find the gpumon executable")?;
     let runs = RunSettings {
         worker: WorkerCommand {
@@ -268,7 +268,7 @@ async fn serve(
         arguments: source
             .to_arguments()
             .into_iter()
-            .chain(collect::build_arguments(&args.sampling, data_dir))
+            .chain(collect::build_collector_arguments(&args.sampling, data_dir))
             .collect(),
         interval: args.sampling.interval(),
     };
@@ -330,7 +330,7 @@ async fn serve(
             conditions: args.sampling.condition_settings(),
             file,
         },
-        kubelet: parse_named_path(&args.kubelet_socket),
+        kubelet: filter_disabled_path(&args.kubelet_socket),
         fleet,
         energy_price: energy_price().cloned(),
     };
@@ -340,20 +340,20 @@ async fn serve(
 }
 
 /// Returns the path, or `None` if the path is `none` or empty.
-fn parse_named_path(path: &Path) -> Option<PathBuf> {
+fn filter_disabled_path(path: &Path) -> Option<PathBuf> {
     (!path.as_os_str().is_empty() && path != Path::new("none")).then(|| path.to_owned())
 }
 
 impl HistoryArgs {
-    /// Returns the settings for history on disk, or `None` to keep history in memory. `is_set`
-    /// means that the user chose the directory.
+    /// Returns the settings for history on disk, or `None` if history is kept in memory. `is_set`
+    /// is `true` if the user chose the directory.
     fn to_settings(&self, is_set: bool) -> Option<writer::WriterSettings> {
         let folder = self
             .default_data_dir
             .as_ref()
             .filter(|_| !is_set)
             .unwrap_or(&self.data_dir);
-        parse_named_path(folder).map(|folder| writer::WriterSettings {
+        filter_disabled_path(folder).map(|folder| writer::WriterSettings {
             folder,
             size_bytes: self.data_size,
         })
@@ -389,7 +389,7 @@ impl ServeArgs {
             .transpose()
         {
             Ok(rules) => Ok((rules.unwrap_or_default(), None)),
-            Err(error) if is_typed => Err(Failure::usage(error)),
+            Err(error) if is_typed => Err(Failure::from_usage_error(error)),
             Err(error) => Ok((AlertRules::default(), Some(error.to_string()))),
         }
     }
@@ -449,14 +449,17 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Completes when a hang-up signal should end the server. A signal ends the server if its terminal
-/// was closed, or if it has a terminal and there is nothing to reload. After any other hang-up
-/// signal, settings files and alert rules are reloaded.
-async fn wait_for_hang_up(hang_up: &mut Signal, mut reload: Option<Reloader>) {
+/// Completes when a hang-up signal should end the server. This is the case if its terminal was
+/// closed, or if it has a terminal and there is nothing to reload. After any other hang-up signal,
+/// settings files and alert rules are reloaded.
+async fn reload_until_final_hang_up(hang_up: &mut Signal, mut reload: Option<Reloader>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {
         let is_closed = had_terminal && !isatty(std::io::stdin());
-        match reload.as_mut().filter(|reload| reload.has_files()) {
+        match reload
+            .as_mut()
+            .filter(|reload| reload.has_reloadable_files())
+        {
             Some(reload) if !is_closed => {
                 service_manager::notify_reloading();
                 block_in_place(|| reload.reload());

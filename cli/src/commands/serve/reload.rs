@@ -46,7 +46,7 @@ impl Reloader {
         let (live, live_changes) = watch::channel(args.live_settings());
         let (alerts, alert_changes) = watch::channel(args.alert_file());
         let start = resolved.matches.clone();
-        let config = resolved.config().map(PathBuf::from);
+        let config = resolved.config_path().map(PathBuf::from);
         (
             Self {
                 now: start.clone(),
@@ -61,7 +61,7 @@ impl Reloader {
     }
 
     /// Returns `true` if there is an alert file or a settings file to reload.
-    pub(super) fn has_files(&self) -> bool {
+    pub(super) fn has_reloadable_files(&self) -> bool {
         self.alerts.borrow().is_some() || !config::has_no_files(self.config.as_deref())
     }
 

@@ -88,8 +88,8 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Returns the first option that the user typed before a command's name although only `gpumon`
-    /// without a command uses the option. It would have no effect on the command.
+    /// Returns the first typed option that applies only to `gpumon` without a command. If the user
+    /// typed a command's name after it, the option would have no effect.
     pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
         let own = [
             ("--user", self.user.is_some()),
@@ -161,8 +161,8 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &ResolvedArgum
         total: args.total,
         listed,
     };
-    // If the user typed `--control`, it conflicts with `--no-daemon`. A variable does not conflict,
-    // because it names a server for all commands.
+    // The flags `--no-daemon` and `--control` conflict with each other. A variable that names a
+    // server does not conflict with `--no-daemon`, because the variable applies to all commands.
     if source.no_daemon && args.server.is_typed() {
         return Err(usage!(
             "--no-daemon and --control contradict each other: use only one of them"
@@ -223,7 +223,7 @@ fn show_repeatedly(
             Message::Failed(failure) => break Err(failure),
         }
     };
-    screen.leave_last_update()?;
+    screen.finish_updates()?;
     ended
 }
 
@@ -236,8 +236,8 @@ impl OutputOptions<'_> {
         }
     }
 
-    /// Returns how much must be read from the GPUs for this output. Totals contain counters, for
-    /// which a single sample is not enough.
+    /// Returns the depth to which the GPUs must be read for this output. Totals contain counters,
+    /// which require more than one sample.
     fn required_depth(&self) -> ReadDepth {
         match self.kind {
             OutputKind::Json => ReadDepth::Full,
@@ -281,7 +281,7 @@ impl OutputOptions<'_> {
         match &self.kind {
             OutputKind::Json => print_json(&snapshot.into_frame()),
             OutputKind::Csv(csv) => {
-                if csv.has_processes() {
+                if csv.has_process_rows() {
                     for gpu in &mut snapshot.sample.gpus {
                         if let Some(processes) = gpu.processes.value_mut() {
                             processes.retain(|process| self.listed.is_shown(process));

@@ -24,7 +24,7 @@ use signal_hook::{
 };
 
 use crate::{
-    background::spawn,
+    background::spawn_detached_thread,
     exit::{Failure, Result},
     local_server::Frames,
     options::build_live_view_options,
@@ -74,7 +74,11 @@ impl<'a> SnapshotFeed<'a> {
         let frames = first.and_then(|first| {
             Some((
                 first,
-                at.server.connect().ok()?.stream(interval, false).ok()?,
+                at.server
+                    .connect()
+                    .ok()?
+                    .start_stream(interval, false)
+                    .ok()?,
             ))
         });
         match frames {
@@ -90,7 +94,7 @@ impl<'a> SnapshotFeed<'a> {
         workload_run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
         let sender = self.sender.clone();
-        spawn("snapshots", move || {
+        spawn_detached_thread("snapshots", move || {
             for signal in signals.forever() {
                 let messages = if signal == SIGWINCH {
                     Message::Resized
@@ -121,7 +125,7 @@ impl<'a> SnapshotFeed<'a> {
             hidden: HiddenCommands::new(),
             sender: sender.clone(),
         };
-        spawn("snapshots", move || {
+        spawn_detached_thread("snapshots", move || {
             follower.run(frames);
             // Sending fails only if the receiver no longer exists.
             let _ = sender.send(Message::ServerEnded);
@@ -132,7 +136,7 @@ impl<'a> SnapshotFeed<'a> {
     fn start_sampling(&self) -> Result {
         let source = self.at.source.open()?;
         let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);
-        spawn("snapshots", move || {
+        spawn_detached_thread("snapshots", move || {
             if let Err(error) = send_samples(&source, need, interval, &sender) {
                 let _ = sender.send(Message::Failed(error));
             }
@@ -232,8 +236,8 @@ impl StreamFollower {
             ServerFrame::Collector(collector) => {
                 let was_running = known.collector.state == CollectorState::Running;
                 known.collector = collector;
-                // If the collector was not running before, no new snapshot is needed: the first
-                // sample of the restarted collector will cause one.
+                // A new snapshot is needed only if the collector was running until now. After a
+                // restart, the first sample of the collector causes a new snapshot.
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {

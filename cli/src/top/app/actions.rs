@@ -46,7 +46,7 @@ impl App {
             Action::Last => self.move_selection(isize::MAX),
             Action::NextGpu | Action::PreviousGpu => {
                 let gpus: Vec<u32> = self.model.gpus().iter().map(|gpu| gpu.index).collect();
-                state.step_gpu(&gpus, action == Action::NextGpu);
+                state.select_adjacent_gpu(&gpus, action == Action::NextGpu);
                 if let Some(place) = state
                     .gpu
                     .and_then(|gpu| gpus.iter().position(|known| *known == gpu))
@@ -68,12 +68,12 @@ impl App {
                 self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state)));
             }
             Action::Setup => self.dialog = Some(Dialog::Setup(Setup::new(Page::Columns, state))),
-            Action::LongerRange => self.extend_range(),
+            Action::LongerRange => self.extend_chart_range(),
             Action::ShorterRange => state.range = state.range.saturating_sub(1),
             Action::NextSort => self.select_next_sort_column(),
-            Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::with_columns(state))),
+            Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::new_sort_menu(state))),
             Action::ChooseUser => {
-                self.dialog = Some(Dialog::Menu(Menu::with_users(&self.model, state)));
+                self.dialog = Some(Dialog::Menu(Menu::new_user_menu(&self.model, state)));
             }
             Action::Reverse => state.processes.descending = !state.processes.descending,
             Action::Tree => state.processes.tree = !state.processes.tree,
@@ -105,7 +105,7 @@ impl App {
                     format!("theme: {}; press W to save it", next.id()),
                 );
             }
-            Action::Save => self.save(),
+            Action::Save => self.save_settings(),
             Action::TagOrPause => match self.selected_process() {
                 Some((key, _)) => {
                     self.state.processes.toggle_tag(key);
@@ -127,7 +127,7 @@ impl App {
         NextStep::Draw
     }
 
-    fn extend_range(&mut self) {
+    fn extend_chart_range(&mut self) {
         let next = (self.state.range + 1).min(RANGES_S.len() - 1);
         if RANGES_S[next] * 1000 > DEPTH_MS
             && !matches!(self.model.origin, Origin::Server | Origin::Node)
@@ -203,7 +203,7 @@ impl App {
                 "the interval of a replay cannot be changed: press > or < to change the speed",
             );
         }
-        self.state.step_interval(faster);
+        self.state.select_adjacent_interval(faster);
         let ms = self.state.interval_ms;
         self.feed
             .set_interval(std::time::Duration::from_millis(ms.into()));
@@ -211,7 +211,7 @@ impl App {
             .show_notice(Level::Note, format!("a sample every {ms} ms"));
     }
 
-    fn save(&mut self) {
+    fn save_settings(&mut self) {
         let settings = self.state.to_settings(&self.settings);
         let Some(file) = &self.file else {
             return self.state.show_notice(
@@ -262,8 +262,8 @@ impl App {
                 return;
             }
             Action::StepForward | Action::StepBack => player.step(action == Action::StepForward),
-            Action::SkipForward => player.skip(SKIP_MS),
-            Action::SkipBack => player.skip(-SKIP_MS),
+            Action::SkipForward => player.seek_by(SKIP_MS),
+            Action::SkipBack => player.seek_by(-SKIP_MS),
             _ => player.toggle_pause(),
         };
         let updates = feed::convert_records(updates);
@@ -281,7 +281,7 @@ impl App {
         let Feed::Recording(player) = &mut self.feed else {
             return;
         };
-        let (_, first, last) = player.shown_first_and_last_sample_ms();
+        let (_, first, last) = player.current_first_and_last_ms();
         let at_ms = moment.resolve(&TimeReference::from_recording((first, last)));
         match at_ms
             .ok()
@@ -377,8 +377,8 @@ impl App {
     }
 }
 
-/// Describes why a process is missing from `/proc`. If this program found the process earlier, the
-/// process has ended. Otherwise, it may belong to another PID namespace: the driver and servers
+/// Describes why a process is missing from `/proc`. A process that this program found earlier has
+/// ended. Any other process may belong to another PID namespace, because the driver and servers
 /// list the processes of all namespaces.
 fn describe_missing_process(was_found_here: bool, started_ms: Option<u64>) -> &'static str {
     match (was_found_here, started_ms) {

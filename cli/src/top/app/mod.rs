@@ -51,11 +51,11 @@ pub(super) struct App {
     feed: Feed,
     /// The reader for longer histories, if the server stores them.
     pub(super) past: Option<PastReader>,
-    /// The time range that the charts showed, in milliseconds, when the user was last notified of a
-    /// short or missing history.
+    /// The time range of the charts, in milliseconds, when the user was last notified of a short or
+    /// missing history.
     notified_span_ms: u64,
-    /// The settings as read at the start. The field below contains the file in which they are
-    /// saved, or `None` if no location is known.
+    /// The settings as read at the start. The field below is the file to which they are saved, or
+    /// `None` if no location is known.
     settings: Settings,
     file: Option<PathBuf>,
     /// The clickable areas of the last drawn frame.
@@ -119,7 +119,7 @@ impl App {
         // While data is stale, the displayed age changes with every tick.
         changed |= self.model.is_stale();
         if let Some(past) = &mut self.past {
-            past.request_history(self.state.span_ms(), self.model.now_ms(), now);
+            past.request_history(self.state.chart_span_ms(), self.model.now_ms(), now);
         }
         if let Feed::Recording(player) = &mut self.feed {
             let updates = feed::convert_records(player.advance(now));
@@ -141,8 +141,8 @@ impl App {
     }
 
     pub(super) fn apply_update(&mut self, update: Update) -> NextStep {
-        // After a record that is neither a sample nor an event, nothing is drawn yet. A sample
-        // follows, and everything is then drawn together.
+        // CPU usage, and records other than samples and events, are drawn together with the sample
+        // that follows them.
         let next = match &update {
             Update::Usage(_) => NextStep::Wait,
             Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => {
@@ -169,7 +169,7 @@ impl App {
         self.model.ingest(update);
         if is_sample {
             self.refresh_process_attributes();
-            self.update_open_process();
+            self.update_process_screen();
             self.state.processes.drop_old_tags(&self.model);
         }
         next
@@ -179,7 +179,7 @@ impl App {
     /// longer history. The user is notified once per time range. Also reports if the server sent no
     /// history.
     fn report_short_history(&mut self, update: &Update) {
-        let span_ms = self.state.span_ms();
+        let span_ms = self.state.chart_span_ms();
         let text = match update {
             Update::NoPast(why) => format!("the server sent no history: {why}"),
             Update::Past(past)
@@ -195,7 +195,7 @@ impl App {
         self.state.show_notice(Level::Note, text);
     }
 
-    fn update_open_process(&mut self) {
+    fn update_process_screen(&mut self) {
         if let Some(Dialog::Process(screen)) = self.covered.as_mut().or(self.dialog.as_mut()) {
             screen.update(&self.model);
         }
@@ -307,7 +307,7 @@ impl App {
             self.model.ingest(update);
         }
         if any {
-            self.update_open_process();
+            self.update_process_screen();
             self.state.processes.drop_old_tags(&self.model);
         }
         any
@@ -321,8 +321,8 @@ fn is_history_short(past: &HistorySpan, span_ms: u64) -> bool {
         > span_ms / 50
 }
 
-/// Moves a scroll position. It may be beyond the end of the list, because drawing the list limits
-/// it.
+/// Returns the scroll position after a move by `by` lines. It may be beyond the end of the list,
+/// because the position is limited when the list is drawn.
 fn move_scroll_position(at: usize, by: isize) -> usize {
     const MAX_POSITION: usize = 10_000;
     at.saturating_add_signed(by).min(MAX_POSITION)

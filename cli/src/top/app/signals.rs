@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The time after which a signaled process that has not ended is reported as still running.
+/// If a signaled process has not ended after this time, it is reported as still running.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A signal that was sent, and the process that received it.

@@ -178,7 +178,7 @@ impl Menu {
         }
     }
 
-    pub(super) fn with_columns(state: &State) -> Self {
+    pub(super) fn new_sort_menu(state: &State) -> Self {
         let entry = |column: &Column| MenuEntry {
             text: column.heading().to_owned(),
             choice: MenuChoice::Sort(*column),
@@ -189,7 +189,7 @@ impl Menu {
 
     /// Returns the menu of all users with processes on a GPU. Each entry shows how many processes
     /// the user has.
-    pub(super) fn with_users(model: &Model, state: &State) -> Self {
+    pub(super) fn new_user_menu(model: &Model, state: &State) -> Self {
         let mut users: BTreeMap<&str, usize> = BTreeMap::new();
         let processes = model
             .gpus()
@@ -290,7 +290,7 @@ impl Menu {
 type StyledLine = Vec<(String, Style)>;
 
 /// Returns the number of lines by which a key moves the position, or `None` for other keys.
-fn count_moved_lines(code: KeyCode) -> Option<isize> {
+fn lines_moved_by_key(code: KeyCode) -> Option<isize> {
     Some(match code {
         KeyCode::Down | KeyCode::Char('j') => 1,
         KeyCode::Up | KeyCode::Char('k') => -1,
@@ -312,7 +312,7 @@ pub(super) struct List {
 impl List {
     /// Moves the selection. Returns `false` if the key is not a movement key.
     fn handle_key(&mut self, key: KeyEvent, lines: usize) -> bool {
-        count_moved_lines(key.code)
+        lines_moved_by_key(key.code)
             .map(|by| self.move_selection(by, lines))
             .is_some()
     }
@@ -342,7 +342,7 @@ pub(super) struct Scroll(usize);
 impl Scroll {
     /// Scrolls the dialog. Returns `false` if the key is not a scroll key.
     fn handle_key(&mut self, key: KeyEvent) -> bool {
-        let by = count_moved_lines(match key.code {
+        let by = lines_moved_by_key(match key.code {
             KeyCode::Char(' ') => KeyCode::PageDown,
             KeyCode::Char('g') => KeyCode::Home,
             KeyCode::Char('G') => KeyCode::End,
@@ -385,7 +385,7 @@ fn draw_box(
     );
     // This entry covers the whole screen, below all other entries. A click outside the box
     // therefore hits this entry, which closes the dialog.
-    painter.add_hit(screen, Hit::Dialog(usize::MAX));
+    painter.add_clickable_area(screen, Hit::Dialog(usize::MAX));
     let inner = Rect {
         x: area.x + 2,
         y: area.y + 1,
@@ -402,8 +402,8 @@ fn draw_box(
     area
 }
 
-/// Draws as many lines as fit. The number of hidden lines above and below is drawn at the right end
-/// of the area `more`.
+/// Draws as many lines as fit. At the right end of the area `more`, draws how many lines are hidden
+/// above and below.
 fn draw_scrolled_lines(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -416,7 +416,7 @@ fn draw_scrolled_lines(
     for (place, line) in lines.iter().skip(scroll.0).take(room).enumerate() {
         let y = area.y + place as u16;
         painter.draw_pieces(area.x, y, area.width, line);
-        painter.add_hit(
+        painter.add_clickable_area(
             Rect {
                 y,
                 height: 1,

@@ -17,7 +17,7 @@ use crate::{
         painter::{Hit, Painter},
         processes::Column,
         state::State,
-        text::{align_left, format_range},
+        text::{align_left, format_chart_range},
         theme::ThemeName,
     },
 };
@@ -53,8 +53,8 @@ enum Item {
     Interval,
     Range,
     Glyphs,
-    /// A threshold of a reading, given by its index in `READINGS`. The flag selects the threshold
-    /// for heavy load instead of moderate load.
+    /// A threshold of the reading with this index in `READINGS`. If the flag is `true`, it is the
+    /// threshold for heavy load; otherwise, it is the threshold for moderate load.
     Threshold(usize, bool),
 }
 
@@ -80,8 +80,8 @@ pub(in crate::top) struct Setup {
 
 impl Setup {
     pub(in crate::top) fn new(page: Page, state: &State) -> Self {
-        let columns = move_chosen_first(&state.processes.columns, Column::ALL);
-        let metrics = move_chosen_first(&state.metrics, 0..METRICS.len());
+        let columns = list_chosen_first(&state.processes.columns, Column::ALL);
+        let metrics = list_chosen_first(&state.metrics, 0..METRICS.len());
         Self {
             page,
             columns,
@@ -225,10 +225,10 @@ impl Setup {
         };
         let lines: Vec<StyledLine> = self.items().into_iter().enumerate().map(line).collect();
         // A click outside the box closes the dialog, even on another clickable area.
-        painter.add_hit(screen, Hit::Dialog(usize::MAX));
-        // The box leaves the part of the screen visible that the page's settings change. For
-        // columns, this is the list of processes below the box, otherwise the GPUs and charts above
-        // it. The bottom line also stays visible, because it shows the result of saving.
+        painter.add_clickable_area(screen, Hit::Dialog(usize::MAX));
+        // The box does not cover what the page's settings change: for columns, the list of
+        // processes below the box; otherwise, the GPUs and charts above it. The bottom line also
+        // stays visible, because it shows the result of saving.
         let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
         let y = if self.page == Page::Columns {
             1
@@ -263,7 +263,7 @@ impl Setup {
                 page.title(),
                 style,
             );
-            painter.add_hit(
+            painter.add_clickable_area(
                 Rect {
                     x,
                     width: taken,
@@ -298,7 +298,7 @@ fn format_item(item: Item, state: &State) -> String {
         Item::Metric(metric) => check(state.metrics.contains(&metric), METRICS[metric].label),
         Item::Theme => value("theme", state.theme_name.id()),
         Item::Interval => value("refresh interval", &format!("{} ms", state.interval_ms)),
-        Item::Range => value("time range", &format_range(state.span_ms())),
+        Item::Range => value("time range", &format_chart_range(state.chart_span_ms())),
         Item::Glyphs => value("glyphs", state.chosen_glyphs.map_or("auto", Glyphs::id)),
         Item::Threshold(reading, heavy) => {
             let level = if heavy { "heavy" } else { "moderate" };
@@ -309,7 +309,7 @@ fn format_item(item: Item, state: &State) -> String {
     }
 }
 
-fn move_chosen_first<T: Copy + PartialEq>(
+fn list_chosen_first<T: Copy + PartialEq>(
     chosen: &[T],
     all: impl IntoIterator<Item = T>,
 ) -> Vec<T> {
@@ -353,7 +353,7 @@ fn step_in_cycle<T: Copy + PartialEq>(all: &[T], now: T, forward: bool) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::{metrics::position, settings::Settings};
+    use crate::top::{metrics::find_metric_position, settings::Settings};
 
     fn make_state() -> State {
         State::new(&Settings::default(), ThemeName::Dark, Glyphs::Braille)
@@ -369,7 +369,7 @@ mod tests {
     fn last_metric_cannot_be_deselected() {
         let mut state = make_state();
         let mut setup = Setup::new(Page::Charts, &state);
-        let tensor = position("tensor").unwrap();
+        let tensor = find_metric_position("tensor").unwrap();
         let line = 2 + setup
             .metrics
             .iter()

@@ -118,7 +118,8 @@ pub(crate) mod fuzzing {
     };
 
     /// Plays a recording from its start. For each view, plays one sample, selects the next view,
-    /// and draws the screen. Then skips forward and back, and draws the screen after each key.
+    /// and draws the screen. Then presses the keys that skip forward, skip back and step back, and
+    /// the space bar, and draws the screen after each of them.
     pub(crate) fn fuzz_replay(recording: &Path) {
         let Ok(player) = Player::open(recording) else {
             return;

@@ -268,7 +268,7 @@ fn memory_overlay_requires_known_total_and_selected_metric() {
         .total_bytes = Reading::Absent(Absence::NotSupported);
     assert!(has(&mut app, "Memory  ") && !has(&mut app, "GPU utilization, memory"));
     let (mut app, _waiting) = crate::top::app::tests::build_app(1);
-    let memory = crate::top::metrics::position("memory");
+    let memory = crate::top::metrics::find_metric_position("memory");
     app.state.metrics.retain(|metric| Some(*metric) != memory);
     assert!(has(&mut app, "GPU utilization  ") && !has(&mut app, "GPU utilization, memory"));
 }
@@ -277,7 +277,7 @@ fn memory_overlay_requires_known_total_and_selected_metric() {
 fn charts_of_several_gpus_share_their_axis() {
     use gpumon_probe::model::Record;
     let (mut app, _waiting) = build_app(2);
-    app.state.metrics = vec![crate::top::metrics::position("pcie-tx").unwrap()];
+    app.state.metrics = vec![crate::top::metrics::find_metric_position("pcie-tx").unwrap()];
     let mut sample = app.model.sample.clone().unwrap();
     sample.at_ms += 1000;
     for (gpu, speed) in sample.gpus.iter_mut().zip([1.5e7, 1.2e10]) {
@@ -583,8 +583,7 @@ fn lasting_conditions_are_listed_once() {
         message: None,
     };
     app.model.events = [
-        // The first three conditions have ended, although the events that report their ends are
-        // missing.
+        // The conditions of these three events have ended, although no events report their ends.
         Event {
             at_ms: since_ms - 50_000,
             gpu: gpu(0),
@@ -600,7 +599,7 @@ fn lasting_conditions_are_listed_once() {
             gpu: gpu(1),
             what: EventKind::GpuLost,
         },
-        // The conditions that belong to the remaining events still exist.
+        // The conditions of the following events still exist.
         Event {
             at_ms: since_ms,
             gpu: gpu(1),

@@ -111,8 +111,8 @@ pub(super) fn convert_records(played: io::Result<Vec<PlayedItem>>) -> io::Result
 
 /// The maximum number of points in a history, sufficient for the dot columns of a wide terminal.
 const MAX_HISTORY_POINTS: u32 = 500;
-/// A history is requested again after its time range divided by this number. The two constants
-/// below are the minimum and the maximum of this delay.
+/// The delay before a history is requested again is its time range divided by this number. The two
+/// constants below are the minimum and the maximum of this delay.
 const REFRESH_DIVISOR: u32 = 100;
 const MIN_REQUEST_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_REQUEST_INTERVAL: Duration = Duration::from_mins(10);
@@ -121,7 +121,7 @@ const MAX_REQUEST_INTERVAL: Duration = Duration::from_mins(10);
 pub(super) struct PastReader {
     address: ServerAddress,
     inputs: SyncSender<Input>,
-    /// The time range of the last request in milliseconds, and the time at which it was sent.
+    /// The time range that was last requested, in milliseconds, and the time of the request.
     last: Option<(u64, Instant)>,
     is_waiting: Arc<AtomicBool>,
 }
@@ -136,9 +136,9 @@ impl PastReader {
         }
     }
 
-    /// Requests the history up to `end_ms` if the stream does not cover the whole range, unless it
-    /// was requested recently. The result arrives as [`Update::Past`], or as [`Update::NoPast`]
-    /// with the reason for a failure.
+    /// Requests the history up to `end_ms`. Does nothing if the stream covers the whole range, or
+    /// if the range was requested recently. The result arrives as [`Update::Past`]. If the request
+    /// fails, the reason arrives as [`Update::NoPast`].
     pub(super) fn request_history(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
         let again = (Duration::from_millis(span_ms) / REFRESH_DIVISOR)
             .clamp(MIN_REQUEST_INTERVAL, MAX_REQUEST_INTERVAL);

@@ -81,14 +81,14 @@ fn sample_until_over(
         if is_over.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        // Traces are not copied, because the screen does not use the values that the driver itself
-        // records.
+        // Traces are values that the driver itself records. The screen does not use them, so they
+        // are not copied.
         if matches!(record, Record::Trace(_)) {
             return ControlFlow::Continue(());
         }
         if let Record::Sample(sample) = record {
             let _ = inputs.send(Input::Update(Update::Usage(
-                usage.read(sample, Instant::now()),
+                usage.read_host_usage(sample, Instant::now()),
             )));
         }
         match inputs.send(Input::Update(Update::Record(Box::new(record.clone())))) {
@@ -186,7 +186,7 @@ impl UsageReader {
         }
     }
 
-    pub(super) fn read(&mut self, sample: &Sample, now: Instant) -> Usage {
+    pub(super) fn read_host_usage(&mut self, sample: &Sample, now: Instant) -> Usage {
         if now.saturating_duration_since(self.booted_read) > BOOT_TIME_LIFETIME {
             (self.booted_ms, self.booted_read) = (read_boot_time_ms(&self.root), now);
         }
@@ -297,18 +297,19 @@ mod tests {
         let begun = Instant::now();
         let mut percent = |cpu_ticks, started_ticks, after_ms| {
             write_stat(&root, 7, cpu_ticks, started_ticks);
-            reader.read(&make_sample(&[7]), begun + Duration::from_millis(after_ms))[&7].cpu_percent
+            reader.read_host_usage(&make_sample(&[7]), begun + Duration::from_millis(after_ms))[&7]
+                .cpu_percent
         };
         assert_eq!(percent(100, 5, 0), None);
         assert_eq!(percent(110, 5, 100), None, "too short a time");
         assert_eq!(percent(250, 5, 1000), Some(150.0));
         assert_eq!(percent(260, 5, 1100), Some(150.0));
         assert_eq!(percent(9, 9000, 3000), None, "its PID is used again");
-        let usage = reader.read(&make_sample(&[7, 8]), begun + Duration::from_secs(9));
+        let usage = reader.read_host_usage(&make_sample(&[7, 8]), begun + Duration::from_secs(9));
         assert_eq!(usage[&7].threads, 3);
         assert!(!usage.contains_key(&8), "{usage:?}");
         fs::write(root.join("8"), "no folder").unwrap();
-        assert!(reader.read(&make_sample(&[8]), begun).is_empty());
+        assert!(reader.read_host_usage(&make_sample(&[8]), begun).is_empty());
         fs::remove_dir_all(&root).unwrap();
     }
 
@@ -320,7 +321,8 @@ mod tests {
         for pid in &pids[2..] {
             write_stat(&root, *pid, 1, 1);
         }
-        let usage = UsageReader::with_root(root.clone()).read(&make_sample(&pids), Instant::now());
+        let usage = UsageReader::with_root(root.clone())
+            .read_host_usage(&make_sample(&pids), Instant::now());
         assert_eq!(usage.len(), MAX_PROCESSES_READ - 2);
         assert!(!usage.contains_key(&(MAX_PROCESSES_READ as u32 + 1)));
         fs::remove_dir_all(&root).unwrap();

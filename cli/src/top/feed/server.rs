@@ -37,8 +37,8 @@ use crate::{
 /// The time without any message after which a server is considered dead. Servers send a heartbeat
 /// every five seconds.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(15);
-/// A running server is considered dead only if it has sent no sample for at least this time. A
-/// shorter delay may only mean that the machine is busy.
+/// A running server is considered dead only if it has sent nothing for at least this time. A
+/// shorter silence may only mean that the machine is busy.
 const MIN_SILENCE: Duration = Duration::from_secs(2);
 /// The interval at which the client checks whether the sampling interval has changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -74,7 +74,7 @@ struct Client {
 }
 
 /// Forwards the server's updates until the screen is closed. `stream` is an existing connection. If
-/// it is `None` and the first attempt to connect fails, the program ends.
+/// it is `None`, the server must be reached at the first attempt; otherwise, the program ends.
 pub(super) fn follow_server(
     address: ServerAddress,
     stream: Option<UnixStream>,
@@ -135,7 +135,7 @@ impl Client {
             RECONNECT_DELAY
         };
         match other {
-            None => self.report_failure(&lost)?,
+            None => self.report_lost_server(&lost)?,
             Some(source) if patience.is_zero() => {
                 self.shared.set(self.interval);
                 let (opened, shared) = (Arc::clone(&self.opened), Arc::clone(&self.shared));
@@ -162,9 +162,9 @@ impl Client {
         Ok(())
     }
 
-    /// Reports that the server is lost. If a sampler reads the driver instead, nothing is reported
-    /// unless the sampler has failed as well.
-    fn report_failure(&self, lost: &str) -> Result<(), ScreenClosed> {
+    /// Reports that the server is lost. While a sampler reads the driver in the server's place, the
+    /// loss is reported only if the sampler has failed as well.
+    fn report_lost_server(&self, lost: &str) -> Result<(), ScreenClosed> {
         match &self.stand_in {
             None => self.send_update(Update::Silent(format!("{lost}; trying again"))),
             Some(stand_in) => match stand_in.take_failure() {
@@ -263,7 +263,7 @@ impl Client {
         let Some(sample) = update.sample().filter(|_| self.source.is_some()) else {
             return Ok(());
         };
-        let usage = self.usage.read(sample, Instant::now());
+        let usage = self.usage.read_host_usage(sample, Instant::now());
         self.send_update(Update::Usage(usage))
     }
 
@@ -389,8 +389,8 @@ impl ServerAddress {
         })
     }
 
-    /// Describes a connection error by the reason in the server's response, if there is one. If the
-    /// fleet server sent the response, the node's name at its start is removed.
+    /// Describes a connection error. If the server's response contains a reason, the description is
+    /// this reason. The fleet server puts the node's name before the reason; this name is removed.
     fn describe_error(&self, error: Error) -> String {
         let Error::Http(answer) = error else {
             return error.to_string();

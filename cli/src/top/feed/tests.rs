@@ -76,16 +76,16 @@ fn seeking_restores_earlier_history() {
         "{line:?}"
     );
     assert_eq!(
-        player.shown_first_and_last_sample_ms(),
+        player.current_first_and_last_ms(),
         (FIRST + 250_000, FIRST, FIRST + 399_000)
     );
     // A skip beyond the start or the end of the recording stops at the start or the end.
     assert_eq!(
-        newest_sample_number(&build_model_after(player.skip(-10_000_000).unwrap())),
+        newest_sample_number(&build_model_after(player.seek_by(-10_000_000).unwrap())),
         0
     );
     assert_eq!(
-        newest_sample_number(&build_model_after(player.skip(10_000_000).unwrap())),
+        newest_sample_number(&build_model_after(player.seek_by(10_000_000).unwrap())),
         399
     );
     assert!(player.is_over() && player.next_due_time().is_none());
@@ -191,7 +191,7 @@ fn recording_with_impossible_times_plays_to_end() {
     }
     assert_eq!(newest_sample_number(&model), 11);
     for by_ms in [i64::MAX, i64::MIN, 1] {
-        assert!(!player.skip(by_ms).unwrap().is_empty());
+        assert!(!player.seek_by(by_ms).unwrap().is_empty());
     }
 }
 

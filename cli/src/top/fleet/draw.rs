@@ -89,7 +89,7 @@ pub(super) fn draw_screen(app: &mut FleetApp, buffer: &mut Buffer) {
     let filtered = app.filter.1.select_rows(&rows);
     let totals = Totals::new(&rows, filtered.as_deref());
     draw_title(&mut painter, line(0), &rows, &totals);
-    let mut parts = totals.format_parts();
+    let mut parts = totals.format_states_and_readings();
     // The parts are in order of importance. The last parts are omitted until the others fit.
     while parts.len() > 1 && parts.join("  ").width() > screen.width.into() {
         parts.pop();
@@ -152,7 +152,7 @@ pub(super) fn draw_screen(app: &mut FleetApp, buffer: &mut Buffer) {
 fn draw_title(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, totals: &Totals) {
     let parts = [
         ("gpumon fleet  ".to_owned(), painter.theme.strong),
-        (totals.format_sizes(), painter.theme.plain),
+        (totals.format_node_and_gpu_counts(), painter.theme.plain),
     ];
     let taken = painter.draw_pieces(area.x, area.y, area.width, &parts);
     let time = format_time(rows.fleet.at_ms);
@@ -340,7 +340,7 @@ fn draw_gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) 
             format!("{text} {unit}")
         }
     };
-    let index = if rows.lists_gpus() {
+    let index = if rows.has_gpu_rows() {
         rows.fleet.gpus.index[row].to_string()
     } else {
         "all".to_owned()

@@ -46,8 +46,8 @@ use crate::{exit::Failure, fleet::options, terminal::screen::Glyphs};
 /// The interval at which the displayed age of outdated data is updated.
 const AGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// If there is no current data, the fleet is read again after this delay. A source cannot request a
-/// shorter delay.
+/// The delay before the fleet is read again if there is no current data. It is also the shortest
+/// delay that a source can request.
 const MIN_READ_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum delay that a source may request.
@@ -131,8 +131,8 @@ impl LiveScreen for FleetApp {
 }
 
 /// Starts a thread that sends the state of the fleet whenever it changes. The thread also runs the
-/// server through which the screen connects to nodes. It runs until the program ends, and does not
-/// delay the program's end.
+/// server through which the screen connects to nodes. The thread runs until the program ends, but
+/// the program does not wait for it.
 fn start_reader(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
     let (listener, connector) = Listener::open_in_process();
     let reader = Arc::clone(&fleet.reader);

@@ -41,9 +41,8 @@ const MAX_CELLS: usize = 16;
 /// The number of lines below the map with details of the selected node.
 const MAP_DETAIL_LINES: u16 = 2;
 
-/// The temperature that is drawn with the lightest shade. An idle board has this temperature. The
-/// constant below is the temperature that is drawn with the darkest shade, at which boards slow
-/// down.
+/// The temperature of an idle board, which is drawn with the lightest shade. The constant below is
+/// the temperature at which boards slow down, which is drawn with the darkest shade.
 const COOL_CELSIUS: f64 = 25.0;
 const HOT_CELSIUS: f64 = 90.0;
 
@@ -62,9 +61,12 @@ pub(super) fn draw_list(
     let place = app.selected_position(lines);
     app.first = find_first_visible(app.first, place, room, lines.len());
     let shown = &lines[app.first..(app.first + room).min(lines.len())];
-    let names = shown.iter().map(|line| line.safe_name().width()).max();
+    let names = shown
+        .iter()
+        .map(|line| line.escaped_node_name().width())
+        .max();
     let names = names.unwrap_or(4).clamp(4, MAX_NAME_WIDTH);
-    let cells = count_cells(shown, MAX_CELLS)
+    let cells = count_cells_per_node(shown, MAX_CELLS)
         .min(usize::from(area.width).saturating_sub(names + 2) / LIST_CELL_WIDTH)
         .max(1);
     let taken = names + 1 + cells * LIST_CELL_WIDTH;
@@ -86,15 +88,15 @@ pub(super) fn draw_list(
         } else {
             painter.theme.plain
         };
-        let name = align_left(&cut(&line.safe_name(), names), names);
+        let name = align_left(&cut(&line.escaped_node_name(), names), names);
         painter.draw_text(area.x, y, area.width, &name, style);
         let rows = line.rows;
         for row in line
             .gpus
             .iter()
-            .filter(|row| cell_position(rows, **row) < cells)
+            .filter(|row| gpu_cell_index(rows, **row) < cells)
         {
-            let x = area.x + (names + 1 + cell_position(rows, *row) * LIST_CELL_WIDTH) as u16;
+            let x = area.x + (names + 1 + gpu_cell_index(rows, *row) * LIST_CELL_WIDTH) as u16;
             let (symbol, style) =
                 choose_cell_symbol(rows, *row, app.metric, painter.theme, painter.glyphs);
             // For the selected node, the cells contain numbers instead of shades.
@@ -109,7 +111,7 @@ pub(super) fn draw_list(
         if line
             .gpus
             .iter()
-            .any(|row| cell_position(rows, *row) >= cells)
+            .any(|row| gpu_cell_index(rows, *row) >= cells)
         {
             painter.draw_text(x.saturating_sub(1), y, 1, "+", painter.theme.dim);
         }
@@ -232,7 +234,7 @@ pub(super) fn draw_map(
     lines: &[FleetLine<'_>],
     app: &mut FleetApp,
 ) {
-    let cells = count_cells(lines, MAX_CELLS);
+    let cells = count_cells_per_node(lines, MAX_CELLS);
     // Each node is preceded by one column for the selection mark, and the last node is also
     // followed by one column.
     let in_a_row = usize::from(area.width.saturating_sub(1)) / (cells + 1);
@@ -259,11 +261,11 @@ pub(super) fn draw_map(
         for row in line
             .gpus
             .iter()
-            .filter(|row| cell_position(rows, **row) < cells)
+            .filter(|row| gpu_cell_index(rows, **row) < cells)
         {
             let (symbol, style) =
                 choose_cell_symbol(rows, *row, app.metric, painter.theme, painter.glyphs);
-            painter.draw_cell(x + cell_position(rows, *row) as u16, y, symbol, style);
+            painter.draw_cell(x + gpu_cell_index(rows, *row) as u16, y, symbol, style);
         }
         if line.gpus.is_empty() {
             let unknown = "?".repeat(cells.min(line.sum.gpus.max(1) as usize));
@@ -305,7 +307,7 @@ fn draw_selected_node(painter: &mut Painter<'_>, area: Rect, line: &FleetLine<'_
         .map(|row| app.metric.format_reading(line.rows, *row))
         .collect();
     let parts = [
-        (line.safe_name(), painter.theme.strong),
+        (line.escaped_node_name(), painter.theme.strong),
         (
             format!("  {}: {}", app.metric.label(), numbers.join(" ")),
             painter.theme.plain,
@@ -426,14 +428,14 @@ impl Metric {
     }
 }
 
-/// Returns the number of cells per node. There is a cell for each index up to the highest GPU
-/// index, but at most `most` cells.
-fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
+/// Returns the number of cells per node, which is the same for all nodes: the highest GPU index
+/// plus one, but at most `most`.
+fn count_cells_per_node(lines: &[FleetLine<'_>], most: usize) -> usize {
     let of_line = |line: &FleetLine<'_>| {
         let places = line
             .gpus
             .iter()
-            .map(|row| cell_position(line.rows, *row) + 1);
+            .map(|row| gpu_cell_index(line.rows, *row) + 1);
         places.max()
     };
     let all = lines.iter().filter_map(of_line).max();
@@ -442,7 +444,7 @@ fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
 
 /// Returns the position of a GPU's cell within its node. Hiding other GPUs does not change the
 /// position.
-fn cell_position(rows: &Rows<'_>, row: usize) -> usize {
+fn gpu_cell_index(rows: &Rows<'_>, row: usize) -> usize {
     rows.fleet.gpus.index[row] as usize
 }
 

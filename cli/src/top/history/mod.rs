@@ -25,9 +25,9 @@ pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// The time over which values are averaged into one row of reduced resolution, in milliseconds.
 const BUCKET_MS: u64 = 10_000;
 
-/// Two neighboring means are connected if they are at most this far apart, in milliseconds. Each
-/// mean covers ten seconds and is placed at the middle of this period. A restarted server sends
-/// such means for the time before the restart.
+/// The maximum time between two neighboring means that a line connects, in milliseconds. Each mean
+/// covers ten seconds and is placed at the middle of this period. A server sends means for the time
+/// before its last restart.
 const MAX_MEAN_DISTANCE_MS: u64 = BUCKET_MS * 3 / 2;
 
 /// The time range of a sparkline, in milliseconds.
@@ -60,8 +60,8 @@ pub(super) struct Window {
 pub(super) struct History {
     fine: Timeline<ChartLine>,
     coarse: Timeline<ChartLine>,
-    /// The server's rows for earlier times. The field below is the maximum distance between these
-    /// rows.
+    /// The rows from a server, for earlier times. The field below is the longest time between two
+    /// of these rows that does not count as a gap, in milliseconds.
     past: Timeline<ChartLine>,
     past_reach_ms: u64,
     /// The number of the newest time bucket. The means of its values are not yet included in
@@ -72,14 +72,14 @@ pub(super) struct History {
 impl Window {
     /// Returns the time that one column covers. The edges of columns are multiples of this time, so
     /// that a line moves by whole columns and does not change its shape.
-    fn step_ms(self) -> u64 {
+    fn column_duration_ms(self) -> u64 {
         (self.span_ms / self.columns.max(1) as u64).max(1)
     }
 
     fn aligned_end(self) -> u64 {
         self.end_ms
-            .div_ceil(self.step_ms())
-            .saturating_mul(self.step_ms())
+            .div_ceil(self.column_duration_ms())
+            .saturating_mul(self.column_duration_ms())
     }
 }
 
@@ -102,8 +102,8 @@ impl History {
         let host =
             host.map(|(place, metric)| (ChartLine::Host(place), metric.access.value(&sample.host)));
         let gpus = sample.gpus.iter().filter(|gpu| {
-            // The values of a hung GPU are old, and the history already includes them, so they are
-            // not added again.
+            // The values of a hung GPU are old. They are already in the history, so they are not
+            // added again.
             let reach_ms = 2 * u64::from(sample.interval_ms);
             gpu.index < MAX_GPUS && gpu.at_ms.saturating_add(reach_ms) >= at_ms
         });
@@ -115,7 +115,8 @@ impl History {
         self.add_row(make_moment(at_ms, sample.interval_ms), host.chain(gpus));
     }
 
-    /// Adds values that do not come from a sample. The history must contain only such values.
+    /// Adds values that do not come from a sample. A history with such values must not contain
+    /// values from samples.
     pub(super) fn push_values(&mut self, at_ms: u64, interval_ms: u32, values: &[Option<f64>]) {
         if self.fine.newest_ms().is_some_and(|newest| at_ms < newest) {
             *self = Self::default();
@@ -147,8 +148,8 @@ impl History {
             let moment = moments
                 .entry(at_ms)
                 .or_insert_with(|| make_moment(at_ms, interval_ms));
-            // Two means are farther apart than two samples, and so are the last mean and the first
-            // sample. These distances are not gaps, so a larger distance is allowed here.
+            // Means are farther apart than samples. The time between two means, or between the last
+            // mean and the first sample, is not a gap, so a longer time is allowed here.
             if past.means > 0 && place <= past.means {
                 moment.reach_ms = moment.reach_ms.max(MAX_MEAN_DISTANCE_MS);
             }
@@ -211,7 +212,7 @@ impl History {
     /// Returns the values of a line, one per column of the window. Columns without readings are
     /// `None`.
     pub(super) fn read_line_values(&self, line: ChartLine, window: Window) -> Vec<Option<f64>> {
-        let (end, step) = (window.aligned_end(), window.step_ms());
+        let (end, step) = (window.aligned_end(), window.column_duration_ms());
         let begin = end.saturating_sub(step.saturating_mul(window.columns as u64));
         let mut drawn = vec![stat::Window::default(); window.columns];
         let fine_from = self.fine.oldest_ms().unwrap_or(u64::MAX);
@@ -222,9 +223,9 @@ impl History {
         let mut before: Option<(u64, f64)> = None;
         for (moment, value) in oldest.chain(older).chain(newer) {
             let at_ms = moment.at_ms;
-            // Two rows of a server are farther apart than other rows, and so are the last of them
-            // and the first row of this history. These distances are not gaps, so a larger distance
-            // is allowed here.
+            // Rows from a server are farther apart than other rows. The time between two of them,
+            // or between the last of them and the first row of this history, is not a gap, so a
+            // longer time is allowed here.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
                 moment.reach_ms.max(self.past_reach_ms)
@@ -269,7 +270,7 @@ impl History {
         self.drop_old(moment.at_ms);
     }
 
-    /// When the first row after a bucket arrives, adds the means of that bucket to the rows of
+    /// If `moment` is the first row after a bucket, adds the means of that bucket to the rows of
     /// reduced resolution.
     fn add_means(&mut self, moment: TimePoint) {
         let bucket = moment.at_ms / BUCKET_MS;
@@ -343,8 +344,8 @@ fn list_lines<'a, S>(
     gpus.chain(host).collect()
 }
 
-/// Returns the points of a line before the time `before`. The points start with the last one at or
-/// before `begin`, so that the line enters the chart at the chart's left edge.
+/// Returns the points of a line before the time `before`. They start with the last point at or
+/// before `begin`, so that the line starts at the chart's left edge.
 fn list_points_between(
     timeline: &Timeline<ChartLine>,
     line: ChartLine,

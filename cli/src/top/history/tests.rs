@@ -4,10 +4,10 @@ use gpumon_history::span::{DeviceSpan, HistorySpan, Series};
 use gpumon_probe::model::Reading;
 
 use super::*;
-use crate::top::{metrics::position, testing::simulated_sample};
+use crate::top::{metrics::find_metric_position, testing::simulated_sample};
 
 fn power_line() -> ChartLine {
-    ChartLine::Gpu(0, position("power").unwrap())
+    ChartLine::Gpu(0, find_metric_position("power").unwrap())
 }
 
 fn make_sample(at_ms: u64, watts: Option<f64>) -> Sample {

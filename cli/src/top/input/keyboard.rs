@@ -246,7 +246,7 @@ fn parse_control_sequence(bytes: &[u8]) -> Token {
         };
         let plain = |byte: &u8| u16::from(byte.saturating_sub(32));
         return Token::Input(
-            make_click_input(plain(button), plain(x), plain(y)),
+            make_mouse_input(plain(button), plain(x), plain(y)),
             whole + 3,
         );
     }
@@ -290,14 +290,14 @@ fn interpret_sequence(parameters: &[u8], last: u8) -> Option<Input> {
         };
         // With a lowercase `m`, the sequence reports that a button was released.
         return if last == b'M' {
-            make_click_input(button, x, y)
+            make_mouse_input(button, x, y)
         } else {
             None
         };
     }
     let numbers = parse_numbers(text)?;
     if let (b'M', [button, x, y]) = (last, &numbers[..]) {
-        return make_click_input(button.checked_sub(32)?, *x, *y);
+        return make_mouse_input(button.checked_sub(32)?, *x, *y);
     }
     let held = numbers.get(1).map_or(0, |held| held.saturating_sub(1));
     let has = |bit: u16, modifier| {
@@ -367,7 +367,7 @@ fn make_key_input(code: KeyCode, held: KeyModifiers) -> Input {
 
 /// Returns the event of a click with the left button or of the mouse wheel. Other buttons and
 /// movements are ignored. `x` and `y` start at 1.
-fn make_click_input(button: u16, x: u16, y: u16) -> Option<Input> {
+fn make_mouse_input(button: u16, x: u16, y: u16) -> Option<Input> {
     // The bits 4, 8 and 16 indicate modifier keys, which are ignored.
     let kind = match button & !0b1_1100 {
         0 => MouseEventKind::Down(MouseButton::Left),

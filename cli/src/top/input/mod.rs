@@ -31,8 +31,8 @@ const SCREEN_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval at which the thread tries again to send a signal while the input queue is full.
 const RESEND_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Signals whose default action ends a program. The list contains neither requests to end, such as
-/// SIGTERM, nor signals that are caused by a program's own errors.
+/// Signals that end a program by default, except requests to end, such as SIGTERM, and signals that
+/// a program's own errors cause.
 const FATAL_SIGNALS: [i32; 9] = [
     SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];
@@ -55,7 +55,8 @@ pub(super) enum Input {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// A request to end the program, or a closed terminal. In both cases, the exit code is 0.
+    /// A request to end the program, or the signal that the terminal was closed. In both cases, the
+    /// exit code is 0.
     End,
     /// A signal whose default action ends the program. The terminal is restored first.
     Die(i32),
@@ -87,7 +88,7 @@ pub(super) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
                 deadly => Signal::Die(deadly),
             };
             if matches!(signal, Signal::End | Signal::Die(_)) {
-                end_program(&inputs, signal);
+                end_program_after_timeout(&inputs, signal);
             } else if inputs.send(Input::Signal(signal)).is_err() {
                 return;
             }
@@ -107,15 +108,15 @@ pub(super) fn end_by_signal(signal: i32) -> ! {
     std::process::exit(1);
 }
 
-/// Requests the end of the screen, and then ends the program. If the terminal accepts no output,
-/// the thread that draws is blocked, but this thread is not.
-fn end_program(inputs: &SyncSender<Input>, signal: Signal) {
+/// Requests the end of the screen, waits, and then ends the program. This works even if the
+/// terminal accepts no output, because only the thread that draws is then blocked.
+fn end_program_after_timeout(inputs: &SyncSender<Input>, signal: Signal) {
     let begun = Instant::now();
     while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < SCREEN_EXIT_TIMEOUT {
         thread::sleep(RESEND_INTERVAL);
     }
     thread::sleep(SCREEN_EXIT_TIMEOUT.saturating_sub(begun.elapsed()));
-    screen::restore_mode();
+    screen::restore_terminal_mode();
     match signal {
         Signal::Die(number) => end_by_signal(number),
         _ => std::process::exit(1),

@@ -65,7 +65,7 @@ fn draw_single_gpu(
                 .map(|metric| {
                     let values = model.read_line_values(
                         history::ChartLine::Gpu(gpu.index, metric),
-                        state.span_ms(),
+                        state.chart_span_ms(),
                         spark.saturating_sub(1),
                     );
                     let shares = values.into_iter().map(|value| Some(value? / 100.0));

@@ -11,7 +11,7 @@ use crate::{
     top::{
         history::ChartLine,
         layout::{choose_grid, find_filled_grid_field, find_grid_field},
-        metrics::{ChartUnit, METRICS, position},
+        metrics::{ChartUnit, METRICS, find_metric_position},
         model::Model,
         painter::{Hit, Painter},
         plot::{Overlay, Plot},
@@ -44,7 +44,7 @@ pub(super) fn draw_charts(painter: &mut Painter<'_>, area: Rect, model: &Model, 
     let places = usize::from(shape.0 * shape.1);
     let shared = one
         .is_none()
-        .then(|| SharedAxis::new(gpus, state.shown_metric(), model, state.span_ms()));
+        .then(|| SharedAxis::new(gpus, state.shown_metric(), model, state.chart_span_ms()));
     let first = state.view_scroll.min(charts.len().saturating_sub(places));
     for (place, (gpu, metric)) in charts.iter().skip(first).take(places).enumerate() {
         let field = if one.is_some() {
@@ -54,7 +54,7 @@ pub(super) fn draw_charts(painter: &mut Painter<'_>, area: Rect, model: &Model, 
         };
         draw_chart(painter, field, gpu, *metric, shared, model, state);
         if one.is_none() {
-            painter.add_hit(field, Hit::Gpu(gpu.index));
+            painter.add_clickable_area(field, Hit::Gpu(gpu.index));
         }
     }
 }
@@ -76,9 +76,9 @@ fn list_metrics(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
 /// If memory is drawn as a line in the chart of `metric`, returns the memory metric and the total
 /// memory.
 fn find_memory_overlay(gpu: &GpuSample, metric: usize, state: &State) -> Option<(usize, f64)> {
-    let memory = position("memory").filter(|memory| state.metrics.contains(memory))?;
+    let memory = find_metric_position("memory").filter(|memory| state.metrics.contains(memory))?;
     let total = gpu.memory.total_bytes.value().filter(|total| **total > 0)?;
-    (Some(metric) == position("utilization")).then_some((memory, *total as f64))
+    (Some(metric) == find_metric_position("utilization")).then_some((memory, *total as f64))
 }
 
 /// The upper end of the axis. The charts of all GPUs share it, so that they can be compared. `None`
@@ -134,9 +134,11 @@ fn draw_chart(
     // counted by the hardware is shown instead.
     let is_other =
         METRICS[metric].id == "utilization.gpu_percent" && describe::shows_sm_activity(gpu);
-    let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
+    let metric = find_metric_position("sm")
+        .filter(|_| is_other)
+        .unwrap_or(metric);
     let known = METRICS[metric];
-    let (span_ms, line) = (state.span_ms(), ChartLine::Gpu(gpu.index, metric));
+    let (span_ms, line) = (state.chart_span_ms(), ChartLine::Gpu(gpu.index, metric));
     let limit = shared.map_or_else(|| find_axis_limit(gpu, metric, model), |axis| axis.0);
     let reading = (known.access.read)(gpu);
     let now = match reading {

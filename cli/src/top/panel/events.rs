@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// The maximum time between an Xid and the start of a condition, in milliseconds. If more time is
-/// between them, the Xid does not count as the condition's cause.
+/// The maximum time between an Xid and the start of a condition, in milliseconds. An Xid that is
+/// farther away does not count as the condition's cause.
 const MAX_DELAY_MS: u64 = 5000;
 
 pub(super) fn draw_events(
@@ -77,7 +77,7 @@ pub(super) fn draw_events(
             && !model
                 .events
                 .iter()
-                .any(|other| is_condition_of_xid(event, other))
+                .any(|other| is_condition_caused_by_xid(event, other))
         {
             let (level, text) = describe_event(event);
             add_event_lines(
@@ -99,8 +99,8 @@ pub(super) fn draw_events(
     draw_scroll_view(painter, area, None, &lines, state.view_scroll)
 }
 
-/// Returns `true` if the event belongs to a condition that still exists. Such a condition is
-/// already listed as a current condition.
+/// Returns `true` if the event belongs to a condition that still exists. The view then already
+/// lists this condition.
 fn is_current_condition(event: &Event, gpu: &GpuSample) -> bool {
     let is_current = |same: &dyn Fn(&Condition) -> bool| gpu.conditions.iter().any(same);
     match (&event.what, &gpu.health) {
@@ -123,7 +123,7 @@ fn is_current_condition(event: &Event, gpu: &GpuSample) -> bool {
 
 /// Returns `true` if `event` is the start of a condition that was caused by the Xid `other`. The
 /// event is then redundant.
-fn is_condition_of_xid(event: &Event, other: &Event) -> bool {
+fn is_condition_caused_by_xid(event: &Event, other: &Event) -> bool {
     match (&event.what, &other.what) {
         (EventKind::ConditionBegan(began), EventKind::Xid(xid)) => {
             find_xid_code(began) == Some(xid.code)

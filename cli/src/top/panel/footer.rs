@@ -53,7 +53,7 @@ pub(in crate::top) fn draw_footer(
         is_of_use.then_some((binding.shown, short, binding.action))
     });
     for (area, action) in draw_keys(painter, area, keys) {
-        painter.add_hit(area, Hit::Do(action));
+        painter.add_clickable_area(area, Hit::Do(action));
     }
 }
 
@@ -181,7 +181,7 @@ impl Prompt {
     }
 
     /// Returns the end of the text, with as many characters as fit into `columns` columns.
-    fn visible_end(&self, columns: usize) -> &str {
+    fn visible_text_end(&self, columns: usize) -> &str {
         let mut starts = self.text.char_indices().map(|(start, _)| start);
         let start = starts
             .find(|start| self.text[*start..].width() <= columns)
@@ -201,7 +201,7 @@ pub(in crate::top) fn draw_prompt(painter: &mut Painter<'_>, area: Rect, prompt:
     );
     let room = area.width.saturating_sub(taken);
     // If the text is too long, its end is shown, because the user types there.
-    let text = prompt.visible_end(usize::from(room).saturating_sub(1));
+    let text = prompt.visible_text_end(usize::from(room).saturating_sub(1));
     let typed = painter.draw_text(area.x + taken, area.y, room, text, painter.theme.plain);
     painter.draw_text(
         area.x + taken + typed,
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(prompt.text, "user:ana gp");
         prompt.handle_key(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
         assert_eq!(prompt.text, "user:ana ");
-        assert_eq!(prompt.visible_end(4), "ana ");
+        assert_eq!(prompt.visible_text_end(4), "ana ");
         prompt.handle_key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
         assert_eq!(prompt.text, "");
         assert_eq!(prompt.handle_key(key(KeyCode::Enter)), PromptResult::Done);

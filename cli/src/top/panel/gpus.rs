@@ -12,7 +12,7 @@ use crate::{
     terminal::Layout,
     top::{
         history::{ChartLine, MINUTE_MS},
-        metrics::position,
+        metrics::find_metric_position,
         model::Model,
         painter::{Hit, Painter},
         state::State,
@@ -29,7 +29,7 @@ pub(in crate::top) fn draw_gpus(
     model: &Model,
     state: &mut State,
 ) {
-    painter.add_hit(area, Hit::Gpus);
+    painter.add_clickable_area(area, Hit::Gpus);
     let all = model.gpus();
     let width = area.width / columns;
     let layout = Layout {
@@ -101,7 +101,7 @@ pub(in crate::top) fn draw_gpus(
             };
             painter.highlight(name, painter.theme.selected);
         }
-        painter.add_hit(line, Hit::Gpu(gpu.index));
+        painter.add_clickable_area(line, Hit::Gpu(gpu.index));
     }
     if all.len() > room {
         let (above, below) = (first, all.len() - first - room);
@@ -142,7 +142,7 @@ fn read_past_utilization(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<
     } else {
         "utilization"
     };
-    let values = position(metric).map(|metric| {
+    let values = find_metric_position(metric).map(|metric| {
         model.read_line_values(ChartLine::Gpu(gpu.index, metric), MINUTE_MS, columns)
     });
     let values = values.into_iter().flatten();

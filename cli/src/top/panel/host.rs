@@ -49,7 +49,7 @@ pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, st
             ("RAM", Some(limit)) => format!("RAM of {}", format_byte_size(limit)),
             (label, _) => label.to_owned(),
         };
-        let span_ms = state.span_ms();
+        let span_ms = state.chart_span_ms();
         let plot = Plot {
             title,
             now: vec![(
@@ -78,7 +78,8 @@ pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, st
 const PART_GAP: u16 = 2;
 /// The maximum width of a rate, such as `1.24 GB/s`.
 const RATE_WIDTH: usize = 9;
-/// The width of a line that shows traffic by direction, excluding the value of RAM.
+/// The width of a line that shows the traffic in each direction separately. It does not include the
+/// value of RAM, whose width varies.
 const WIDTH_WITH_DIRECTIONS: usize =
     "CPU 100 %  RAM   load 99.99  disk R 1.24 GB/s W 1.24 GB/s  net RX 1.24 GB/s TX 1.24 GB/s"
         .len();
@@ -218,8 +219,8 @@ struct LineWriter<'a, 'b> {
 }
 
 impl LineWriter<'_, '_> {
-    /// Writes a label and a value, for which `columns` columns are reserved. Writes nothing and
-    /// returns `false` if there is not enough room for them and a graph of `drawn` columns.
+    /// Writes a label and a value, for which `columns` columns are reserved. If there is not enough
+    /// room for them and for a graph of `drawn` columns, writes nothing and returns `false`.
     fn write_part(
         &mut self,
         label: &str,

@@ -11,7 +11,7 @@ use crate::{
     terminal::{columns::Column, line},
     top::{
         history,
-        metrics::position,
+        metrics::find_metric_position,
         model::Model,
         painter::Painter,
         state::State,
@@ -155,9 +155,10 @@ fn summarize_gpu_links(
         )
     };
     let past = |metric: &str| {
-        let metric = position(metric).map(|metric| history::ChartLine::Gpu(gpu.index, metric));
+        let metric =
+            find_metric_position(metric).map(|metric| history::ChartLine::Gpu(gpu.index, metric));
         let values =
-            metric.map(|line| model.read_line_values(line, state.span_ms(), SPARKLINE_WIDTH));
+            metric.map(|line| model.read_line_values(line, state.chart_span_ms(), SPARKLINE_WIDTH));
         let values = values.unwrap_or_default();
         let largest = values
             .iter()

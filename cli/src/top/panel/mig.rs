@@ -117,7 +117,7 @@ fn format_device(
     thresholds: &Thresholds,
 ) -> Vec<Cell> {
     let (plain, busy) = (painter.theme.plain, painter.theme.utilization);
-    let loads = LoadLevels::from_part(device, thresholds);
+    let loads = LoadLevels::from_mig_device(device, thresholds);
     let (memory_load, sm_load) = (
         painter.theme.choose_load_style(loads.memory),
         painter.theme.choose_load_style(loads.utilization),

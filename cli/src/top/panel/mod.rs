@@ -1,5 +1,5 @@
-//! The panels of the screen, one per file. This file contains the tabs that select one of the
-//! views, and the scrollable text that several views consist of.
+//! The panels of the screen, one per file. This file contains the tabs with which the user selects
+//! a view, and the scrollable text that several views show.
 
 mod activity;
 mod charts;
@@ -21,7 +21,7 @@ use super::{
     model::Model,
     painter::{Hit, Painter},
     state::State,
-    text::format_range,
+    text::format_chart_range,
 };
 use crate::terminal::{
     columns::{Column, Columns},
@@ -48,7 +48,7 @@ pub(super) fn draw_view(
     if area.height == 0 {
         return 0;
     }
-    painter.add_hit(area, Hit::Middle);
+    painter.add_clickable_area(area, Hit::Middle);
     match state.view {
         View::Activity => return activity::draw_activity(painter, area, model, state),
         View::Links => return links::draw_links(painter, area, model, state),
@@ -71,7 +71,7 @@ pub(super) fn draw_tabs(painter: &mut Painter<'_>, area: Rect, model: &Model, st
             painter.theme.dim
         };
         let taken = painter.draw_text(x, area.y, area.right().saturating_sub(x), &title, style);
-        painter.add_hit(
+        painter.add_clickable_area(
             Rect {
                 x,
                 width: taken,
@@ -93,7 +93,7 @@ fn describe_view(model: &Model, state: &State) -> String {
         Some(gpu) => format!("GPU {gpu}"),
         None => "all GPUs".to_owned(),
     };
-    let range = format_range(state.span_ms());
+    let range = format_chart_range(state.chart_span_ms());
     match state.view {
         View::Charts | View::Mig if state.gpu.is_none() && model.gpus().len() > 1 => {
             format!("{gpu} · {} · {range}", METRICS[state.shown_metric()].label)

@@ -26,7 +26,7 @@ pub(in crate::top) fn draw_processes(
     if area.height == 0 {
         return;
     }
-    painter.add_hit(area, Hit::Processes);
+    painter.add_clickable_area(area, Hit::Processes);
     let lines = usize::from(area.height - 1);
     state.processes.scroll_to_selection(rows, lines);
     let view = &state.processes;
@@ -59,7 +59,7 @@ pub(in crate::top) fn draw_processes(
             !searched.is_empty() && searched.is_match(line),
         );
         if let Some(key) = line.key() {
-            painter.add_hit(place, Hit::Process(key));
+            painter.add_clickable_area(place, Hit::Process(key));
             if view.is_tagged(key) {
                 painter.draw_text(place.x, place.y, 1, "*", painter.theme.strong);
             }
@@ -142,7 +142,7 @@ fn draw_headings(
             painter.theme.dim
         };
         painter.draw_text(area.x + *at as u16, area.y, *width as u16, &text, style);
-        painter.add_hit(
+        painter.add_clickable_area(
             Rect {
                 x: area.x + *at as u16,
                 width: *width as u16,

@@ -60,7 +60,7 @@ pub(in crate::top) fn draw_title(
     }
     if let Some(known) = &model.inventory {
         if !model.is_simulated() {
-            let versions = known.platform.versions();
+            let versions = known.platform.driver_and_cuda_versions();
             parts.extend(
                 versions
                     .iter()
@@ -133,7 +133,7 @@ pub(in crate::top) fn draw_banner(
         painter.draw_text(area.x, area.y, area.width, why, painter.theme.alarm);
         return;
     }
-    let (now, first, last) = player.shown_first_and_last_sample_ms();
+    let (now, first, last) = player.current_first_and_last_ms();
     let state = match () {
         () if player.is_over() => "ended",
         () if player.is_paused() => "paused",

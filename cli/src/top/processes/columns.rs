@@ -313,7 +313,7 @@ pub(super) fn find_sort_value(row: &Row<'_>, column: Column) -> Option<f64> {
     };
     let of = |reading: &Reading<f64>| reading.value().copied();
     match column {
-        // MIG devices are sorted after their GPU. The divisor is sufficient, because no GPU has 100
+        // A MIG device is sorted after its GPU. The divisor is large enough, because no GPU has 100
         // MIG devices.
         Column::Gpu => Some(
             f64::from(row.gpu)

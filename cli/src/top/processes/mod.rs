@@ -40,7 +40,7 @@ pub(super) struct ProcessView {
     pub(super) filter: Filter,
     /// The user to whose processes the list is limited, if any.
     pub(super) user: Option<String>,
-    /// The limits on the listed processes that were set on the command line.
+    /// The command line's restrictions on which processes are listed.
     pub(super) shown: ShownProcesses,
     /// The text of the last search.
     pub(super) search: String,
@@ -156,7 +156,7 @@ impl ProcessView {
         found.is_some()
     }
 
-    /// Scrolls so that the selection is visible if the list has `lines` lines.
+    /// Scrolls so that the selected row is visible in a list with a height of `lines` lines.
     pub(super) fn scroll_to_selection(&mut self, rows: &[Row<'_>], lines: usize) {
         if let Some(place) = self.selected_position(rows) {
             self.scroll = self

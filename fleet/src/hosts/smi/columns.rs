@@ -29,9 +29,9 @@ pub(super) struct Row {
 
 pub(super) type CellSetter = fn(&mut Row, Cell<'_>);
 
-/// The queried columns, by their names in `nvidia-smi --help-query-gpu`. If a column has another
-/// name in older drivers, both names are listed, the newer one last. A driver that supports both
-/// names reports the same value for both.
+/// The queried columns, by their names in `nvidia-smi --help-query-gpu`. If older drivers use
+/// another name for a column, the older name is listed before the newer one. A driver that supports
+/// both names reports the same value for both.
 pub(super) const COLUMNS: &[(&str, CellSetter)] = &[
     ("index", |row, cell| {
         if let Reading::Now(index) = cell.parse_small_number() {

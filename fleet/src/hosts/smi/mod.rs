@@ -25,10 +25,11 @@ const MAX_GPUS: usize = 64;
 /// The interval between GPU details, in milliseconds, as in gpumon itself.
 const DETAILS_MS: u64 = 10_000;
 
-/// The time without a new row after which a round of rows is complete, in milliseconds.
+/// A round, which has one row per GPU, is complete when no new row has arrived for this time, in
+/// milliseconds.
 const ROUND_MS: u64 = 400;
 
-/// The number of intervals without a row after which nvidia-smi counts as hung in the driver.
+/// nvidia-smi counts as hung in the driver if it has printed no row for this many intervals.
 const MAX_MISSED_INTERVALS: u64 = 3;
 
 /// A converter of one host's nvidia-smi output into records.
@@ -112,7 +113,7 @@ impl Converter {
 
     /// Returns the records that become due as time passes: the records of a completed round of
     /// rows, or records that report overdue rows.
-    pub fn tick(&mut self, now_ms: u64) -> Vec<Record> {
+    pub fn take_due_records(&mut self, now_ms: u64) -> Vec<Record> {
         let round_ended =
             !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;
         let silent =
@@ -232,7 +233,7 @@ impl Converter {
                 .gpus
                 .entry(index)
                 .or_insert_with(|| GpuState::new_unread(index, None, now_ms));
-            self.inventory_changed |= state.ingest(row, now_ms);
+            self.inventory_changed |= state.update_from_row(row, now_ms);
         }
         self.sampled_ms = now_ms;
         let mut records = Vec::new();
@@ -252,7 +253,9 @@ impl Converter {
         let patience_ms = self.patience_ms() - 1;
         let (mut gpus, mut events) = (Vec::new(), Vec::new());
         for state in self.gpus.values_mut() {
-            let processes = self.processes.find_by_gpu(state.gpu.uuid.as_deref());
+            let processes = self
+                .processes
+                .time_and_processes_on_gpu(state.gpu.uuid.as_deref());
             let (sample, began) = state.build_sample(processes, patience_ms, now_ms);
             gpus.push(sample);
             events.push(began);

@@ -32,8 +32,8 @@ pub(super) struct GpuState {
     shown: Health,
     conditions: ConditionTracker,
     processes: ProcessTracker,
-    /// The time of the process list from which events were last derived, in milliseconds since
-    /// 1970.
+    /// The time of the last process list that was checked for started and ended processes, in
+    /// milliseconds since 1970.
     processes_ms: u64,
     ecc: EccTracker,
     events: Vec<EventKind>,
@@ -62,7 +62,7 @@ impl GpuState {
     }
 
     /// Updates the state from a new row. Returns `true` if the GPU's inventory data has changed.
-    pub(super) fn ingest(&mut self, row: Row, now_ms: u64) -> bool {
+    pub(super) fn update_from_row(&mut self, row: Row, now_ms: u64) -> bool {
         let Row {
             gpu,
             mut sample,
@@ -76,8 +76,8 @@ impl GpuState {
             return false;
         }
         self.failure = None;
-        sanity_check::check(&mut sample);
-        sanity_check::check_details(&mut details);
+        sanity_check::discard_impossible_readings(&mut sample);
+        sanity_check::discard_impossible_details(&mut details);
         self.events.extend(self.ecc.update(&details));
         (self.last, self.details) = (sample, Some(details));
         let is_new = self.gpu != gpu;
@@ -204,7 +204,7 @@ const MAX_PROCESSES: usize = 1000;
 pub(super) struct Processes {
     /// The processes of the list that is currently being received, each with its GPU's UUID.
     new: Vec<(String, Process)>,
-    /// The user of each process, and how long ago the process started, in seconds, by PID.
+    /// For each PID, the user of the process, and how many seconds ago the process started.
     users: BTreeMap<u32, (String, Option<u64>)>,
     /// The time and contents of the last complete list, or `None` if no list has been completed.
     known: Option<(u64, Reading<ProcessesByGpu>)>,
@@ -276,7 +276,10 @@ impl Processes {
     }
 
     /// Returns the time of the last complete list, and the processes on one GPU.
-    pub(super) fn find_by_gpu(&self, uuid: Option<&str>) -> (u64, Reading<Vec<Process>>) {
+    pub(super) fn time_and_processes_on_gpu(
+        &self,
+        uuid: Option<&str>,
+    ) -> (u64, Reading<Vec<Process>>) {
         match (&self.known, uuid) {
             (Some((at_ms, Reading::Now(by_gpu))), Some(uuid)) => (
                 *at_ms,

@@ -210,8 +210,8 @@ fn old_driver_has_fewer_and_renamed_fields() {
         [],
         "how many GPUs there are is not told"
     );
-    assert_eq!(converter.tick(20_100), []);
-    let records = converter.tick(20_500);
+    assert_eq!(converter.take_due_records(20_100), []);
+    let records = converter.take_due_records(20_500);
     let gpu = &find_sample(&records).gpus[0];
     assert_eq!(
         gpu.throttle_reasons,
@@ -336,8 +336,8 @@ fn initially_lost_gpu_gets_index_by_bus_id() {
 fn silent_nvidia_smi_is_treated_as_hung_driver() {
     let mut converter = new_converter();
     feed_both_gpus(&mut converter, 20_000);
-    assert_eq!(converter.tick(25_000), []);
-    let records = converter.tick(26_000);
+    assert_eq!(converter.take_due_records(25_000), []);
+    let records = converter.take_due_records(26_000);
     assert_eq!(
         find_sample(&records).gpus[0].health,
         Health::Hung { since_ms: 20_000 }
@@ -351,7 +351,7 @@ fn silent_nvidia_smi_is_treated_as_hung_driver() {
         list_events(&records),
         [EventKind::GpuHung, EventKind::GpuHung]
     );
-    assert_eq!(converter.tick(27_000), []);
+    assert_eq!(converter.take_due_records(27_000), []);
     let back = feed_both_gpus(&mut converter, 40_000);
     assert_eq!(list_health_names(&find_sample(&back).gpus), ["ok", "ok"]);
 }

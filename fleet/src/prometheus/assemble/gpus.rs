@@ -21,8 +21,8 @@ use crate::{
 /// The time range that the query `IdleDcgm` covers, in seconds.
 const IDLE_DCGM_S: f64 = 1800.0;
 
-/// The default time after which gpumon reports a GPU as idle although its memory is in use, in
-/// seconds.
+/// The default time, in seconds, for which a GPU with memory in use must be idle before gpumon
+/// reports it.
 const HELD_IDLE_S: f64 = 300.0;
 
 /// How recently gpumon exported data for a GPU.
@@ -30,7 +30,7 @@ const HELD_IDLE_S: f64 = 300.0;
 pub(super) enum ExportTime {
     #[default]
     Never,
-    /// gpumon exported the GPU within the last hour, but not necessarily now.
+    /// gpumon has exported data for the GPU within the last hour, but may have stopped since then.
     Lately,
     Now,
 }
@@ -40,11 +40,12 @@ pub(super) enum ExportTime {
 pub(super) struct Gpu {
     pub(super) model: Option<Arc<str>>,
     readings: [Option<(Family, f64)>; READINGS.len()],
-    /// For each reading, the total over the GPU's MIG devices. A total is used only if there is no
-    /// value for the whole GPU.
+    /// For each reading, the value of the GPU's MIG devices together: the sum for memory, and the
+    /// maximum for all other readings. It is used only if the reading has no value for the whole
+    /// GPU.
     parts: [Option<f64>; READINGS.len()],
-    /// The values that are added up to get the total memory from dcgm-exporter's metrics: first
-    /// those of the whole GPU, then those of its MIG devices.
+    /// The parts of the total memory, by reading, from dcgm-exporter's metrics. The first map is
+    /// for the whole GPU, the second for its MIG devices.
     memory: [BTreeMap<&'static str, f64>; 2],
     pub(super) processes: Option<u32>,
     pub(super) is_down: bool,
@@ -63,7 +64,7 @@ pub(super) fn gather_gpus(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
     let mut gpus: Gpus = nodes.names.iter().map(|_| BTreeMap::new()).collect();
     let mut each = |question: QueryName, take: &mut dyn FnMut(&mut Gpu, &Fact)| {
         for fact in inputs.facts.find_facts(question) {
-            let Some(node) = nodes.find_node(&fact.target) else {
+            let Some(node) = nodes.find_node_of_target(&fact.target) else {
                 continue;
             };
             take(gpus[node].entry(fact.gpu.unwrap_or(0)).or_default(), fact);
@@ -134,7 +135,7 @@ pub(super) fn gather_gpus(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
         }
     });
     for gpu in gpus.iter_mut().flat_map(BTreeMap::values_mut) {
-        gpu.finish();
+        gpu.merge_collected_data();
     }
     gpus
 }
@@ -196,8 +197,8 @@ impl Gpu {
             Some(code) => describe_error(code).severity.rank(),
             None => (fact.value as u8).clamp(1, 3),
         };
-        // dcgm-exporter still exports an Xid after gpumon has recognized it as resolved. If gpumon
-        // exports a GPU, dcgm-exporter's Xids for this GPU are therefore ignored.
+        // dcgm-exporter continues to export an Xid after the problem is resolved, while gpumon does
+        // not. The Xids from dcgm-exporter are therefore ignored for GPUs that gpumon exports.
         if question == QueryName::Xids && self.gpumon == ExportTime::Now {
             return;
         }
@@ -208,7 +209,7 @@ impl Gpu {
         }
     }
 
-    fn finish(&mut self) {
+    fn merge_collected_data(&mut self) {
         // Conditions with the number of an Xid are more informative than the generic `xid`.
         if self.conditions.keys().any(|kind| kind.starts_with("xid_"))
             && let Some(severity) = self.conditions.remove("xid")
@@ -278,7 +279,10 @@ impl FleetHealth {
         };
         let mut all: Vec<NodeData> = gpus.iter().map(known).collect();
         for fact in inputs.facts.find_facts(QueryName::States) {
-            let Some(node) = nodes.find_node(&fact.target).map(|at| &mut all[at]) else {
+            let Some(node) = nodes
+                .find_node_of_target(&fact.target)
+                .map(|at| &mut all[at])
+            else {
                 continue;
             };
             node.is_current = true;
@@ -289,7 +293,7 @@ impl FleetHealth {
             }
         }
         for fact in inputs.facts.find_facts(QueryName::Up) {
-            if let Some(at) = nodes.find_node(&fact.target) {
+            if let Some(at) = nodes.find_node_of_target(&fact.target) {
                 let up = all[at].is_up.get_or_insert(false);
                 *up |= fact.value >= 1.0;
             }
@@ -300,7 +304,7 @@ impl FleetHealth {
             .iter()
             .filter(|fact| fact.id == "gpus")
         {
-            if let Some(at) = nodes.find_node(&fact.target) {
+            if let Some(at) = nodes.find_node_of_target(&fact.target) {
                 all[at].gpus_recorded = all[at].gpus_recorded.max(fact.value as u32);
             }
         }
@@ -324,7 +328,7 @@ impl FleetHealth {
     }
 
     /// Returns `true` if the node has been gone for so long that it is no longer listed.
-    pub(super) fn is_gone(&self, node: usize) -> bool {
+    pub(super) fn is_node_gone(&self, node: usize) -> bool {
         let node = &self.nodes[node];
         node.is_up.is_none() && !node.is_current && node.seen_ms.is_none()
     }
@@ -384,7 +388,7 @@ impl FleetHealth {
     }
 
     /// Returns the number of GPUs in the node according to Prometheus' recording rules.
-    pub(super) fn count_recorded_gpus(&self, node: usize) -> u32 {
+    pub(super) fn recorded_gpu_count(&self, node: usize) -> u32 {
         self.nodes[node].gpus_recorded
     }
 

@@ -69,7 +69,7 @@ pub(super) struct AssembledFleet {
 }
 
 pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
-    let mut nodes = Nodes::new(list_naming_facts(inputs.facts));
+    let mut nodes = Nodes::new(list_node_facts(inputs.facts));
     let mut gpus = gather_gpus(inputs, &nodes);
     let health = FleetHealth::new(inputs, &nodes, &gpus);
     let is_dcgm_covered = inputs.present.own
@@ -86,7 +86,7 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
     let mut places = HashMap::new();
     for (at, of_gpus) in gpus.iter_mut().enumerate() {
         // Nodes that have disappeared are not listed.
-        if health.is_gone(at) {
+        if health.is_node_gone(at) {
             nodes.targets[at].clear();
             continue;
         }
@@ -97,7 +97,7 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
             reason,
             gpus: match inputs.resolution {
                 Resolution::Gpu => of_gpus.len() as u32,
-                Resolution::Node => health.count_recorded_gpus(at),
+                Resolution::Node => health.recorded_gpu_count(at),
             },
             unopenable: explain_unopenable_node(of_gpus, inputs),
         });
@@ -140,10 +140,10 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
     }
 }
 
-/// Returns the facts that determine the list of nodes, each with a flag for whether the fact is
-/// current. A target's `up` series is included only if the target is down and no other fact has the
-/// same instance.
-fn list_naming_facts(facts: &FactsByQuery) -> impl Iterator<Item = (bool, &Fact)> {
+/// Returns the facts from which the list of nodes is made, each with a flag that is `true` if the
+/// fact is current. An `up` series is included only if its target is down and its instance is in no
+/// other fact.
+fn list_node_facts(facts: &FactsByQuery) -> impl Iterator<Item = (bool, &Fact)> {
     let others = || {
         facts
             .0
@@ -207,7 +207,7 @@ fn add_owners(
             continue;
         };
         let place = nodes
-            .find_node(&fact.target)
+            .find_node_of_target(&fact.target)
             .and_then(|node| places.get(&(node, fact.gpu.unwrap_or(0))));
         if let Some(place) = place {
             builder.add_owner(*place, (**owner).clone());
@@ -241,7 +241,7 @@ fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, 
     for id in READINGS {
         let column = gpus.readings.get(id);
         if column.is_none_or(|column| column.iter().all(Option::is_none)) {
-            missing.insert(id.to_owned(), explain_reading(id, inputs));
+            missing.insert(id.to_owned(), explain_missing_reading(id, inputs));
         }
     }
     let dcgm_lacks = |what: &str| {
@@ -256,7 +256,7 @@ fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, 
                  node to see its processes"
                     .to_owned()
             }
-            Resolution::Gpu if has_own => explain_absence("gpumon_gpu_processes"),
+            Resolution::Gpu if has_own => explain_missing_metric("gpumon_gpu_processes"),
             Resolution::Gpu => dcgm_lacks("the number of processes on each GPU"),
         };
         missing.insert("processes".to_owned(), why);
@@ -275,10 +275,10 @@ fn explain_missing_data(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, 
     missing
 }
 
-fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
+fn explain_missing_reading(id: &str, inputs: &Inputs<'_>) -> String {
     let names = |families| {
         Reading::find(id)
-            .map(|reading| reading.list_names(families))
+            .map(|reading| reading.list_metric_names(families))
             .unwrap_or_default()
     };
     if inputs.resolution == Resolution::Node {
@@ -287,7 +287,7 @@ fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
             .to_owned();
     }
     if inputs.present.own {
-        return explain_absence(
+        return explain_missing_metric(
             &names(Families {
                 own: true,
                 ..Families::default()
@@ -306,7 +306,7 @@ fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
     )
 }
 
-fn explain_absence(metric: &str) -> String {
+fn explain_missing_metric(metric: &str) -> String {
     format!(
         "Prometheus has no {metric}: the GPUs do not report it, or a relabeling rule in \
          Prometheus drops the metric"

@@ -12,8 +12,8 @@ use crate::{hosts::list::compare_names, prometheus::labels::Target};
 #[derive(Debug, Default)]
 pub(in crate::prometheus) struct Nodes {
     pub(super) names: Vec<String>,
-    /// The targets of each node. The first target determines the node's name. The list is empty if
-    /// the node has disappeared.
+    /// The targets of each node. The first target determines the node's name. A node that has
+    /// disappeared has no targets.
     pub(super) targets: Vec<Vec<Arc<Target>>>,
     by_target: HashMap<Arc<Target>, usize>,
     by_instance: HashMap<(Arc<str>, Arc<str>), usize>,
@@ -66,17 +66,17 @@ impl Nodes {
         known.sort_by(|(a, of_a), (b, of_b)| {
             of_a.sort_key().cmp(&of_b.sort_key()).then_with(|| a.cmp(b))
         });
-        let groups = group_targets(known);
-        let mut named: Vec<_> = name_groups(&groups).into_iter().zip(groups).collect();
+        let groups = group_targets_by_node(known);
+        let mut named: Vec<_> = choose_node_names(&groups).into_iter().zip(groups).collect();
         named.sort_by(|(a, _), (b, _)| compare_names(a, b));
         let mut nodes = Self::default();
         for (name, targets) in named {
-            nodes.add(name, targets);
+            nodes.add_node(name, targets);
         }
         nodes
     }
 
-    fn add(&mut self, name: String, targets: Vec<Arc<Target>>) {
+    fn add_node(&mut self, name: String, targets: Vec<Arc<Target>>) {
         let at = self.names.len();
         for target in &targets {
             self.by_target.insert(Arc::clone(target), at);
@@ -105,12 +105,14 @@ impl Nodes {
 
     /// Returns the name of `target`'s node.
     pub(in crate::prometheus) fn node_name<'a>(&'a self, target: &'a Target) -> &'a str {
-        let node = self.find_node(target).map(|at| self.names[at].as_str());
+        let node = self
+            .find_node_of_target(target)
+            .map(|at| self.names[at].as_str());
         node.unwrap_or(&target.host)
     }
 
     /// Returns the position of the node to which `target` belongs.
-    pub(super) fn find_node(&self, target: &Target) -> Option<usize> {
+    pub(super) fn find_node_of_target(&self, target: &Target) -> Option<usize> {
         let exact = self.by_target.get(target).copied();
         let instance = || {
             self.by_instance
@@ -133,15 +135,15 @@ impl Nodes {
 type NodeTargets = (Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>);
 
 /// Groups targets that belong to the same node.
-fn group_targets(known: Vec<(Arc<Target>, TargetFacts)>) -> Vec<Vec<Arc<Target>>> {
+fn group_targets_by_node(known: Vec<(Arc<Target>, TargetFacts)>) -> Vec<Vec<Arc<Target>>> {
     let mut groups: Vec<NodeTargets> = Vec::new();
     let mut by_uuid: HashMap<(u32, Arc<str>), usize> = HashMap::new();
     let mut by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>> = HashMap::new();
     for (target, of) in known {
         let host = (Arc::clone(&target.cluster), Arc::clone(&target.host));
         let mut uuids = of.gpus.iter().map(|(gpu, uuid)| (*gpu, Arc::clone(uuid)));
-        // Targets that export the same GPU belong to one node that has two names or ports.
-        // Simulated GPUs are excluded, because several machines can simulate the same GPU.
+        // Two targets that export the same GPU belong to one node that has two names or ports. This
+        // does not apply to simulated GPUs, because several machines can simulate the same GPU.
         let by_gpu = if of.is_simulated {
             None
         } else {
@@ -178,9 +180,9 @@ fn group_targets(known: Vec<(Arc<Target>, TargetFacts)>) -> Vec<Vec<Arc<Target>>
     groups.into_iter().map(|(targets, _)| targets).collect()
 }
 
-/// Returns the names of nodes. A name is the host, plus the port if the host has several nodes,
-/// plus the cluster if several clusters have a host of that name.
-fn name_groups(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
+/// Returns the names of nodes. A name is the host. The port is added if several nodes have the same
+/// host, and the cluster is added if the host exists in several clusters.
+fn choose_node_names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
     let mut hosts: HashMap<(&str, &str), u32> = HashMap::new();
     let mut clusters: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for first in groups.iter().filter_map(|targets| targets.first()) {
@@ -297,7 +299,7 @@ mod tests {
             ..(*by_name).clone()
         };
         assert_eq!(
-            nodes.find_node(&scraped),
+            nodes.find_node_of_target(&scraped),
             Some(0),
             "its own state is the node's, too"
         );

@@ -39,8 +39,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::settings::{Address, Authorization, ClientCertificate, Settings, SettingsError};
 use crate::credentials::{
-    NO_AUTHORITIES, build_client_config, read_authorities, read_basic_header, read_bearer_header,
-    read_certificates, read_private_key,
+    NO_AUTHORITIES, client_config_builder, read_basic_header, read_bearer_header,
+    read_certificates, read_private_key, read_root_certificates,
 };
 
 pub(super) use error::QueryError;
@@ -89,7 +89,7 @@ impl Client {
             headers.append(name, value);
         }
         read_authorization(&settings.authorization).map_err(SettingsError)?;
-        let stamps = read_stamps(&list_tls_files(settings));
+        let stamps = read_file_stamps(&list_tls_files(settings));
         let proxy = proxy::find_proxy(&address, proxies)?;
         let connections =
             Arc::new(build_connections(settings, &address, proxy.clone()).map_err(SettingsError)?);
@@ -104,12 +104,12 @@ impl Client {
 
     /// Returns the server's address for display to users.
     pub(super) fn address(&self) -> &str {
-        self.address.name()
+        self.address.display_text()
     }
 
     /// Returns the response of an endpoint such as `query`. The response may have at most `most`
     /// bytes.
-    pub(super) async fn get(
+    pub(super) async fn fetch_endpoint(
         &self,
         endpoint: &str,
         parameters: &[(&str, &str)],
@@ -119,7 +119,7 @@ impl Client {
         let answered = timeout(limit, self.send_request(endpoint, parameters, most)).await;
         answered.unwrap_or_else(|_| {
             Err(QueryError::Slow {
-                address: self.name(),
+                address: self.display_address(),
                 limit,
             })
         })
@@ -147,7 +147,7 @@ impl Client {
             .map(|proxy| format!(" (through the proxy {})", proxy.uri()))
             .unwrap_or_default();
         let unreachable = |cause: String| QueryError::Unreachable {
-            address: self.name(),
+            address: self.display_address(),
             cause: cause + &way,
         };
         let answer = connections
@@ -160,20 +160,20 @@ impl Client {
             | StatusCode::FORBIDDEN
             | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
                 return Err(QueryError::Refused {
-                    address: self.name(),
+                    address: self.display_address(),
                     status: head.status,
                 });
             }
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
                 return Err(QueryError::NotThere {
-                    address: self.name(),
+                    address: self.display_address(),
                     status: head.status,
                 });
             }
             status if status.is_redirection() => {
                 let to = describe_redirect_target(head.headers.get(LOCATION));
                 return Err(QueryError::Elsewhere {
-                    address: self.name(),
+                    address: self.display_address(),
                     status,
                     to,
                 });
@@ -183,12 +183,12 @@ impl Client {
         let read = read_body(&head.headers, body, most).await;
         let bytes = read.map_err(|error| match error {
             BodyError::TooLarge => QueryError::TooLarge {
-                address: self.name(),
+                address: self.display_address(),
                 most,
             },
             BodyError::Broken(cause) => unreachable(cause),
             BodyError::Unknown(cause) => QueryError::NotPrometheus {
-                address: self.name(),
+                address: self.display_address(),
                 cause,
             },
         })?;
@@ -198,7 +198,7 @@ impl Client {
         let message = super::answer::parse_error_message(&bytes)
             .unwrap_or_else(|| "no reason given".to_owned());
         Err(QueryError::Rejected {
-            address: self.name(),
+            address: self.display_address(),
             status: head.status,
             message,
         })
@@ -237,7 +237,7 @@ impl Client {
 
     /// Returns the pool of connections, or a new pool if a certificate file has changed.
     fn current_connections(&self) -> Result<Arc<Connections>, String> {
-        let stamps = read_stamps(&list_tls_files(&self.settings));
+        let stamps = read_file_stamps(&list_tls_files(&self.settings));
         let mut known = self
             .connections
             .lock()
@@ -255,8 +255,8 @@ impl Client {
         Ok(Arc::clone(&known.1))
     }
 
-    fn name(&self) -> String {
-        self.address.name().to_owned()
+    fn display_address(&self) -> String {
+        self.address.display_text().to_owned()
     }
 }
 
@@ -395,7 +395,7 @@ fn read_authorization(of: &Authorization) -> Result<Option<HeaderValue>, String>
 
 /// Returns the TLS configuration for an unencrypted address. It trusts no certificate.
 fn build_unencrypted_config() -> Result<ClientConfig, String> {
-    Ok(build_client_config()?
+    Ok(client_config_builder()?
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth())
 }
@@ -405,10 +405,10 @@ fn build_unencrypted_config() -> Result<ClientConfig, String> {
 /// # Errors
 /// Returns the problem with a file and its remedy.
 fn build_tls_config(settings: &Settings) -> Result<ClientConfig, String> {
-    let roots = read_authorities(settings.ca_file.as_deref())?.ok_or_else(|| {
+    let roots = read_root_certificates(settings.ca_file.as_deref())?.ok_or_else(|| {
         format!("{NO_AUTHORITIES}, or specify a file with the CA certificate of Prometheus")
     })?;
-    let builder = build_client_config()?.with_root_certificates(roots);
+    let builder = client_config_builder()?.with_root_certificates(roots);
     let Some(ClientCertificate {
         certificate_file,
         key_file,
@@ -439,7 +439,7 @@ fn list_tls_files(settings: &Settings) -> Vec<PathBuf> {
 }
 
 /// Returns a stamp for each file. The stamp changes when the file changes.
-fn read_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
+fn read_file_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
     paths.iter().map(|path| FileStamp::read(path)).collect()
 }
 

@@ -223,7 +223,7 @@ mod tests {
             };
             Client::with_proxies(&settings, &matcher)
                 .unwrap()
-                .get("query", &[("query", "up")], 100)
+                .fetch_endpoint("query", &[("query", "up")], 100)
                 .await
                 .unwrap()
         };
@@ -299,7 +299,11 @@ mod tests {
             .build();
         let client =
             Client::with_proxies(&Settings::new("http://prometheus.test:9090"), &matcher).unwrap();
-        let error = client.get("query", &[], 100).await.unwrap_err().to_string();
+        let error = client
+            .fetch_endpoint("query", &[], 100)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains(&format!("(through the proxy http://{free}/). Check"))
                 && !error.contains("secret"),

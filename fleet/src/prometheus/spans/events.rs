@@ -21,8 +21,8 @@ use crate::{
 /// The maximum number of steps in a range query.
 const MAX_STEPS: u32 = 120;
 
-/// The maximum number of steps in a range query about individual GPUs. Such a query is sent only if
-/// no recording rule has recorded which GPUs did not respond.
+/// The maximum number of steps in a range query that reads a series of every GPU. For GPUs that did
+/// not respond, such a query is sent only if Prometheus lacks the recording rules for them.
 const MAX_GPU_STEPS: u32 = 40;
 
 /// The recording rule for GPUs that did not respond.
@@ -49,7 +49,7 @@ pub(in crate::prometheus) async fn read_events(
     before: Option<Arc<FleetEvents>>,
 ) -> FreshValue<FleetEvents> {
     let reader = SpanReader::new(source, told, range);
-    let empty = FleetEvents::empty(reader.from_ms, reader.to_ms);
+    let empty = FleetEvents::new_loading(reader.from_ms, reader.to_ms);
     let period = Duration::from_secs(u64::from(range.seconds() / 288).clamp(60, 900));
     to_fresh_value(reader.query_events().await, before, empty, period)
 }
@@ -57,7 +57,7 @@ pub(in crate::prometheus) async fn read_events(
 /// Returns the response for a time range before anything has been read.
 pub(in crate::prometheus) fn empty_events(source: &Arc<Source>, range: Range) -> FleetEvents {
     let reader = SpanReader::new(Arc::clone(source), FleetContext::default(), range);
-    FleetEvents::empty(reader.from_ms, reader.to_ms)
+    FleetEvents::new_loading(reader.from_ms, reader.to_ms)
 }
 
 impl SpanReader {
@@ -71,7 +71,7 @@ impl SpanReader {
         let (fine, coarse) = (steps(MAX_STEPS), steps(MAX_GPU_STEPS));
         let families = self.told.families;
         if families.own {
-            let counters = self.select_metric("gpumon_gpu_xid_errors_total", "");
+            let counters = self.build_metric_selector("gpumon_gpu_xid_errors_total", "");
             let of = label.clone();
             all.extend(
                 self.send_query(&counters, Some(fine), move |answer| {
@@ -80,7 +80,7 @@ impl SpanReader {
                 .await?
                 .unwrap_or_default(),
             );
-            let lasting = self.select_metric("gpumon_gpu_xid", "");
+            let lasting = self.build_metric_selector("gpumon_gpu_xid", "");
             let of = label.clone();
             let lasting = self
                 .send_query(&format!("{lasting} == 1"), None, move |answer| {
@@ -90,7 +90,7 @@ impl SpanReader {
             for key in lasting.unwrap_or_default() {
                 mark_lasting_event(&mut all, key, self.to_ms);
             }
-            let rules = self.select_metric(DOWN_COUNT_RULE, "");
+            let rules = self.build_metric_selector(DOWN_COUNT_RULE, "");
             let has_rules = self
                 .query_number(&format!("count({rules})"))
                 .await?
@@ -99,18 +99,18 @@ impl SpanReader {
                 (
                     format!(
                         "count_over_time({}[{}s])",
-                        self.select_metric(DOWN_RULE, ""),
+                        self.build_metric_selector(DOWN_RULE, ""),
                         fine.step_s
                     ),
                     fine,
                 )
             } else {
                 (
-                    format!("{} == 0", self.select_metric("gpumon_gpu_up", "")),
+                    format!("{} == 0", self.build_metric_selector("gpumon_gpu_up", "")),
                     coarse,
                 )
             };
-            let now = format!("{} == 0", self.select_metric("gpumon_gpu_up", ""));
+            let now = format!("{} == 0", self.build_metric_selector("gpumon_gpu_up", ""));
             all.extend(
                 self.query_periods(&down, steps, &now, FleetEventKind::GpuNotResponding)
                     .await?,
@@ -152,12 +152,13 @@ impl SpanReader {
                 .await?,
             );
         }
-        self.check_answered()?;
+        self.check_any_query_answered()?;
         Ok(self.merge_events(all))
     }
 
-    /// Returns the periods in which `expression` had a value. `now` is an instant query for ongoing
-    /// events; it is needed because a step can be longer than an hour.
+    /// Returns the events of a kind. An event lasts as long as `expression` has a value. `now` is
+    /// an instant query that finds ongoing events, because the steps of the range query can be more
+    /// than an hour apart.
     async fn query_periods(
         &mut self,
         expression: &str,
@@ -252,7 +253,7 @@ impl SpanReader {
         let mut events = FleetEvents {
             state: self.state(),
             problems: self.problems.clone(),
-            ..FleetEvents::empty(self.from_ms, self.to_ms)
+            ..FleetEvents::new_loading(self.from_ms, self.to_ms)
         };
         events.set_events(merged.into_iter().map(event).collect());
         events

@@ -19,14 +19,15 @@ use crate::{
 /// The maximum number of points in a series.
 const MAX_STEPS: u32 = 120;
 
-/// The maximum number of per-GPU values that Prometheus has to add up for one series.
+/// The maximum number of values that Prometheus has to add up for one series. Each point needs one
+/// value per GPU.
 const MAX_VALUES: u32 = 500_000;
 
 /// The number of GPUs above which the history is read less often.
 const MAX_FREQUENT_GPUS: u32 = 1000;
 
-/// The id of the series with the number of GPUs. The constants below are the id of the series with
-/// the number of GPUs in use, and the ids of all series.
+/// The id of the series with the number of GPUs. The first constant below is the id of the series
+/// with the number of GPUs in use. The second one contains the ids of all series.
 const GPUS: &str = "gpus";
 const GPUS_HELD: &str = "gpus_held";
 const IDS: [&str; 6] = [
@@ -94,7 +95,7 @@ impl SpanReader {
             let sum = |rule| {
                 format!(
                     "sum(max without (replica, prometheus_replica) ({}))",
-                    self.select_metric(rule, "")
+                    self.build_metric_selector(rule, "")
                 )
             };
             let [utilization, used, total, power, gpus, held] = SUM_RULES.map(sum);
@@ -124,7 +125,7 @@ impl SpanReader {
             let expressions = self.build_queries(matchers.as_deref().unwrap_or_default());
             (steps, self.query_columns(expressions, steps).await?)
         };
-        self.check_answered()?;
+        self.check_any_query_answered()?;
         Ok(build_history(
             name,
             steps,
@@ -170,7 +171,7 @@ impl SpanReader {
         };
         let dcgm = || {
             Some(once(build_selector(
-                &metrics::list_all_names(&[metrics::TEMPERATURE], families),
+                &metrics::list_metric_names_of_readings(&[metrics::TEMPERATURE], families),
                 &matchers,
             )?))
         };

@@ -55,8 +55,8 @@ macro_rules! impl_span {
 
 impl_span!(FleetUsage, FleetEvents, FleetHistory);
 
-/// Converts the outcome of a read into a cacheable value. After a failure, the value is the
-/// previous result, or `empty`, with the error as a problem.
+/// Converts the result of a read into a value for the cache. After a failure, the value is the
+/// previous result, or `empty` if there is none. The error replaces its problems.
 pub(super) fn to_fresh_value<T: TimeRangeResult>(
     read: Result<T, QueryError>,
     before: Option<Arc<T>>,
@@ -130,10 +130,10 @@ impl SpanReader {
         Ok(self.send_query(expression, None, read).await?.flatten())
     }
 
-    /// Returns the advice for users whose Prometheus has not recorded the rules in
-    /// `deploy/prometheus/fleet.yml` for most of the range.
+    /// Returns the advice for users whose Prometheus lacks data for most of the range. The rules in
+    /// `deploy/prometheus/fleet.yml` would have recorded this data.
     async fn explain_missing_rules(&mut self) -> Result<&'static str, QueryError> {
-        let rule = self.select_metric(NODE_RULES[0].0, "");
+        let rule = self.build_metric_selector(NODE_RULES[0].0, "");
         let is_loaded = self
             .query_number(&format!("count({rule})"))
             .await?
@@ -155,7 +155,7 @@ impl SpanReader {
     ///
     /// # Errors
     /// Returns the last error if all queries have failed.
-    fn check_answered(&self) -> Result<(), QueryError> {
+    fn check_any_query_answered(&self) -> Result<(), QueryError> {
         match &self.failure {
             Some(failure) if !self.is_answered => Err(failure.clone()),
             _ => Ok(()),
@@ -177,7 +177,7 @@ impl SpanReader {
     }
 
     /// Returns a selector for a metric that combines the source's matchers with `further`.
-    fn select_metric(&self, name: &str, further: &str) -> String {
+    fn build_metric_selector(&self, name: &str, further: &str) -> String {
         let matchers = self.source.combine_matchers(further);
         if matchers.is_empty() {
             name.to_owned()
@@ -187,14 +187,14 @@ impl SpanReader {
     }
 }
 
-/// Returns an expression for the reading `id` under each of its metric names, in base units.
+/// Returns one expression for each metric name of the reading `id`. The values are in base units.
 /// Percentages are converted to fractions, as in the recording rules.
 fn list_base_unit_expressions(id: &str, families: Families, matchers: &str) -> Vec<String> {
     let Some(reading) = Reading::find(id) else {
         return Vec::new();
     };
     let of = |name: &&str| {
-        let (_, factor) = reading.find_family(name)?;
+        let (_, factor) = reading.find_family_and_factor(name)?;
         let factor = if id == metrics::UTILIZATION {
             factor / 100.0
         } else {
@@ -207,7 +207,11 @@ fn list_base_unit_expressions(id: &str, families: Families, matchers: &str) -> V
             format!("{series} * {factor}")
         })
     };
-    reading.list_names(families).iter().filter_map(of).collect()
+    reading
+        .list_metric_names(families)
+        .iter()
+        .filter_map(of)
+        .collect()
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub(in crate::prometheus) async fn read_usage(
     before: Option<Arc<FleetUsage>>,
 ) -> FreshValue<FleetUsage> {
     let reader = SpanReader::new(source, told, range);
-    let empty = FleetUsage::empty(reader.from_ms, reader.to_ms);
+    let empty = FleetUsage::new_loading(reader.from_ms, reader.to_ms);
     let period = Duration::from_secs(u64::from(range.seconds() / 96).clamp(60, 1800));
     to_fresh_value(reader.query_usage().await, before, empty, period)
 }
@@ -103,17 +103,17 @@ pub(in crate::prometheus) async fn read_usage(
 /// Returns the usage before anything has been read.
 pub(in crate::prometheus) fn empty_usage(source: &Arc<Source>, range: Range) -> FleetUsage {
     let reader = SpanReader::new(Arc::clone(source), FleetContext::default(), range);
-    FleetUsage::empty(reader.from_ms, reader.to_ms)
+    FleetUsage::new_loading(reader.from_ms, reader.to_ms)
 }
 
 impl SpanReader {
     async fn query_usage(mut self) -> Result<FleetUsage, QueryError> {
         let found = if !self.told.families.own {
-            self.query_pods().await?
-        } else if self.has_rules().await? {
-            self.query_rules().await?
+            self.query_pod_usage().await?
+        } else if self.can_use_rules().await? {
+            self.query_usage_from_rules().await?
         } else {
-            self.query_counters().await?
+            self.query_usage_from_counters().await?
         };
         if self.told.families.own && self.told.families.has_dcgm() {
             self.add_problem(
@@ -122,18 +122,18 @@ impl SpanReader {
                     .to_owned(),
             );
         }
-        self.check_answered()?;
+        self.check_any_query_answered()?;
         Ok(self.build_usage(found))
     }
 
-    /// Returns `true` if recording rules cover nearly all of the time range and can be used. The
-    /// rules lack the most recent minutes, which matter in a short range, and they count a GPU
-    /// twice if two jobs scrape it.
-    async fn has_rules(&mut self) -> Result<bool, QueryError> {
+    /// Returns `true` if the values from recording rules can be used. They must cover nearly all of
+    /// the time range. They are not used for a short range, because they lack the most recent
+    /// minutes, or if two jobs scrape the same GPU, because they count it twice.
+    async fn can_use_rules(&mut self) -> Result<bool, QueryError> {
         if self.told.is_doubled || self.range.seconds() < MIN_RECORDED_RANGE_S {
             return Ok(false);
         }
-        let rule = self.select_metric(UNHELD_COUNTERS[0].1, "");
+        let rule = self.build_metric_selector(UNHELD_COUNTERS[0].1, "");
         let count = self
             .query_number(&format!(
                 "max(count_over_time({rule}[{}s]))",
@@ -151,32 +151,32 @@ impl SpanReader {
         Ok(is_recorded)
     }
 
-    async fn query_rules(&mut self) -> Result<UsageSums, QueryError> {
+    async fn query_usage_from_rules(&mut self) -> Result<UsageSums, QueryError> {
         self.move_end_to_rules().await?;
         let range = self.range.seconds();
         let mut found = self.query_sums(Basis::Rules).await?;
         let nodes = format!(
             "max_over_time({}[{range}s])",
-            self.select_metric(NODES_RULE, "")
+            self.build_metric_selector(NODES_RULE, "")
         );
         let nodes = format!(
             "max by ({OWNER_LABELS}, exported_container) (max without ({RULE_REPLICAS}) ({nodes}))"
         );
         found.nodes = self.query_by_owner(&nodes).await?;
         for (at, (_, rule)) in UNHELD_COUNTERS.into_iter().enumerate() {
-            let rule = self.select_metric(rule, "");
+            let rule = self.build_metric_selector(rule, "");
             let once = format!("max without ({RULE_REPLICAS}) (sum_over_time({rule}[{range}s]))");
             *[&mut found.unheld_s, &mut found.unheld_joules][at] =
                 self.query_number(&format!("sum({once})")).await?;
         }
         let unheld = format!(
             "{}[{range}s:{RULE_INTERVAL_S}s]",
-            self.select_metric(UNHELD_COUNTER, "")
+            self.build_metric_selector(UNHELD_COUNTER, "")
         );
         let quarters = range / RULE_INTERVAL_S;
         let gaps = format!("count(count_over_time({unheld}) < {quarters} or resets({unheld}) > 0)");
         if let Some(count) = self.query_number(&gaps).await?.filter(|count| *count > 0.0) {
-            self.add_problem(describe_nodes(
+            self.add_problem(describe_node_count(
                 count,
                 "restarted gpumon or was not scraped for part of the time; some of its usage \
                  during this period is left out",
@@ -190,7 +190,7 @@ impl SpanReader {
     /// Moves the end of the range back to the newest recorded quarter hour, because the recording
     /// rules have no later values.
     async fn move_end_to_rules(&mut self) -> Result<(), QueryError> {
-        let rule = self.select_metric(UNHELD_COUNTERS[0].1, "");
+        let rule = self.build_metric_selector(UNHELD_COUNTERS[0].1, "");
         let newest = format!(
             "max(max_over_time(timestamp({rule})[{}s:60s]))",
             RULE_INTERVAL_S + 300
@@ -212,7 +212,7 @@ impl SpanReader {
         Ok(())
     }
 
-    async fn query_counters(&mut self) -> Result<UsageSums, QueryError> {
+    async fn query_usage_from_counters(&mut self) -> Result<UsageSums, QueryError> {
         let range = self.query_covered_range().await?;
         let mut found = self.query_sums(Basis::Counters(range)).await?;
         let held = format!(
@@ -231,7 +231,7 @@ impl SpanReader {
                 .await?;
             *[&mut found.unheld_s, &mut found.unheld_joules][at] = sum;
         }
-        let unheld = self.select_metric(UNHELD_COUNTER, "");
+        let unheld = self.build_metric_selector(UNHELD_COUNTER, "");
         for (operator, one, several) in [
             (
                 "<",
@@ -257,7 +257,7 @@ impl SpanReader {
             } else {
                 self.explain_missing_rules().await?
             };
-            let problem = describe_nodes(count, one, several);
+            let problem = describe_node_count(count, one, several);
             self.add_problem(format!("{problem}. {cure}"));
         }
         Ok(found)
@@ -308,14 +308,14 @@ impl SpanReader {
         }
         let omitted = format!(
             "count({} > 0)",
-            self.select_metric("gpumon_owners_omitted", "")
+            self.build_metric_selector("gpumon_owners_omitted", "")
         );
         if let Some(count) = self
             .query_number(&omitted)
             .await?
             .filter(|count| *count > 0.0)
         {
-            self.add_problem(describe_nodes(
+            self.add_problem(describe_node_count(
                 count,
                 "has had more than 500 owners (such as users, jobs and pods) since gpumon \
                  started; its metrics leave out those that used the least energy",
@@ -326,7 +326,8 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// Returns the query for one amount of each owner. Replicas are counted once.
+    /// Returns the query for one of the amounts, by owner. Data that several replicas have is
+    /// counted once.
     fn build_amount_query(&self, basis: Basis, at: usize, further: &str) -> String {
         let (counter, rule) = COUNTERS[at];
         match basis {
@@ -334,7 +335,7 @@ impl SpanReader {
                 let range = self.range.seconds();
                 format!(
                     "max without ({RULE_REPLICAS}) (sum_over_time({}[{range}s]))",
-                    self.select_metric(rule, further)
+                    self.build_metric_selector(rule, further)
                 )
             }
             Basis::Counters(range) => {
@@ -347,8 +348,8 @@ impl SpanReader {
     }
 
     /// Returns the query for the namespace of each pod in the range, because gpumon's counters
-    /// contain only the pod's UID. If Prometheus adds the scraped pod's labels, the labels of the
-    /// pod that uses the GPU start with `exported_`.
+    /// contain only the pod's UID. Prometheus may add the labels of the pod that it scrapes. The
+    /// labels of the pod that uses the GPU then start with `exported_`.
     fn build_pod_namespace_query(&self) -> String {
         let is_recorded = self.told.gpus > self.source.settings.gpus_most;
         let jobs = if is_recorded {
@@ -356,13 +357,13 @@ impl SpanReader {
         } else {
             "gpumon_gpu_job_info"
         };
-        let exported = self.select_metric(jobs, "pod_uid!=\"\",exported_namespace!=\"\"");
+        let exported = self.build_metric_selector(jobs, "pod_uid!=\"\",exported_namespace!=\"\"");
         let own = "pod_uid!=\"\",namespace!=\"\",exported_namespace=\"\",exported_pod=\"\",exported_container=\"\",\
                    container!~\".*(gpumon|exporter).*\"";
-        let own = self.select_metric(jobs, own);
+        let own = self.build_metric_selector(jobs, own);
         let step = (self.range.seconds() / 96).max(60);
-        // The extended range includes pods that ended soon after its start, because the recorded
-        // sums can lag by half an hour.
+        // The query covers more than the requested range. Recorded sums can lag by half an hour, so
+        // they can include pods that ended around the start of the range.
         let range = self.range.seconds() + 2 * step.max(RULE_INTERVAL_S);
         format!(
             "topk by (pod_uid) (1, group by (pod_uid, namespace) \
@@ -393,13 +394,13 @@ impl SpanReader {
             .unwrap_or_default())
     }
 
-    /// Returns the query for the increase of a counter over the last `range_s` seconds. If a
-    /// counter is new or was reset, its increase is its current value if its node was scraped at
-    /// the start of the range; otherwise, it is unknown.
+    /// Returns the query for the increase of a counter over the last `range_s` seconds. If the
+    /// counter is new or was reset, the increase is its current value. In this case, its node must
+    /// have been scraped at the start of the range; otherwise, the increase is unknown.
     fn build_increase_query(&self, counter: &str, further: &str, range_s: u32) -> String {
         let (counter, unheld) = (
-            self.select_metric(counter, further),
-            self.select_metric(UNHELD_COUNTER, ""),
+            self.build_metric_selector(counter, further),
+            self.build_metric_selector(UNHELD_COUNTER, ""),
         );
         format!(
             "((({counter} - {counter} offset {range_s}s) >= 0) \
@@ -410,7 +411,7 @@ impl SpanReader {
     /// Returns the length of the range in seconds, shortened to the part in which most nodes were
     /// scraped.
     async fn query_covered_range(&mut self) -> Result<u32, QueryError> {
-        let unheld = self.select_metric(UNHELD_COUNTER, "");
+        let unheld = self.build_metric_selector(UNHELD_COUNTER, "");
         let now = self
             .query_number(&format!("count({unheld})"))
             .await?
@@ -439,7 +440,7 @@ impl SpanReader {
     }
 
     /// Calculates the usage of pods from dcgm-exporter's samples.
-    async fn query_pods(&mut self) -> Result<UsageSums, QueryError> {
+    async fn query_pod_usage(&mut self) -> Result<UsageSums, QueryError> {
         let (range, mut found) = (self.range.seconds(), UsageSums::default());
         let step = (range / 96).max(300);
         let Some([utilization, power]) =
@@ -456,7 +457,7 @@ impl SpanReader {
                       exported_container, Hostname, hostname, instance";
         for (at, (function, of)) in sums.into_iter().enumerate() {
             let all = format!("sum by ({labels}) ({function}({of}[{range}s:{step}s]) * {step})");
-            let Some(rows) = self.send_query(&all, None, list_pods).await? else {
+            let Some(rows) = self.send_query(&all, None, read_pod_values).await? else {
                 continue;
             };
             for (pod, node, seconds) in rows {
@@ -539,15 +540,16 @@ impl SpanReader {
             unheld_energy_joules: unheld_joules,
             state: self.state(),
             problems: self.problems.clone(),
-            ..FleetUsage::empty(self.from_ms, self.to_ms)
+            ..FleetUsage::new_loading(self.from_ms, self.to_ms)
         };
         usage.set_owners(owners.collect());
         if let Some(mut users) = users {
             users.retain(|_, amounts| is_used(amounts));
             replace_sums(&mut usage.users, users);
             if usage.unlisted.owners > 0 {
-                // The list of owners may itself be incomplete. The unlisted amounts are therefore
-                // also calculated from the users' totals, and the larger value is used.
+                // The list of owners may be incomplete. The usage of unlisted owners is therefore
+                // also calculated from the users' totals, and the larger of the two results is
+                // used.
                 let listed: Vec<_> = usage.owners.iter().map(OwnerUsage::amounts).collect();
                 let (known, missing) = (
                     usage.unlisted.amounts(),
@@ -579,7 +581,7 @@ impl SpanReader {
 
 /// Returns a sentence that starts with a number of nodes. `one` is the rest of the sentence if the
 /// number is one; otherwise, `several` is used.
-fn describe_nodes(count: f64, one: &str, several: &str) -> String {
+fn describe_node_count(count: f64, one: &str, several: &str) -> String {
     if count.total_cmp(&1.0).is_eq() {
         format!("1 node {one}")
     } else {
@@ -619,8 +621,8 @@ fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     sort_groups(groups);
 }
 
-/// Returns the usage of `groups` minus the usage of `parts`. The queries for the two were evaluated
-/// at different times, so differences below a thousandth are ignored.
+/// Returns the usage of `groups` minus the usage of `parts`. The two were queried at different
+/// times, so a difference below a thousandth of the total counts as zero.
 fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     [0, 1, 2].map(|at| {
         let all = sum_known(groups.iter().map(|group| group.amounts()[at]))?;
@@ -629,9 +631,9 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     })
 }
 
-/// Returns the pods in a response. Each has a number of nodes, which is 1, and the value of its
+/// Returns each pod in a response with its number of nodes, which is always 1, and the value of its
 /// series.
-fn list_pods(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
+fn read_pod_values(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
     let rows = answer.rows.iter();
     rows.filter_map(|row| Some((read_pod(&row.labels), 1.0, row.value()?)))
         .collect()

@@ -109,11 +109,15 @@ async fn failure_is_described_and_earlier_data_is_kept() {
 async fn memory_released_after_large_answer_is_reported_once() {
     let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     reader.fetch_current_fleet().await;
-    assert_eq!(reader.take_released_kib(), 0, "answers of some bytes");
+    assert_eq!(
+        reader.take_released_memory_kib(),
+        0,
+        "answers of some bytes"
+    );
     fake.set_behavior(Behavior::Endless);
     read_until(&reader, |fleet| fleet.state != FleetState::Current).await;
-    assert!(reader.take_released_kib() >= 48 << 10);
-    assert_eq!(reader.take_released_kib(), 0);
+    assert!(reader.take_released_memory_kib() >= 48 << 10);
+    assert_eq!(reader.take_released_memory_kib(), 0);
 }
 
 #[tokio::test]

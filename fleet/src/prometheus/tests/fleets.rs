@@ -195,8 +195,8 @@ up{job="my-gpumon",instance="e:1"} 0
             fleet.nodes.reasons
         );
     }
-    // The GPUs of the node that does not respond are known from earlier. The node that responds
-    // lacks a GPU, which therefore counts as lost.
+    // The GPU of the node that does not respond is known from earlier data. The other node responds
+    // but no longer reports one of its GPUs, which therefore counts as lost.
     assert_eq!(fleet.gpus.node, [0, 0, 1]);
     assert_eq!(
         fleet.gpus.health,

@@ -11,7 +11,8 @@ use crate::{
         PrometheusReader, Settings,
         metrics::Families,
         query_table::{
-            CENSUS_INTERVAL, QUERIES, Query, Scope, build_census_query, build_recorded_census_query,
+            CENSUS_INTERVAL, QUERIES, Query, Scope, build_gpu_count_query,
+            build_recorded_gpu_count_query,
         },
     },
 };
@@ -79,7 +80,7 @@ async fn build_page() -> String {
         "{} s",
         Settings::DEFAULT_PERIOD.as_secs() as u32 * CENSUS_INTERVAL
     );
-    let recorded = build_recorded_census_query("").unwrap();
+    let recorded = build_recorded_gpu_count_query("").unwrap();
     push_row(
         &mut page,
         "How many GPUs of gpumon there are, as a rule has counted them",
@@ -87,7 +88,7 @@ async fn build_page() -> String {
         &recorded,
         None,
     );
-    let census = build_census_query("", true).unwrap();
+    let census = build_gpu_count_query("", true).unwrap();
     push_row(
         &mut page,
         "How many GPUs there are, under which names; without those of gpumon where a rule has \

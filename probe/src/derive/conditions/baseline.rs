@@ -11,8 +11,9 @@ use crate::model::{GpuSample, Power, SLOW_CLOCK_RATIO};
 pub(super) const EVIDENCE_MS: u64 = 300_000;
 const EVIDENCE_S: f64 = EVIDENCE_MS as f64 / 1000.0;
 
-/// A load consists of two values. Two loads are near each other, and have about the same clock, if
-/// each value differs by at most this many tenths of the maximum.
+/// The maximum distance of two loads that count as near each other and have about the same clock. A
+/// load consists of two values, and neither value may differ by more than this many tenths of its
+/// maximum.
 const MAX_NEAR_DISTANCE: u16 = 2;
 
 /// The largest plausible clock in MHz, which no chip exceeds.
@@ -127,9 +128,9 @@ impl Baseline {
             .filter(|band| band.seconds >= EVIDENCE_S)
     }
 
-    /// Returns the usual values at the nearest known load; if several known loads are equally near,
-    /// those with the lowest clock. This is needed because a GPU whose clock decreases can have
-    /// loads that were never observed.
+    /// Returns the usual values at the nearest known load. If several known loads are equally near,
+    /// returns the values of the load with the lowest clock. The nearest load is needed because a
+    /// GPU whose clock decreases can have loads that were never observed.
     pub(super) fn nearest_usual_band(&self, load: Load) -> Option<Band> {
         let known = self
             .bands
@@ -145,7 +146,7 @@ impl Baseline {
 
     /// Sets the settings, and discards the learned values if the settings have changed. A setting
     /// that is `None` counts as unchanged.
-    pub(super) fn set_settings(&mut self, settings: Settings) {
+    pub(super) fn reset_if_settings_changed(&mut self, settings: Settings) {
         let is_same = |was: Option<f64>, is: Option<f64>| {
             was.zip(is).is_none_or(|(was, is)| (was - is).abs() < 0.5)
         };
@@ -198,7 +199,7 @@ impl Baseline {
 #[cfg(test)]
 pub(crate) fn make_learned_baseline() -> Baseline {
     let mut baseline = Baseline::default();
-    baseline.set_settings(Settings {
+    baseline.reset_if_settings_changed(Settings {
         limit_watts: Some(700.0),
         application_mhz: None,
     });
@@ -266,7 +267,7 @@ impl IdlePower {
             .zip(view.fresh_value(&view.sample.clocks.sm_mhz).copied());
         if let (Some(_), Some((watts, mhz))) = (self.idle.update(idle, view.now), read) {
             self.known = match self.known {
-                Some((known, at)) if is_same_clock(at, mhz) => Some((known.min(watts), at)),
+                Some((known, at)) if are_clocks_similar(at, mhz) => Some((known.min(watts), at)),
                 Some((known, at)) if at > mhz => Some((known, at)),
                 _ => Some((watts, mhz)),
             };
@@ -275,11 +276,11 @@ impl IdlePower {
 
     /// Returns the maximum draw of kernels that only wait, or `None` if neither the idle draw nor
     /// the power limit is known.
-    pub(super) fn max_waiting_watts(&self, view: &View<'_>) -> Option<f64> {
+    pub(super) fn max_watts_of_waiting_kernels(&self, view: &View<'_>) -> Option<f64> {
         let mhz = view.fresh_value(&view.sample.clocks.sm_mhz).copied();
         let known = self
             .known
-            .filter(|(_, at)| mhz.is_none_or(|mhz| mhz <= *at || is_same_clock(*at, mhz)));
+            .filter(|(_, at)| mhz.is_none_or(|mhz| mhz <= *at || are_clocks_similar(*at, mhz)));
         let limit = view.board.power_limits.default_watts.value().or(view
             .sample
             .power
@@ -303,7 +304,7 @@ pub(super) fn draw_watts(view: &View<'_>, gpu: &GpuSample) -> Option<f64> {
         .copied()
 }
 
-fn is_same_clock(one: u32, other: u32) -> bool {
+fn are_clocks_similar(one: u32, other: u32) -> bool {
     f64::from(one.max(other)) <= f64::from(one.min(other)) * SAME_CLOCK_RATIO
 }
 
@@ -319,7 +320,7 @@ mod tests {
 
     fn learn_baseline(seconds: u32) -> Baseline {
         let mut baseline = Baseline::default();
-        baseline.set_settings(Settings {
+        baseline.reset_if_settings_changed(Settings {
             limit_watts: Some(700.0),
             application_mhz: None,
         });
@@ -409,8 +410,8 @@ mod tests {
     #[test]
     fn changed_settings_reset_baseline() {
         let mut baseline = learn_baseline(400);
-        baseline.set_settings(Settings::default());
-        baseline.set_settings(Settings {
+        baseline.reset_if_settings_changed(Settings::default());
+        baseline.reset_if_settings_changed(Settings {
             limit_watts: Some(700.0),
             application_mhz: Some(1980),
         });
@@ -426,7 +427,7 @@ mod tests {
             },
         ] {
             let mut baseline = baseline.clone();
-            baseline.set_settings(settings);
+            baseline.reset_if_settings_changed(settings);
             assert_eq!(baseline.usual_band(LOAD), None);
         }
     }
@@ -477,7 +478,7 @@ mod idle_power_tests {
                 now,
             };
             power.learn(&view);
-            bound = power.max_waiting_watts(&view);
+            bound = power.max_watts_of_waiting_kernels(&view);
         }
         bound.unwrap().round() as u32
     }

@@ -35,8 +35,8 @@ struct RaisedError {
 }
 
 impl DriverErrors {
-    /// Starts the condition for an error code, or renews it. Returns the condition that started,
-    /// and the condition that was dropped to make room.
+    /// Starts the condition for an error code, or renews it. Returns the started condition, and the
+    /// condition that was dropped because there were too many error codes. Either can be `None`.
     pub(super) fn start_or_renew(
         &mut self,
         report: &XidReport,
@@ -119,7 +119,7 @@ pub(super) fn observe_ecc(view: &View<'_>, _: bool) -> ConditionObservation {
     }
 }
 
-pub(super) fn observe_rows(view: &View<'_>, _: bool) -> ConditionObservation {
+pub(super) fn observe_row_remapping(view: &View<'_>, _: bool) -> ConditionObservation {
     match view.fresh_detail(|details| &details.remapped_rows) {
         None => Unknown,
         Some(rows) if !rows.failed && !rows.pending => Inactive,
@@ -130,7 +130,7 @@ pub(super) fn observe_rows(view: &View<'_>, _: bool) -> ConditionObservation {
     }
 }
 
-pub(super) fn observe_pages(view: &View<'_>, _: bool) -> ConditionObservation {
+pub(super) fn observe_page_retirement(view: &View<'_>, _: bool) -> ConditionObservation {
     match view.fresh_detail(|details| &details.retired_pages) {
         None => Unknown,
         Some(pages) if !pages.pending => Inactive,
@@ -138,7 +138,7 @@ pub(super) fn observe_pages(view: &View<'_>, _: bool) -> ConditionObservation {
     }
 }
 
-pub(super) fn observe_recovery(view: &View<'_>, _: bool) -> ConditionObservation {
+pub(super) fn observe_recovery_action(view: &View<'_>, _: bool) -> ConditionObservation {
     match view.fresh_detail(|details| &details.recovery_action) {
         None => Unknown,
         Some(RecoveryAction::None) => Inactive,

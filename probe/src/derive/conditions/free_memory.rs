@@ -1,5 +1,5 @@
-//! The conditions that little memory is free, and that memory will soon be full, as predicted from
-//! its growth in the last half minute.
+//! Two conditions: little memory is free, or memory will soon be full. The second is predicted from
+//! the growth of memory in the last half minute.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -51,12 +51,13 @@ impl Rule for MemoryFilling {
         ) else {
             return Observation::Unknown;
         };
-        // Memory that is not free is used instead of used memory, because the rest of the system
-        // also takes unified memory.
+        // The trend is computed from the memory that is not free. The used memory does not show
+        // when unified memory is full, because the rest of the system takes unified memory too.
         self.taken.push(view.now, total.saturating_sub(free));
-        self.ingest_processes(view);
+        self.record_process_memory(view);
         if is_memory_nearly_full(free, total) {
-            // The forecast condition continues until the condition for nearly full memory starts.
+            // The forecast condition lasts until the condition for nearly full memory starts, which
+            // happens after a delay.
             let since = *self.nearly_full_since.get_or_insert(view.now);
             return if view.now.ms_since(since) < NEARLY_FULL_AFTER_MS {
                 Observation::Inconclusive
@@ -69,7 +70,7 @@ impl Rule for MemoryFilling {
             return Observation::Ended;
         }
         let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= MIN_SHARE_PER_MINUTE * total as f64;
-        let Some(per_ms) = self.taken.trend().filter(is_growth) else {
+        let Some(per_ms) = self.taken.steady_growth_per_ms().filter(is_growth) else {
             return Observation::Inactive;
         };
         let left_ms = free as f64 / per_ms;
@@ -90,7 +91,7 @@ impl Rule for MemoryFilling {
 }
 
 impl MemoryFilling {
-    fn ingest_processes(&mut self, view: &View<'_>) {
+    fn record_process_memory(&mut self, view: &View<'_>) {
         let Some(processes) = view.fresh_value(&view.sample.processes) else {
             return;
         };
@@ -109,7 +110,7 @@ impl MemoryFilling {
     fn list_growing_processes(&self, view: &View<'_>, per_ms: f64) -> Vec<MemoryGrowth> {
         let processes = view.fresh_value(&view.sample.processes);
         let growth = processes.into_iter().flatten().filter_map(|process| {
-            let own = self.processes.get(&process_key(process))?.growth()?;
+            let own = self.processes.get(&process_key(process))?.growth_per_ms()?;
             Some((process.pid, own)).filter(|_| own >= MIN_NAMED_SHARE * per_ms)
         });
         let mut growing: Vec<(u32, f64)> = growth.collect();
@@ -157,7 +158,7 @@ impl Series {
     }
 
     /// Returns the growth in bytes per millisecond if it has been steady and has not slowed down.
-    fn trend(&self) -> Option<f64> {
+    fn steady_growth_per_ms(&self) -> Option<f64> {
         let (whole, recent) = (self.fit_slope(TREND_MS)?, self.fit_slope(RECENT_MS)?);
         let is_steady = whole.spanned_ms >= MIN_TREND_MS && whole.steadiness >= 0.95;
         // Loading a model also grows steadily at first, but then levels off. Only growth that
@@ -167,7 +168,7 @@ impl Series {
     }
 
     /// Returns the growth in bytes per millisecond, whether or not it is steady.
-    fn growth(&self) -> Option<f64> {
+    fn growth_per_ms(&self) -> Option<f64> {
         let slope = self.fit_slope(TREND_MS)?;
         (slope.spanned_ms >= MIN_PROCESS_TREND_MS && slope.per_ms > 0.0).then_some(slope.per_ms)
     }
@@ -184,8 +185,8 @@ impl Series {
             .take_while(|(at, _)| end.ms_since(*at) <= span_ms)
         {
             spanned_ms = end.ms_since(*at);
-            // Values are relative to the last value, because squares of absolute byte counts would
-            // leave too few digits for differences.
+            // The fit uses differences from the last value. Squares of absolute byte counts would
+            // be so large that small differences are lost to rounding.
             let (dx, dy) = (-(spanned_ms as f64), *bytes as f64 - last as f64);
             (n, x, y, xx, xy, yy) = (
                 n + 1.0,
@@ -238,10 +239,10 @@ pub(super) const NEARLY_FULL_AFTER_MS: u64 = 3_000;
 /// Returns `true` if the next allocation may fail, because less than 3 % and less than 2 GiB are
 /// free.
 pub fn is_memory_nearly_full(free_bytes: u64, total_bytes: u64) -> bool {
-    is_below(BEGIN_BOUND, free_bytes, total_bytes)
+    is_memory_below_bound(BEGIN_BOUND, free_bytes, total_bytes)
 }
 
-fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
+fn is_memory_below_bound((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
     (free_bytes as f64) < total_bytes as f64 * share && free_bytes < bytes
 }
 
@@ -257,7 +258,7 @@ pub(super) fn observe_nearly_full(view: &View<'_>, lasts: bool) -> Observation<C
     else {
         return Observation::Unknown;
     };
-    if !is_below(
+    if !is_memory_below_bound(
         if lasts { END_BOUND } else { BEGIN_BOUND },
         free_bytes,
         total_bytes,
@@ -268,7 +269,7 @@ pub(super) fn observe_nearly_full(view: &View<'_>, lasts: bool) -> Observation<C
         free_bytes,
         total_bytes,
     };
-    if lasts && !is_below(WEAKEN_BOUND, free_bytes, total_bytes) {
+    if lasts && !is_memory_below_bound(WEAKEN_BOUND, free_bytes, total_bytes) {
         Observation::Weakening(kind)
     } else {
         Observation::Active(kind)

@@ -43,7 +43,7 @@ struct Part {
 
 impl HardlyUsed {
     /// Adds the values for the time since the previous reading of the hardware counters.
-    fn add(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
+    fn add_utilization(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
         let ms = self.last.replace(now).map_or(0, |last| now.ms_since(last));
         if ms > MAX_GAP_MS {
             self.parts.clear();
@@ -98,7 +98,7 @@ impl Rule for HardlyUsed {
         }
         let gpu = self.waiting.iter().sum::<f64>() / self.waiting.len() as f64;
         self.waiting.clear();
-        self.add(
+        self.add_utilization(
             view.now,
             gpu,
             sm,
@@ -217,7 +217,7 @@ mod tests {
         let mut rule = HardlyUsed::default();
         let mut clock = super::super::rule::Clock::default();
         for tenth in 0..100_000 {
-            rule.add(
+            rule.add_utilization(
                 clock.advance(1_000_000 + tenth * 100, true),
                 99.0,
                 8.0,

@@ -11,12 +11,13 @@ use crate::model::{Absence, ConditionKind, GpuSample, MemorySample, Process};
 /// board, even a single context needs more.
 const MIN_BYTES: u64 = 256 << 20;
 
-/// While processes are listed, up to this much additional memory does not start the condition,
-/// because the driver rounds the processes' memory.
+/// While processes are listed, the condition starts only if more than this much memory belongs to
+/// no process. Smaller amounts may be rounding errors, because the driver rounds each process's
+/// memory.
 const MIN_BYTES_WITH_OTHERS: u64 = 1 << 30;
 
-/// While processes run that were already on the GPU at the first sample, up to this much additional
-/// memory is not reported, because it may be managed memory of these processes.
+/// While processes run that were already on the GPU at the first sample, up to this much memory
+/// without an owner is not reported. It may be managed memory of these processes.
 const MIN_FOUND_BYTES: u64 = 8 << 30;
 const MIN_FOUND_SHARE: f64 = 0.1;
 
@@ -48,7 +49,7 @@ impl Rule for HeldByNobody {
         else {
             return Observation::Inconclusive;
         };
-        if unlisted.bytes <= tolerated_bytes(unlisted, memory, lasts) {
+        if unlisted.bytes <= tolerated_unlisted_bytes(unlisted, memory, lasts) {
             return Observation::Inactive;
         }
         Observation::Active(ConditionKind::HeldByNobody {
@@ -77,7 +78,8 @@ pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
         processes,
         Clock::default().moment_at(sample.at_ms),
     )?;
-    (unlisted.bytes > tolerated_bytes(unlisted, &sample.memory, false)).then_some(unlisted.bytes)
+    (unlisted.bytes > tolerated_unlisted_bytes(unlisted, &sample.memory, false))
+        .then_some(unlisted.bytes)
 }
 
 /// Returns `true` if the GPU has MIG devices. Such a GPU lists different processes to different
@@ -90,7 +92,7 @@ fn has_mig_devices(sample: &GpuSample) -> bool {
 }
 
 /// Returns the amount of memory that may be in use without an owner, in bytes.
-fn tolerated_bytes(unlisted: UnlistedMemory, memory: &MemorySample, lasts: bool) -> u64 {
+fn tolerated_unlisted_bytes(unlisted: UnlistedMemory, memory: &MemorySample, lasts: bool) -> u64 {
     let total_bytes = memory
         .total_bytes
         .value()
@@ -115,13 +117,13 @@ fn tolerated_bytes(unlisted: UnlistedMemory, memory: &MemorySample, lasts: bool)
 /// disappear from the driver's list before their memory is freed.
 const SETTLED_AFTER_MS: u64 = 30_000;
 
-/// A tracker for the part of the used memory that belongs to no process while other processes are
+/// Tracks the part of the used memory that belongs to no process, while at least one process is
 /// listed.
 ///
 /// Memory in use beyond the listed amounts normally belongs to the listed processes: managed memory
 /// (`cudaMallocManaged`) counts as used, but not as the process's memory. On an H200, 4 GiB of
-/// managed memory are reported as 5.5 GiB used and 1.5 GiB listed. However, memory that was listed
-/// for a process that has ended, and is still in use, belongs to no process.
+/// managed memory are reported as 5.5 GiB used and 1.5 GiB listed. However, if a process has ended,
+/// and the memory that was listed for it is still in use, this memory belongs to no process.
 #[derive(Debug, Default)]
 struct UnlistedMemoryTracker {
     last: Option<LastSample>,

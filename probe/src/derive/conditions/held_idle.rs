@@ -9,8 +9,8 @@ use crate::model::{ConditionKind, ProcessKind, Utilization};
 /// less memory is not worth reporting.
 const MIN_BYTES: u64 = 256 << 20;
 
-/// The SM activity below which a GPU is idle. An idle GPU has almost no activity, but the hardware
-/// counters may round it up.
+/// The SM activity below which a GPU counts as idle. An idle GPU has almost no activity, but the
+/// hardware counters may round the value up.
 const QUIET_SM_PERCENT: f64 = 0.5;
 
 /// The rule for processes that hold memory while idle. Idle time is recorded for each process, so
@@ -19,7 +19,7 @@ pub(super) struct HeldIdle {
     after_ms: u64,
     quiet: Hysteresis<()>,
     holders: HashMap<ProcessKey, Moment>,
-    /// When the process that has been idle the longest became idle.
+    /// The time at which the process with the longest idle time became idle.
     since: Option<Moment>,
 }
 
@@ -96,7 +96,7 @@ impl Rule for HeldIdle {
         }
     }
 
-    fn began_at(&self) -> Option<Moment> {
+    fn earlier_start(&self) -> Option<Moment> {
         self.since
     }
 
@@ -130,7 +130,7 @@ fn is_idle(view: &View<'_>) -> Option<bool> {
                 .collect::<Option<Vec<bool>>>()
                 .map(|quiet| quiet.into_iter().all(|quiet| quiet))
         });
-    let own_engines = view.sample.utilization.engines();
+    let own_engines = view.sample.utilization.engine_percents();
     let processes = view
         .fresh_value(&view.sample.processes)
         .into_iter()

@@ -47,7 +47,7 @@ pub(crate) use baseline::make_learned_baseline;
 pub use free_memory::is_memory_nearly_full;
 pub use held_by_nobody::unlisted_bytes;
 pub use rule::{Clock, Hysteresis, Moment, Observation};
-pub use suspected_hang::could_hang;
+pub use suspected_hang::may_be_hung;
 
 /// The maximum time from the start of a collector until the first details are available. Details
 /// are read every ten seconds.
@@ -88,8 +88,8 @@ struct RuleState {
     tag: &'static str,
     rule: Box<dyn Rule>,
     hysteresis: Hysteresis<Condition>,
-    /// How long a newly started collector needs to detect the condition if it was present before
-    /// the start.
+    /// How long a newly started collector needs to detect this condition, if the condition already
+    /// existed before the collector started.
     found_after_ms: u64,
 }
 
@@ -153,15 +153,19 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             [full_ms, 10_000, full_ms],
         ),
         ("ecc_uncorrected", Box::new(errors::observe_ecc), [0, 0, 0]),
-        ("row_remap", Box::new(errors::observe_rows), [0, 0, 0]),
+        (
+            "row_remap",
+            Box::new(errors::observe_row_remapping),
+            [0, 0, 0],
+        ),
         (
             "page_retirement_pending",
-            Box::new(errors::observe_pages),
+            Box::new(errors::observe_page_retirement),
             [0, 0, 0],
         ),
         (
             "recovery_needed",
-            Box::new(errors::observe_recovery),
+            Box::new(errors::observe_recovery_action),
             [0, 0, 0],
         ),
         // The delay ignores links that are briefly down during link training.
@@ -191,8 +195,9 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
 
 /// Returns the time in milliseconds that a newly started collector needs to detect a condition that
 /// was already present on a responding GPU. `tag` is the condition's tag in JSON; for `None`, the
-/// maximum over all conditions is returned. A new collector never detects earlier driver errors;
-/// for these, the function returns the time after which the condition would have ended.
+/// maximum over all conditions is returned. A new collector never detects driver errors from before
+/// its start. For the condition of such an error, the function returns the time after which the
+/// condition would have ended.
 pub fn detection_time_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
     // The times are cached, because alerts need them for every rule and sample.
     static TIMES: LazyLock<Vec<(&str, u64)>> = LazyLock::new(|| {
@@ -225,7 +230,8 @@ impl ConditionTracker {
     /// Fills in the conditions of the sample at index `number`, the most severe first and then the
     /// oldest. Returns events for conditions that started or ended. `samples` contains all GPUs of
     /// the machine. Must be called at every tick, after
-    /// [`sanity_check::check`](super::sanity_check::check), with the latest details.
+    /// [`discard_impossible_readings`](super::sanity_check::discard_impossible_readings), with the
+    /// latest details.
     ///
     /// While the GPU hangs, its conditions do not change. When the GPU is lost, failed or asleep,
     /// conditions based on readings end; driver errors last until the GPU recovers.
@@ -262,7 +268,7 @@ impl ConditionTracker {
                     if hangs && state.tag == "hardly_used" {
                         state.forget();
                     }
-                    events.extend(state.change_since(before));
+                    events.extend(state.start_or_end_event(before));
                 }
             }
             Health::Hung { .. } => {}
@@ -270,7 +276,7 @@ impl ConditionTracker {
                 for state in &mut self.rules {
                     let before = state.current_condition();
                     state.forget();
-                    events.extend(state.change_since(before));
+                    events.extend(state.start_or_end_event(before));
                 }
             }
         }
@@ -328,7 +334,7 @@ impl ConditionTracker {
     /// If a program caused the error, the condition ends one minute after the last error with this
     /// code. Otherwise, it ends after ten minutes, unless the driver requests a recovery or the GPU
     /// is lost. When a lost GPU returns, the condition ends immediately.
-    pub fn on_error(
+    pub fn apply_driver_error(
         &mut self,
         report: &XidReport,
         info: &ErrorInfo,
@@ -360,19 +366,19 @@ impl RuleState {
     }
 
     fn forget(&mut self) {
-        self.hysteresis.forget();
+        self.hysteresis.reset();
         self.rule.forget();
     }
 
     fn current_condition(&self) -> Option<Condition> {
         let (since, latest) = self.hysteresis.ongoing_start_and_value()?;
         Some(Condition {
-            since_ms: self.rule.began_at().unwrap_or(since).wall_ms,
+            since_ms: self.rule.earlier_start().unwrap_or(since).wall_ms,
             ..latest.clone()
         })
     }
 
-    fn change_since(&self, before: Option<Condition>) -> Option<EventKind> {
+    fn start_or_end_event(&self, before: Option<Condition>) -> Option<EventKind> {
         match (before, self.current_condition()) {
             (None, Some(began)) => Some(EventKind::ConditionBegan(began)),
             (Some(ended), None) => Some(EventKind::ConditionEnded(ended)),

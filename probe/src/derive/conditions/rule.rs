@@ -1,5 +1,5 @@
-//! The trait for condition rules, and what all rules use: the observed readings, a clock,
-//! hysteresis, and the names of processes.
+//! The trait for condition rules, and the tools that all rules share: the observed readings, a
+//! clock, hysteresis, and the names of processes.
 
 use super::baseline::Baseline;
 use crate::{
@@ -24,7 +24,7 @@ pub(super) trait Rule: Send {
     fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind>;
 
     /// Returns the time at which the condition started, if that was before the first observation.
-    fn began_at(&self) -> Option<Moment> {
+    fn earlier_start(&self) -> Option<Moment> {
         None
     }
 
@@ -62,7 +62,7 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     /// Returns the other GPUs of the machine that currently respond.
-    pub(super) fn other_gpus(&self) -> impl Iterator<Item = &'a GpuSample> {
+    pub(super) fn other_responding_gpus(&self) -> impl Iterator<Item = &'a GpuSample> {
         let own = self.sample.index;
         let machine = self.machine.iter();
         machine.filter(move |gpu| gpu.index != own && gpu.health == Health::Ok)
@@ -109,8 +109,9 @@ impl<'a> View<'a> {
     }
 }
 
-/// The maximum that one call adds to the observed time. If more time has passed since the last
-/// call, the clock was set or the machine was suspended, so the rest was not observed.
+/// The maximum time that one call adds to the observed time. If more time has passed since the last
+/// call, the clock was set or the machine was suspended, so the GPU was not observed for the rest
+/// of the time.
 const MAX_CLOCK_STEP_MS: u64 = 60_000;
 
 /// A point in time, with the wall clock for display and a counter for measuring durations.
@@ -236,13 +237,13 @@ impl<T> Hysteresis<T> {
                 let since = *self.since.get_or_insert(now);
                 self.has_begun |= now.ms_since(since) >= self.begin_after_ms;
             }
-            Observation::Inactive => self.clear(now),
+            Observation::Inactive => self.observe_inactive(now),
             Observation::Weakening(seen) => {
                 self.latest = Some(seen);
-                self.clear(now);
+                self.observe_inactive(now);
             }
             Observation::Inconclusive if self.has_begun => {}
-            Observation::Inconclusive | Observation::Ended => self.forget(),
+            Observation::Inconclusive | Observation::Ended => self.reset(),
             Observation::Unknown => {
                 let since = *self.unknown_since.get_or_insert(now);
                 if now.ms_since(since)
@@ -252,7 +253,7 @@ impl<T> Hysteresis<T> {
                         UNKNOWN_BEFORE_MS
                     }
                 {
-                    self.forget();
+                    self.reset();
                 }
             }
         }
@@ -265,16 +266,16 @@ impl<T> Hysteresis<T> {
         Some((since, self.latest.as_ref()?))
     }
 
-    fn clear(&mut self, now: Moment) {
+    fn observe_inactive(&mut self, now: Moment) {
         let since = *self.clear_since.get_or_insert(now);
         if !self.has_begun || now.ms_since(since) >= self.end_after_ms {
-            self.forget();
+            self.reset();
         }
     }
 
     /// Resumes a condition that started before the program did.
     pub fn resume(&mut self, since: Moment, latest: T) {
-        self.forget();
+        self.reset();
         self.since = Some(since);
         self.latest = Some(latest);
         self.has_begun = true;
@@ -295,7 +296,7 @@ impl<T> Hysteresis<T> {
     }
 
     /// Resets the condition to its initial state.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self::new(self.begin_after_ms, self.end_after_ms);
     }
 }

@@ -1,10 +1,10 @@
 //! The conditions that a GPU is slower than before: slower than usual at the same load without a
 //! reason from the driver, or slower than its baseline in a benchmark.
 //!
-//! Reasons that the driver reports are covered by another condition, and clocks and limits set by
-//! users are not a problem. Power alone proves nothing, because it differs between programs and
-//! even between data at the same load. Power is used only in comparison with GPUs that have the
-//! same load.
+//! If the driver reports a reason, another condition covers it. Clocks and limits set by users are
+//! not a problem. Power alone proves nothing: at the same load, it differs between programs, and
+//! even depends on the data that a program processes. Power is used only in comparison with GPUs
+//! that have the same load.
 
 use super::{
     baseline::{Baseline, Load, Settings, draw_watts},
@@ -46,7 +46,8 @@ const MAX_STEP_MS: u64 = 30_000;
 pub(super) struct SlowerThanItself {
     baseline: Baseline,
     last: Option<Moment>,
-    /// The time of the latest reading of the hardware counters, and when that reading was used.
+    /// The time of the hardware counters' latest reading, and the moment at which this rule used
+    /// the reading.
     counted: Option<(u64, Moment)>,
     average: Option<Ratios>,
     /// The share of the last minute in which the driver reported a reason for lower clocks.
@@ -99,7 +100,7 @@ impl Rule for SlowerThanItself {
             .fresh_detail(|details| &details.application_clocks.graphics_mhz)
             .copied();
         let limit_watts = view.fresh_value(&view.sample.power.limit_watts).copied();
-        self.baseline.set_settings(Settings {
+        self.baseline.reset_if_settings_changed(Settings {
             limit_watts,
             application_mhz,
         });
@@ -239,7 +240,7 @@ impl Siblings {
             )
         };
         let others = view
-            .other_gpus()
+            .other_responding_gpus()
             .filter(|gpu| kind(gpu) == kind(view.sample));
         let alike = others.filter_map(|gpu| {
             let theirs =

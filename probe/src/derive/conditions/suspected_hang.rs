@@ -56,7 +56,8 @@ const POWER_AVERAGING_MS: f64 = 20_000.0;
 /// The longest gap between readings. After a longer gap, progress in between cannot be ruled out.
 const MAX_GAP_MS: u64 = 60_000;
 
-/// The maximum number of processes named as differing from the rest of their job.
+/// The maximum number of processes that the condition names because they differ from the rest of
+/// their job.
 const MAX_DIFFERING: usize = 4;
 
 #[derive(Default)]
@@ -87,7 +88,11 @@ impl Rule for SuspectedHang {
         let Some(watts) = draw_watts(view, view.sample) else {
             return Observation::Unknown;
         };
-        match matches_hang_pattern(view, watts, self.idle_power.max_waiting_watts(view)) {
+        match matches_hang_pattern(
+            view,
+            watts,
+            self.idle_power.max_watts_of_waiting_kernels(view),
+        ) {
             None => return Observation::Unknown,
             Some(false) => {
                 self.still = None;
@@ -95,10 +100,10 @@ impl Rule for SuspectedHang {
             }
             Some(true) => {}
         }
-        let Some(still) = self.compare(view, watts) else {
+        let Some(still) = self.update_unchanged_readings(view, watts) else {
             return Observation::Inactive;
         };
-        let processes = compute_processes(view.sample);
+        let processes = list_compute_processes(view.sample);
         // Samples with an attached debugger are inconclusive, so that debugging a hang does not end
         // the condition.
         if processes
@@ -108,7 +113,7 @@ impl Rule for SuspectedHang {
             self.still = None;
             return Observation::Inconclusive;
         }
-        let siblings = Siblings::find(view, &processes);
+        let siblings = Siblings::find_job_siblings(view, &processes);
         let begins_after_ms = if siblings.work {
             BEGIN_WITH_WORK_AFTER_MS
         } else {
@@ -136,7 +141,7 @@ impl Rule for SuspectedHang {
         })
     }
 
-    fn began_at(&self) -> Option<Moment> {
+    fn earlier_start(&self) -> Option<Moment> {
         self.since
     }
 
@@ -152,7 +157,11 @@ impl Rule for SuspectedHang {
 impl SuspectedHang {
     /// Compares the sample with the previous sample. Returns `None` if a reading has changed, or if
     /// it is unknown whether a reading has changed.
-    fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<UnchangedReadings> {
+    fn update_unchanged_readings(
+        &mut self,
+        view: &View<'_>,
+        watts: f64,
+    ) -> Option<UnchangedReadings> {
         let used_bytes = view.fresh_value(&view.sample.memory.used_bytes).copied();
         let sm_percent = view.fresh_activity(|activity| &activity.sm_percent);
         let new = UnchangedReadings {
@@ -162,7 +171,7 @@ impl SuspectedHang {
             sm_percent,
             watts,
         };
-        let moved = self.still.is_some_and(|still| still.has_changed(&new));
+        let moved = self.still.is_some_and(|still| still.differs_from(&new));
         let still = self
             .still
             .filter(|_| !moved)
@@ -173,7 +182,7 @@ impl SuspectedHang {
 }
 
 impl UnchangedReadings {
-    fn has_changed(&self, new: &Self) -> bool {
+    fn differs_from(&self, new: &Self) -> bool {
         let memory = self
             .used_bytes
             .zip(new.used_bytes)
@@ -201,7 +210,7 @@ impl UnchangedReadings {
 
 /// Returns `true` if the GPU may be running kernels that only wait, so that it must be sampled
 /// often. Absent readings do not rule this out.
-pub fn could_hang(gpu: &GpuSample) -> bool {
+pub fn may_be_hung(gpu: &GpuSample) -> bool {
     let Utilization {
         gpu_percent,
         memory_percent,
@@ -241,7 +250,7 @@ fn matches_hang_pattern(view: &View<'_>, watts: f64, waiting_watts: Option<f64>)
     let engines_rest = view
         .sample
         .utilization
-        .engines()
+        .engine_percents()
         .into_iter()
         .all(|share| view.fresh_value(share).is_none_or(|share| *share <= 0.0));
     let (pcie, nvlink) = (&view.sample.pcie, &view.sample.nvlink);
@@ -263,7 +272,7 @@ fn matches_hang_pattern(view: &View<'_>, watts: f64, waiting_watts: Option<f64>)
     )
 }
 
-fn compute_processes(gpu: &GpuSample) -> Vec<&Process> {
+fn list_compute_processes(gpu: &GpuSample) -> Vec<&Process> {
     let all = gpu.processes.value().into_iter().flatten();
     all.filter(|process| process.kind != ProcessKind::Graphics)
         .collect()
@@ -280,10 +289,10 @@ struct Siblings {
 }
 
 impl Siblings {
-    fn find(view: &View<'_>, processes: &[&Process]) -> Self {
+    fn find_job_siblings(view: &View<'_>, processes: &[&Process]) -> Self {
         let mut siblings = Self::default();
-        for gpu in view.other_gpus() {
-            let theirs = compute_processes(gpu);
+        for gpu in view.other_responding_gpus() {
+            let theirs = list_compute_processes(gpu);
             let is_of_job =
                 |process: &&&Process| processes.iter().any(|own| is_same_job(own, process));
             let Some(process) = theirs.iter().find(is_of_job) else {
@@ -394,7 +403,7 @@ fn have_common_launcher(one: &Process, owner: &Owner, other: &Process, theirs: &
         let near = owner
             .parents
             .iter()
-            .take_while(|parent| !is_unrelated_parent(parent))
+            .take_while(|parent| !starts_unrelated_programs(parent))
             .map(|parent| parent.pid);
         std::iter::once(process.pid).chain(near).collect::<Vec<_>>()
     };
@@ -416,11 +425,11 @@ fn is_interpreter(program: &str) -> bool {
 fn launcher_pids(parents: &[Ancestor]) -> impl Iterator<Item = u32> {
     parents
         .iter()
-        .filter(|parent| !is_unrelated_parent(parent))
+        .filter(|parent| !starts_unrelated_programs(parent))
         .map(|parent| parent.pid)
 }
 
-fn is_unrelated_parent(parent: &Ancestor) -> bool {
+fn starts_unrelated_programs(parent: &Ancestor) -> bool {
     UNRELATED_PARENTS
         .iter()
         .flat_map(|names| names.split(' '))

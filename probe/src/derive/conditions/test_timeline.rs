@@ -95,7 +95,7 @@ impl TestTimeline {
             pid,
             message: None,
         });
-        let events = self.tracker.on_error(&report, &info, self.now_ms);
+        let events = self.tracker.apply_driver_error(&report, &info, self.now_ms);
         self.record(events);
     }
 

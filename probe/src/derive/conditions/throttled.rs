@@ -58,7 +58,7 @@ impl Rule for Throttled {
         })
     }
 
-    fn began_at(&self) -> Option<Moment> {
+    fn earlier_start(&self) -> Option<Moment> {
         self.since
     }
 

@@ -116,7 +116,7 @@ impl<S> Access<S> {
         (self.read)(sample).ok()
     }
 
-    /// Returns the number, and whether it was read after `since_ms`.
+    /// Returns the number, and whether the number was read later than `since_ms`.
     pub fn value_and_freshness(&self, sample: &S, since_ms: u64) -> Option<(f64, bool)> {
         let is_new = (self.earlier_ms)(sample).is_none_or(|read_ms| read_ms > since_ms);
         self.value(sample).map(|value| (value, is_new))

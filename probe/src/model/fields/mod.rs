@@ -232,7 +232,7 @@ impl Dcgm {
             Unit::Bytes => (value / f64::from(1 << 20)).floor(),
             Unit::Joules => value * 1e3,
             Unit::Seconds => (value * 1e9).round(),
-            // The metric's unit is 1000 KiB per second.
+            // For metrics with this prefix, the unit is 1000 KiB per second.
             Unit::BytesPerSecond if self.name.starts_with("DCGM_FI_DEV_") => {
                 (value / 1024e3).floor()
             }

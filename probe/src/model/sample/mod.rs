@@ -181,7 +181,7 @@ pub struct Utilization {
 
 impl Utilization {
     /// Returns the utilization of the video and image engines.
-    pub fn engines(&self) -> [&Reading<f64>; 5] {
+    pub fn engine_percents(&self) -> [&Reading<f64>; 5] {
         [
             &self.encoder_percent,
             &self.decoder_percent,

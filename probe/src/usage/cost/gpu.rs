@@ -191,8 +191,8 @@ impl GpuSteps {
         }
     }
 
-    /// Passes the use in steps to `take`. Includes all steps that are complete, or that will
-    /// receive no more recorded values.
+    /// Passes the use in all finished steps to `take`. A step is finished if it is complete, or if
+    /// it will receive no more recorded values.
     pub(super) fn settle_complete_steps(
         &mut self,
         all: bool,
@@ -202,7 +202,7 @@ impl GpuSteps {
         while let Some(pending) = self.pending.front() {
             let to_ms = pending.step.span.to_ms;
             let is_due = all || newest_ms - to_ms > MAX_RECORD_DELAY_MS;
-            // After the maximum delay, a driver that has not recorded any values is known not to
+            // If the driver has not recorded any values after the maximum delay, it does not
             // support recording.
             let is_young = newest_ms - self.first_ms < MAX_RECORD_DELAY_MS;
             let is_coming = |records: &Timeline| match records.newest_ms() {
@@ -264,10 +264,10 @@ impl GpuSteps {
         }
     }
 
-    /// Returns the part of `used` that falls within `span`, where `part` is the period of `used`.
-    /// If the driver's recorded values are available, they determine how much energy and GPU time
-    /// fall within `span`. Otherwise, the use is assumed to be even over its period.
-    pub(super) fn use_within_span(&self, used: &GpuUse, part: Span, span: Span) -> Option<GpuUse> {
+    /// Returns the part of `used` that falls within `span`. `part` is the period in which `used`
+    /// was measured. If the driver's recorded values are available, they determine how much energy
+    /// and GPU time fall within `span`. Otherwise, the use is assumed to be even over its period.
+    pub(super) fn clip_use_to_span(&self, used: &GpuUse, part: Span, span: Span) -> Option<GpuUse> {
         let clipped = part.intersect(span)?;
         let evenly = clipped.seconds() / part.seconds();
         if evenly >= 1.0 {
@@ -291,7 +291,7 @@ impl GpuSteps {
 
     /// Returns `true` if the use up to `to_ms` can no longer be changed by values that arrive
     /// later.
-    pub(super) fn is_final(&self, to_ms: f64) -> bool {
+    pub(super) fn is_final_until(&self, to_ms: f64) -> bool {
         let is_past = self
             .last
             .as_ref()
@@ -337,7 +337,7 @@ impl GpuCostMeter {
         else {
             return;
         };
-        self.memory.push(at_ms, own, span);
+        self.memory.add_process_memory(at_ms, own, span);
         self.gap_ms += added.gap_ms;
         if let Some(span) = added.held {
             self.seen.push(gpu, span);
@@ -368,8 +368,9 @@ impl GpuCostMeter {
             .settle_complete_steps(all, |_, _, used| self.used.add(&used));
     }
 
-    /// Returns the reason why the GPU's processes are unknown. Returns `None` if the GPU sleeps or
-    /// is lost, because it then has no processes, or if the readings may still arrive.
+    /// Returns the reason why the GPU's processes are unknown. Returns `None` if the readings may
+    /// still arrive. Also returns `None` if the GPU sleeps or is lost, because it then has no
+    /// processes.
     pub(super) fn unknown_processes_reason(&self) -> Option<&Absence> {
         use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
         self.untold.as_ref().filter(|absence| {
@@ -381,8 +382,8 @@ impl GpuCostMeter {
     }
 
     /// Returns `true` if the use until `to_ms` is final.
-    pub(super) fn is_final(&self, to_ms: f64) -> bool {
-        self.steps.is_final(to_ms)
+    pub(super) fn is_final_until(&self, to_ms: f64) -> bool {
+        self.steps.is_final_until(to_ms)
     }
 
     /// Returns the cost, or `None` if the measurement did not use the GPU. Energy and GPU time

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
-    MAX_UNREPORTED_GAP_MS,
+    MAX_UNREPORTED_GAP_MS, combine_gpu_costs,
     gpu::{GpuSteps, GpuUse, make_gpu_cost},
     readings::{Memory, sum_process_memory},
-    total_cost,
 };
 use crate::{
     model::{Cost, Gpu, GpuCost, GpuSample, JobKind, Process, Record},
@@ -22,9 +21,9 @@ const MAX_KERNELS: usize = 64;
 /// in one period. All parts of a kernel take less than a mebibyte.
 const MAX_PARTS: usize = 8192;
 
-/// The maximum length of a joined part, as a fraction of the part's age. If a cell started within a
-/// joined part, it has run for at least as long as the part is old, so the relative error of its
-/// cost is at most this fraction.
+/// The maximum length of a joined part, as a fraction of the part's age. It limits the relative
+/// error of a cell's cost. If a cell started within a joined part, the error is at most the part's
+/// length, and the cell has run for at least the part's age.
 const MAX_PART_SHARE: f64 = 0.01;
 
 /// After this number of added parts, neighboring parts are joined again.
@@ -47,7 +46,7 @@ struct Kernel {
     seen_ms: f64,
     /// The use of each GPU, by index.
     used: BTreeMap<u32, Parts>,
-    /// The memory on each GPU, by index; `None` is the sum of all GPUs.
+    /// The memory on each GPU, by index. The entry `None` is the memory on all GPUs together.
     memory: BTreeMap<Option<u32>, Parts>,
 }
 
@@ -162,7 +161,8 @@ impl KernelMeter {
         self.remove_oldest_kernels();
     }
 
-    /// Removes the kernels that have not used a GPU for the longest time, and the oldest parts.
+    /// Removes what exceeds the limits: the kernels that have not used a GPU for the longest time,
+    /// and the oldest parts.
     fn remove_oldest_kernels(&mut self) {
         while self.kernels.len() > MAX_KERNELS {
             let oldest = self
@@ -189,14 +189,13 @@ impl KernelMeter {
     }
 
     /// Returns `true` if the use until `to_ms`, in milliseconds since 1970, is final.
-    pub fn is_final(&self, to_ms: f64) -> bool {
-        self.newest_ms >= to_ms && self.gpus.values().all(|gpu| gpu.is_final(to_ms))
+    pub fn is_final_until(&self, to_ms: f64) -> bool {
+        self.newest_ms >= to_ms && self.gpus.values().all(|gpu| gpu.is_final_until(to_ms))
     }
 
-    /// Returns the cost of a kernel and its descendants in a span, as far as it is known. Times are
-    /// in milliseconds since 1970. `gpus` contains the inventory's GPUs, which provide the names.
-    /// If `is_visible` returns `false` for the kernel's user, the kernel is treated as if it had
-    /// used no GPU.
+    /// Returns the known cost of a kernel and its descendants in a span. Times are in milliseconds
+    /// since 1970. `gpus` contains the inventory's GPUs, which provide the names. If `is_visible`
+    /// returns `false` for the kernel's user, the kernel is treated as if it had used no GPU.
     pub fn cost_in_span(
         &self,
         kernel_id: &str,
@@ -205,8 +204,8 @@ impl KernelMeter {
         is_visible: impl Fn(Option<&str>) -> bool,
     ) -> Cost {
         let span = Span { from_ms, to_ms };
-        // Another user's process can pretend to have a kernel's ID, but only once the kernel
-        // exists. The kernel that was seen first is therefore the real one.
+        // A process of another user can claim a kernel's ID, but only after the kernel has been
+        // created. The kernel that was seen first is therefore the real one.
         let known = self
             .kernels
             .iter()
@@ -220,7 +219,7 @@ impl KernelMeter {
         for (index, steps) in &self.gpus {
             let mut total = GpuUse::default();
             let mut add = |part: Span, used: &GpuUse| {
-                if let Some(used) = steps.use_within_span(used, part, span) {
+                if let Some(used) = steps.clip_use_to_span(used, part, span) {
                     total.add(&used);
                 }
             };
@@ -237,7 +236,8 @@ impl KernelMeter {
                 costs.push(make_gpu_cost(*index, &total, &memory, GpuCost::default()));
             }
         }
-        let mut cost = total_cost(span, &self.memory_in_span(kernel, None, span), costs, gpus);
+        let mut cost =
+            combine_gpu_costs(span, &self.memory_in_span(kernel, None, span), costs, gpus);
         let missing_ms = self.first_ms.min(to_ms) - from_ms;
         if missing_ms > MAX_UNREPORTED_GAP_MS {
             let seconds = format_three_digits(missing_ms / 1000.0);
@@ -252,7 +252,7 @@ impl KernelMeter {
     fn memory_in_span(&self, kernel: &Kernel, gpu: Option<u32>, span: Span) -> Memory {
         let mut memory = Memory::default();
         if self.first_ms <= span.from_ms {
-            memory.add(self.first_ms, Some(0), span);
+            memory.add_reading(self.first_ms, Some(0), span);
         }
         for (part, held) in kernel
             .memory
@@ -261,11 +261,11 @@ impl KernelMeter {
             .flat_map(|parts| &parts.parts)
         {
             if part.to_ms < span.to_ms {
-                memory.add(part.to_ms, held.peak_bytes, span);
+                memory.add_reading(part.to_ms, held.peak_bytes, span);
             }
-            memory.add(part.to_ms, held.bytes, span);
+            memory.add_reading(part.to_ms, held.bytes, span);
         }
-        memory.add(self.newest_ms, memory.newest_bytes(), span);
+        memory.add_reading(self.newest_ms, memory.newest_bytes(), span);
         memory
     }
 }
@@ -288,8 +288,8 @@ fn settle_kernel_steps(steps: &mut GpuSteps, index: u32, kernels: &mut BTreeMap<
     });
 }
 
-/// Adds the memory of a kernel's processes to the kernel's memory on one GPU, or to its memory on
-/// all GPUs together if `gpu` is `None`.
+/// Adds the memory of `processes` to their kernel's memory on one GPU. If `gpu` is `None`, adds it
+/// to the kernel's memory on all GPUs together.
 fn add_memory(
     kernels: &mut BTreeMap<OwnerKey, Kernel>,
     key: &OwnerKey,
@@ -302,7 +302,7 @@ fn add_memory(
         return;
     };
     let parts = kernel.memory.entry(gpu).or_default();
-    // Until the first part, the memory was 0.
+    // Before the kernel's first part, and in a gap between two parts, its memory counts as 0.
     let newest_ms = parts.parts.back().map_or(0.0, |(span, _)| span.to_ms);
     let is_first = newest_ms < from_ms && from_ms < to_ms;
     let mut push = |from_ms, to_ms, bytes| {
@@ -571,9 +571,12 @@ mod tests {
                 meter.push(&make_trace(1000, (0..100).map(|_| 100.0)));
             }
         }
-        assert!(meter.is_final(1900.0), "records of power have come");
-        assert!(!meter.is_final(5900.0), "records of power are to come");
-        assert!(!meter.is_final(7000.0), "a sample is to come");
+        assert!(meter.is_final_until(1900.0), "records of power have come");
+        assert!(
+            !meter.is_final_until(5900.0),
+            "records of power are to come"
+        );
+        assert!(!meter.is_final_until(7000.0), "a sample is to come");
         let running = compute_cost(&meter, (1000.0, 6000.0));
         let joules = running.energy_joules.unwrap().estimate;
         assert!((joules - 500.0).abs() < 1e-6, "{running:?}");

@@ -71,7 +71,8 @@ impl CostMeter {
         }
     }
 
-    /// Ends the measurement. The driver's recorded values for the last part arrive later.
+    /// Ends the measurement. The values that the driver records for the last part arrive after this
+    /// call.
     pub fn end(&mut self, to_ms: f64) {
         let to_ms = to_ms.max(self.span.from_ms);
         self.span.to_ms = to_ms;
@@ -89,7 +90,8 @@ impl CostMeter {
         }
     }
 
-    /// Adds the next sample. The last sample before the start determines the initial memory.
+    /// Adds the next sample. If it is from before the start, it sets the initial memory. The last
+    /// such sample counts.
     pub fn push_sample(&mut self, sample: &Sample, is_own: &mut dyn FnMut(&Process) -> bool) {
         self.push_gpus(
             sample.at_ms as f64,
@@ -117,7 +119,7 @@ impl CostMeter {
             all_own.extend(own);
         }
         self.memory
-            .add(at_ms, sum_process_memory(all_own), self.span);
+            .add_reading(at_ms, sum_process_memory(all_own), self.span);
         self.newest_ms = self.newest_ms.max(at_ms);
     }
 
@@ -172,7 +174,7 @@ impl CostMeter {
     }
 
     /// Adds a sentence that describes missing data and the reason.
-    pub fn add_missing_data(&mut self, why: &str) {
+    pub fn add_missing_data_note(&mut self, why: &str) {
         if !self.lost.iter().any(|known| known == why) {
             self.lost.push(why.to_owned());
         }
@@ -180,14 +182,17 @@ impl CostMeter {
 
     /// Returns `true` if the measurement has ended, and all of its data has arrived.
     pub fn is_final(&self) -> bool {
-        // If a process started to use a GPU after the last sample, only the next sample shows it.
-        // The measurement therefore needs a sample after its end.
+        // If a process started to use a GPU shortly before the end, only a sample from after the
+        // end shows this. The measurement is therefore not final until such a sample has arrived.
         self.newest_ms >= self.span.to_ms
-            && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
+            && self
+                .gpus
+                .values()
+                .all(|gpu| gpu.is_final_until(self.span.to_ms))
     }
 
-    /// Returns the cost of an ended measurement when no more data will arrive. The GPUs' state
-    /// after the last sample is assumed to be unchanged.
+    /// Returns the cost of a measurement that has ended and for which no more data will arrive.
+    /// Between the last sample and the end, the GPUs' state is assumed to be unchanged.
     pub fn into_cost(mut self, gpus: &[Gpu]) -> Cost {
         for gpu in self.gpus.values_mut() {
             gpu.extend_last_step(self.span.to_ms, self.span.from_ms);
@@ -220,7 +225,7 @@ impl CostMeter {
             xids,
             marks: self.marks.clone(),
             lost,
-            ..total_cost(span, &self.memory, costs, gpus)
+            ..combine_gpu_costs(span, &self.memory, costs, gpus)
         }
     }
 
@@ -256,7 +261,7 @@ impl CostMeter {
 
 /// Combines the costs of all GPUs in a span. `gpus` contains the inventory's GPUs, which provide
 /// the names.
-fn total_cost(span: Span, memory: &Memory, mut costs: Vec<GpuCost>, gpus: &[Gpu]) -> Cost {
+fn combine_gpu_costs(span: Span, memory: &Memory, mut costs: Vec<GpuCost>, gpus: &[Gpu]) -> Cost {
     for cost in &mut costs {
         let known = gpus.iter().find(|gpu| gpu.index == cost.index);
         cost.name = known.and_then(|gpu| gpu.name.value().cloned());

@@ -22,11 +22,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn push(&mut self, at_ms: f64, own: &[&Process], span: Span) {
-        self.add(at_ms, sum_process_memory(own.iter().copied()), span);
+    pub(super) fn add_process_memory(&mut self, at_ms: f64, own: &[&Process], span: Span) {
+        self.add_reading(at_ms, sum_process_memory(own.iter().copied()), span);
     }
 
-    pub(super) fn add(&mut self, at_ms: f64, held: Option<u64>, span: Span) {
+    pub(super) fn add_reading(&mut self, at_ms: f64, held: Option<u64>, span: Span) {
         self.newest = Some((at_ms, held));
         if at_ms <= span.from_ms {
             self.before = held;
@@ -114,8 +114,8 @@ impl ObservedReadings {
                 window.add(*value, span.seconds());
             }
         }
-        // The sample can be later than the span's end, so conditions that began after the span are
-        // skipped.
+        // The sample may be from after the span's end, and may contain conditions that began after
+        // the end. These are skipped.
         for condition in gpu
             .conditions
             .iter()
@@ -146,7 +146,7 @@ impl ObservedReadings {
     pub(super) fn to_cost(&self) -> GpuCost {
         let [sm, tensor, dram, links @ ..] = &self.windows;
         let [pcie_to_gpu, pcie_from_gpu, nvlink_to_gpu, nvlink_from_gpu] =
-            links.map(|rate| rate.integral().map(|bytes| bytes.round() as u64));
+            links.map(|rate| rate.weighted_sum().map(|bytes| bytes.round() as u64));
         GpuCost {
             sm_percent: sm.stat().map(Into::into),
             tensor_percent: tensor.stat().map(Into::into),
@@ -161,16 +161,16 @@ impl ObservedReadings {
     }
 }
 
-/// The maximum distance between two values for interpolation. The driver records utilization five
-/// times a second, and power more often.
+/// The maximum time between two values that may be interpolated. The driver records utilization
+/// five times a second, and power more often.
 const MAX_INTERPOLATED_MS: f64 = 500.0;
 
-/// How long recorded values are kept, in milliseconds. They are needed as long as the energy of
-/// recent steps may still be computed.
+/// How long recorded values are kept, in milliseconds. They are needed until the energy of the
+/// steps that they cover has been computed.
 const MAX_TIMELINE_MS: f64 = 30_000.0;
 
-/// The values of one metric that the driver recorded, with their times in milliseconds since 1970,
-/// in ascending order.
+/// The values of one metric that the driver recorded, in chronological order. Each value has a time
+/// in milliseconds since 1970.
 #[derive(Debug, Default)]
 pub(super) struct Timeline(VecDeque<(f64, f64)>);
 
@@ -199,22 +199,23 @@ impl Timeline {
         self.0.back().map(|(at_ms, _)| *at_ms)
     }
 
-    /// Returns the integral over a span in seconds, with linear interpolation between values that
-    /// are instantaneous. Returns `None` if values are missing in a part of the span.
+    /// Returns the integral of instantaneous values over a span, with linear interpolation and time
+    /// in seconds. Returns `None` if values are missing in a part of the span.
     pub(super) fn integrate_linear(&self, span: Span) -> Option<f64> {
         self.integrate(span, |(one_ms, one), (other_ms, other), middle_ms| {
             one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)
         })
     }
 
-    /// Returns the integral over a span in seconds, for values that are averages since the previous
-    /// value. Returns `None` if values are missing in a part of the span.
+    /// Returns the integral over a span, with time in seconds. Each value is the average since the
+    /// previous value. Returns `None` if values are missing in a part of the span.
     pub(super) fn integrate_steps(&self, span: Span) -> Option<f64> {
         self.integrate(span, |_, (_, later), _| later)
     }
 
-    /// Returns the integral over a span in seconds. `mean` returns the mean of a part of the span
-    /// from three arguments: the value before it, the value after it, and the time of its middle.
+    /// Returns the integral over a span, with time in seconds. The span is split at the recorded
+    /// values. For each part, `mean` receives the value before it, the value after it, and the time
+    /// of the part's middle, and returns the part's mean.
     fn integrate(
         &self,
         span: Span,

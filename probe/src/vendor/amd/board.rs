@@ -140,7 +140,7 @@ fn reject_blank(text: String) -> Result<String, Absence> {
 fn read_power_limits(hwmon: &Hwmon) -> PowerLimits {
     // Some products report 0 for a limit that they do not have.
     let read = |file| {
-        let watts = hwmon.read_micro(file)?;
+        let watts = hwmon.read_millionths(file)?;
         if watts > 0.0 {
             Ok(watts)
         } else {
@@ -149,7 +149,7 @@ fn read_power_limits(hwmon: &Hwmon) -> PowerLimits {
     };
     PowerLimits {
         default_watts: read("power1_cap_default").into(),
-        min_watts: hwmon.read_micro("power1_cap_min").into(),
+        min_watts: hwmon.read_millionths("power1_cap_min").into(),
         max_watts: read("power1_cap_max").into(),
     }
 }
@@ -179,7 +179,7 @@ fn read_highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
     clocks.max().ok_or(Absence::NotSupported)
 }
 
-/// The maximum speed and number of lanes of a PCIe link.
+/// The speed per lane, in GT/s, and the number of lanes of a PCIe link at its fastest level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PcieLevels {
     gigatransfers: f64,
@@ -187,8 +187,8 @@ struct PcieLevels {
 }
 
 impl PcieLevels {
-    /// Reads the highest of the driver's link levels, from lines such as `1: 16.0GT/s, x16 1143Mhz
-    /// *`. Returns `None` if the GPU has no link levels.
+    /// Reads the fastest of the link levels that the driver lists, in lines such as `1: 16.0GT/s,
+    /// x16 1143Mhz *`. Returns `None` if the driver lists no levels.
     fn read(device: &Attributes) -> Option<Self> {
         let list = device.read_text("pp_dpm_pcie").ok()?;
         let levels = list.lines().filter_map(|line| {
@@ -215,7 +215,7 @@ pub(super) fn read_profile(device: &Attributes) -> Reading<String> {
 }
 
 /// Returns `true` if a GPU package is divided into partitions.
-pub(super) fn is_divided(device: &Attributes) -> bool {
+pub(super) fn is_partitioned(device: &Attributes) -> bool {
     let compute = device.read_text("current_compute_partition");
     compute.is_ok_and(|compute| ["DPX", "TPX", "QPX", "CPX"].contains(&compute.as_str()))
 }

@@ -1,4 +1,4 @@
-//! Readings that are calculated from consecutive readings of a card: activity, reasons for reduced
+//! Values that are calculated from consecutive readings of a card: activity, reasons for reduced
 //! clocks, XGMI rates, and energy. This module also reads the state of XGMI links.
 
 use std::time::{Duration, Instant};
@@ -36,7 +36,12 @@ struct ThrottledSeconds {
 
 impl TableRates {
     /// Fills in the readings that require two tables: activity, throttle reasons and XGMI rates.
-    pub(super) fn fill(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
+    pub(super) fn fill_rates(
+        &mut self,
+        metrics: Option<&Metrics>,
+        at: Instant,
+        sample: &mut GpuSample,
+    ) {
         let Some(now) = metrics else {
             sample.activity = Reading::NOT_SUPPORTED;
             sample.throttle_reasons = Reading::NOT_SUPPORTED;
@@ -78,8 +83,9 @@ impl TableRates {
         }
         let margin = sample.temperature.margin_celsius.value().copied();
         let reasons = find_throttle_reasons(now, shares.as_ref(), margin);
-        // Even with two tables, the reasons can be unknown: if the counters have not changed, or if
-        // several counters have increased with every sample.
+        // The reasons can be unknown even with two tables. This is the case if the sample counter
+        // has not changed, or if the counters of several reasons have increased with every sample,
+        // which makes them unreliable.
         let reason_of_absence = match (now.get_raw(Field::Samples), before) {
             (None, _) => Absence::NotSupported,
             (Some(_), None) => Absence::WarmingUp,
@@ -98,7 +104,7 @@ impl TableRates {
 }
 
 /// Returns the highest value of `field` in the package and all of its partitions.
-pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
+pub(super) fn find_highest_value(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
     let metrics = metrics.ok_or(Absence::NotSupported)?;
     let partitions = 0..metrics.partition_block_count();
     let of_partitions = partitions.flat_map(|number| metrics.get_partition(number, field));
@@ -196,12 +202,12 @@ const THROTTLE_BITS: [(u32, u32, ThrottleReason); 10] = [
 /// The bit of `indep_throttle_status` for the temperature of the chip's hottest spot.
 const HOTSPOT_BIT: u64 = 1 << 36;
 
-/// The hotspot bit is ignored unless the hottest spot is within this distance of its temperature
-/// limit, in °C. On RDNA 3, the bit is always set.
+/// The hotspot bit is used only if the hottest spot is at most this many °C below its temperature
+/// limit. The reason is that on RDNA 3, the bit is always set.
 const HOTSPOT_MARGIN: f64 = 10.0;
 
-/// The reasons for the bits of `throttle_status`, starting with the lowest bit, on MI300 GPUs with
-/// table version 1.4 or 1.5.
+/// The reason that each bit of `throttle_status` stands for, starting with the lowest bit. This
+/// applies to MI300 GPUs with table version 1.4 or 1.5.
 const MI300_THROTTLE_BITS: [ThrottleReason; 5] = [
     Prochot,
     PowerLimit,
@@ -210,8 +216,8 @@ const MI300_THROTTLE_BITS: [ThrottleReason; 5] = [
     MemoryThermalLimit,
 ];
 
-/// The sample counters in tables of version 1.6 and later, each with the reason for reduced clocks
-/// that it counts.
+/// The counters of throttled samples in tables of version 1.6 and later, each with its reason for
+/// reduced clocks.
 const THROTTLE_COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::ProchotSamples, Prochot),
     (Field::PowerSamples, PowerLimit),
@@ -224,8 +230,8 @@ const THROTTLE_COUNTERS: [(Field, ThrottleReason); 5] = [
 /// Smaller shares are noise from the firmware's control loop.
 const MIN_THROTTLE_SHARE: f64 = 0.01;
 
-/// For each reason, the share of samples between two tables in which this reason reduced the
-/// clocks.
+/// How often each reason reduced the clocks between two tables, as a share of the firmware's
+/// samples.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ThrottleShares(Vec<(ThrottleReason, f64)>);
 

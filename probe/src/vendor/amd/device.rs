@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     board,
-    counters::{self, EnergyMeter, TableRates, TimedTable, find_highest, read_links},
+    counters::{self, EnergyMeter, TableRates, TimedTable, find_highest_value, read_links},
     errors::{BrokenTables, FatalErrors, RasCounters},
     kfd::{self, KfdNode},
     metrics::{Field, Metrics, MetricsError},
@@ -86,8 +86,8 @@ pub(super) struct AmdDevice {
     energy: Arc<Mutex<EnergyMeter>>,
     ras: RasCounters,
     compute: ComputeProcesses,
-    /// Whether the current reading includes the values, such as the processes, that are read less
-    /// often while nobody is watching.
+    /// Whether the current reading includes the values that are read less often while nobody is
+    /// watching, such as the processes.
     is_thorough: bool,
     /// The maximum time to wait for a process scan.
     scan_patience: Duration,
@@ -105,7 +105,8 @@ struct GpuTopology {
     profile: Reading<String>,
 }
 
-/// The state that decides whether an idle card is left alone, so that the system can suspend it.
+/// The data that determines whether gpumon leaves an idle card alone, so that the system can
+/// suspend it.
 #[derive(Default)]
 struct RestState {
     /// Whether the system may suspend the card. This value is updated whenever the details are
@@ -159,7 +160,7 @@ impl AmdDevice {
             },
         };
         device.is_apu = device.is_part_of_processor();
-        device.find_nodes();
+        device.update_topology();
         device.identity.board = board::read_board(
             &device.card,
             &device.port,
@@ -169,10 +170,10 @@ impl AmdDevice {
         device
     }
 
-    /// Returns `true` if the GPU is integrated into the processor (an APU). APUs are recognized by
-    /// the format of their metrics table, by a voltage sensor for the rest of the processor, or by
-    /// their PCI device ID. If the metrics table cannot be read at present, a later reading updates
-    /// `is_apu`.
+    /// Returns `true` if the GPU is integrated into the processor (an APU). An APU is recognized by
+    /// the format of its metrics table, by a voltage sensor for the other parts of the processor
+    /// (`vddnb`), or by its PCI device ID. If the metrics table cannot be read at present, a later
+    /// reading updates `is_apu`.
     fn is_part_of_processor(&mut self) -> bool {
         let has_sensor = self
             .hwmon
@@ -186,14 +187,15 @@ impl AmdDevice {
                 .is_ok_and(|metrics| metrics.is_apu_table())
     }
 
-    /// Reads the topology if it has changed. While nobody is watching, changes are only looked for
-    /// in readings that include the processes.
-    fn find_nodes(&mut self) {
+    /// Reads the topology if it has changed. While nobody is watching, only readings that include
+    /// the processes check for changes.
+    fn update_topology(&mut self) {
         if self.topology.is_read && !self.is_thorough {
             return;
         }
         let generation = kfd::read_generation(&self.machine.kfd_root);
-        // While the partitioning is being changed, the profile cannot be read.
+        // While the partitioning is being changed, the driver refuses to report the profile. The
+        // topology is then read again.
         let is_refused = self.topology.profile == Reading::Absent(Absence::NoAnswer);
         if self.topology.is_read && generation == self.topology.generation && !is_refused {
             return;
@@ -202,7 +204,7 @@ impl AmdDevice {
         self.memory_sizes = [None; 2];
         self.topology.profile = board::read_profile(&self.card.device);
         let nodes = kfd::find_nodes(&self.machine.kfd_root);
-        let is_divided = board::is_divided(&self.card.device);
+        let is_divided = board::is_partitioned(&self.card.device);
         self.topology.partitions = Partitions::find(&nodes, &self.card.bus_id, is_divided);
         let is_own = |node: &KfdNode| node.bus_id().as_deref() == Some(self.card.bus_id.as_str());
         self.topology.nodes = nodes.into_iter().filter(is_own).collect();
@@ -243,8 +245,8 @@ impl AmdDevice {
         }
     }
 
-    /// Returns the last sample if the card was idle at that time and must still be left alone,
-    /// because reading the card would prevent the system from suspending it.
+    /// Returns the last sample if the card was idle at that time, and if the card must still be
+    /// left alone. Reading it now would prevent the system from suspending it.
     fn reusable_sample(&self) -> Option<&(Instant, GpuSample)> {
         let rested @ (at, sample) = self.rest.sample.as_ref()?;
         let is_used = sample
@@ -252,7 +254,7 @@ impl AmdDevice {
             .gpu_percent
             .value()
             .is_some_and(|percent| *percent > 0.0)
-            || has_work(sample);
+            || has_working_process(sample);
         (!is_used && at.elapsed() < self.card.rest_time_after_reading()?).then_some(rested)
     }
 
@@ -270,14 +272,15 @@ impl AmdDevice {
         *sample = rested;
         self.read_memory(sample);
         self.read_processes(sample);
-        !has_work(sample)
+        !has_working_process(sample)
     }
 
     /// Reads the firmware's metrics table.
     fn read_metrics(&mut self) -> Result<Metrics, Absence> {
         let bytes = self.files().read_bytes("gpu_metrics")?;
         let decoded = Metrics::decode(&bytes);
-        self.broken_tables.observe(decoded.as_ref().err());
+        self.broken_tables
+            .record_decode_result(decoded.as_ref().err());
         decoded.map_err(|error| match error {
             MetricsError::Empty => Absence::NotSupported,
             _ => Absence::Unknown,
@@ -360,7 +363,7 @@ impl AmdDevice {
             .into();
         let media = self.media_use.map_or(Err(Absence::NotSupported), percent);
         let media = media.or_else(|_| get(Field::MediaActivity));
-        let media = media.or_else(|_| find_highest(metrics, Field::VcnActivity));
+        let media = media.or_else(|_| find_highest_value(metrics, Field::VcnActivity));
         utilization.media_percent = media.into();
         for absent in [
             &mut utilization.encoder_percent,
@@ -369,7 +372,7 @@ impl AmdDevice {
         ] {
             *absent = Reading::NOT_SUPPORTED;
         }
-        utilization.jpeg_percent = find_highest(metrics, Field::JpegActivity).into();
+        utilization.jpeg_percent = find_highest_value(metrics, Field::JpegActivity).into();
 
         let celsius = |label| self.read_sensor(|hwmon| hwmon.read_celsius(label, "input"));
         let above_zero = |value: f64| {
@@ -400,7 +403,7 @@ impl AmdDevice {
             .or_else(|_| get(Field::MemoryTemperature))
             .and_then(above_zero);
         sample.temperature.memory_celsius = memory
-            .or_else(|_| find_highest(metrics, Field::HbmTemperature))
+            .or_else(|_| find_highest_value(metrics, Field::HbmTemperature))
             .into();
 
         self.read_clocks(metrics, sample);
@@ -420,8 +423,8 @@ impl AmdDevice {
                 )
             }
         };
-        // On some boards, the reported link is not the one to the slot, but the faster link to the
-        // board's own PCIe switch.
+        // On some boards, the reported link is the one to the board's own PCIe switch. It is faster
+        // than the link to the slot, so the generation is limited to the maximum for the slot.
         let limit = self.identity.board.pcie_max_generation.value().copied();
         let generation = generation.map(|own| limit.map_or(own, |limit| own.min(limit)));
         sample.pcie.generation = generation.into();
@@ -434,9 +437,9 @@ impl AmdDevice {
     fn read_clocks(&self, metrics: Option<&Metrics>, sample: &mut GpuSample) {
         let table = |now: Field, average: Field| {
             let metrics = metrics.ok_or(Absence::NotSupported)?;
-            let highest = find_highest(Some(metrics), now);
+            let highest = find_highest_value(Some(metrics), now);
             highest
-                .or_else(|_| find_highest(Some(metrics), average))
+                .or_else(|_| find_highest_value(Some(metrics), average))
                 .and_then(round_to_whole)
         };
         let sensor = |label| self.read_sensor(|hwmon| hwmon.read_megahertz(label));
@@ -460,7 +463,7 @@ impl AmdDevice {
             .pci_id
             .is_some_and(|(_, device)| counters::has_accumulator(device));
         if self.power_limit.is_none() || self.is_thorough {
-            let limit = self.read_sensor(|hwmon| hwmon.read_micro("power1_cap"));
+            let limit = self.read_sensor(|hwmon| hwmon.read_millionths("power1_cap"));
             self.power_limit = Some(limit);
         }
         let limit = self.power_limit.clone().unwrap_or(Err(Absence::NoAnswer));
@@ -469,7 +472,7 @@ impl AmdDevice {
             if is_second_die {
                 Err(Absence::NotSupported)
             } else {
-                self.read_sensor(|hwmon| hwmon.read_micro(file))
+                self.read_sensor(|hwmon| hwmon.read_millionths(file))
             }
         };
         // Depending on the product, one or both of these files exist.
@@ -579,7 +582,7 @@ impl AmdDevice {
         self.is_apu |= metrics.as_ref().is_some_and(Metrics::is_apu_table);
         self.read_sensors(metrics.as_ref(), busy, sample);
         self.read_power(metrics.as_ref(), at, sample);
-        self.rates.fill(metrics.as_ref(), at, sample);
+        self.rates.fill_rates(metrics.as_ref(), at, sample);
         let samples = self
             .topology
             .partitions
@@ -617,10 +620,10 @@ impl Device for AmdDevice {
         if self.rest.is_resting {
             return Ok(());
         }
-        self.find_nodes();
+        self.update_topology();
         let at = Instant::now();
         if is_distrusted {
-            distrust_sensors(sample);
+            mark_readings_distrusted(sample);
             self.rates.earlier = None;
         } else {
             self.read_firmware(at, sample)?;
@@ -647,7 +650,7 @@ impl Device for AmdDevice {
             return Ok(());
         }
         details.requested_power_limit_watts = self
-            .read_sensor(|hwmon| hwmon.read_micro("power1_cap"))
+            .read_sensor(|hwmon| hwmon.read_millionths("power1_cap"))
             .into();
         self.rates.fill_throttled(details);
         details.ecc = self.ras.read(&self.card.device);
@@ -696,13 +699,13 @@ fn denies_sensor_reads(metrics: &Result<Metrics, Absence>, busy: &Result<u32, Ab
 }
 
 /// Returns `true` if a process is working on the GPU.
-fn has_work(sample: &GpuSample) -> bool {
+fn has_working_process(sample: &GpuSample) -> bool {
     let processes = sample.processes.value().into_iter().flatten();
     let mut shares = processes.filter_map(|process| process.sm_percent.value());
     shares.any(|share| *share > 0.0)
 }
 
-/// Marks the sensor readings as readings from the time of the sample.
+/// Sets the time of each sensor reading to the time of the sample.
 fn set_sensor_times(sample: &mut GpuSample) {
     fn set_time<T: Clone>(reading: &mut Reading<T>, at_ms: u64) {
         *reading = reading.clone().with_time(at_ms);
@@ -738,7 +741,7 @@ fn set_sensor_times(sample: &mut GpuSample) {
 }
 
 /// Marks all readings as absent because they cannot be trusted.
-fn distrust_sensors(sample: &mut GpuSample) {
+fn mark_readings_distrusted(sample: &mut GpuSample) {
     let reason = Absence::Distrusted;
     let (uuid, health) = (sample.uuid.take(), sample.health.clone());
     *sample = GpuSample::new_absent(sample.index, uuid, sample.at_ms, health, &reason);

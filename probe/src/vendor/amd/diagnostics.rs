@@ -32,11 +32,10 @@ pub(in crate::vendor) static BINDING: Binding = Binding {
     integrated: None,
 };
 
-/// Returns the cards of AMD's driver. If a card has partitions, their minor numbers are included in
-/// the card's.
+/// Returns the cards of AMD's driver. A card's minor numbers include those of its partitions.
 pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
     let mut cards = drm::find_cards(sys_root, &[DRIVER_NAME]);
-    let nodes = kfd::find_nodes(&kfd::find_root(sys_root));
+    let nodes = kfd::find_nodes(&kfd::find_kfd_folder(sys_root));
     for card in &mut cards {
         let own = nodes
             .iter()
@@ -132,7 +131,7 @@ const PROCESSES_FOLDER: &str = "class/kfd/kfd/proc";
 /// The properties of a topology node that identify a GPU or a group of linked GPUs.
 const ID_PROPERTIES: [&str; 2] = ["unique_id", "hive_id"];
 
-pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
+pub(in crate::vendor) fn copy_card_files(recorder: &Recorder<'_>, card: &Card) {
     let device = &recorder.copy_card(card).device;
     recorder.copy(device, &PASSIVE_FILES);
     recorder.copy_file_parts(device, &["unique_id"], |id| split_value(id, &make_id_part));
@@ -142,7 +141,7 @@ pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
     if card.power_state() == PowerState::Active {
         recorder.copy(device, &AWAKE_FILES);
         let blocks = device.join("ras");
-        let names = recorder.list(&blocks).into_iter();
+        let names = recorder.list_entries(&blocks).into_iter();
         for name in names.filter(|name| name.ends_with(ERROR_COUNT_SUFFIX)) {
             recorder.copy(&blocks, &[&name]);
         }
@@ -151,7 +150,7 @@ pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
 
 /// Copies the files that do not belong to a single card: the driver version, the topology, and the
 /// compute processes.
-pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
+pub(in crate::vendor) fn copy_driver_files(recorder: &Recorder<'_>) {
     recorder.copy(Path::new("module/amdgpu"), &["version"]);
     let topology = Path::new(TOPOLOGY_FOLDER);
     recorder.copy(topology, &["generation_id"]);
@@ -170,7 +169,7 @@ pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
         for queue in list_folders(recorder, &process.join("queues")) {
             recorder.copy(&queue, &["gpuid"]);
         }
-        for name in recorder.list(&process) {
+        for name in recorder.list_entries(&process) {
             if name.starts_with("stats_") {
                 recorder.copy(&process.join(name), &["cu_occupancy", "evicted_ms"]);
             }
@@ -179,7 +178,7 @@ pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
 }
 
 fn list_folders(recorder: &Recorder<'_>, folder: &Path) -> Vec<PathBuf> {
-    let names = recorder.list(folder).into_iter();
+    let names = recorder.list_entries(folder).into_iter();
     names.map(|name| folder.join(name)).collect()
 }
 
@@ -187,8 +186,8 @@ fn make_id_part(text: &str) -> FilePart {
     FilePart::Id(text.to_ascii_lowercase())
 }
 
-/// Splits the content of a file that contains one value. An empty file or a value of zeros means
-/// that there is no value.
+/// Splits the content of a file with a single value. `identify` returns the part for the value. If
+/// the file is empty or contains only zeros, there is no value.
 fn split_value(content: &[u8], identify: &dyn Fn(&str) -> FilePart) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(content);
     let value = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
@@ -198,7 +197,8 @@ fn split_value(content: &[u8], identify: &dyn Fn(&str) -> FilePart) -> Vec<FileP
     vec![identify(value), FilePart::Plain(b"\n".to_vec())]
 }
 
-/// Splits a topology node's properties, in which IDs are decimal numbers.
+/// Splits the properties of a topology node into parts. In these properties, IDs are decimal
+/// numbers.
 fn split_properties(content: &[u8]) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(content);
     let mut parts = Vec::new();

@@ -184,8 +184,8 @@ static KINDS: [ErrorKind; 19] = [
 #[derive(Debug, Default)]
 pub(super) struct AmdErrors {
     fatal: Arc<FatalErrors>,
-    /// An error that waits for the next log line, which names the process. With older kernels, the
-    /// GPU's bus ID is also missing and is taken from the next line that contains one.
+    /// An error whose process is still unknown, because the next log line names it. With older
+    /// kernels, the GPU's bus ID is also missing and is taken from the next line that contains one.
     pending: Option<(Option<String>, DriverError)>,
 }
 
@@ -212,7 +212,7 @@ impl LogParser for AmdErrors {
             None => return Vec::new(),
         };
         if let Some(bus_id) = &bus_id {
-            self.fatal.observe(bus_id, message);
+            self.fatal.update_from_message(bus_id, message);
         }
         let mut found = Vec::new();
         if let Some((pending_bus_id, mut error)) = self.pending.take() {
@@ -296,7 +296,7 @@ pub(super) struct BrokenTables {
 
 impl BrokenTables {
     /// Records whether the latest table could be decoded. `error` is `None` if it could.
-    pub(super) fn observe(&mut self, error: Option<&MetricsError>) {
+    pub(super) fn record_decode_result(&mut self, error: Option<&MetricsError>) {
         // If the GPU does not provide a table, the file is empty, which is not an error.
         let Some(error) = error.filter(|error| **error != MetricsError::Empty) else {
             (self.in_a_row, self.reported) = (0, None);
@@ -341,14 +341,14 @@ const RESET_TEXTS: [&[&str]; 3] = [
 
 /// The PCI bus IDs of the GPUs that have reported a fatal error since their last reset.
 ///
-/// Until the reset, the kernel function `read_sensor` reports success without setting a value, for
-/// all GPUs (see `amdgpu_ras_intr_triggered` in the kernel).
+/// From the error until the reset, the kernel function `read_sensor` does not work for any GPU: it
+/// reports success without setting a value (see `amdgpu_ras_intr_triggered` in the kernel).
 #[derive(Debug, Default)]
 pub(super) struct FatalErrors(Mutex<HashSet<String>>);
 
 impl FatalErrors {
     /// Updates the set of failed GPUs according to a driver message.
-    pub(super) fn observe(&self, bus_id: &str, message: &str) {
+    pub(super) fn update_from_message(&self, bus_id: &str, message: &str) {
         let is_reset = || {
             RESET_TEXTS.iter().any(|parts| {
                 let mut rest = Some(message);
@@ -549,7 +549,7 @@ mod broken_tables_tests {
     use crate::vendor::amd::metrics::Version;
 
     fn report(tables: &mut BrokenTables, error: Option<&MetricsError>) -> Option<String> {
-        tables.observe(error);
+        tables.record_decode_result(error);
         tables.take_due_error()?.message
     }
 
@@ -600,16 +600,16 @@ mod fatal_tests {
             "GPU reset succeeded, trying to resume",
             "GPU reset end with ret = 0",
         ] {
-            errors.observe(own, "3 correctable hardware errors detected in umc block");
+            errors.update_from_message(own, "3 correctable hardware errors detected in umc block");
             assert!(!errors.are_resets_pending());
-            errors.observe(own, fatal);
+            errors.update_from_message(own, fatal);
             assert!(errors.are_resets_pending());
-            errors.observe(own, "GPU reset begin!");
-            errors.observe(own, "GPU reset(2) failed");
-            errors.observe(own, "GPU reset end with ret = -62");
-            errors.observe(other, reset);
+            errors.update_from_message(own, "GPU reset begin!");
+            errors.update_from_message(own, "GPU reset(2) failed");
+            errors.update_from_message(own, "GPU reset end with ret = -62");
+            errors.update_from_message(other, reset);
             assert!(errors.are_resets_pending());
-            errors.observe(own, reset);
+            errors.update_from_message(own, reset);
             assert!(!errors.are_resets_pending(), "{reset}");
         }
     }

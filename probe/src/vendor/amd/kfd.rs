@@ -33,7 +33,7 @@ pub(super) struct KfdNode {
 
 /// Returns the compute driver's sysfs folder. Symbolic links are resolved if possible, because
 /// paths without links are faster to open.
-pub(super) fn find_root(sys_root: &Path) -> PathBuf {
+pub(super) fn find_kfd_folder(sys_root: &Path) -> PathBuf {
     let root = sys_root.join("class/kfd/kfd");
     root.canonicalize().unwrap_or(root)
 }
@@ -56,7 +56,7 @@ pub(super) fn find_nodes(root: &Path) -> Vec<KfdNode> {
 /// # Errors
 /// Returns an error if the topology does not exist or cannot be read.
 pub(super) fn count_hidden_nodes(sys_root: &Path) -> io::Result<usize> {
-    let nodes = find_root(sys_root).join("topology/nodes");
+    let nodes = find_kfd_folder(sys_root).join("topology/nodes");
     let is_hidden = |folder: &PathBuf| {
         let id = Attributes::new(folder).read_number::<u64>("gpu_id");
         matches!(id, Err(Absence::NoAnswer | Absence::NoPermission))
@@ -107,8 +107,8 @@ impl KfdNode {
         Some(format!("{domain:08X}:{bus:02X}:{device:02X}.0"))
     }
 
-    /// Returns the partition number, which is part of the location ID: either the three bits of the
-    /// PCI function or the four highest bits.
+    /// Returns the partition number from the location ID. The number is either in the four highest
+    /// bits or in the three bits of the PCI function. The others of these bits are 0.
     pub(super) fn partition_number(&self) -> u32 {
         let location = self.get_property("location_id").unwrap_or(0);
         let number = (location >> 28 & 0xf).max(location & 0x7);
@@ -244,7 +244,7 @@ pub(super) mod tests {
         if !write_recorded(root.path(), "mi308x-cpx-32.txt") {
             return;
         }
-        let nodes = find_nodes(&find_root(root.path()));
+        let nodes = find_nodes(&find_kfd_folder(root.path()));
         assert_eq!(nodes.len(), 32);
         let mut packages: HashMap<_, Vec<_>> = HashMap::new();
         for node in &nodes {
@@ -284,7 +284,7 @@ pub(super) mod tests {
         if !write_recorded(root.path(), "mi210-8x.txt") {
             return;
         }
-        let nodes = find_nodes(&find_root(root.path()));
+        let nodes = find_nodes(&find_kfd_folder(root.path()));
         assert_eq!(nodes.len(), 8);
         let peers: Vec<_> = nodes.iter().map(|node| node.xgmi_peers().len()).collect();
         assert!(peers.iter().all(|count| *count > 0), "{peers:?}");
@@ -296,7 +296,7 @@ pub(super) mod tests {
     fn old_topology_without_domain_is_read() {
         let root = tempfile::tempdir().unwrap();
         if write_recorded(root.path(), "mi50-old.txt") {
-            let nodes = find_nodes(&find_root(root.path()));
+            let nodes = find_nodes(&find_kfd_folder(root.path()));
             assert!(!nodes.is_empty());
             assert!(
                 nodes

@@ -22,7 +22,7 @@ mod tests;
 pub use source::AmdSource;
 
 pub(super) use diagnostics::{
-    BINDING, check_card, check_topology, find_cards, record_card, record_driver,
+    BINDING, check_card, check_topology, copy_card_files, copy_driver_files, find_cards,
 };
 pub(super) use errors::{ERRORS, log_parser};
 

@@ -62,7 +62,7 @@ impl Partitions {
     }
 
     /// Returns the partition whose node in `/dev/dri` has this minor number.
-    pub(super) fn find_by_minor(&self, minor: u32) -> Option<MigInstance> {
+    pub(super) fn find_by_render_minor(&self, minor: u32) -> Option<MigInstance> {
         let node = self
             .0
             .iter()
@@ -110,8 +110,9 @@ fn mean_activity(metrics: &Metrics, place: usize, visible: usize) -> Option<f64>
     let own = if metrics.partition_block_count() > 1 {
         metrics.get_partition(place, Field::DieActivity)
     } else {
-        // The number of dies in each partition follows from the total number of partitions. The
-        // number of visible partitions can be lower, because a container may see only some of them.
+        // The number of dies in each partition is calculated from the total number of partitions.
+        // The number of visible partitions cannot be used, because a container may see only some of
+        // them.
         let partitions = metrics
             .get_raw(Field::Partitions)
             .map_or(visible, |all| all as usize);
@@ -141,7 +142,7 @@ mod tests {
         if !write_recorded(root.path(), "mi308x-cpx-32.txt") {
             return;
         }
-        let nodes = kfd::find_nodes(&kfd::find_root(root.path()));
+        let nodes = kfd::find_nodes(&kfd::find_kfd_folder(root.path()));
         let bus_id = nodes[0].bus_id().unwrap();
         let partitions = Partitions::find(&nodes, &bus_id, false);
         let profile = Reading::Now("CPX/NPS1".to_owned());
@@ -154,7 +155,10 @@ mod tests {
             .map(|own| own.memory.total_bytes.value().unwrap() >> 30);
         assert_eq!(gibibytes.collect::<Vec<_>>(), [48, 48, 48, 47]);
         let minor = nodes[2].render_minor().unwrap();
-        assert_eq!(partitions.find_by_minor(minor), Some(make_instance(2)));
+        assert_eq!(
+            partitions.find_by_render_minor(minor),
+            Some(make_instance(2))
+        );
         assert_eq!(
             partitions.find_by_gpu_id(nodes[3].gpu_id),
             Some(make_instance(3))

@@ -38,7 +38,7 @@ pub(super) fn list_processes(
     let mut parts: BTreeMap<Option<MigInstance>, Vec<&Client>> = BTreeMap::new();
     for client in clients {
         parts
-            .entry(partitions.find_by_minor(client.minor))
+            .entry(partitions.find_by_render_minor(client.minor))
             .or_default()
             .push(client);
     }
@@ -53,7 +53,7 @@ pub(super) fn list_processes(
         let known = all.remove(&(own.pid, mig));
         // A compute process opens every GPU, even those that it never uses. A process that does not
         // use this GPU is therefore skipped.
-        if known.is_none() && !own.is_used() {
+        if known.is_none() && !own.uses_gpu() {
             continue;
         }
         all.insert(
@@ -141,7 +141,7 @@ pub(super) struct ComputeProcess {
 }
 
 impl ComputeProcess {
-    pub(super) fn is_used(&self) -> bool {
+    pub(super) fn uses_gpu(&self) -> bool {
         self.vram_bytes > 0
             || self.has_queue
             || self.occupied_units.is_some_and(|units| units > 0.0)
@@ -197,7 +197,7 @@ impl ComputeProcesses {
                 let known = self
                     .known
                     .entry((pid, node.gpu_id))
-                    .and_modify(|known| known.update(kfd_root, pid, node, now))
+                    .and_modify(|known| known.read_again_if_due(kfd_root, pid, node, now))
                     .or_insert_with(|| NodeUsage::read(kfd_root, pid, node, now));
                 self.latest.extend(known.process.clone());
             }
@@ -216,8 +216,8 @@ impl NodeUsage {
         known
     }
 
-    fn update(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode, now: Instant) {
-        let is_used = self.process.as_ref().is_some_and(ComputeProcess::is_used);
+    fn read_again_if_due(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode, now: Instant) {
+        let is_used = self.process.as_ref().is_some_and(ComputeProcess::uses_gpu);
         if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_NODE_INTERVAL {
             self.read_at = now;
             self.read_again(kfd_root, pid, node);
@@ -362,16 +362,16 @@ mod compute_tests {
         let gpu_id = package.gpu_id(0);
         tree.add_compute_usage(7, gpu_id, 0, Some(0));
         std::fs::remove_dir_all(tree.kfd().join("proc/7/queues")).unwrap();
-        assert!(!read(&mut processes, &tree)[0].is_used());
+        assert!(!read(&mut processes, &tree)[0].uses_gpu());
         tree.add_compute_usage(7, gpu_id, 1 << 30, Some(0));
         assert!(
-            !read(&mut processes, &tree)[0].is_used(),
+            !read(&mut processes, &tree)[0].uses_gpu(),
             "it is not its turn"
         );
         for known in processes.known.values_mut() {
             known.read_at -= UNUSED_NODE_INTERVAL;
         }
-        assert!(read(&mut processes, &tree)[0].is_used());
+        assert!(read(&mut processes, &tree)[0].uses_gpu());
     }
 
     #[test]
@@ -381,7 +381,7 @@ mod compute_tests {
         tree.add_packages(std::slice::from_ref(&package));
         tree.add_compute_usage(7, package.gpu_id(0), 0, None);
         let process = read(&mut ComputeProcesses::default(), &tree).remove(0);
-        assert!(process.has_queue && process.is_used());
+        assert!(process.has_queue && process.uses_gpu());
         assert_eq!(process.occupied_units, None);
     }
 }

@@ -48,7 +48,7 @@ impl AmdSource {
         if cards.is_empty() {
             return Err(explain_missing_cards(&roots.sys));
         }
-        let kfd_root = kfd::find_root(&roots.sys);
+        let kfd_root = kfd::find_kfd_folder(&roots.sys);
         let known = cards.clone();
         // Clients of other vendors' cards are skipped, because reading their data could wake those
         // cards.

@@ -1,5 +1,5 @@
-//! Cards, which are GPUs with a DRM driver, and a check that finds GPUs on the PCI bus that have no
-//! such driver.
+//! Cards, which are GPUs with a DRM driver. This module also finds the GPUs on the PCI bus that
+//! have no such driver.
 
 use std::{
     fs,
@@ -35,7 +35,7 @@ pub(in crate::vendor) struct Card {
     sleep: Arc<Mutex<SleepRecord>>,
 }
 
-/// Observations of when a card was asleep.
+/// The last time at which a card was asleep, and its total sleep time.
 #[derive(Debug, Default)]
 struct SleepRecord {
     /// The last time at which the card was observed to be asleep.
@@ -116,8 +116,8 @@ impl Card {
         }
     }
 
-    /// Returns `true` if the card was asleep within the last `time`. If a sleep was not observed
-    /// directly, it is assumed to have ended when this function is first called afterwards.
+    /// Returns `true` if the card was asleep within the last `time`. If the card slept between two
+    /// calls, and nobody observed this, the sleep is assumed to have ended at the later call.
     pub(in crate::vendor) fn has_slept_within(&self, time: Duration) -> bool {
         let total_ms = self.device.read_number("power/runtime_suspended_time").ok();
         let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
@@ -282,12 +282,13 @@ impl Binding {
             let address = folder.file_name()?.to_str()?;
             let bus_id = normalize_bus_id(address)?;
             let has_card = cards.iter().any(|card| card.bus_id == bus_id);
-            (!has_card).then(|| self.explain(folder, address))
+            (!has_card).then(|| self.explain_unbound_gpu(folder, address))
         });
         unread.collect()
     }
 
-    /// Returns `true` if the device is one of the vendor's GPUs, and not a virtual function of one.
+    /// Returns `true` if the device is one of the vendor's GPUs. Virtual functions of a GPU do not
+    /// count.
     fn is_gpu(&self, folder: &Path) -> bool {
         let device = Attributes::new(folder);
         let is_of_vendor = device
@@ -299,7 +300,7 @@ impl Binding {
             && !folder.join("physfn").exists()
     }
 
-    fn explain(&self, folder: &Path, address: &str) -> DriverFinding {
+    fn explain_unbound_gpu(&self, folder: &Path, address: &str) -> DriverFinding {
         let gpu = format!("the {} GPU at {address}", self.vendor.name());
         let names = self.drivers.join(" or ");
         let log = log_advice(self.vendor);
@@ -361,7 +362,7 @@ fn read_driver_name(folder: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Creates a card's folder with the lines `event` in its `uevent` file.
+    /// Creates a card's folder. `event` is the content of the card's `uevent` file.
     fn add_card(root: &Path, name: &str, event: &str) {
         let device = root.join("class/drm").join(name).join("device");
         fs::create_dir_all(device.join("drm/renderD128")).unwrap();

@@ -29,7 +29,8 @@ const MAX_SCAN_AGE: Duration = Duration::from_secs(10);
 /// A process counts as hanging if reading its usage takes longer than this time.
 const HANGING_AFTER: Duration = Duration::from_secs(2);
 
-/// If this number of processes hang, no further scan thread replaces a hanging one.
+/// The maximum number of hanging processes for which a new scan thread is started. Each hanging
+/// process blocks one scan thread.
 const MAX_HANGING_THREADS: usize = 8;
 
 /// A function that receives the minor number of a device node, and returns `true` if the node's
@@ -49,8 +50,8 @@ struct State {
     latest: Option<(Instant, Arc<ScanResult>)>,
     /// Whether a caller is waiting for a scan. The scan may already be running.
     is_wanted: bool,
-    /// The number of the current scan thread, starting at 1. Earlier threads have lower numbers;
-    /// they are blocked by processes that hang.
+    /// The number of the current scan thread, starting at 1. Earlier threads, which have lower
+    /// numbers, are blocked by hanging processes.
     thread: u64,
     /// The PID of the process whose usage is being read, and when reading started.
     reading: Option<(u32, Instant)>,
@@ -73,7 +74,8 @@ impl Clients {
     }
 
     /// Returns a scan that is at most `age` old. If no such scan is available within `patience`,
-    /// returns the latest scan, or `None` if the latest scan is too old.
+    /// returns the latest scan. Returns `None` if there is no scan, or if the latest scan is older
+    /// than both `age` and `MAX_SCAN_AGE`.
     pub(in crate::vendor) fn get_recent_scan(
         self: &Arc<Self>,
         age: Duration,
@@ -176,8 +178,8 @@ const NEW_PROCESS_TIME: Duration = Duration::from_secs(30);
 /// The interval after which a process without an open card is due for another examination.
 const EXAMINATION_INTERVAL: Duration = Duration::from_secs(20);
 
-/// A process whose number of open files has not changed is examined only every third time that an
-/// examination is due.
+/// If a process's number of open files has not changed, only every third due examination takes
+/// place.
 const TURNS_PER_EXAMINATION: u32 = 3;
 
 /// A client of a card: a process that has the card open, or several processes that share a file
@@ -233,7 +235,7 @@ struct ExaminedProcess {
     /// The size of the process's `fd` folder. Since Linux 6.2, this size is the number of open
     /// descriptors.
     files: u64,
-    /// How many times an examination of the process has been due since the last one took place.
+    /// How many times the process has been due for an examination since it was last examined.
     turns: u32,
     is_unreadable: bool,
 }
@@ -258,7 +260,7 @@ impl Scanner {
                 .entry(pid)
                 .or_insert_with(|| ExaminedProcess::read_new(&folder(), ages.find_age(pid)));
             if process.is_due(at, pid) {
-                process.take_turn(&folder());
+                process.examine_if_changed(&folder());
             }
             if process.descriptors.is_empty() || scan.hanging.contains(&pid) {
                 continue;
@@ -364,7 +366,7 @@ impl ExaminedProcess {
 
     /// Handles a process that is due for an examination. If its number of open files has not
     /// changed, the examination is skipped, but at most twice in a row.
-    fn take_turn(&mut self, folder: &Path) {
+    fn examine_if_changed(&mut self, folder: &Path) {
         self.turns = self.turns.saturating_add(1);
         let files = fs::metadata(folder.join("fd")).map_or(0, |fd| fd.len());
         let is_same = files > 0 && files == self.files;
@@ -403,7 +405,7 @@ impl ExaminedProcess {
 }
 
 /// Copies the `fdinfo` files and the `fd` links of all descriptors that refer to a card.
-pub(in crate::vendor) fn record_clients(
+pub(in crate::vendor) fn copy_client_files(
     recorder: &Recorder<'_>,
     proc_root: &Path,
     may_read: &dyn Fn(u32) -> bool,
@@ -459,7 +461,7 @@ mod tests {
 
     fn add_process(tree: &Tree, pid: u32) {
         let client = Client::new("amdgpu", "0000:03:00.0", u64::from(pid));
-        tree.add_process(&Process::new(pid, "a").open_card(128, &client));
+        tree.add_process(&Process::new(pid, "a").with_open_card(128, &client));
     }
 
     #[test]
@@ -627,10 +629,10 @@ mod scanner_tests {
         let mut known = ExaminedProcess::read_new(&folder, Duration::ZERO);
         symlink("/dev/dri/renderD128", folder.join("fd/5")).unwrap();
         for _ in 1..TURNS_PER_EXAMINATION {
-            known.take_turn(&folder);
+            known.examine_if_changed(&folder);
             assert_eq!(known.descriptors, [], "the size of the folder is the same");
         }
-        known.take_turn(&folder);
+        known.examine_if_changed(&folder);
         assert_eq!(known.descriptors, [(5, 128)]);
     }
 }

@@ -10,7 +10,7 @@ pub(super) mod testing;
 mod usage;
 
 pub(super) use card::{Binding, Card, PowerState, find_cards};
-pub(super) use clients::{Client, Clients, ScanResult, record_clients};
+pub(super) use clients::{Client, Clients, ScanResult, copy_client_files};
 pub(super) use recorder::Recorder;
 pub(super) use sysfs::{
     Attributes, Hwmon, PciePort, check_sensors, generation_from_speed, list_numbers,

@@ -26,7 +26,8 @@ const IDENTITY_FILES: [&str; 8] = [
     "numa_node",
 ];
 
-/// A PCI device's files that describe its link. To read them, newer kernels wake the device.
+/// A PCI device's files that describe its link. With newer kernels, reading these files wakes the
+/// device.
 const LINK_FILES: [&str; 4] = [
     "current_link_speed",
     "current_link_width",
@@ -87,17 +88,17 @@ impl<'a> Recorder<'a> {
                 continue;
             }
             if let Ok(content) = bounded::read(from, MAX_FILE_BYTES) {
-                self.add(&path, FileContent::Parts(split(&content)));
+                self.send_file(&path, FileContent::Parts(split(&content)));
             }
         }
     }
 
     /// Adds a symbolic link to `target` at `place`, which is relative to the root.
     pub(in crate::vendor) fn add_link(&self, place: &Path, target: PathBuf) {
-        self.add(place, FileContent::Link(target));
+        self.send_file(place, FileContent::Link(target));
     }
 
-    fn add(&self, place: &Path, content: FileContent) {
+    fn send_file(&self, place: &Path, content: FileContent) {
         let path = Path::new(self.prefix).join(place);
         (self.send)(SystemFile { path, content });
     }
@@ -110,7 +111,7 @@ impl<'a> Recorder<'a> {
             match name.strip_suffix('*') {
                 None => found.push((*name).to_owned()),
                 Some(beginning) => {
-                    let all = self.list(folder).into_iter();
+                    let all = self.list_entries(folder).into_iter();
                     found.extend(all.filter(|own| own.starts_with(beginning)));
                 }
             }
@@ -119,7 +120,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Returns the names of a folder's entries, sorted.
-    pub(in crate::vendor) fn list(&self, folder: &Path) -> Vec<String> {
+    pub(in crate::vendor) fn list_entries(&self, folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
         let names = entries.flatten().map(|entry| entry.file_name());
         let mut names: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
@@ -130,7 +131,7 @@ impl<'a> Recorder<'a> {
     /// Copies the files that every driver provides for a card. Sensor files are included only if
     /// the card is awake. Returns the card's folders.
     pub(in crate::vendor) fn copy_card(&self, card: &Card) -> CardFolders {
-        let folders = self.find_folders(card);
+        let folders = self.copy_link_and_find_folders(card);
         let device = &folders.device;
         let is_awake = card.power_state() == PowerState::Active;
         self.copy_pci_device(device, is_awake);
@@ -139,17 +140,17 @@ impl<'a> Recorder<'a> {
             // Readers only check that this folder exists, so one small file in it is enough.
             let content = format!("226:{minor}\n").into_bytes();
             let place = device.join(format!("drm/renderD{minor}/dev"));
-            self.add(&place, FileContent::Parts(vec![FilePart::Plain(content)]));
+            self.send_file(&place, FileContent::Parts(vec![FilePart::Plain(content)]));
         }
         // If the card has a PCIe switch, the device in the slot is the switch's upstream port,
-        // which is an ancestor of the GPU.
+        // which is an ancestor of the GPU. The files of such bridges are therefore copied, too.
         for bridge in device.ancestors().skip(1).take(2) {
             if self.root.join(bridge).join("class").exists() {
                 self.copy_pci_device(bridge, is_awake);
             }
         }
         if is_awake {
-            for sensors in self.list(&device.join("hwmon")) {
+            for sensors in self.list_entries(&device.join("hwmon")) {
                 self.copy(&device.join("hwmon").join(sensors), &SENSOR_FILES);
             }
         }
@@ -164,7 +165,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Returns the card's folders and copies the symbolic link from the card to its PCI device.
-    fn find_folders(&self, card: &Card) -> CardFolders {
+    fn copy_link_and_find_folders(&self, card: &Card) -> CardFolders {
         let name = card.folder().file_name().unwrap_or_default();
         let place = Path::new("class/drm").join(name);
         let link = place.join("device");

@@ -153,7 +153,8 @@ impl Hwmon {
         let mut folders: Vec<_> = folders.flatten().map(|entry| entry.path()).collect();
         folders.sort();
         folders.retain(|folder| folder.join("name").exists());
-        // The `i915` driver also creates a hwmon folder for each engine.
+        // The `i915` driver also creates a hwmon folder for each engine. Only the card's own folder
+        // has the driver's name.
         let is_of_driver = |folder: &PathBuf| {
             let name = Attributes::new(folder).read_text("name");
             name.is_ok_and(|name| name == driver)
@@ -221,7 +222,7 @@ impl Hwmon {
     ///
     /// # Errors
     /// Returns the reason why there is no value.
-    pub(in crate::vendor) fn read_micro(&self, file: &str) -> Result<f64, Absence> {
+    pub(in crate::vendor) fn read_millionths(&self, file: &str) -> Result<f64, Absence> {
         // The conversion to double precision is exact up to 2^53 millionths, which are 9,000 MJ in
         // the case of energy.
         #[allow(clippy::cast_precision_loss)]
@@ -283,15 +284,15 @@ impl PciePort {
 
     /// Reads the current link.
     pub(in crate::vendor) fn read_link(&self) -> PcieLink {
-        self.read("current_link_speed", "current_link_width")
+        self.read_link_from("current_link_speed", "current_link_width")
     }
 
     /// Reads the fastest link that both the card and its slot support.
     pub(in crate::vendor) fn read_max_link(&self) -> PcieLink {
-        self.read("max_link_speed", "max_link_width")
+        self.read_link_from("max_link_speed", "max_link_width")
     }
 
-    fn read(&self, speed: &str, width: &str) -> PcieLink {
+    fn read_link_from(&self, speed: &str, width: &str) -> PcieLink {
         let generation = self
             .0
             .read_text(speed)
@@ -422,7 +423,7 @@ mod hwmon_tests {
         );
         assert_eq!(hwmon.read_megahertz("sclk"), Ok(1500));
         assert_eq!(hwmon.read_megahertz("edge"), Err(Absence::NotSupported));
-        assert_eq!(hwmon.read_micro("power1_average"), Ok(35.5));
+        assert_eq!(hwmon.read_millionths("power1_average"), Ok(35.5));
         assert!(Hwmon::find(Path::new("/nowhere"), "amdgpu").is_none());
     }
 }

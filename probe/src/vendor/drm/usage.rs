@@ -76,7 +76,7 @@ impl Usage {
 
     /// Returns the share of time in which `engines` worked for a client, in percent. Returns `None`
     /// if the client was missing in one of the last two scans.
-    fn percent(&self, client: u64, engines: &[&str]) -> Option<f64> {
+    fn client_engine_percent(&self, client: u64, engines: &[&str]) -> Option<f64> {
         let shares = self.shares.get(&client)?;
         let own = shares
             .iter()
@@ -128,7 +128,7 @@ impl Usage {
         let share = |engines: &[&str]| {
             let shares: Vec<_> = clients
                 .iter()
-                .filter_map(|own| self.percent(own.info.client, engines))
+                .filter_map(|own| self.client_engine_percent(own.info.client, engines))
                 .collect();
             if shares.is_empty() {
                 return Reading::Absent(Absence::WarmingUp);
@@ -181,8 +181,8 @@ fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTre
         let all = growth(before.and_then(|own| own.total_cycles), engine.total_cycles);
         let share = match (busy, cycles, all) {
             (Some(busy), ..) => busy / period_ns,
-            // When a client is seen for the first time, its cycles cover its whole lifetime, and
-            // not only the period between two scans.
+            // A client's cycles cover its whole lifetime. When the client is seen for the first
+            // time, its cycles since the last scan are unknown, so it has no share.
             (None, Some(cycles), Some(all)) if before.is_some() && all > 0.0 => cycles / all,
             _ => return None,
         };
@@ -226,7 +226,8 @@ pub(in crate::vendor) struct Region {
     pub(in crate::vendor) name: String,
     /// The amount of memory that is currently resident, in bytes.
     pub(in crate::vendor) resident_bytes: Option<u64>,
-    /// The amount of resident memory, in bytes, under the name that older drivers use.
+    /// The amount of resident memory, in bytes, as reported by older drivers, which use another
+    /// name for it.
     memory_bytes: Option<u64>,
 }
 
@@ -294,21 +295,21 @@ impl ClientInfo {
 
 fn parse_usage_line(key: &str, value: &str, regions: &mut Vec<Region>, engines: &mut Vec<Engine>) {
     if let Some(name) = key.strip_prefix("resident-") {
-        find_region(regions, name).resident_bytes = parse_bytes(value);
+        get_or_add_region(regions, name).resident_bytes = parse_bytes(value);
     } else if let Some(name) = key.strip_prefix("memory-") {
-        find_region(regions, name).memory_bytes = parse_bytes(value);
+        get_or_add_region(regions, name).memory_bytes = parse_bytes(value);
     } else if let Some(name) = key.strip_prefix("engine-capacity-") {
-        find_engine(engines, name).capacity = value.parse().unwrap_or(1).max(1);
+        get_or_add_engine(engines, name).capacity = value.parse().unwrap_or(1).max(1);
     } else if let Some(name) = key.strip_prefix("engine-") {
-        find_engine(engines, name).busy_ns = parse_first_number(value);
+        get_or_add_engine(engines, name).busy_ns = parse_first_number(value);
     } else if let Some(name) = key.strip_prefix("total-cycles-") {
-        find_engine(engines, name).total_cycles = parse_first_number(value);
+        get_or_add_engine(engines, name).total_cycles = parse_first_number(value);
     } else if let Some(name) = key.strip_prefix("cycles-") {
-        find_engine(engines, name).cycles = parse_first_number(value);
+        get_or_add_engine(engines, name).cycles = parse_first_number(value);
     }
 }
 
-fn find_region<'a>(regions: &'a mut Vec<Region>, name: &str) -> &'a mut Region {
+fn get_or_add_region<'a>(regions: &'a mut Vec<Region>, name: &str) -> &'a mut Region {
     let position = regions.iter().position(|region| region.name == name);
     let position = position.unwrap_or_else(|| {
         regions.push(Region {
@@ -321,7 +322,7 @@ fn find_region<'a>(regions: &'a mut Vec<Region>, name: &str) -> &'a mut Region {
     &mut regions[position]
 }
 
-fn find_engine<'a>(engines: &'a mut Vec<Engine>, name: &str) -> &'a mut Engine {
+fn get_or_add_engine<'a>(engines: &'a mut Vec<Engine>, name: &str) -> &'a mut Engine {
     let position = engines.iter().position(|engine| engine.name == name);
     let position = position.unwrap_or_else(|| {
         let name = name.to_owned();
@@ -427,7 +428,7 @@ mod tests {
         usage.update(start, &[&parse_client(7, 1, &lines(100, 1000))]);
         let later = parse_client(7, 1, &lines(600, 2000));
         usage.update(start + Duration::from_secs(1), &[&later]);
-        assert_eq!(usage.percent(1, &["gfx"]), Some(25.0));
+        assert_eq!(usage.client_engine_percent(1, &["gfx"]), Some(25.0));
     }
 
     #[test]

@@ -46,8 +46,8 @@ static NAMES: Names = Names {
     decoders: &["video", "vcs"],
 };
 
-/// The suffixes of the throttle files' names, and the reason for reduced clocks that each stands
-/// for.
+/// The suffixes of the throttle files' names, each with the reason for reduced clocks that the file
+/// reports.
 const REASONS: [(&str, ThrottleReason); 11] = [
     ("prochot", Prochot),
     ("pl1", PowerLimit),
@@ -74,12 +74,12 @@ pub(super) struct IntelDevice {
     clients: Arc<Clients>,
     usage: Usage,
     earlier: Option<CounterReadings>,
-    /// The last sample and its time. While the card is not read, so that the system can suspend it,
-    /// this sample is returned again.
+    /// The last sample and its time. This sample is returned again while the card is left alone so
+    /// that the system can suspend it.
     last: Option<(Instant, GpuSample)>,
     /// Whether the last reading skipped the card, so that the system can suspend it.
     is_resting: bool,
-    /// The last details. While the card is not read, they are returned again.
+    /// The last details. They are returned again while the card is left alone.
     last_details: Option<GpuDetails>,
     /// The name of the energy counter's file. On some boards, the card's counter is always 0, so
     /// the package's counter is used.
@@ -301,7 +301,7 @@ impl IntelDevice {
     fn read_first_nonzero(&self, files: &[&str]) -> Result<f64, Absence> {
         let mut reason = Absence::NotSupported;
         for file in files {
-            match self.read_sensor(|hwmon| hwmon.read_micro(file)) {
+            match self.read_sensor(|hwmon| hwmon.read_millionths(file)) {
                 Ok(value) if value > 0.0 => return Ok(value),
                 Ok(_) => {}
                 Err(absence) => reason = absence,
@@ -327,13 +327,13 @@ impl IntelDevice {
         }
     }
 
-    /// Reads the energy in joules. The same file is always used.
+    /// Reads the energy in joules, always from the same file.
     fn read_energy(&mut self) -> Option<f64> {
         if self.energy_file.is_none() {
             self.find_energy_file();
         }
         let file = self.energy_file?;
-        self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
+        self.read_sensor(|hwmon| hwmon.read_millionths(file)).ok()
     }
 
     /// Fills in the values that require two readings of a counter: the power and the utilization.
@@ -421,8 +421,8 @@ impl IntelDevice {
         !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false)
     }
 
-    /// Returns the last sample if the card was idle at that time and must still be left alone,
-    /// because reading the card would prevent the system from suspending it.
+    /// Returns the last sample if the card was idle at that time, and if the card must still be
+    /// left alone. Reading it now would prevent the system from suspending it.
     fn reusable_sample(&self) -> Option<&GpuSample> {
         let (at, sample) = self.last.as_ref()?;
         let awake = sample.utilization.gpu_percent.value();

@@ -52,7 +52,7 @@ const XE_FILES: [(&str, &[&str]); 3] = [
 /// The files of an engine with the `i915` driver. They can be read only while the card is awake.
 const I915_FILES: [&str; 3] = ["rps_*", "rc6_*", "throttle_reason_*"];
 
-pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
+pub(in crate::vendor) fn copy_card_files(recorder: &Recorder<'_>, card: &Card) {
     let folders = recorder.copy_card(card);
     if card.power_state() != PowerState::Active {
         return;

@@ -15,5 +15,5 @@ mod tests;
 
 pub use source::IntelSource;
 
-pub(super) use diagnostics::{BINDING, check_card, find_cards, record_card};
+pub(super) use diagnostics::{BINDING, check_card, copy_card_files, find_cards};
 pub(super) use errors::{ERRORS, log_parser};

@@ -53,10 +53,10 @@ impl KernelLog {
     /// # Errors
     /// Returns an error if the log cannot be opened.
     pub(super) fn open(path: &Path, parser: impl LogParser + 'static) -> io::Result<Self> {
-        Ok(Self::read_from(open_at_end(path)?, parser))
+        Ok(Self::from_file(open_at_end(path)?, parser))
     }
 
-    fn read_from(file: File, parser: impl LogParser + 'static) -> Self {
+    fn from_file(file: File, parser: impl LogParser + 'static) -> Self {
         Self {
             file,
             parser: Box::new(parser),
@@ -91,10 +91,10 @@ impl KernelLog {
     fn read_more(&mut self) -> io::Result<bool> {
         let mut buffer = [0; RECORD_BYTES];
         let read = self.file.read(&mut buffer);
-        self.ingest(read.map(|length| &buffer[..length]))
+        self.buffer_read_bytes(read.map(|length| &buffer[..length]))
     }
 
-    fn ingest(&mut self, read: io::Result<&[u8]>) -> io::Result<bool> {
+    fn buffer_read_bytes(&mut self, read: io::Result<&[u8]>) -> io::Result<bool> {
         match read {
             Ok([]) => return Ok(false),
             Ok(bytes) => self.begun.extend_from_slice(bytes),
@@ -130,10 +130,10 @@ impl KernelLog {
 /// boot.
 ///
 /// # Errors
-/// Returns an error if the log cannot be opened or read, and `NotFound` if the device is not a
-/// kernel log.
+/// Returns an error if the log cannot be opened or read. The error is `NotFound` if the device is
+/// not a kernel log.
 pub(super) fn read_driver_messages(path: &Path) -> io::Result<Vec<String>> {
-    read_past(path, parse_driver_message)
+    read_past_lines(path, parse_driver_message)
 }
 
 /// Returns the kernel messages logged so far. A named pipe has no past messages.
@@ -144,11 +144,14 @@ pub(super) fn read_past_messages(path: &Path) -> io::Result<Vec<String>> {
     if path.metadata()?.file_type().is_fifo() {
         return Ok(Vec::new());
     }
-    read_past(path, parse_kernel_text)
+    read_past_lines(path, parse_kernel_text)
 }
 
-fn read_past(path: &Path, parse: impl Fn(&[u8]) -> Option<String>) -> io::Result<Vec<String>> {
-    let mut log = KernelLog::read_from(open_file(path, OFlags::NONBLOCK)?, NoErrors);
+fn read_past_lines(
+    path: &Path,
+    parse: impl Fn(&[u8]) -> Option<String>,
+) -> io::Result<Vec<String>> {
+    let mut log = KernelLog::from_file(open_file(path, OFlags::NONBLOCK)?, NoErrors);
     let mut messages = Vec::new();
     while log.read_more()? {
         while let Some(line) = log.take_line() {
@@ -231,7 +234,7 @@ const DRIVER_PREFIXES: [&str; 8] = [
 /// the message.
 fn parse_driver_message(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
-    let (time, text) = split_prefix(line.trim_end())?;
+    let (time, text) = split_kmsg_line(line.trim_end())?;
     let is_of_driver = DRIVER_PREFIXES
         .iter()
         .any(|beginning| text.starts_with(beginning));
@@ -241,7 +244,7 @@ fn parse_driver_message(line: &[u8]) -> Option<String> {
 /// Returns the text of a line, or `None` if the line was not written by the kernel.
 pub(super) fn parse_kernel_text(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
-    split_prefix(line.trim_end()).map(|(_, text)| text.to_owned())
+    split_kmsg_line(line.trim_end()).map(|(_, text)| text.to_owned())
 }
 
 /// Removes control characters from a message and truncates it, so that it can be sent to clients.
@@ -255,7 +258,7 @@ pub(super) fn make_printable(message: &str) -> String {
 ///
 /// Returns `None` for lines that programs have written. In the kernel's own lines, the facility in
 /// the priority is 0.
-fn split_prefix(line: &str) -> Option<(Option<u64>, &str)> {
+fn split_kmsg_line(line: &str) -> Option<(Option<u64>, &str)> {
     let Some((prefix, text)) = line.split_once(';') else {
         return Some((None, line));
     };

@@ -131,7 +131,7 @@ fn line_written_in_parts_is_joined() {
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     writer.write_all(first.as_bytes()).unwrap();
     thread::sleep(Duration::from_millis(20));
-    // The log must not end while one writer closes the pipe and another opens it.
+    // The log must not end when one writer has closed the pipe and the next has not opened it yet.
     drop(writer);
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     writer
@@ -169,11 +169,11 @@ fn hostile_bytes_and_overlong_lines_are_skipped() {
 fn read_errors_are_returned_except_overwritten_records() {
     let folder = TestFolder::new("gap");
     let mut log = KernelLog::open(&folder.create_pipe(), XidParser).unwrap();
-    log.ingest(Err(std::io::Error::from_raw_os_error(32)))
+    log.buffer_read_bytes(Err(std::io::Error::from_raw_os_error(32)))
         .unwrap();
-    log.ingest(Ok(LOST.as_bytes())).unwrap();
+    log.buffer_read_bytes(Ok(LOST.as_bytes())).unwrap();
     assert_eq!(log.wait().unwrap().error.code, 79);
-    log.ingest(Err(std::io::Error::from_raw_os_error(5)))
+    log.buffer_read_bytes(Err(std::io::Error::from_raw_os_error(5)))
         .unwrap_err();
 }
 

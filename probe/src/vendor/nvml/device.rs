@@ -13,7 +13,7 @@ use super::{
     mig::MigReader,
     processes::ProcessReader,
     querier::Querier,
-    schedule::{CounterSchedule, IDENTITY_QUERIES, Lane, Reader, shared_queries},
+    schedule::{CounterSchedule, IDENTITY_QUERIES, Lane, Reader, shared_queries_with_costs},
     sysfs::Devfreq,
     to_model::{self, TimedAnswers},
     traces::TraceReader,
@@ -76,7 +76,7 @@ impl NvmlDevice {
             need: CounterSchedule::default(),
             rates: None,
         };
-        if device.querier.is_quick() {
+        if device.querier.answers_from_memory() {
             device
                 .querier
                 .run_due_queries(Reader::Model, |lane| lane == Lane::Once);
@@ -94,10 +94,10 @@ impl NvmlDevice {
         }
     }
 
-    /// Prepares to read the GPU, and returns the depth to read with. If the backend answers from
-    /// memory, looks up the GPU and its MIG devices again, and selects a complete reading.
+    /// Prepares to read the GPU, and returns the depth of the reading. If the backend answers from
+    /// memory, the GPU and its MIG devices are looked up again, and the reading is always complete.
     fn prepare_read(&mut self, depth: ReadDepth) -> Result<ReadDepth, DeviceError> {
-        if !self.querier.is_quick() {
+        if !self.querier.answers_from_memory() {
             return Ok(depth);
         }
         self.querier.reopen_gpu()?;
@@ -114,8 +114,8 @@ impl NvmlDevice {
         }
     }
 
-    /// Returns the `NVLink` rates from GPM (`counted`), or the rates from the links' own counters
-    /// if the GPU lacks GPM.
+    /// Returns `counted`, which are the `NVLink` rates from GPM. If the GPU lacks GPM, returns the
+    /// rates from the links' own counters.
     fn read_nvlink(&mut self, counted: LinkRates) -> LinkRates {
         if counted.tx == Reading::Absent(Absence::NotSupported) {
             self.link_rates.read(&mut self.querier)
@@ -124,14 +124,14 @@ impl NvmlDevice {
         }
     }
 
-    /// Returns the PCIe rates from GPM (`counted`), or the rates measured by a separate thread if
-    /// the GPU lacks GPM.
+    /// Returns `counted`, which are the PCIe rates from GPM. If the GPU lacks GPM, returns the
+    /// rates that a separate thread measures.
     fn read_pcie(&mut self, counted: LinkRates) -> LinkRates {
         if counted.tx != Reading::Absent(Absence::NotSupported) {
             self.pcie = None;
             return counted;
         }
-        if self.querier.is_quick() {
+        if self.querier.answers_from_memory() {
             return link_rates::measure_pcie_rates(&*self.answers, self.identity.index);
         }
         if self.pcie.is_none() {
@@ -221,16 +221,16 @@ impl ProbeDevice for NvmlDevice {
         sample.processes = self.processes.read(&mut self.querier, begun_ms, is_wanted);
         if let Reading::Now(processes) = &mut sample.processes {
             self.answers
-                .describe_processes(self.identity.index, processes);
+                .fill_simulated_process_details(self.identity.index, processes);
         }
         if is_due {
             self.rates = Some((now_ms(), self.read_rates()));
         }
         match &self.rates {
-            Some((_, rates)) if is_due => rates.clone().fill(sample),
-            Some((at_ms, rates)) => rates.clone().with_time(*at_ms).fill(sample),
+            Some((_, rates)) if is_due => rates.clone().copy_to_sample(sample),
+            Some((at_ms, rates)) => rates.clone().with_time(*at_ms).copy_to_sample(sample),
             // Rates require two readings.
-            None => Rates::new_absent(&Absence::WarmingUp).fill(sample),
+            None => Rates::new_absent(&Absence::WarmingUp).copy_to_sample(sample),
         }
         if to_model::has_no_links(TimedAnswers::new(&self.querier.read_cache(), begun_ms)) {
             // On GPUs without links, GPM reports rates of 0.
@@ -247,7 +247,7 @@ impl ProbeDevice for NvmlDevice {
         if gone {
             self.update_mig_devices();
         }
-        self.querier.check_tick()
+        self.querier.check_gpu_after_tick()
     }
 
     fn read_details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
@@ -266,7 +266,7 @@ impl ProbeDevice for NvmlDevice {
             &confidential,
             details,
         );
-        self.querier.check_details()
+        self.querier.check_gpu_after_details()
     }
 
     fn run_tool_queries(&mut self, all: bool) {
@@ -276,7 +276,7 @@ impl ProbeDevice for NvmlDevice {
     }
 
     fn answers_reader(&self) -> Option<AnswersReader> {
-        if self.querier.is_quick() {
+        if self.querier.answers_from_memory() {
             let (backend, index) = (Arc::clone(&self.answers), self.identity.index);
             return Some(Box::new(move || run_shared_queries(&*backend, index)));
         }
@@ -299,7 +299,9 @@ impl ProbeDevice for NvmlDevice {
 
 /// Runs all queries that a collector runs. The backend must answer from memory.
 fn run_shared_queries(backend: &dyn Backend, index: u32) -> VendorAnswers {
-    let queries: Vec<_> = shared_queries().map(|(query, _)| query).collect();
+    let queries: Vec<_> = shared_queries_with_costs()
+        .map(|(query, _)| query)
+        .collect();
     let answers = backend.run_queries(Subject::from_gpu(index), &queries);
     let (mut cached, at_ms) = (CachedAnswers::default(), now_ms());
     for (query, answer) in queries.into_iter().zip(answers) {

@@ -76,7 +76,7 @@ const ACCESS_CURE: &str = "restart the container: `systemctl daemon-reload` on t
                               system create-dev-char-symlinks --create-all` on the host at every \
                               boot";
 
-/// Explains a return code that the library's initialization, or every call about a GPU, has
+/// Explains a code that the library's initialization returned, or that every call about a GPU
 /// returned. `surroundings` determines the suggested fix.
 pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     let in_container = surroundings.container_name().is_some();
@@ -95,14 +95,17 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
             "check that the container was started with the GPU, and check the permissions of \
              /dev/nvidia* and the user's groups",
         ),
-        (Code::NOT_FOUND, _) => ("the driver cannot find the GPU", surroundings.gpu_cure()),
+        (Code::NOT_FOUND, _) => (
+            "the driver cannot find the GPU",
+            surroundings.missing_gpu_cure(),
+        ),
         (Code::INSUFFICIENT_POWER, _) => (
             "the GPU's external power is missing",
             "switch the machine off and connect the GPU's power cables",
         ),
         (Code::DRIVER_NOT_LOADED, false) if surroundings == Surroundings::Wsl => (
             "the NVIDIA driver for Windows is not running",
-            surroundings.driver_cure(),
+            surroundings.missing_driver_cure(),
         ),
         (Code::DRIVER_NOT_LOADED, false) => (
             "NVIDIA's library is installed, but its kernel driver is not running",
@@ -190,7 +193,7 @@ pub(super) fn incomplete_library_error(library: &str) -> SourceError {
 }
 
 fn no_library_error(library: &str, cause: &str) -> SourceError {
-    let cure = Surroundings::detect_current().driver_cure();
+    let cure = Surroundings::detect_current().missing_driver_cure();
     SourceError::NoLibrary(format!(
         "cannot load NVIDIA's management library {library}: {cause}; {cure}, set --nvml-lib to the \
          path of libnvidia-ml.so.1, or try simulated GPUs with --source sim"
@@ -235,7 +238,7 @@ pub(super) fn absurd_count_error(answer: &Value) -> SourceError {
 }
 
 pub(super) fn no_device_error() -> SourceError {
-    let cure = Surroundings::detect_current().gpu_cure();
+    let cure = Surroundings::detect_current().missing_gpu_cure();
     SourceError::NoDevice(format!(
         "the NVIDIA driver runs, but finds no GPU; {cure}, or try simulated GPUs with --source sim"
     ))
@@ -300,7 +303,9 @@ mod tests {
                 );
             }
             assert!(
-                !surroundings.driver_cure().contains("install the NVIDIA"),
+                !surroundings
+                    .missing_driver_cure()
+                    .contains("install the NVIDIA"),
                 "{surroundings:?}"
             );
         }

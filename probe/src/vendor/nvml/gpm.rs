@@ -125,7 +125,7 @@ impl Rates {
         }
     }
 
-    pub(super) fn fill(self, sample: &mut GpuSample) {
+    pub(super) fn copy_to_sample(self, sample: &mut GpuSample) {
         sample.activity = self.activity;
         sample.nvlink.tx_bytes_per_second = self.nvlink.tx;
         sample.nvlink.rx_bytes_per_second = self.nvlink.rx;

@@ -47,8 +47,8 @@ impl MigReader {
                     Ok(Vec::new())
                 } {
                     Err(reason) => self.devices = Reading::Absent(reason),
-                    // If the devices have not changed, they are kept. The next activity of a device
-                    // is calculated from its last GPM sample.
+                    // If the devices have not changed, their readers are kept, because the next
+                    // activity of a device is calculated from the last GPM sample in its reader.
                     Ok(found) if self.devices.value().is_none() || found != known => {
                         let part = |identity| MigDeviceReader {
                             identity,
@@ -72,8 +72,8 @@ impl MigReader {
             .collect()
     }
 
-    /// Reads the MIG devices. The result includes `true` if a device has disappeared, so that the
-    /// caller must look them up again.
+    /// Reads the MIG devices. The second value of the result is `true` if a device has disappeared.
+    /// The caller must then look up the devices again.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,
@@ -109,8 +109,7 @@ impl MigReader {
     }
 }
 
-/// Returns the existing MIG devices. NVML reports only the maximum number, so slots without a
-/// device are skipped.
+/// Returns the existing MIG devices. A listed device that no longer exists is skipped.
 fn find_devices(querier: &mut Querier) -> Result<Vec<MigDevice>, Absence> {
     querier.forget_mig_devices();
     querier.run_queries(None, &[Q::MigDevices]);

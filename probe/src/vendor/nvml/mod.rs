@@ -27,7 +27,7 @@ pub mod xid;
 
 pub use backend::{FUNCTIONS, NvmlBackend};
 pub use recorded::RecordedAnswers;
-pub use schedule::shared_queries;
+pub use schedule::shared_queries_with_costs;
 pub use source::NvmlSource;
 
 pub(super) use backend::{Backend, GpmResult};

@@ -39,7 +39,8 @@ const MAX_SHARED_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct ProcessReader {
     every: IntervalTimer,
-    /// Whether the last request for process samples succeeded, or the reason why not.
+    /// The result of the last request for process samples: success, or the reason why the samples
+    /// are absent.
     sampled: Reading<()>,
     shares: ProcessShares,
     /// The time of the last request, in milliseconds since 1970.
@@ -59,9 +60,9 @@ impl ProcessReader {
     }
 
     /// Returns all processes on the GPU, sorted by PID, from lists that were read at or after
-    /// `begun_ms`. `is_due` determines whether the activity of the processes is read. If several
-    /// processes share the GPU, only their activity shows which of them is working. It is then read
-    /// even if it is not due, but less often.
+    /// `begun_ms`. If `is_due` is set, the activity of the processes is read. If several processes
+    /// share the GPU, only their activity shows which of them is working, so it is then also read
+    /// at other times, but less often.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,
@@ -80,7 +81,7 @@ impl ProcessReader {
         let is_shared = listed
             .keys()
             .any(|(pid, _)| Some(pid) != listed.keys().next().map(|(first, _)| first));
-        let period = if querier.is_quick() {
+        let period = if querier.answers_from_memory() {
             Duration::ZERO
         } else if is_due {
             SAMPLE_INTERVAL
@@ -91,7 +92,7 @@ impl ProcessReader {
         };
         if (is_due || is_shared) && self.every.is_due_after(period) {
             let (now, begun) = (now_ms(), Instant::now());
-            let samples = querier.query_process_utilization(self.shares.newest_us());
+            let samples = querier.query_process_utilization(self.shares.newest_sample_us());
             self.sampled = Reading::from(samples.map_err(to_absence)).map(|samples| {
                 self.shares
                     .add_samples(&DriverSample::parse_all(&samples), now);
@@ -114,20 +115,20 @@ impl ProcessReader {
 /// second. If there is no newer sample after this time, the process has not been running.
 const SAMPLE_LIFE_MS: u64 = 2_000;
 
-/// A sample whose time is further in the future than this is wrong. If all samples are, the
-/// driver's clock is ahead.
+/// A sample whose time is further in the future than this is wrong. If this applies to all samples,
+/// the driver's clock is ahead.
 const MAX_FUTURE_US: u64 = 2_000_000;
 
 /// The maximum age of new samples. If new samples are older, the driver's clock is behind.
 const MAX_PAST_US: u64 = 10_000_000;
 
-/// The maximum time between two answers from which it can be concluded that the driver's clock is
-/// behind. The samples in the second answer were taken after the first answer, so their times must
-/// be recent.
+/// The maximum time between two answers that can show that the driver's clock is behind. The
+/// samples in the second answer were taken after the first answer. If their times are nevertheless
+/// old, the clock is behind.
 const MAX_ANSWER_GAP_MS: u64 = 3_000;
 
-/// The clock may have been set back if the last sample's time is in the future and no newer sample
-/// has arrived for this long. All samples are then requested again.
+/// If the last sample's time is in the future, and no newer sample arrives for this long, the clock
+/// may have been set back. All samples are then requested again.
 const SILENCE_LIMIT_MS: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -167,13 +168,13 @@ impl DriverSample {
 pub(super) struct ProcessShares {
     /// The newest sample's time according to the driver's clock, or 0 before the first sample.
     newest_us: u64,
-    /// The value of `newest_us` before all samples were requested again.
+    /// The value that `newest_us` had before it was reset to request all samples again.
     known_us: u64,
     /// The difference between the driver's clock and the machine's clock, which is positive if the
     /// driver's clock is ahead.
     ahead_us: i64,
-    /// The time of the driver's last answer to a request for samples. The last answer with a new
-    /// sample may be older; its time is in `heard_ms`.
+    /// The time at which the driver last answered a request for samples. `heard_ms` is the time of
+    /// the last answer that contained a new sample.
     answered_ms: Option<u64>,
     heard_ms: u64,
     latest: HashMap<u32, ProcessShare>,
@@ -198,9 +199,9 @@ pub(super) struct SharePercents {
 }
 
 impl ProcessShares {
-    /// Returns the time, according to the driver's clock, after which samples must be requested. 0
-    /// requests all samples.
-    pub(super) fn newest_us(&self) -> u64 {
+    /// Returns the time after which samples must be requested, according to the driver's clock. The
+    /// value 0 requests all samples.
+    pub(super) fn newest_sample_us(&self) -> u64 {
         self.newest_us
     }
 
@@ -216,7 +217,8 @@ impl ProcessShares {
         self.latest.retain(|pid, _| is_there(*pid));
     }
 
-    /// Adds the samples that the driver has taken since [`newest_us`](Self::newest_us).
+    /// Adds the samples that the driver has taken since
+    /// [`newest_sample_us`](Self::newest_sample_us).
     pub(super) fn add_samples(&mut self, samples: &[DriverSample], now_ms: u64) {
         let machine_us = now_ms.saturating_mul(1000);
         let latest_us = machine_us.saturating_add(MAX_FUTURE_US);
@@ -235,7 +237,7 @@ impl ProcessShares {
         let Some(newest_us) =
             newest.filter(|newest| *newest > self.newest_us && *newest != self.known_us)
         else {
-            self.handle_silence(now_ms);
+            self.handle_missing_samples(now_ms);
             return;
         };
         self.heard_ms = now_ms;
@@ -254,7 +256,7 @@ impl ProcessShares {
         }
     }
 
-    fn handle_silence(&mut self, now_ms: u64) {
+    fn handle_missing_samples(&mut self, now_ms: u64) {
         if self.newest_us > now_ms.saturating_mul(1000).saturating_add(MAX_FUTURE_US)
             && now_ms.abs_diff(self.heard_ms) > SILENCE_LIMIT_MS
         {
@@ -328,7 +330,7 @@ mod tests {
     #[test]
     fn old_samples_do_not_count_toward_recent_shares() {
         let mut shares = ProcessShares::default();
-        assert_eq!(shares.newest_us(), 0);
+        assert_eq!(shares.newest_sample_us(), 0);
         shares.add_samples(
             &[
                 make_sample(1, NOW_MS - 500, 40),
@@ -340,7 +342,7 @@ mod tests {
             (find_sm(&shares, 1, NOW_MS), find_sm(&shares, 2, NOW_MS)),
             (Some(40), None)
         );
-        assert_eq!(shares.newest_us(), (NOW_MS - 500) * 1000);
+        assert_eq!(shares.newest_sample_us(), (NOW_MS - 500) * 1000);
         shares.add_samples(&[], NOW_MS + 1000);
         assert_eq!(find_sm(&shares, 1, NOW_MS + 1000), Some(40));
         assert_eq!(
@@ -384,10 +386,13 @@ mod tests {
         let mut shares = ProcessShares::default();
         shares.add_samples(&[old], NOW_MS + 100_000);
         shares.add_samples(&[], NOW_MS);
-        assert_eq!(shares.newest_us(), 0, "the clock was set back");
+        assert_eq!(shares.newest_sample_us(), 0, "the clock was set back");
         shares.add_samples(&[old, make_sample(1, NOW_MS + 900, 50)], NOW_MS + 1000);
         assert_eq!(
-            (find_sm(&shares, 1, NOW_MS + 1000), shares.newest_us()),
+            (
+                find_sm(&shares, 1, NOW_MS + 1000),
+                shares.newest_sample_us()
+            ),
             (Some(50), (NOW_MS + 900) * 1000)
         );
 
@@ -397,10 +402,13 @@ mod tests {
         let last = make_sample(1, NOW_MS + 3_600_000, 40);
         shares.add_samples(&[last], NOW_MS);
         shares.add_samples(&[], NOW_MS + 11_000);
-        assert_eq!(shares.newest_us(), 0);
+        assert_eq!(shares.newest_sample_us(), 0);
         shares.add_samples(&[last], NOW_MS + 12_000);
         assert_eq!(
-            (find_sm(&shares, 1, NOW_MS + 12_000), shares.newest_us()),
+            (
+                find_sm(&shares, 1, NOW_MS + 12_000),
+                shares.newest_sample_us()
+            ),
             (None, last.at_us)
         );
     }

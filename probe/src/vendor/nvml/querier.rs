@@ -31,7 +31,7 @@ pub(super) struct Querier {
     /// The latest answers, shared with threads that may read them while a call to the driver is in
     /// progress.
     cached: Arc<RwLock<CachedAnswers>>,
-    /// The unsupported calls, with the time at which each last turned out to be unsupported.
+    /// The unsupported calls, each with the time of the last attempt.
     unsupported: HashMap<QueryKey, Instant>,
     /// The timers for calls that are made only at intervals.
     paced: HashMap<Query, IntervalTimer>,
@@ -120,14 +120,14 @@ impl Querier {
         }
     }
 
-    /// Adds an answer to the cache that was not obtained by running the query.
+    /// Caches an answer that was not obtained by running the query.
     pub(super) fn cache_answer(&mut self, query: Query, answer: Answer) {
         self.write_cache()
             .store_answer(None, query, now_ms(), answer);
     }
 
-    /// Runs the queries for `reader` whose lanes `is_due` selects. Then runs the follow-up queries
-    /// that the answers require.
+    /// Runs the queries for `reader` whose lanes are due according to `is_due`. Then runs the
+    /// follow-up queries that the answers require.
     pub(super) fn run_due_queries(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
         let begun_ms = now_ms();
         let is_due = |call: &Call| is_due(call.lane);
@@ -154,14 +154,14 @@ impl Querier {
         }
     }
 
-    /// Returns `true` if `call` must be made now, because its minimum period has passed. The caller
-    /// has already checked that the call's lane is due.
+    /// Returns `true` if `call` must be made now. The caller has already checked that the call's
+    /// lane is due. This function checks that enough time has passed since the last call.
     fn is_call_due(&mut self, call: &Call, begun_ms: u64) -> bool {
         let known_ms = self
             .read_cache()
             .get(None, call.query)
             .map(|cached| cached.at_ms);
-        let period = if self.is_quick() {
+        let period = if self.answers_from_memory() {
             Duration::ZERO
         } else {
             call.min_period(self.is_watched)
@@ -182,8 +182,8 @@ impl Querier {
 
     /// Returns `true` if queries are answered from memory, so that the intervals for expensive
     /// queries are not needed.
-    pub(super) fn is_quick(&self) -> bool {
-        self.answers.is_quick()
+    pub(super) fn answers_from_memory(&self) -> bool {
+        self.answers.answers_from_memory()
     }
 
     /// Opens the GPU again.
@@ -210,7 +210,7 @@ impl Querier {
             mig,
         };
         self.make_call(QueryKey::Activity(mig), |answers| {
-            answers.read_activity(subject, metrics)
+            answers.read_gpm_metrics(subject, metrics)
         })
     }
 
@@ -276,7 +276,7 @@ impl Querier {
 
     /// Returns an error if the calls of a tick show that the GPU is lost or failed, or that the
     /// driver is no longer loaded.
-    pub(super) fn check_tick(&mut self) -> Result<(), DeviceError> {
+    pub(super) fn check_gpu_after_tick(&mut self) -> Result<(), DeviceError> {
         let votes = std::mem::take(&mut self.votes);
         votes.check_gpu_and_driver_exist()?;
         self.silence.update(&votes)
@@ -284,7 +284,7 @@ impl Querier {
 
     /// Returns an error if the calls for details show that the GPU is lost or the driver is no
     /// longer loaded.
-    pub(super) fn check_details(&mut self) -> Result<(), DeviceError> {
+    pub(super) fn check_gpu_after_details(&mut self) -> Result<(), DeviceError> {
         std::mem::take(&mut self.votes).check_gpu_and_driver_exist()
     }
 
@@ -306,8 +306,8 @@ impl Querier {
         self.unsupported.clear();
     }
 
-    /// Forgets the answers to the queries for which `is_one` returns `true`. This does not make
-    /// recently unsupported queries run again.
+    /// Forgets the answers to the queries for which `is_one` returns `true`. Queries that were
+    /// recently unsupported are still skipped.
     pub(super) fn forget_answers(&mut self, is_one: impl Fn(Query) -> bool) {
         self.unsupported.retain(|asked, since| match asked {
             QueryKey::About(_, query) => !is_one(*query) || since.elapsed() < RETRY_INTERVAL,

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use super::schedule::{is_constant_while_open, is_recorded};
+use super::schedule::{is_answer_shared, is_constant_while_open};
 use crate::{
     bounded,
     model::{Absence, Driver, Health, Platform, Reading, Vendor},
@@ -28,8 +28,8 @@ struct RecordedGpu {
     newest_ms: u64,
 }
 
-/// The maximum age of an answer that can change, compared with the most recent answer. While
-/// somebody is watching, no answer gets this old.
+/// The maximum difference between the time of an answer and that of the most recent answer, for
+/// answers that can change. While somebody is watching, no answer gets this old.
 const MAX_AGE_MS: u64 = 15_000;
 
 impl RecordedAnswers {
@@ -139,7 +139,7 @@ impl RecordedAnswers {
             Health::Failed { .. } => None,
             // No NVML function answers this query, so calling the driver would be pointless.
             _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),
-            Health::Ok => cached().filter(|_| subject.mig.is_some() || is_recorded(query)),
+            Health::Ok => cached().filter(|_| subject.mig.is_some() || is_answer_shared(query)),
         }
     }
 

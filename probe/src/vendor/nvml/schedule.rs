@@ -22,7 +22,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    derive::could_hang,
+    derive::may_be_hung,
     model::GpuSample,
     vendor::{
         ReadDepth,
@@ -53,7 +53,7 @@ pub(super) enum Reader {
     /// The answers are used for the model, and also for the output of `gpumon smi`.
     Model,
     /// The answers are used only for the output of `gpumon smi`. This command gets answers from a
-    /// running collector if possible, and calls the driver only otherwise.
+    /// running collector if possible. Otherwise, it calls the driver.
     Smi,
 }
 
@@ -77,8 +77,7 @@ impl Call {
     }
 
     /// Returns the minimum interval between two executions of this call. If it is zero, the call is
-    /// made each time that its [`Lane`] provides for: for every sample, or for every reading of the
-    /// details.
+    /// made whenever its [`Lane`] is due: for every sample, or for every reading of the details.
     pub(super) fn min_period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
             (Lane::Paced(period) | Lane::Slower(period), true) => period,
@@ -257,10 +256,10 @@ fn memory_errors() -> impl Iterator<Item = (u32, u32, u32)> {
     combine(0..2, 0..2).flat_map(places)
 }
 
-/// Returns `true` if other programs may use a collector's answer to `query`. They may use those to
-/// all queries in the table. They may not use those to follow-up queries, such as the queries for
-/// link counters, because these answers may be older than a tool's user expects.
-pub(super) fn is_recorded(query: Q) -> bool {
+/// Returns `true` if other programs may use a collector's answer to `query`. They may use the
+/// answers to all queries in the table. The answers to follow-up queries, such as the queries for
+/// link counters, are excluded, because they may be older than a tool's user expects.
+pub(super) fn is_answer_shared(query: Q) -> bool {
     find_lane(query).is_some()
 }
 
@@ -271,7 +270,7 @@ pub(super) fn is_constant_while_open(query: Q) -> bool {
 
 /// Returns every query that a collector may answer for other programs, and the query's cost on an
 /// H200 in microseconds.
-pub fn shared_queries() -> impl Iterator<Item = (Q, u32)> {
+pub fn shared_queries_with_costs() -> impl Iterator<Item = (Q, u32)> {
     let others = IDENTITY_QUERIES
         .map(|query| (query, 5))
         .into_iter()
@@ -393,7 +392,7 @@ impl CounterSchedule {
                 closes_step
                     || self.samples <= READS_AFTER_CHANGE
                     || busy.is_none()
-                    || could_hang(sample)
+                    || may_be_hung(sample)
             }
         }
     }

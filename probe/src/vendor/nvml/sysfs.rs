@@ -1,4 +1,4 @@
-//! Readings that NVML does not provide, and that come from sysfs instead: the readings of a Jetson
+//! Readings that come from sysfs, because NVML does not provide them: the readings of a Jetson
 //! module's GPU, and the power state of GPUs that the system can power down.
 
 use std::{

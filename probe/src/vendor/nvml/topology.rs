@@ -93,9 +93,9 @@ fn read_path(answers: &dyn Backend, a: u32, b: u32) -> Reading<PciPath> {
     })
 }
 
-/// Returns the number of NVLinks between two GPUs. Without direct links, GPUs may be connected
-/// through switches: if both have links to switches, and the driver reports that they can reach
-/// each other, returns the number of switch links of the GPU that has fewer.
+/// Returns the number of `NVLinks` between two GPUs. GPUs without direct links may be connected
+/// through switches. If both have links to switches, and the driver reports that they can reach
+/// each other, the result is the number of switch links of the GPU that has fewer.
 fn count_nvlinks(answers: &dyn Backend, a: &LinkedGpu, b: &LinkedGpu) -> Reading<u32> {
     let straight = a
         .links

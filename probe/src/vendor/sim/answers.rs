@@ -98,9 +98,9 @@ pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
     }
 }
 
-/// Answers queries about GPUs that share the machine's memory, such as a GB10, if their answers
-/// differ from those of other GPUs. For example, the driver reports one PCIe lane, although such
-/// GPUs have no PCIe link.
+/// Answers a query about a GPU that shares the machine's memory, such as a GB10, if the answer
+/// differs from that for other GPUs. For example, the driver reports one PCIe lane, although such a
+/// GPU has no PCIe link.
 fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answer> {
     identity.unified_memory.then_some(())?;
     Some(match query {
@@ -249,7 +249,8 @@ fn answer_links(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Opt
         if scope == ALL_LINKS && !links.is_empty() {
             return number_answer((bytes(gpu.totals()) / 1024.0) as u64);
         }
-        link(scope).and_then(|own| number_answer(identity.link_kib(bytes(gpu.totals()), own.link)))
+        link(scope)
+            .and_then(|own| number_answer(identity.link_traffic_kib(bytes(gpu.totals()), own.link)))
     };
     let errors = |scope, count: fn(&LinkState) -> u64| {
         if scope == ALL_LINKS && !links.is_empty() {
@@ -397,7 +398,7 @@ fn answer_state(
         // The temperature sensors report whole degrees.
         Q::Temperature => number_answer(state.temperature_celsius.round() as i128),
         schedule::MEMORY_CELSIUS => number_answer(state.memory_temperature_celsius.round() as i128),
-        Q::MarginTemperature => answer_if_supported(identity.has_margin(), || {
+        Q::MarginTemperature => answer_if_supported(identity.reports_temperature_margin(), || {
             number_answer(state.margin_celsius.round() as i128)
         }),
         Q::FanSpeed => has_fan(0).and_then(|()| number_answer(state.fan_percent)),

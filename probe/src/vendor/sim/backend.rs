@@ -28,7 +28,7 @@ use crate::{
 ///
 /// The scenario's `init_error` and all GPU settings apply. `latency`, `hidden`, `returns` and
 /// `crash` do not apply, because they concern NVML functions, which are not called.
-pub fn start(scenario: Scenario) -> NvmlSource {
+pub fn start_simulation(scenario: Scenario) -> NvmlSource {
     NvmlSource::new(SimulatedBackend(Arc::new(Machine::start(scenario))))
 }
 
@@ -67,7 +67,7 @@ impl SimulatedBackend {
         let machine = &*self.0;
         let found = machine.found.get(subject.gpu as usize);
         let index = *found.ok_or(Code::INVALID_ARGUMENT)?;
-        wait_until_present(machine, index)?;
+        wait_while_hung(machine, index)?;
         let mut gpu = QueriedGpu {
             machine,
             index,
@@ -88,7 +88,7 @@ impl Backend for SimulatedBackend {
         true
     }
 
-    fn is_quick(&self) -> bool {
+    fn answers_from_memory(&self) -> bool {
         true
     }
 
@@ -98,7 +98,7 @@ impl Backend for SimulatedBackend {
         if scenario.has_version_mismatch(seconds) {
             return Err(Code::VERSION_MISMATCH);
         }
-        if let Some(code) = scenario.init_error(seconds) {
+        if let Some(code) = scenario.init_error_code(seconds) {
             return Err(Code(code));
         }
         match query {
@@ -126,7 +126,7 @@ impl Backend for SimulatedBackend {
         self.find(Subject::from_gpu(index)).map(drop)
     }
 
-    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code> {
+    fn read_gpm_metrics(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code> {
         let gpu = self.find(subject)?;
         let identity = self.0.world.gpu_identity(gpu.index);
         if !identity.counts_activity {
@@ -161,7 +161,7 @@ impl Backend for SimulatedBackend {
 
     /// Fills in data about simulated processes from the scenario, because the operating system does
     /// not know them.
-    fn describe_processes(&self, index: u32, processes: &mut [Process]) {
+    fn fill_simulated_process_details(&self, index: u32, processes: &mut [Process]) {
         let machine = &*self.0;
         let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
         let place = |own: &ProcessState| (own.pid, own.mig);
@@ -202,7 +202,7 @@ const HANG_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// Returns the `nvmlReturn_t` if all calls about the GPU fail.
-pub(super) fn wait_until_present(machine: &Machine, index: u32) -> Result<(), Code> {
+pub(super) fn wait_while_hung(machine: &Machine, index: u32) -> Result<(), Code> {
     let scenario = machine.world.scenario();
     while scenario.is_hanging(Some(index), None, machine.timeline.elapsed_s()) {
         thread::sleep(HANG_CHECK_INTERVAL);
@@ -212,7 +212,7 @@ pub(super) fn wait_until_present(machine: &Machine, index: u32) -> Result<(), Co
         Err(Code::VERSION_MISMATCH)
     } else if scenario.is_lost(index, seconds) {
         Err(Code::GPU_IS_LOST)
-    } else if let Some(code) = scenario.find_failure(index, seconds) {
+    } else if let Some(code) = scenario.find_gpu_failure_code(index, seconds) {
         Err(Code(code))
     } else {
         Ok(())
@@ -302,7 +302,7 @@ mod tests {
     };
 
     fn start_source(toml: &str) -> NvmlSource {
-        start(Scenario::from_toml(toml, "test.toml").unwrap())
+        start_simulation(Scenario::from_toml(toml, "test.toml").unwrap())
     }
 
     fn make_blank_sample(index: u32) -> GpuSample {
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn simulated_gpu_has_all_readings_and_label() {
-        let source = start(Scenario::with_gpus(2, 1));
+        let source = start_simulation(Scenario::with_gpus(2, 1));
         assert!(source.platform().is_simulated);
         assert_eq!(source.device_count(), Ok(2));
         let mut device = source.open(0).unwrap();
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn driver_answers_are_available_before_details() {
-        let source = start(Scenario::with_gpus(1, 1));
+        let source = start_simulation(Scenario::with_gpus(1, 1));
         let answers = source.open(0).unwrap().answers_reader().unwrap()().0;
         for query in [Query::EccMode, Query::DisplayActive, Query::PowerUsage] {
             let known = answers.get(None, query).unwrap();
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn every_pair_of_gpus_is_linked() {
-        let links = start(Scenario::with_gpus(5, 1)).find_links(&[0, 1, 4]);
+        let links = start_simulation(Scenario::with_gpus(5, 1)).find_links(&[0, 1, 4]);
         let pairs: Vec<_> = links
             .iter()
             .map(|link| (link.a, link.b, link.path.value().copied()))
@@ -419,7 +419,7 @@ mod tests {
         };
         let given = start_source("[[process]]\ngpu = 0\npid = 77\nhost_memory = \"3 GiB\"");
         assert_eq!(held(given), Reading::Now(3 << 30));
-        let invented = held(start(Scenario::with_gpus(1, 1)));
+        let invented = held(start_simulation(Scenario::with_gpus(1, 1)));
         assert!(
             invented
                 .value()

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
 
-/// Dynamic power grows with the clock raised to this exponent, because the voltage also grows with
-/// the clock.
+/// The exponent of the clock in the formula for the dynamic power. It is greater than 1, because
+/// the voltage grows with the clock.
 const POWER_EXPONENT: f64 = 2.5;
 /// The driver reserves the total memory divided by this number, for example 616 MiB on an H200.
 const RESERVED_DIVISOR: u64 = 233;
@@ -143,7 +143,7 @@ impl Board {
 
     /// Returns the share of the GPU that a process can use: the share of its MIG device, or 1 if
     /// the process does not use MIG.
-    fn find_share(&self, process: &ProcessSettings, seconds: f64) -> f64 {
+    fn usable_gpu_share(&self, process: &ProcessSettings, seconds: f64) -> f64 {
         let Some(instance) = process.mig() else {
             return 1.0;
         };
@@ -279,7 +279,7 @@ impl Board {
                     .filter(|process| process.is_running(seconds))
             };
             let share = |own: &ProcessSettings| {
-                own.sm_percent(seconds) * own.process_count() * self.find_share(own, seconds)
+                own.sm_percent(seconds) * own.process_count() * self.usable_gpu_share(own, seconds)
             };
             let computing: f64 = running().filter(|own| !own.waits).map(share).sum();
             let waiting: f64 = running().filter(|own| own.waits).map(share).sum();
@@ -383,7 +383,8 @@ impl Board {
 
     fn compute_celsius(&self, seconds: f64, path: &Cooling) -> f64 {
         let inlet = 29.5 + 3.0 * self.noise.derive_stream("inlet").random_unit(0);
-        // A board with a different power limit has a cooler that is designed for that power.
+        // The cooler of a board is designed for the board's power limit, so the power is scaled to
+        // the limit of an H200.
         path.compute_celsius(seconds, inlet, &self.past, |at| {
             self.compute_watts(at) * H200_WATTS / self.identity.power_limit_watts
         })
@@ -479,8 +480,8 @@ impl Cooling {
             felt_watts += share * mean_watts(step);
             end = begin;
         }
-        // The power in all earlier intervals is assumed to be constant: it is that of the interval
-        // just before those considered above.
+        // All earlier intervals are assumed to have the same power as the interval just before
+        // those considered above.
         felt_watts += (-(seconds - end) / self.lag_s).exp() * mean_watts(newest - PAST_POWER_STEPS);
         inlet_celsius + self.celsius_per_watt * felt_watts
     }

@@ -46,7 +46,7 @@ impl Architecture {
     }
 
     /// Returns `true` if the hardware has activity counters (GPM).
-    pub fn counts_activity(self) -> bool {
+    pub fn supports_gpm(self) -> bool {
         self >= Self::Hopper
     }
 
@@ -105,7 +105,8 @@ pub struct LinkState {
 }
 
 impl LinkState {
-    /// Creates a link. An inactive link has had errors in the past.
+    /// Creates a link. The error counters of an inactive link are not 0, as if errors had occurred
+    /// before.
     pub(super) fn new(link: u32, active: bool) -> Self {
         let remote_bus = 4 + link % SWITCH_COUNT;
         let (replays, recoveries, crc_errors) = if active {

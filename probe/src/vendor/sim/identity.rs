@@ -83,13 +83,13 @@ impl GpuIdentity {
     }
 
     /// Returns `true` if the GPU reports its distance to the temperature limit.
-    pub fn has_margin(&self) -> bool {
+    pub fn reports_temperature_margin(&self) -> bool {
         self.architecture >= Architecture::Ada && !self.geforce && !self.unified_memory
     }
 
     /// Returns one `NVLink`'s traffic in KiB. `bytes` is the traffic over all links, which is
     /// divided evenly among the active links.
-    pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
+    pub fn link_traffic_kib(&self, bytes: f64, link: u32) -> u64 {
         let total = (bytes / 1024.0) as u64;
         let up = || self.nvlinks.iter().filter(|own| own.active);
         let (count, place) = (up().count() as u64, up().position(|own| own.link == link));
@@ -153,7 +153,7 @@ impl GpuIdentity {
             nvlinks: make_nvlinks(scenario, own, geforce),
             counts_activity: own
                 .and_then(|own| own.gpm)
-                .unwrap_or(architecture.counts_activity() && !geforce && !unified_memory),
+                .unwrap_or(architecture.supports_gpm() && !geforce && !unified_memory),
             persistence: own.and_then(|own| own.persistence).unwrap_or(true),
             accounting: own.is_some_and(|own| own.accounting),
         }
@@ -194,7 +194,7 @@ mod tests {
         let toml = "[[gpu]]\nindex = 0\nnvlinks = 18\nnvlinks_down = [3]";
         let gpu = GpuIdentity::new(&Scenario::from_toml(toml, "test").unwrap(), 0);
         let shares: Vec<u64> = (0..18)
-            .map(|link| gpu.link_kib(1024.0 * 1_000_003.0, link))
+            .map(|link| gpu.link_traffic_kib(1024.0 * 1_000_003.0, link))
             .collect();
         assert_eq!(shares.iter().sum::<u64>(), 1_000_003);
         assert_eq!(shares[3], 0);

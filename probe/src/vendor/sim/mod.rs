@@ -4,8 +4,8 @@
 //! - [`World`] calculates the state of a GPU at a certain time. The state is a pure function of the
 //!   scenario, including its seed, and the time.
 //! - [`Timeline`] is the clock, and [`Machine`] adds counters that grow over time.
-//! - [`start`] creates the source for `--source sim`, in which [`answer_query`] replaces NVML.
-//!   gpumon's fake NVML library uses the same machine.
+//! - [`start_simulation`] creates the source for `--source sim`, in which [`answer_query`] replaces
+//!   NVML. gpumon's fake NVML library uses the same machine.
 
 mod answers;
 mod backend;
@@ -21,7 +21,7 @@ mod state;
 
 pub use super::nvml::FUNCTIONS;
 pub use answers::{SimulatedGpu, answer_query};
-pub use backend::start;
+pub use backend::start_simulation;
 pub use hardware::{
     Architecture, LinkState, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ, NVLINK_MB_PER_SECOND,
 };

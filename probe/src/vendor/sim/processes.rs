@@ -77,11 +77,14 @@ pub(super) fn list_scenario_processes(
         .iter()
         .filter(|process| process.is_running(seconds));
     running
-        .flat_map(|process| expand_table(process, seconds))
+        .flat_map(|process| list_table_processes(process, seconds))
         .collect()
 }
 
-fn expand_table(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = ProcessState> {
+fn list_table_processes(
+    process: &ProcessSettings,
+    seconds: f64,
+) -> impl Iterator<Item = ProcessState> {
     let sm_percent = process.sm_percent(seconds);
     let memory_bytes = process
         .memory

@@ -90,8 +90,8 @@ fn compute_held_load(noise: Noise, seconds: f64) -> Load {
     }
 }
 
-/// Returns the process of the notebook's kernel. `memory` is its share of the GPU's memory, and
-/// `part` is its share of the GPU's work.
+/// Returns the process of the notebook's kernel. `memory` is the process's share of the memory that
+/// is available to programs, and `part` is its share of the GPU's utilization.
 fn make_notebook_tenant(noise: Noise, seconds: f64, memory: f64, part: f64) -> Tenant {
     let phase_s =
         NOTEBOOK_RESTART_INTERVAL_S * (0.2 + 0.6 * noise.derive_stream("notebook").random_unit(0));
@@ -99,7 +99,7 @@ fn make_notebook_tenant(noise: Noise, seconds: f64, memory: f64, part: f64) -> T
         period_s: NOTEBOOK_RESTART_INTERVAL_S,
         phase_s,
     };
-    let (run, _) = kernels.find_round(seconds);
+    let (run, _) = kernels.round_and_offset(seconds);
     Tenant {
         program: Program::Notebook,
         run,
@@ -120,7 +120,7 @@ fn compute_hang_load(noise: Noise, seconds: f64) -> Load {
         period_s: HANG_RUN_S,
         phase_s: 0.3 * HANG_RUN_S,
     };
-    let (run, _) = runs.find_round(seconds);
+    let (run, _) = runs.round_and_offset(seconds);
     let memory = 0.5 + 0.2 * noise.derive_stream("memory").random_unit(run);
     let rank = Tenant {
         program: Program::Collective,
@@ -150,7 +150,7 @@ fn compute_inference_load(noise: Noise, seconds: f64) -> Load {
         period_s: DEPLOY_INTERVAL_S,
         phase_s: DEPLOY_INTERVAL_S * (0.1 + 0.5 * noise.derive_stream("deployed").random_unit(0)),
     };
-    let (run, _) = deployments.find_round(seconds);
+    let (run, _) = deployments.round_and_offset(seconds);
     let memory = 0.88 + 0.04 * noise.derive_stream("memory").random_unit(0);
     let server = Tenant {
         program: Program::Server,
@@ -179,7 +179,7 @@ fn compute_burst(noise: Noise, seconds: f64) -> f64 {
         period_s: BURST_INTERVAL_S,
         phase_s: 0.0,
     }
-    .find_round(seconds);
+    .round_and_offset(seconds);
     let length_s = 2.0 + 5.5 * noise.derive_stream("length").random_unit(number);
     let begin_s = noise.derive_stream("begin").random_unit(number) * (BURST_INTERVAL_S - length_s);
     let height = 0.3 + 0.7 * noise.derive_stream("height").random_unit(number);
@@ -193,7 +193,7 @@ fn compute_burst(noise: Noise, seconds: f64) -> f64 {
 
 /// The time from the first allocation to the last, in seconds.
 const LEAK_GROWTH_S: f64 = 280.0;
-/// The time after which a user restarts the program, in seconds.
+/// The time from the last allocation until a user restarts the program, in seconds.
 const LEAK_RESTART_S: f64 = 8.0;
 /// The share of the memory that the program uses at its start.
 const LEAK_FIRST_SHARE: f64 = 0.08;
@@ -203,7 +203,7 @@ fn compute_leak_load(noise: Noise, seconds: f64) -> Load {
         period_s: LEAK_GROWTH_S + LEAK_RESTART_S,
         phase_s: 100.0 * noise.derive_stream("run phase").random_unit(0),
     };
-    let (run, age_s) = runs.find_round(seconds);
+    let (run, age_s) = runs.round_and_offset(seconds);
     if age_s >= LEAK_GROWTH_S {
         return Load::default();
     }
@@ -247,8 +247,8 @@ const VALIDATION_S: f64 = 20.0;
 /// waits.
 const CHECKPOINT_INTERVAL_S: f64 = 600.0;
 const CHECKPOINT_S: f64 = 6.0;
-/// The mean interval between the dips in the load that occur when the data loader is too slow, in
-/// seconds.
+/// The mean interval between dips in the load, in seconds. Dips occur when the data loader is too
+/// slow.
 const DIP_INTERVAL_S: f64 = 45.0;
 const DIP_S: f64 = 2.5;
 /// The duration of a training step (forward, backward, and optimizer), in seconds.
@@ -259,7 +259,7 @@ fn compute_training_load(noise: Noise, seconds: f64) -> Load {
         period_s: TRAINING_RUN_S + TRAINING_PAUSE_S,
         phase_s: 600.0 + 900.0 * noise.derive_stream("run phase").random_unit(0),
     };
-    let (run, age_s) = runs.find_round(seconds);
+    let (run, age_s) = runs.round_and_offset(seconds);
     let notebook = (noise.derive_stream("guest").random_unit(0) < 0.4)
         .then(|| make_notebook_tenant(noise, seconds, 0.09, 0.02));
     if age_s >= TRAINING_RUN_S {
@@ -318,7 +318,7 @@ fn is_starved(noise: Noise, age_s: f64) -> bool {
         period_s: DIP_INTERVAL_S,
         phase_s: 0.0,
     }
-    .find_round(age_s);
+    .round_and_offset(age_s);
     let begin_s = noise.derive_stream("dip").random_unit(dip) * (DIP_INTERVAL_S - DIP_S);
     (begin_s..begin_s + DIP_S).contains(&into_s)
 }
@@ -334,7 +334,7 @@ pub(super) struct Cycle {
 impl Cycle {
     /// Returns the number of the round that contains `seconds`, and how long ago this round
     /// started.
-    pub(super) fn find_round(self, seconds: f64) -> (i64, f64) {
+    pub(super) fn round_and_offset(self, seconds: f64) -> (i64, f64) {
         let shifted = seconds + self.phase_s;
         let round = (shifted / self.period_s).floor();
         (round as i64, shifted - round * self.period_s)
@@ -355,9 +355,9 @@ mod tests {
             period_s: 10.0,
             phase_s: 4.0,
         };
-        assert_eq!(cycle.find_round(0.0), (0, 4.0));
-        assert_eq!(cycle.find_round(6.0), (1, 0.0));
-        assert_eq!(cycle.find_round(17.0), (2, 1.0));
+        assert_eq!(cycle.round_and_offset(0.0), (0, 4.0));
+        assert_eq!(cycle.round_and_offset(6.0), (1, 0.0));
+        assert_eq!(cycle.round_and_offset(17.0), (2, 1.0));
         assert!((cycle.start_s(2) - 16.0).abs() < 1e-9);
     }
 }

@@ -26,15 +26,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time limit for the remote program's first record. Without persistence mode, the driver needs
 /// up to half a minute to open its GPUs.
 const FIRST_RECORD_TIMEOUT: Duration = Duration::from_mins(1);
-/// The number of intervals without a record after which a remote program is considered to hang, if
-/// it has also been silent for at least `MIN_SILENCE`.
+/// A remote program is considered to hang if it has sent no record for this number of sampling
+/// intervals, and for at least `MIN_SILENCE`.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(10);
 /// The interval at which the reader checks whether a record is complete. Some records are complete
 /// only after a certain time.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
-/// The time limit for ssh to exit, and also for the remote program to read a line from its standard
-/// input.
+/// How long this server waits for ssh to exit, and for the remote program to read a line from its
+/// standard input.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// The number of ssh's last messages that are kept. `MAX_MESSAGE_BYTES` limits the length of each.
 const MAX_MESSAGES: usize = 20;
@@ -61,7 +61,7 @@ struct SshConnection {
 impl SshConnection {
     fn start(node: &HostNode, settings: &HostsSettings) -> io::Result<Self> {
         let (program, first_arguments) = &settings.tether;
-        let interval = *node.sampling_interval.interval().borrow();
+        let interval = *node.sampling_interval.subscribe_interval().borrow();
         let mut command = Command::from(child::new_command(program));
         command.args(first_arguments).arg(&settings.ssh.program);
         command.args(settings.ssh.build_arguments(&node.host, interval));
@@ -90,8 +90,9 @@ impl SshConnection {
         })
     }
 
-    /// Reads records until the connection ends or a problem occurs. `turn`, the permit to establish
-    /// a connection, is released when the connection is established, or after `turn_for`.
+    /// Reads records until the connection ends or a problem occurs. `turn` is the permit to
+    /// establish a connection. It is released as soon as the connection is established, or after
+    /// `turn_for`.
     async fn monitor_output(
         &mut self,
         node: &HostNode,
@@ -124,8 +125,8 @@ impl SshConnection {
         let turn_ends = Instant::now() + turn_for;
         let mut last = Instant::now();
         let mut records = 0_u64;
-        let mut wanted_interval = node.sampling_interval.interval();
-        let mut answers_requests = node.hub.driver_answer_requests();
+        let mut wanted_interval = node.sampling_interval.subscribe_interval();
+        let mut answers_requests = node.hub.subscribe_answer_requests();
         let mut slowest = self.sent_interval;
         let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -196,8 +197,8 @@ impl SshConnection {
 
     async fn send(&mut self, request: CollectorRequest) {
         if let Ok(line) = serde_json::to_string(&request) {
-            // If the remote program does not read the line, it has ended or is hanging. In both
-            // cases, its output will show that.
+            // The result is ignored. A remote program that does not read the line has ended or is
+            // hanging, and its output will show that.
             let _ = timeout(GRACE_PERIOD, self.stdin.write_all((line + "\n").as_bytes())).await;
         }
     }
@@ -283,7 +284,7 @@ pub(super) fn new_connection_limit() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_CONNECTING))
 }
 
-/// Connects to a host again and again until the node's end is signaled.
+/// Connects to a host again and again until [`HostNode::stop_reading`] is called.
 pub(super) async fn keep_connected(
     node: Arc<HostNode>,
     settings: Arc<HostsSettings>,
@@ -323,8 +324,8 @@ pub(super) async fn keep_connected(
     }
 }
 
-/// Connects to the host once, and returns the reason for the connection's end, or `None` if the
-/// node was removed.
+/// Connects to the host once, and returns the reason for the connection's end, or `None` if
+/// [`HostNode::stop_reading`] was called.
 async fn connect_once(
     node: &HostNode,
     settings: &HostsSettings,

@@ -20,7 +20,7 @@ use gpumon_probe::{
 use super::node::{ConnectionStatus, HostNode};
 use crate::hub::HubData;
 
-/// A host that has not responded is reported as a problem only after this time since the start.
+/// The time that hosts have to respond after the start, before they are reported as a problem.
 const LOADING_TIME: Duration = Duration::from_secs(2);
 
 /// The maximum number of hosts that a sentence names.
@@ -53,7 +53,7 @@ pub(super) fn build_fleet(
         is_connecting: false,
     };
     for node in sorted {
-        building.add(node);
+        building.add_node(node);
     }
     building.build(nodes.len(), since_start)
 }
@@ -61,7 +61,7 @@ pub(super) fn build_fleet(
 struct HostsFleetBuilder {
     now_ms: u64,
     fleet: FleetBuilder,
-    /// The reasons for absent readings by reading, each with the number of GPUs affected.
+    /// For each reading, the reasons why it is absent, each with the number of affected GPUs.
     absences: BTreeMap<&'static str, BTreeMap<String, u32>>,
     /// The reasons why hosts are not read, by host.
     unread: BTreeMap<String, String>,
@@ -70,10 +70,10 @@ struct HostsFleetBuilder {
 }
 
 impl HostsFleetBuilder {
-    fn add(&mut self, node: &HostNode) {
+    fn add_node(&mut self, node: &HostNode) {
         let known = node.hub.current_data();
         let is_fresh = node.is_fresh(self.now_ms);
-        let (health, reason) = describe_health(node, &known, is_fresh, self.now_ms);
+        let (health, reason) = node_health_and_reason(node, &known, is_fresh, self.now_ms);
         self.is_connecting |= health != NodeHealth::Up && !node.has_failed();
         if let Some(reason) = &reason {
             let name = node.host.name.clone();
@@ -103,12 +103,12 @@ impl HostsFleetBuilder {
 
     fn add_gpu(&mut self, node: u32, gpu: &GpuSample, model: Option<&str>, is_fresh: bool) {
         let readings = [
-            read_value(&gpu.utilization.gpu_percent),
-            read_bytes(&gpu.memory.used_bytes),
-            read_bytes(&gpu.memory.total_bytes),
-            read_value(&gpu.power.draw_watts),
-            read_value(&gpu.power.limit_watts),
-            read_value(&gpu.temperature.gpu_celsius),
+            value_or_absence(&gpu.utilization.gpu_percent),
+            bytes_or_absence(&gpu.memory.used_bytes),
+            bytes_or_absence(&gpu.memory.total_bytes),
+            value_or_absence(&gpu.power.draw_watts),
+            value_or_absence(&gpu.power.limit_watts),
+            value_or_absence(&gpu.temperature.gpu_celsius),
         ];
         for (id, reading) in READINGS.into_iter().zip(&readings) {
             if let (Err(reason), true) = (reading, is_fresh) {
@@ -166,7 +166,7 @@ impl HostsFleetBuilder {
             _ => FleetState::Partial,
         };
         if !is_loading {
-            fleet.problems = describe_problems(self.unread, asked);
+            fleet.problems = summarize_unread_hosts(self.unread, asked);
         }
         for (id, reasons) in self.absences {
             let is_missing = fleet.gpus.readings[id].iter().all(Option::is_none);
@@ -180,7 +180,7 @@ impl HostsFleetBuilder {
 }
 
 /// Returns the state of a node, and the reason if it is not up.
-fn describe_health(
+fn node_health_and_reason(
     node: &HostNode,
     known: &HubData,
     is_fresh: bool,
@@ -225,7 +225,7 @@ fn describe_health(
 
 /// Returns the reasons why hosts are not read. If there are many, a single sentence names some of
 /// the hosts; the details are shown with each node.
-fn describe_problems(unread: BTreeMap<String, String>, asked: usize) -> Vec<String> {
+fn summarize_unread_hosts(unread: BTreeMap<String, String>, asked: usize) -> Vec<String> {
     let count = unread.len();
     if count <= MAX_NAMED_HOSTS {
         return unread.into_values().collect();
@@ -245,15 +245,15 @@ fn capitalize(reason: &str) -> String {
     })
 }
 
-fn read_value(reading: &Reading<f64>) -> Result<f64, Absence> {
+fn value_or_absence(reading: &Reading<f64>) -> Result<f64, Absence> {
     match reading {
         Reading::Now(value) | Reading::Earlier { value, .. } => Ok(*value),
         Reading::Absent(reason) => Err(reason.clone()),
     }
 }
 
-fn read_bytes(reading: &Reading<u64>) -> Result<f64, Absence> {
-    read_value(&reading.clone().map(|bytes| bytes as f64))
+fn bytes_or_absence(reading: &Reading<u64>) -> Result<f64, Absence> {
+    value_or_absence(&reading.clone().map(|bytes| bytes as f64))
 }
 
 /// Returns all owners of a GPU in the fleet's data model, without duplicates: the owners of its

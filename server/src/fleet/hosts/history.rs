@@ -109,7 +109,7 @@ impl ReadingSums {
                 if id == UTILIZATION {
                     gpus.mean()
                 } else {
-                    gpus.integral()
+                    gpus.weighted_sum()
                 }
             };
             FleetSeries {
@@ -150,7 +150,7 @@ pub(super) fn list_events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) ->
         problems: describe_unknown_part(oldest_ms, from_ms)
             .into_iter()
             .collect(),
-        ..FleetEvents::empty(from_ms, now_ms)
+        ..FleetEvents::new_loading(from_ms, now_ms)
     };
     answer.set_events(events);
     answer
@@ -252,7 +252,7 @@ pub(super) fn sum_usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> F
         unheld_gpu_s: Some(unheld.gpu_seconds),
         unheld_energy_joules: Some(unheld.joules),
         energy_joules: Some(held + unheld.joules),
-        ..FleetUsage::empty(from_ms, now_ms)
+        ..FleetUsage::new_loading(from_ms, now_ms)
     };
     let owners = by_owner.into_iter();
     let owners = owners.map(|(owner, (amounts, nodes))| OwnerUsage::new(owner, amounts, nodes));

@@ -45,8 +45,8 @@ pub struct HostsSettings {
     pub hosts: HostList,
     /// The system's ssh program, with its options.
     pub ssh: Ssh,
-    /// The program that starts ssh, which is gpumon itself, and its first arguments. It ensures
-    /// that ssh ends together with this process.
+    /// The program that starts ssh, and its first arguments. The program is gpumon itself. It
+    /// ensures that ssh ends together with this process.
     pub tether: (PathBuf, Vec<String>),
     /// The sampling interval if no client requests a shorter one.
     pub interval: Duration,
@@ -104,10 +104,10 @@ impl Hosts {
                     Arc::clone(&turns),
                 ));
                 let hub = Arc::clone(&node.hub);
-                tasks.spawn(async move { hub.end_buckets().await });
+                tasks.spawn(async move { hub.end_buckets_regularly().await });
             }
             let of_nested = Arc::clone(&self.nodes);
-            tasks.spawn(async move { trim_regularly(&of_nested).await });
+            tasks.spawn(async move { release_unused_responses_regularly(&of_nested).await });
             ActiveConnections {
                 since: Instant::now(),
                 _tasks: tasks,
@@ -145,7 +145,7 @@ impl Hosts {
         found.ok_or_else(|| FleetError::NoSuchNode(name.to_owned()))
     }
 
-    fn fleet(&self) -> Arc<Fleet> {
+    fn get_or_build_fleet(&self) -> Arc<Fleet> {
         let since_start = self.start_connections();
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, fleet)) = &*shared
@@ -178,7 +178,7 @@ impl Hosts {
 }
 
 /// Regularly releases each host's unused responses. This function never returns.
-async fn trim_regularly(nodes: &[Arc<HostNode>]) {
+async fn release_unused_responses_regularly(nodes: &[Arc<HostNode>]) {
     loop {
         sleep(TRIM_INTERVAL).await;
         nodes
@@ -190,7 +190,7 @@ async fn trim_regularly(nodes: &[Arc<HostNode>]) {
 
 impl FleetReader for Hosts {
     fn fetch_current_fleet(&self) -> FleetFuture<'_, Arc<Fleet>> {
-        Box::pin(async { self.fleet() })
+        Box::pin(async { self.get_or_build_fleet() })
     }
 
     fn fetch_node<'a>(&'a self, name: &'a str) -> FleetFuture<'a, Result<Arc<Fleet>, FleetError>> {

@@ -1,5 +1,5 @@
-//! The credentials for nodes, which are trusted authorities and a token, and the patterns of the
-//! hosts that may receive the token. The files are read again when they change.
+//! The credentials for nodes: the trusted authorities, a token, and the patterns of hosts that may
+//! receive the token. The files of the authorities and the token are read again when they change.
 
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
@@ -46,8 +46,8 @@ impl Credentials {
         let credentials = Arc::clone(self);
         let read = move || {
             let refreshed = [
-                credentials.tls.refresh(|_, _| Ok(())),
-                credentials.token.refresh(|_, _| Ok(())),
+                credentials.tls.reload_if_changed(|_, _| Ok(())),
+                credentials.token.reload_if_changed(|_, _| Ok(())),
             ];
             for why in refreshed.into_iter().flatten().filter_map(Result::err) {
                 tracing::warn!(
@@ -68,13 +68,13 @@ impl Credentials {
 }
 
 fn load_tls(ca_file: Option<&PathBuf>) -> LoadedFiles<Option<Arc<ClientConfig>>> {
-    let roots = credentials::read_authorities(ca_file.map(PathBuf::as_path));
+    let roots = credentials::read_root_certificates(ca_file.map(PathBuf::as_path));
     let config = roots.and_then(|roots| roots.map(build_tls_config).transpose());
     (ca_file.cloned().into_iter().collect(), config)
 }
 
 fn build_tls_config(roots: RootCertStore) -> Result<Arc<ClientConfig>, String> {
-    let mut config = credentials::build_client_config()?
+    let mut config = credentials::client_config_builder()?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

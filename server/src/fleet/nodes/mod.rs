@@ -1,13 +1,14 @@
 //! The page of a single node at `/nodes/NAME/`, with data from the node's own server.
 //!
-//! - [`url`] contains the address of a node's server, [`credentials`] the trusted authorities, the
-//!   token and the hosts that may receive it, and [`problem`] the reasons for failures.
+//! - [`url`] contains the address of a node's server. [`credentials`] contains the trusted
+//!   authorities, the token, and the hosts that may receive the token. [`problem`] contains the
+//!   reasons for failures.
 //! - [`request`] connects to the node and passes on HTTP requests and the viewer's session at the
 //!   node. [`stream`] passes on the WebSocket.
 //! - [`response`] parses HTTP responses and serializes them again. WebSocket frames are passed on
 //!   unchanged, because browsers only hand them to the page's script and never render them.
 //!
-//! The numbers of simultaneous requests and the memory for responses are limited here.
+//! This module itself limits the number of simultaneous requests and the memory for responses.
 
 mod credentials;
 mod problem;
@@ -36,7 +37,7 @@ use crate::{lock, peer::PeerKey};
 /// The maximum number of streams of all viewers together. Each stream uses two connections.
 const MAX_STREAMS: usize = 256;
 
-/// The maximum number of simultaneous requests other than streams.
+/// The maximum number of simultaneous requests, not counting streams.
 const MAX_REQUESTS: usize = 64;
 
 /// The settings for reaching the servers of nodes.
@@ -116,7 +117,7 @@ impl RemoteNodes {
     /// chooses the hosts, so the administrator must have confirmed the host in one of three ways:
     /// with a pattern, as the only host of `--node-url`, or with an authority that issues
     /// certificates only for nodes.
-    fn is_trusted(&self, target: &NodeTarget) -> bool {
+    fn may_receive_credentials(&self, target: &NodeTarget) -> bool {
         if self.hosts.is_empty() {
             let is_certified = self.has_own_authority && target.is_tls;
             return is_certified || self.url.as_ref().is_some_and(NodeUrl::has_fixed_host);
@@ -152,8 +153,8 @@ impl RemoteNodes {
     }
 }
 
-/// A limited number of slots for requests that are being passed on, because each request needs a
-/// connection to a node. A single client gets at most a quarter of the slots.
+/// The slots for requests that are being passed on. Their number is limited, because each request
+/// needs a connection to a node. A single client gets at most a quarter of them.
 #[derive(Debug)]
 struct SlotPool {
     most: usize,
@@ -280,7 +281,7 @@ impl BodyLimits {
     }
 
     /// Waits for permission to parse a response. The permission lasts until the permit is dropped.
-    async fn acquire_parser(&self) -> Option<OwnedSemaphorePermit> {
+    async fn acquire_parse_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.parsers).acquire_owned().await.ok()
     }
 }

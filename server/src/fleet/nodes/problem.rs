@@ -95,7 +95,8 @@ impl NodeProblem {
             .get_ref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match cause {
-            // A wrong signature means that a different authority has the name of a trusted one.
+            // A wrong signature means that the certificate is from an authority that has the same
+            // name as a trusted one, but is a different one.
             Some(rustls::Error::InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             )) => Self::UnknownAuthority(target),

@@ -216,7 +216,8 @@ const SECURE_COOKIE_PREFIX: &str = "__Secure-";
 const NODE_COOKIE_PREFIX: &str = "gpumon-session-";
 const HOST_COOKIE_PREFIX: &str = "__Host-";
 
-/// Returns the node's cookie as sent to the browser, or `None` if the cookie is not a session.
+/// Returns a node's session cookie in the form that is sent to the browser, or `None` if the cookie
+/// is not a session cookie.
 pub(super) fn rename_cookie_for_browser(
     set: &HeaderValue,
     arrival: &Arrival,
@@ -236,7 +237,7 @@ pub(super) fn rename_cookie_for_browser(
     } else {
         ("", "")
     };
-    let port = arrival.port();
+    let port = arrival.server_port();
     let value = if value.is_empty() {
         String::new()
     } else {
@@ -248,12 +249,13 @@ pub(super) fn rename_cookie_for_browser(
     HeaderValue::from_str(&text).ok()
 }
 
-/// Returns the original cookie of a node from the cookies that the browser sent for it.
+/// Finds the node's cookie among the cookies that the browser sent, and returns it in its original
+/// form.
 pub(super) fn restore_cookie_for_node(
     headers: &HeaderMap,
     arrival: &Arrival,
 ) -> Option<HeaderValue> {
-    let port = arrival.port();
+    let port = arrival.server_port();
     let names = [
         format!("{SECURE_COOKIE_PREFIX}{COOKIE_NAME_PREFIX}{port}"),
         format!("{COOKIE_NAME_PREFIX}{port}"),

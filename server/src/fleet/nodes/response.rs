@@ -149,7 +149,7 @@ pub(super) async fn read_response(
     let is_json = media_type(kind) == "application/json";
     if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
         let read = bodies.read_body(node, body, MAX_RESPONSE_BYTES).await?;
-        let turn = bodies.acquire_parser().await;
+        let turn = bodies.acquire_parse_permit().await;
         let write = move || {
             let _turn = turn;
             let json = (route.rewrite)(&read.bytes)?;

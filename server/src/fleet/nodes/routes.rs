@@ -47,7 +47,9 @@ pub(crate) fn build_router() -> Router<AppState> {
         .route("/nodes/{node}/", get(get_index))
         .route(
             "/nodes/{node}/{*path}",
-            get(get_path).post(change_session).delete(change_session),
+            get(get_node_resource)
+                .post(forward_session_change)
+                .delete(forward_session_change),
         )
         .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
@@ -68,14 +70,14 @@ async fn get_index(
     Path(node): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    match find_node(&app, &node).await {
+    match find_fleet_and_target(&app, &node).await {
         Ok(_) => page::get_index(State(app), Extension(peer), headers).await,
         Err(problem) => problem.respond(&node),
     }
 }
 
 /// Returns a file of this server's page, or the node's response to an API request.
-async fn get_path(
+async fn get_node_resource(
     State(app): State<AppState>,
     Extension(arrival): Extension<Arrival>,
     Extension(client): Extension<Client>,
@@ -100,7 +102,7 @@ async fn get_path(
 
 /// Passes a viewer's sign-in or sign-out on to the node. Nothing else on the node can be changed
 /// through this server.
-async fn change_session(
+async fn forward_session_change(
     State(app): State<AppState>,
     Extension(arrival): Extension<Arrival>,
     Extension(client): Extension<Client>,
@@ -158,7 +160,7 @@ impl ViewerRequest<'_> {
         query: Option<&str>,
         body: Bytes,
     ) -> Response {
-        let (fleet, target) = match find_node(self.app, self.node).await {
+        let (fleet, target) = match find_fleet_and_target(self.app, self.node).await {
             Ok(known) => known,
             Err(problem) => return problem.respond(self.node),
         };
@@ -188,7 +190,7 @@ impl ViewerRequest<'_> {
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
         let route = Route::find(path).filter(|_| query.len() <= MAX_QUERY_BYTES);
         let route = route.ok_or_else(|| NodeProblem::NotPassedOn(target.to_string()))?;
-        let is_trusted = fleet.nodes.is_trusted(target);
+        let is_trusted = fleet.nodes.may_receive_credentials(target);
         if !(is_trusted || method == Method::GET) {
             return Err(NodeProblem::NotNamed(target.to_string()));
         }
@@ -247,7 +249,7 @@ impl ViewerRequest<'_> {
             Ok(query) => query.encoding,
             Err(refusal) => return *refusal,
         };
-        let (fleet, target) = match find_node(self.app, self.node).await {
+        let (fleet, target) = match find_fleet_and_target(self.app, self.node).await {
             Ok(known) => known,
             Err(problem) => return problem.respond(self.node),
         };
@@ -257,7 +259,7 @@ impl ViewerRequest<'_> {
                 .streams
                 .take(self.client.peer_key())
                 .ok_or(NodeProblem::TooMany)?;
-            let is_trusted = fleet.nodes.is_trusted(&target);
+            let is_trusted = fleet.nodes.may_receive_credentials(&target);
             let session =
                 request::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
             let node = stream::connect_stream(
@@ -313,7 +315,7 @@ impl ViewerRequest<'_> {
             View::for_client(self.client, self.app.show_processes).await,
             View::Own(_)
         );
-        let is_for_node = !sees_own && fleet.nodes.is_trusted(target);
+        let is_for_node = !sees_own && fleet.nodes.may_receive_credentials(target);
         Ok(NodeCredentials {
             token: shown.token.filter(|_| is_for_node),
             ..shown
@@ -322,7 +324,7 @@ impl ViewerRequest<'_> {
 }
 
 /// Returns the fleet's settings and the address of the node.
-async fn find_node(
+async fn find_fleet_and_target(
     app: &AppState,
     node: &str,
 ) -> Result<(Arc<FleetSettings>, NodeTarget), NodeProblem> {

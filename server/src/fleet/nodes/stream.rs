@@ -43,8 +43,8 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 /// several megabytes.
 const MAX_FRAME_BYTES: usize = 32 << 20;
 
-/// The maximum number of unsent bytes to a node. Viewers' frames are short, so a node with this
-/// many unread bytes is gone.
+/// The maximum number of bytes that wait to be sent to a node. Viewers' frames are short, so a node
+/// that leaves this many bytes unread no longer responds.
 const MAX_WRITE_BUFFER: usize = 64 * 1024;
 
 pub(super) type NodeStream = WebSocketStream<NodeSocket>;
@@ -87,7 +87,7 @@ async fn request_stream(
 ) -> Result<Result<NodeStream, StatusCode>, NodeProblem> {
     let socket = connect_to_node(target, shown.tls.as_ref()).await?;
     let scheme = if target.is_tls { "wss" } else { "ws" };
-    let query = encoding.query_text();
+    let query = encoding.query_string();
     let url = format!(
         "{scheme}://{}{}api/v1/stream{query}",
         target.authority, target.path

@@ -70,7 +70,8 @@ impl FromStr for NodeUrl {
 }
 
 impl NodeUrl {
-    /// Returns `true` if all nodes have the same host and port, such as behind a reverse proxy.
+    /// Returns `true` if all nodes have the same host and port, for example because they are behind
+    /// the same reverse proxy.
     pub(super) fn has_fixed_host(&self) -> bool {
         let authority = self
             .0
@@ -96,7 +97,7 @@ impl NodeUrl {
         address: &NodeAddress,
     ) -> Result<NodeTarget, NodeProblem> {
         let unfit = |text: &str| NodeProblem::NotAName(text.to_owned());
-        let host = format_host(&address.host).ok_or_else(|| unfit(&address.host))?;
+        let host = to_url_host(&address.host).ok_or_else(|| unfit(&address.host))?;
         let mut text = self.0.replace("{host}", &host);
         if text.contains("{port}") {
             let port = address.port.ok_or(NodeProblem::NoPort)?;
@@ -105,7 +106,7 @@ impl NodeUrl {
         if text.contains("{node}") {
             text = text.replace(
                 "{node}",
-                &self::format_host(node).ok_or_else(|| unfit(node))?,
+                &self::to_url_host(node).ok_or_else(|| unfit(node))?,
             );
         }
         NodeTarget::new(&text).ok_or_else(|| unfit(&text))
@@ -158,7 +159,7 @@ impl fmt::Display for NodeTarget {
 
 /// Returns the host as it is written in addresses; `None` if it is neither a hostname nor an IP
 /// address.
-fn format_host(text: &str) -> Option<String> {
+fn to_url_host(text: &str) -> Option<String> {
     match text.parse() {
         Ok(IpAddr::V4(_)) => return Some(text.to_owned()),
         Ok(IpAddr::V6(ip)) => return Some(format!("[{ip}]")),

@@ -136,8 +136,8 @@ pub(crate) fn check_document(dtd: &Dtd, document: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that an element's content model allows `children`, which are either text mixed with
-/// elements, or elements in a fixed order.
+/// Checks that an element's content model allows `children`. A model contains either text mixed
+/// with elements, or elements in a fixed order.
 fn check_children(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
     if model.contains("#PCDATA") {
         let allowed: HashSet<_> = element_names(model).collect();

@@ -87,8 +87,8 @@ fn log_of_one_gpu_does_not_repeat_queries() {
         .iter()
         .filter(|query| !once.insert(**query))
         .collect();
-    // The virtualization mode is also needed for the lines before the first GPU, so it is queried
-    // twice.
+    // The virtualization mode is queried twice: for the GPU itself, and for the lines before the
+    // first GPU.
     assert_eq!(twice, [&Query::VirtualizationMode]);
 }
 

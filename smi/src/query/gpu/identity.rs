@@ -7,7 +7,7 @@ use gpumon_probe::{
 
 use crate::{
     query::{
-        cell::{Cell, as_number, format_supported, format_text, format_word, read_number},
+        cell::{Cell, format_number, format_supported, format_text, format_word, read_number},
         table::{
             self, NAME_HELP, SERIAL_HELP, Section, TIMESTAMP_HELP, UUID_HELP, field, fields,
             row_field, with_title,
@@ -68,19 +68,19 @@ pub(super) const PLATFORM_SECTIONS: &[Section] = &[
             field(
                 "platform.slot_number",
                 Q::PlatformInfo,
-                as_number::<4>,
+                format_number::<4>,
                 "The number of the slot in the chassis, including slots of switches.",
             ),
             field(
                 "platform.tray_index",
                 Q::PlatformInfo,
-                as_number::<5>,
+                format_number::<5>,
                 "The index of the compute tray in the chassis, not counting switches.",
             ),
             field(
                 "platform.host_id",
                 Q::PlatformInfo,
-                as_number::<6>,
+                format_number::<6>,
                 "The number of the host within the slot.",
             ),
             field(
@@ -92,7 +92,7 @@ pub(super) const PLATFORM_SECTIONS: &[Section] = &[
             field(
                 "platform.module_id",
                 Q::ModuleId,
-                as_number::<0>,
+                format_number::<0>,
                 "The number of the GPU within its host.",
             ),
             field(
@@ -113,7 +113,7 @@ pub(super) const PLATFORM_SECTIONS: &[Section] = &[
         field(
             "bbx.time_run [seconds]",
             Q::TimeRun,
-            as_number::<0>,
+            format_number::<0>,
             "The total time for which a driver was loaded on the GPU, in seconds.",
         )
         .since(Release(610, 0)),

@@ -6,7 +6,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use crate::{
     query::{
         cell::{
-            Absent, Cell, as_number, format_enabled, format_hexadecimal, format_supported,
+            Absent, Cell, format_enabled, format_hexadecimal, format_number, format_supported,
             format_text, read_number,
         },
         table::{BUS_ID_HELP, Row, Section, field, fields, row_field, with_title},
@@ -113,45 +113,45 @@ pub(super) const PCI_SECTIONS: &[Section] = &[
         field(
             "pcie.link.gen.current",
             Q::PcieGeneration,
-            as_number::<0>,
+            format_number::<0>,
             "The current generation of the PCIe link, which can be lower while the GPU is idle. \
              An older name of pcie.link.gen.gpucurrent.",
         ),
         field(
             "pcie.link.gen.gpucurrent",
             Q::PcieGeneration,
-            as_number::<0>,
+            format_number::<0>,
             "The current generation of the PCIe link, which can be lower while the GPU is idle.",
         ),
         field(
             "pcie.link.gen.max",
             Q::MaxPcieGeneration,
-            as_number::<0>,
+            format_number::<0>,
             "The highest PCIe generation that both the GPU and the machine support.",
         ),
         field(
             "pcie.link.gen.gpumax",
             Q::GpuMaxPcieGeneration,
-            as_number::<0>,
+            format_number::<0>,
             "The highest PCIe generation that the GPU supports.",
         ),
         field(
             "pcie.link.gen.hostmax",
             Q::HostMaxPcieGeneration,
-            as_number::<0>,
+            format_number::<0>,
             "The highest PCIe generation that the upstream port of the GPU supports.",
         ),
         field(
             "pcie.link.width.current",
             Q::PcieWidth,
-            as_number::<0>,
+            format_number::<0>,
             "The current number of lanes of the PCIe link, which can be lower while the GPU is \
              idle.",
         ),
         field(
             "pcie.link.width.max",
             Q::MaxPcieWidth,
-            as_number::<0>,
+            format_number::<0>,
             "The largest number of PCIe lanes that both the GPU and the machine support.",
         ),
     ]),
@@ -237,8 +237,8 @@ pub(super) const FABRIC_SECTIONS: &[Section] = &[fields(&[
     .except(release::BRANCH_590),
 ])];
 
-/// Creates the word for a missing fabric reading, which has no brackets. The word does not depend
-/// on whether there is no fabric or the GPU has not joined it.
+/// Creates the word for a missing fabric reading: `N/A` without brackets. The word is the same if
+/// there is no fabric and if the GPU has not joined the fabric.
 fn make_absent_reading() -> Absent {
     Absent::new("N/A")
 }

@@ -4,7 +4,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
 use crate::{
     query::{
-        cell::{Cell, as_number, format_enabled, format_yes_no, read_number},
+        cell::{Cell, format_enabled, format_number, format_yes_no, read_number},
         table::{Row, Section, field, fields, row_field, with_title},
     },
     release::{self, Release},
@@ -27,8 +27,8 @@ const TEXTURE: u32 = 4;
 const CBU: u32 = 6;
 const SRAM: u32 = 7;
 
-/// Defines a section with the counts of one kind of error in one counter type. It contains a field
-/// for each location.
+/// Defines a section that counts one type of memory error in one type of counter. It contains a
+/// field for each location in memory.
 macro_rules! errors {
     ($kind:ident, $counter:ident, $name:literal, $title:expr) => {
         Section {
@@ -38,55 +38,55 @@ macro_rules! errors {
                 field(
                     concat!($name, ".device_memory"),
                     Q::MemoryErrors($kind, $counter, BOARD),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Errors in the device memory.",
                 ),
                 field(
                     concat!($name, ".dram"),
                     Q::MemoryErrors($kind, $counter, BOARD),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Errors in the device memory.",
                 ),
                 field(
                     concat!($name, ".register_file"),
                     Q::MemoryErrors($kind, $counter, REGISTERS),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Errors in the register files.",
                 ),
                 field(
                     concat!($name, ".l1_cache"),
                     Q::MemoryErrors($kind, $counter, L1),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Errors in the L1 caches.",
                 ),
                 field(
                     concat!($name, ".l2_cache"),
                     Q::MemoryErrors($kind, $counter, L2),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Errors in the L2 cache.",
                 ),
                 field(
                     concat!($name, ".texture_memory"),
                     Q::MemoryErrors($kind, $counter, TEXTURE),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Parity errors in the texture memory.",
                 ),
                 field(
                     concat!($name, ".cbu"),
                     Q::MemoryErrors($kind, $counter, CBU),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Parity errors in the CBU, the unit that handles branches.",
                 ),
                 field(
                     concat!($name, ".sram"),
                     Q::MemoryErrors($kind, $counter, SRAM),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Errors in all memories on the chip (SRAM).",
                 ),
                 field(
                     concat!($name, ".total"),
                     Q::TotalEccErrors($kind, $counter),
-                    as_number::<0>,
+                    format_number::<0>,
                     "Errors in all memories of the GPU.",
                 ),
             ],
@@ -163,14 +163,14 @@ pub(super) const ECC_SECTIONS: &[Section] = &[
         field(
             "ecc.errors.uncorrected.volatile.sram.parity",
             Q::SramEccErrors,
-            as_number::<3>,
+            format_number::<3>,
             "The number of unique parity errors in on-chip memory (SRAM) since the driver was \
              loaded.",
         ),
         field(
             "ecc.errors.uncorrected.volatile.sram.secded",
             Q::SramEccErrors,
-            as_number::<4>,
+            format_number::<4>,
             "The number of unique errors in on-chip memory (SRAM) that were detected by SEC-DED \
              (single-error correction, double-error detection) since the driver was loaded.",
         ),
@@ -179,14 +179,14 @@ pub(super) const ECC_SECTIONS: &[Section] = &[
         field(
             "ecc.errors.uncorrected.aggregate.sram.parity",
             Q::SramEccErrors,
-            as_number::<3>,
+            format_number::<3>,
             "As in nvidia-smi, this is the number of parity errors in on-chip memory (SRAM) \
              since the driver was loaded. `-q` shows the number over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.secded",
             Q::SramEccErrors,
-            as_number::<3>,
+            format_number::<3>,
             "As in nvidia-smi, this is the number of parity errors in on-chip memory (SRAM) \
              since the driver was loaded. `-q` shows the number of errors that were detected \
              by SEC-DED (single-error correction, double-error detection) over the board's \
@@ -201,31 +201,31 @@ pub(super) const ECC_SECTIONS: &[Section] = &[
         field(
             "ecc.errors.uncorrected.aggregate.sram.l2",
             Q::SramEccErrors,
-            as_number::<6>,
+            format_number::<6>,
             "The number of unique errors in the L2 cache over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.sm",
             Q::SramEccErrors,
-            as_number::<7>,
+            format_number::<7>,
             "The number of unique errors in streaming multiprocessors over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.mcu",
             Q::SramEccErrors,
-            as_number::<9>,
+            format_number::<9>,
             "The number of unique errors in microcontrollers over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.pcie",
             Q::SramEccErrors,
-            as_number::<8>,
+            format_number::<8>,
             "The number of errors in the PCIe unit over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.other",
             Q::SramEccErrors,
-            as_number::<10>,
+            format_number::<10>,
             "The number of unique errors in other on-chip memory over the board's lifetime, \
              excluding the L2 cache, the multiprocessors, the microcontrollers and the PCIe \
              unit.",
@@ -277,7 +277,7 @@ pub(super) const REMAPPED_ROW_SECTIONS: &[Section] = &[
             field(
                 "remapped_rows.correctable_inactive",
                 Q::RemappedRowsV2,
-                as_number::<1>,
+                format_number::<1>,
                 "The number of rows that were replaced because of single-bit errors, but whose \
                  replacement is not in use.",
             )
@@ -290,7 +290,7 @@ pub(super) const REMAPPED_ROW_SECTIONS: &[Section] = &[
             field(
                 "remapped_rows.uncorrectable_inactive",
                 Q::RemappedRowsV2,
-                as_number::<3>,
+                format_number::<3>,
                 "The number of rows that were replaced because of a double-bit error, but whose \
                  replacement is not in use.",
             )
@@ -316,31 +316,31 @@ pub(super) const REMAPPED_ROW_SECTIONS: &[Section] = &[
             field(
                 "remapped_rows.histogram.max",
                 Q::RowRemapperHistogram,
-                as_number::<0>,
+                format_number::<0>,
                 "The number of banks with all spare rows.",
             ),
             field(
                 "remapped_rows.histogram.high",
                 Q::RowRemapperHistogram,
-                as_number::<1>,
+                format_number::<1>,
                 "The number of banks with most spare rows.",
             ),
             field(
                 "remapped_rows.histogram.partial",
                 Q::RowRemapperHistogram,
-                as_number::<2>,
+                format_number::<2>,
                 "The number of banks with some spare rows.",
             ),
             field(
                 "remapped_rows.histogram.low",
                 Q::RowRemapperHistogram,
-                as_number::<3>,
+                format_number::<3>,
                 "The number of banks with few spare rows.",
             ),
             field(
                 "remapped_rows.histogram.none",
                 Q::RowRemapperHistogram,
-                as_number::<4>,
+                format_number::<4>,
                 "The number of banks without spare rows.",
             ),
         ],

@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
 use crate::query::{
-    cell::{Absent, Cell, as_number, format_hexadecimal, read_number},
+    cell::{Absent, Cell, format_hexadecimal, format_number, read_number},
     table::{Row, Section, field, fields, row_field, with_title},
 };
 
@@ -28,7 +28,7 @@ pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
         field(
             "fan.speed [%]",
             Q::FanSpeed,
-            as_number::<0>,
+            format_number::<0>,
             "The target speed of the fan, in percent of the highest speed that the board's noise \
              limit allows. It can exceed 100. A blocked fan is slower than its target. Many boards \
              have no fan and are cooled by the fans of the chassis.",
@@ -196,25 +196,25 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
         field(
             "clocks.current.graphics or clocks.gr [MHz]",
             Q::Clock(GRAPHICS_CLOCK),
-            as_number::<0>,
+            format_number::<0>,
             "The current clock of the graphics engine, in MHz.",
         ),
         field(
             "clocks.current.sm or clocks.sm [MHz]",
             Q::Clock(SM_CLOCK),
-            as_number::<0>,
+            format_number::<0>,
             "The current clock of the streaming multiprocessors (SM), in MHz.",
         ),
         field(
             "clocks.current.memory or clocks.mem [MHz]",
             Q::Clock(MEMORY_CLOCK),
-            as_number::<0>,
+            format_number::<0>,
             "The current clock of the memory, in MHz.",
         ),
         field(
             "clocks.current.video or clocks.video [MHz]",
             Q::Clock(VIDEO_CLOCK),
-            as_number::<0>,
+            format_number::<0>,
             "The current clock of the video encoder and decoder, in MHz.",
         ),
     ]),
@@ -225,13 +225,13 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
             field(
                 "clocks.applications.graphics or clocks.applications.gr [MHz]",
                 Q::ApplicationsClock(GRAPHICS_CLOCK),
-                as_number::<0>,
+                format_number::<0>,
                 "The requested clock of the graphics engine, in MHz.",
             ),
             field(
                 "clocks.applications.memory or clocks.applications.mem [MHz]",
                 Q::ApplicationsClock(MEMORY_CLOCK),
-                as_number::<0>,
+                format_number::<0>,
                 "The requested clock of the memory, in MHz.",
             ),
         ],
@@ -245,13 +245,13 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
             field(
                 "clocks.default_applications.graphics or clocks.default_applications.gr [MHz]",
                 Q::DefaultApplicationsClock(GRAPHICS_CLOCK),
-                as_number::<0>,
+                format_number::<0>,
                 "The default clock of the graphics engine, in MHz.",
             ),
             field(
                 "clocks.default_applications.memory or clocks.default_applications.mem [MHz]",
                 Q::DefaultApplicationsClock(MEMORY_CLOCK),
-                as_number::<0>,
+                format_number::<0>,
                 "The default clock of the memory, in MHz.",
             ),
         ],
@@ -263,20 +263,20 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
             field(
                 "clocks.max.graphics or clocks.max.gr [MHz]",
                 Q::MaxClock(GRAPHICS_CLOCK),
-                as_number::<0>,
+                format_number::<0>,
                 "The maximum clock of the graphics engine, in MHz.",
             ),
             // nvidia-smi's help also lists this name twice.
             field(
                 "clocks.max.sm or clocks.max.sm [MHz]",
                 Q::MaxClock(SM_CLOCK),
-                as_number::<0>,
+                format_number::<0>,
                 "The maximum clock of the streaming multiprocessors (SM), in MHz.",
             ),
             field(
                 "clocks.max.memory or clocks.max.mem [MHz]",
                 Q::MaxClock(MEMORY_CLOCK),
-                as_number::<0>,
+                format_number::<0>,
                 "The maximum clock of the memory, in MHz.",
             ),
         ],

@@ -4,7 +4,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
 use crate::{
     query::{
-        cell::{Absent, Cell, as_number, format_enabled, format_two_places, format_watts},
+        cell::{Absent, Cell, format_decimal, format_enabled, format_number, format_watts},
         table::{Row, Section, field, fields, row_field},
     },
     release::Release,
@@ -35,13 +35,13 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
     field(
         "temperature.gpu",
         Q::Temperature,
-        as_number::<0>,
+        format_number::<0>,
         "The temperature of the chip, in degrees Celsius.",
     ),
     field(
         "temperature.gpu.tlimit",
         Q::MarginTemperature,
-        as_number::<0>,
+        format_number::<0>,
         "The thermal margin: the number of degrees Celsius until the GPU slows down.",
     ),
     field(
@@ -194,7 +194,7 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
 pub(super) const EDPP_SECTIONS: &[Section] = &[fields(&[field(
     "edpp_multiplier [%]",
     Q::Field(EDPP_MULTIPLIER, GPU_SCOPE),
-    format_two_places,
+    format_decimal,
     "The limit for peaks in the electric current (EDPp), in percent of the usual limit.",
 )
 .since(Release(590, 0))])];
@@ -213,6 +213,6 @@ fn format_management(row: &Row<'_>) -> Cell {
 fn format_memory_temperature(answer: &Answer) -> Cell {
     match answer {
         Err(Code::NOT_SUPPORTED) => Err(Absent::new("N/A")),
-        answer => as_number::<0>(answer),
+        answer => format_number::<0>(answer),
     }
 }

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
 use crate::query::{
     cell::{
-        Absent, Cell, as_number, format_enabled, format_mebibytes, format_text, format_word,
+        Absent, Cell, format_enabled, format_mebibytes, format_number, format_text, format_word,
         format_yes_no,
     },
     table::{Section, field, fields, row_field, with_title},
@@ -65,7 +65,7 @@ pub(super) const SETTING_SECTIONS: &[Section] = &[
         field(
             "accounting.buffer_size",
             Q::AccountingBufferSize,
-            as_number::<0>,
+            format_number::<0>,
             "The number of processes for which the driver can keep accounting data. If there are \
              more, the oldest data is overwritten.",
         ),

@@ -4,7 +4,7 @@
 use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
 use crate::query::{
-    cell::{Cell, as_number, format_mebibytes, format_word, read_number},
+    cell::{Cell, format_mebibytes, format_number, format_word, read_number},
     table::{Section, field, fields, with_title},
 };
 
@@ -17,7 +17,7 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
             field(
                 "utilization.gpu [%]",
                 Q::UtilizationRates,
-                as_number::<0>,
+                format_number::<0>,
                 "Share of the last sampling period in which at least one kernel ran, in \
                  percent.\nThe period lasts between 1/6 second and 1 second, depending on the \
                  product.",
@@ -25,7 +25,7 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
             field(
                 "utilization.memory [%]",
                 Q::UtilizationRates,
-                as_number::<1>,
+                format_number::<1>,
                 "Share of the last sampling period in which the device memory was read or \
                  written, in percent.\nThe period lasts between 1/6 second and 1 second, depending \
                  on the product.",
@@ -33,28 +33,28 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
             field(
                 "utilization.encoder [%]",
                 Q::EncoderUtilization,
-                as_number::<0>,
+                format_number::<0>,
                 "Share of the last sampling period in which the video encoder was active, in \
                  percent.",
             ),
             field(
                 "utilization.decoder [%]",
                 Q::DecoderUtilization,
-                as_number::<0>,
+                format_number::<0>,
                 "Share of the last sampling period in which the video decoder was active, in \
                  percent.",
             ),
             field(
                 "utilization.jpeg [%]",
                 Q::JpgUtilization,
-                as_number::<0>,
+                format_number::<0>,
                 "Share of the last sampling period in which the JPEG decoder was active, in \
                  percent.",
             ),
             field(
                 "utilization.ofa [%]",
                 Q::OfaUtilization,
-                as_number::<0>,
+                format_number::<0>,
                 "Share of the last sampling period in which the optical flow accelerator was \
                  active, in percent.",
             ),
@@ -68,19 +68,19 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
             field(
                 "encoder.stats.sessionCount",
                 Q::EncoderStats,
-                as_number::<0>,
+                format_number::<0>,
                 "The number of encoder sessions on the GPU.",
             ),
             field(
                 "encoder.stats.averageFps",
                 Q::EncoderStats,
-                as_number::<1>,
+                format_number::<1>,
                 "The average frame rate of the sessions, in frames per second.",
             ),
             field(
                 "encoder.stats.averageLatency",
                 Q::EncoderStats,
-                as_number::<2>,
+                format_number::<2>,
                 "The average latency of the sessions, in microseconds.",
             ),
         ],

@@ -34,8 +34,8 @@ fn list_recorded_helps() -> impl Iterator<Item = (Release, QueryKind, Vec<&'stat
     })
 }
 
-/// Returns the lines that start with a quotation mark, and whether each line follows an empty line,
-/// as field names do.
+/// Returns the lines that start with a quotation mark, and whether the line before each of them is
+/// empty. Only lines with field names follow an empty line.
 fn list_quoted_lines(help: &str) -> impl Iterator<Item = (&str, bool)> {
     let lines = help.lines().zip(help.lines().skip(1));
     lines

@@ -1,6 +1,6 @@
 /**
- * A comparison of two spans: a chart shows the lines of both, the earlier ones on top, and numbers
- * are computed for each span.
+ * A comparison of two spans: a chart shows the lines of both on the same time axis, and numbers are
+ * computed for each span.
  */
 
 import type { Extremes, SeriesSource } from '../../lib/timeline';
@@ -75,8 +75,8 @@ export const FIGURES: readonly Figure[] = [
 ];
 
 /**
- * Returns the value of each figure for several GPUs together. `gpus` contains the prefixes of the
- * GPUs' series as in `seriesKey`, separated by commas.
+ * Returns the value of each figure for several GPUs together. `gpus` is a comma-separated list of
+ * the prefixes that `seriesKey` gives to the GPUs' series.
  */
 export function computeFigures(
   source: SeriesSource,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { makeGpu, NOW, makeSample, makeThrottled } from '../../testing/frames';
+import { makeGpu, NOW, makeSample, makeThrottledCondition } from '../../testing/frames';
 import type { Event } from '../../wire';
 import { conditionSpans } from './condition-spans';
 
@@ -9,10 +9,10 @@ it('condition lasts until its end or now', () => {
     at_ms: NOW - 9000,
     gpu: { index: 1, uuid: 'GPU-1' },
     what: 'condition_ended',
-    ...makeThrottled('critical', NOW - 20_000),
+    ...makeThrottledCondition('critical', NOW - 20_000),
   };
   const now = makeSample(NOW, [
-    makeGpu(0, { conditions: [makeThrottled('notice', NOW - 5000)] }),
+    makeGpu(0, { conditions: [makeThrottledCondition('notice', NOW - 5000)] }),
     makeGpu(1),
   ]);
   const events = [ended];
@@ -29,7 +29,10 @@ it('condition lasts until its end or now', () => {
 it('conditions of a lost GPU end with it', () => {
   const lost = makeGpu(0, {
     health: { state: 'lost', since_ms: NOW - 3000 },
-    conditions: [makeThrottled('notice', NOW - 5000), makeThrottled('warning', NOW - 1000)],
+    conditions: [
+      makeThrottledCondition('notice', NOW - 5000),
+      makeThrottledCondition('warning', NOW - 1000),
+    ],
   });
   const asleep = makeGpu(1, { health: { state: 'asleep', since_ms: NOW - 3000 } });
   const spans = conditionSpans([], makeSample(NOW, [lost, asleep]), NOW);

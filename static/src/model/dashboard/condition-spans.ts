@@ -27,9 +27,9 @@ export interface ConditionSpan {
 }
 
 /**
- * Returns the spans of conditions on each GPU. An ongoing condition lasts until `now_ms`, or until
- * the server could no longer read its GPU. An unreadable GPU also counts as a condition. `past`
- * contains the conditions of the server's history.
+ * Returns the spans of conditions on each GPU. A condition that has not ended lasts until `now_ms`,
+ * or until the time at which its GPU became unreadable. An unreadable GPU is itself a condition.
+ * `past` contains the conditions in the server's history.
  */
 export function conditionSpans(
   events: readonly Event[],

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { Timeline, type SeriesSource } from '../../lib/timeline';
 import { PERCENT } from '../unit';
-import { LineCrowd, MEDIAN_ID, outliersOf } from './crowd';
+import { LineCrowd, MEDIAN_ID, findOutlierIndexes } from './crowd';
 import type { PlotLine } from './plots';
 
 const SPAN = { from_ms: 0, to_ms: 100_000 };
@@ -91,7 +91,7 @@ describe('outliers', () => {
   const outliers = (...rows: number[][]): number[] => {
     const columns = rows.map((values) => Float64Array.from(values));
     const known = new LineCrowd().quantilesOf(Float64Array.of(1, 2, 3, 4), columns, '');
-    return outliersOf(columns, known, SPAN, 100);
+    return findOutlierIndexes(columns, known, SPAN, 100);
   };
   const flat = (value: number): number[] => [value, value, value, value];
   const usual = ELEVEN.map(flat);

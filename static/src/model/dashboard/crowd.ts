@@ -36,8 +36,8 @@ export class LineCrowd {
 
   /**
    * Returns the lines that summarize `plot`: the median with its band, the lines that the user has
-   * chosen (`chosen`), and the outliers. If only a few lines are visible, all of them are drawn and
-   * no outliers are selected.
+   * selected (`chosen`), and the outliers. If only a few lines are visible, the median and all of
+   * these lines are returned.
    */
   selectLines(
     { lines, unit, limit }: Pick<Plot, 'lines' | 'unit' | 'limit'>,
@@ -64,7 +64,7 @@ export class LineCrowd {
     const onTop =
       shown.length <= MAX_LINES_ON_TOP
         ? shown
-        : outliersOf(columns, this.known, span, scale).map((index) => lines[index]);
+        : findOutlierIndexes(columns, this.known, span, scale).map((index) => lines[index]);
     const ids = new Set([...onTop.map((one) => one?.id), ...chosen]);
     return [line, ...shown.filter(({ id }) => ids.has(id))];
   }
@@ -112,11 +112,11 @@ export class LineCrowd {
 }
 
 /**
- * Returns the indexes of the lines that are outside the band for at least half of the times. Their
- * distance from the band must exceed the band's width and a share of `scale`. The farthest lines
- * come first.
+ * Returns the indexes of outliers, the farthest first. For at least half of the times, a line must
+ * be outside the band, and its distance from the band must exceed the band's width and a share of
+ * `scale`.
  */
-export function outliersOf(
+export function findOutlierIndexes(
   columns: readonly Float64Array[],
   { times_ms, low, high }: Quantiles,
   { from_ms, to_ms }: { from_ms: number; to_ms: number },

@@ -86,7 +86,7 @@ export class PastHolders {
 
   /**
    * Returns the holders of each GPU since `from_ms`. The earliest come first, so that the order
-   * does not change. Among the holders and the other paths, each notebook has a unique name.
+   * does not change. Different notebooks among the holders and `otherPaths` have different names.
    */
   holdersSince(
     from_ms: number,

@@ -17,11 +17,11 @@ import {
   type Color,
   type Metric,
 } from '../metric';
-import { gpuTitle } from '../vendor-words';
+import { vendorSpecificTitle } from '../vendor-words';
 import { migRows } from '../mig';
 import { absenceOf, valueOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { chartsOf, isSeparateLayout, type DashboardState } from './state';
+import { displayedChartIds, hasSeparateGpuCharts, type DashboardState } from './state';
 import { gpuCharts, hostCharts, type ChartKind } from './kinds';
 
 export interface PlotLine {
@@ -31,7 +31,7 @@ export interface PlotLine {
    */
   id: string;
   label: string;
-  /** The full name of the line, for use where no chart title is shown. */
+  /** The full name of the line, which is used where the chart's title is not visible. */
   name?: string;
   color: Color;
   series: string;
@@ -89,14 +89,14 @@ export interface PlotsInput {
   holders: ReadonlyMap<number, readonly Holder[]>;
 }
 
-/** All metrics that a dashboard can draw, by their names in the history. */
+/** All metrics that a dashboard can draw, named as in the history. */
 export const DRAWN_METRICS: readonly string[] = [
   ...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id),
   HOLDER_MEMORY,
   ALL_MIG_METRICS,
 ];
 
-/** Returns the metrics of all lines in these sections, by their names in the history. */
+/** Returns the metrics of all lines in these sections, named as in the history. */
 export function metricsOf(sections: readonly Section[]): string[] {
   const lines = sections.flatMap(({ plots }) =>
     plots.flatMap((plot) => [...plot.lines, ...plot.stack]),
@@ -105,7 +105,7 @@ export function metricsOf(sections: readonly Section[]): string[] {
 }
 
 /** Returns the sections with only those stacked lines that have values. */
-export function keepStacksWithValues(
+export function keepStackedLinesWithValues(
   sections: readonly Section[],
   isKnown: (series: string) => boolean,
 ): Section[] {
@@ -123,10 +123,10 @@ export const HOST = 'host';
 export function sectionsOf(input: PlotsInput): Section[] {
   const { state, gpus, sample } = input;
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
-  const ids = chartsOf(state, chosen.length);
+  const ids = displayedChartIds(state, chosen.length);
   const kinds = gpuCharts(ids);
   const withMig = ids.includes(ALL_MIG_METRICS);
-  const sections = isSeparateLayout(state, chosen.length)
+  const sections = hasSeparateGpuCharts(state, chosen.length)
     ? chosen.map((gpu) => gpuSection(gpu, kinds, withMig, input))
     : [comparisonSection(chosen, kinds, input)];
   const machine = hostCharts(ids).map((kind) => hostPlot(kind, sample));
@@ -148,11 +148,11 @@ function gpuSection(
 ): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isSupported(gpu, metric)));
   const plots = able
-    .filter(({ metrics }) => metrics.some((metric) => isDrawn(metric, [gpu], input)))
+    .filter(({ metrics }) => metrics.some((metric) => shouldDrawMetric(metric, [gpu], input)))
     .map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds
     .filter((kind) => !able.includes(kind))
-    .map((kind) => gpuTitle(kind.id, kind.title(), [gpu]));
+    .map((kind) => vendorSpecificTitle(kind.id, kind.title(), [gpu]));
   const title = `${gpu.index} ${plainText(gpu.name)}`;
   const mig = withMig ? migPlots(gpu) : [];
   return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
@@ -199,7 +199,7 @@ function gpuPlot(
     key,
     id,
     chart: id,
-    title: gpuTitle(id, title(), [gpu]),
+    title: vendorSpecificTitle(id, title(), [gpu]),
     unit,
     lines,
     stack,
@@ -230,14 +230,14 @@ function comparisonSection(
       }));
       const limit = highestLimit(able.map((gpu) => limitLineOf(metric, gpu)));
       const { id, label, unit } = metric;
-      return !isDrawn(metric, able, input)
+      return !shouldDrawMetric(metric, able, input)
         ? []
         : [
             {
               key: `all ${id}`,
               id,
               chart: id,
-              title: gpuTitle(id, label(), able),
+              title: vendorSpecificTitle(id, label(), able),
               unit,
               lines,
               stack: [],
@@ -269,7 +269,7 @@ function highestLimit(
 
 function migPlots(gpu: GpuState): Plot[] {
   const rows = migRows(gpu);
-  const partitions = gpuTitle(ALL_MIG_METRICS, '', [gpu]);
+  const partitions = vendorSpecificTitle(ALL_MIG_METRICS, '', [gpu]);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
       id: row.uuid,
@@ -336,12 +336,17 @@ function isSupported(gpu: GpuState, metric: Metric): boolean {
 }
 
 /**
- * Returns whether a metric is drawn. `able` contains the GPUs that may support it, including all
- * GPUs that do not respond, because nothing is known about those. If the user selected the charts
- * or no GPU responds, `able` must not be empty. Otherwise a GPU in `able` must report a value, or a
- * GPU that responds must support the metric.
+ * Returns whether a metric is drawn. `able` contains the GPUs that may support the metric,
+ * including GPUs that do not respond, because nothing is known about these. A metric without such
+ * GPUs is never drawn. It is always drawn if the user has selected the charts or no GPU responds.
+ * Otherwise it is drawn if a GPU in `able` reports a value, or a responding GPU supports the
+ * metric.
  */
-function isDrawn(metric: Metric, able: readonly GpuState[], { state, gpus }: PlotsInput): boolean {
+function shouldDrawMetric(
+  metric: Metric,
+  able: readonly GpuState[],
+  { state, gpus }: PlotsInput,
+): boolean {
   const responding = gpus.filter(isResponding);
   return (
     able.length > 0 &&

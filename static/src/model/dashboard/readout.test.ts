@@ -7,7 +7,7 @@ import {
   isolateLine,
   toggleLine,
   tooltipValues,
-  nearestLine,
+  nearestLineId,
   formatReadingTime,
   formatRange,
   formatSpan,
@@ -62,8 +62,8 @@ describe('tooltip', () => {
   });
 
   it('distant line is not highlighted', () => {
-    expect(nearestLine(LINES, 62, 5)).toBe('3');
-    expect(nearestLine(LINES, 75, 5)).toBe(null);
+    expect(nearestLineId(LINES, 62, 5)).toBe('3');
+    expect(nearestLineId(LINES, 75, 5)).toBe(null);
   });
 });
 

@@ -47,8 +47,8 @@ interface ValuedLine {
 }
 
 /**
- * The labels mark the highest and the lowest line. A label moves to another line only if the two
- * values differ by more than this share of the axis.
+ * Labels mark the line with the highest value and the line with the lowest value. A label moves to
+ * another line only if the values of the two lines differ by more than this share of the axis.
  */
 const MIN_LEAD = 0.02;
 
@@ -110,7 +110,7 @@ export function tooltipValues<T extends ValuedLine>(
 }
 
 /** Returns the line whose value is nearest to `value`, or `null` if none is within `within`. */
-export function nearestLine(
+export function nearestLineId(
   lines: readonly ValuedLine[],
   value: number,
   within: number,

@@ -2,23 +2,23 @@ import { describe, expect, it } from 'vitest';
 
 import {
   DEFAULT_STATE,
-  fromAddress,
+  parseDashboardState,
   isPaused,
   moveByShare,
   moveBy,
-  rangeOf,
+  displayedRange,
   resetZoom,
   resume,
-  toAddress,
+  formatDashboardState,
   togglePaused,
-  withAxis,
+  withAxisRange,
   withHeight,
-  toggleGpu,
+  toggleGpuSelection,
   zoomTo,
   zoomBy,
   zoomSince,
   zoomByStep,
-  chartsOf,
+  displayedChartIds,
   moveChart,
   moveChartByStep,
   keepValidCharts,
@@ -28,19 +28,19 @@ const NOW = 1_763_635_200_000;
 
 describe('state of a dashboard', () => {
   it('live range moves with time', () => {
-    expect(rangeOf(DEFAULT_STATE, NOW)).toEqual([NOW - 120_000, NOW]);
-    expect(rangeOf(DEFAULT_STATE, NOW + 5000)).toEqual([NOW - 115_000, NOW + 5000]);
+    expect(displayedRange(DEFAULT_STATE, NOW)).toEqual([NOW - 120_000, NOW]);
+    expect(displayedRange(DEFAULT_STATE, NOW + 5000)).toEqual([NOW - 115_000, NOW + 5000]);
   });
 
   it('pause keeps the range until resume', () => {
     const held = togglePaused(DEFAULT_STATE, NOW);
-    expect(rangeOf(held, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
+    expect(displayedRange(held, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
     expect(togglePaused(held, NOW + 60_000)).toEqual(DEFAULT_STATE);
   });
 
   it('drag in either direction zooms', () => {
     const zoom = zoomTo(DEFAULT_STATE, NOW - 10_000, NOW - 30_000);
-    expect(rangeOf(zoom, NOW)).toEqual([NOW - 30_000, NOW - 10_000]);
+    expect(displayedRange(zoom, NOW)).toEqual([NOW - 30_000, NOW - 10_000]);
     expect(isPaused(zoom)).toBe(true);
     expect(zoomTo(zoom, NOW, NOW + 3)).toBe(zoom);
     expect(zoomSince(zoom, NOW - 3, NOW).range).toEqual([NOW - 1000, NOW]);
@@ -49,16 +49,16 @@ describe('state of a dashboard', () => {
 
   it('range moves back, and forward until now', () => {
     const back = moveByShare(DEFAULT_STATE, -0.5, NOW);
-    expect(rangeOf(back, NOW)).toEqual([NOW - 180_000, NOW - 60_000]);
-    expect(rangeOf(moveByShare(back, 5, NOW), NOW)).toEqual([NOW - 120_000, NOW]);
-    expect(rangeOf(moveBy(back, 1234, NOW), NOW)).toEqual([NOW - 178_766, NOW - 58_766]);
+    expect(displayedRange(back, NOW)).toEqual([NOW - 180_000, NOW - 60_000]);
+    expect(displayedRange(moveByShare(back, 5, NOW), NOW)).toEqual([NOW - 120_000, NOW]);
+    expect(displayedRange(moveBy(back, 1234, NOW), NOW)).toEqual([NOW - 178_766, NOW - 58_766]);
   });
 });
 
 describe('dashboard URL', () => {
   it('URL omits default values', () => {
-    expect(toAddress(DEFAULT_STATE)).toBe('');
-    expect(fromAddress('')).toEqual(DEFAULT_STATE);
+    expect(formatDashboardState(DEFAULT_STATE)).toBe('');
+    expect(parseDashboardState('')).toEqual(DEFAULT_STATE);
   });
 
   it('URL restores the state', () => {
@@ -74,24 +74,24 @@ describe('dashboard URL', () => {
       NOW,
       NOW + 9000,
     );
-    const address = toAddress(state);
+    const address = formatDashboardState(state);
     expect(address).toBe(
       `gpu=0,3&view=apart&charts=power,cpu&hide=2,x&span=5&from=${NOW}&to=${String(NOW + 9000)}`,
     );
-    expect(fromAddress(address)).toEqual(state);
+    expect(parseDashboardState(address)).toEqual(state);
   });
 
   it('URL of paused charts has their range', () => {
-    const seen = fromAddress(toAddress(togglePaused(DEFAULT_STATE, NOW)));
-    expect(rangeOf(seen, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
+    const seen = parseDashboardState(formatDashboardState(togglePaused(DEFAULT_STATE, NOW)));
+    expect(displayedRange(seen, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
   });
 
   it('invalid parts of the URL are ignored', () => {
-    expect(fromAddress('gpu=x,-1,2&charts=powr&span=-3&from=9&to=3&view=')).toEqual({
+    expect(parseDashboardState('gpu=x,-1,2&charts=powr&span=-3&from=9&to=3&view=')).toEqual({
       ...DEFAULT_STATE,
       gpus: [2],
     });
-    expect(fromAddress('gpu=&charts=&span=x&from=1&to=Infinity')).toEqual(DEFAULT_STATE);
+    expect(parseDashboardState('gpu=&charts=&span=x&from=1&to=Infinity')).toEqual(DEFAULT_STATE);
   });
 });
 
@@ -101,7 +101,7 @@ describe('zooming by a factor', () => {
   it('zoom keeps the time under the pointer', () => {
     const zoomedIn = zoomBy(live, 0.5, NOW - 30_000, NOW);
     expect(zoomedIn.range).toEqual([NOW - 75_000, NOW - 15_000]);
-    expect(rangeOf(zoomedIn, NOW + 9000)).toEqual(zoomedIn.range);
+    expect(displayedRange(zoomedIn, NOW + 9000)).toEqual(zoomedIn.range);
   });
 
   it('zooming out fully resumes live charts', () => {
@@ -115,7 +115,7 @@ describe('zooming by a factor', () => {
     expect(zoomBy(live, 3, NOW - 30_000, NOW)).toEqual({ ...live, span_ms: 360_000 });
     const month = zoomBy(live, 1e9, NOW, NOW);
     expect([month.span_ms, month.range]).toEqual([30 * 86_400_000, null]);
-    expect(fromAddress(toAddress(month))).toEqual(month);
+    expect(parseDashboardState(formatDashboardState(month))).toEqual(month);
   });
 
   it('zoom ranges from 1 s to 30 days', () => {
@@ -142,44 +142,52 @@ describe('zooming by a factor', () => {
 
 describe('value axis of a chart', () => {
   it('axis zoom is kept in URL and reset', () => {
-    const state = withAxis({ ...DEFAULT_STATE, fitted: true }, 'power.draw_watts', [700, 300.04]);
-    expect(toAddress(state)).toBe('fit=1&axes=power.draw_watts:300.04:700');
-    expect(fromAddress(toAddress(state))).toEqual(state);
-    expect(withAxis(state, 'power.draw_watts', null).axes).toEqual({});
+    const state = withAxisRange(
+      { ...DEFAULT_STATE, fitted: true },
+      'power.draw_watts',
+      [700, 300.04],
+    );
+    expect(formatDashboardState(state)).toBe('fit=1&axes=power.draw_watts:300.04:700');
+    expect(parseDashboardState(formatDashboardState(state))).toEqual(state);
+    expect(withAxisRange(state, 'power.draw_watts', null).axes).toEqual({});
     expect(resetZoom(state)).toEqual(DEFAULT_STATE);
-    expect(fromAddress('axes=power:9:3,cpu:x:5,:1:2,memory').axes).toEqual({});
+    expect(parseDashboardState('axes=power:9:3,cpu:x:5,:1:2,memory').axes).toEqual({});
   });
 });
 
 it('chart height is limited and in the URL', () => {
   const state = withHeight(DEFAULT_STATE, 200.4);
-  expect(toAddress(state)).toBe('height=200');
-  expect(fromAddress('height=200')).toEqual(state);
+  expect(formatDashboardState(state)).toBe('height=200');
+  expect(parseDashboardState('height=200')).toEqual(state);
   expect([withHeight(state, 5).height_px, withHeight(state, 1e4).height_px]).toEqual([60, 600]);
-  expect(fromAddress('height=9').height_px).toBe(60);
-  expect(fromAddress('height=x').height_px).toBeNull();
+  expect(parseDashboardState('height=9').height_px).toBe(60);
+  expect(parseDashboardState('height=x').height_px).toBeNull();
   expect(withHeight(state, null)).toEqual(DEFAULT_STATE);
 });
 
 it('first selected GPU replaces all, others are added', () => {
-  expect(toggleGpu(null, 1, [0, 1, 2])).toEqual([1]);
-  expect(toggleGpu([1], 0, [0, 1, 2])).toEqual([0, 1]);
-  expect(toggleGpu([0, 1], 2, [0, 1, 2])).toBeNull();
-  expect(toggleGpu([1], 1, [0, 1, 2])).toBeNull();
+  expect(toggleGpuSelection(null, 1, [0, 1, 2])).toEqual([1]);
+  expect(toggleGpuSelection([1], 0, [0, 1, 2])).toEqual([0, 1]);
+  expect(toggleGpuSelection([0, 1], 2, [0, 1, 2])).toBeNull();
+  expect(toggleGpuSelection([1], 1, [0, 1, 2])).toBeNull();
 });
 
 const CHARTS = ['power', 'cpu', 'memory', 'ram', 'pcie.width'];
 
 describe('charts of a dashboard', () => {
   it('default or selected charts are shown in order', () => {
-    expect(chartsOf(DEFAULT_STATE, 8).slice(0, 2)).toEqual([
+    expect(displayedChartIds(DEFAULT_STATE, 8).slice(0, 2)).toEqual([
       'utilization.gpu_percent',
       'activity.sm_percent',
     ]);
-    expect(chartsOf(DEFAULT_STATE, 1).slice(0, 2)).toEqual(['activity', 'memory']);
+    expect(displayedChartIds(DEFAULT_STATE, 1).slice(0, 2)).toEqual(['activity', 'memory']);
     const chosen = { ...DEFAULT_STATE, charts: ['cpu', 'power', 'power.draw_watts'] };
-    expect(chartsOf(chosen, 8)).toEqual(['cpu', 'power.draw_watts', 'power.instant_watts']);
-    expect(chartsOf(chosen, 1)).toEqual(chosen.charts);
+    expect(displayedChartIds(chosen, 8)).toEqual([
+      'cpu',
+      'power.draw_watts',
+      'power.instant_watts',
+    ]);
+    expect(displayedChartIds(chosen, 1)).toEqual(chosen.charts);
   });
 
   it('GPU and machine charts are moved separately', () => {
@@ -217,8 +225,12 @@ describe('charts of a dashboard', () => {
 
   it('URL can select charts of any field', () => {
     const address = 'charts=pcie.width,power,host.cpu.load_1m';
-    expect(fromAddress(address).charts).toEqual(['pcie.width', 'power', 'host.cpu.load_1m']);
-    expect(toAddress(fromAddress(address))).toBe(address);
+    expect(parseDashboardState(address).charts).toEqual([
+      'pcie.width',
+      'power',
+      'host.cpu.load_1m',
+    ]);
+    expect(formatDashboardState(parseDashboardState(address))).toBe(address);
     expect(keepValidCharts(['nonsense'])).toBeNull();
   });
 });

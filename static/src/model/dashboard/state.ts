@@ -32,8 +32,8 @@ export interface DashboardState {
   /** The zoomed time range; `null` if `span_ms` applies. */
   range: readonly [from_ms: number, to_ms: number] | null;
   /**
-   * The distance in time from the earlier span to the displayed span with which it is compared;
-   * `null` for no comparison.
+   * How much earlier the span is with which the displayed span is compared; `null` without a
+   * comparison.
    */
   compared_ms: number | null;
   /** The height of charts in pixels; `null` for the default. */
@@ -69,7 +69,7 @@ export const DEFAULT_STATE: DashboardState = {
 };
 
 /** Returns the displayed time range at `now_ms`. */
-export function rangeOf(
+export function displayedRange(
   state: DashboardState,
   now_ms: number,
 ): readonly [from_ms: number, to_ms: number] {
@@ -86,8 +86,8 @@ export function zoomTo(state: DashboardState, a_ms: number, b_ms: number): Dashb
 }
 
 /**
- * Returns a state that is zoomed to the time since `from_ms`. If this is less than the shortest
- * time range, it shows the shortest time range.
+ * Returns a state that is zoomed to the time since `from_ms`. If this time range is too short, the
+ * state shows the shortest allowed one.
  */
 export function zoomSince(state: DashboardState, from_ms: number, now_ms: number): DashboardState {
   return zoomTo(state, Math.min(from_ms, now_ms - MIN_RANGE_MS), now_ms);
@@ -104,7 +104,7 @@ export function zoomBy(
   at_ms: number,
   now_ms: number,
 ): DashboardState {
-  const [from_ms, to_ms] = rangeOf(state, now_ms);
+  const [from_ms, to_ms] = displayedRange(state, now_ms);
   const newest_ms = state.paused_ms ?? now_ms;
   const length_ms = Math.min(MAX_RANGE_MS, Math.max(MIN_RANGE_MS, (to_ms - from_ms) * factor));
   if (!isPaused(state) && factor >= 1) {
@@ -124,7 +124,7 @@ export function zoomBy(
  */
 export function zoomByStep(state: DashboardState, factor: number, now_ms: number): DashboardState {
   if (isPaused(state)) {
-    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    const [from_ms, to_ms] = displayedRange(state, now_ms);
     return zoomBy(state, factor, (from_ms + to_ms) / 2, now_ms);
   }
   const spans_ms = SPANS_MIN.map((minutes) => minutes * 60_000);
@@ -139,7 +139,7 @@ export function zoomByStep(state: DashboardState, factor: number, now_ms: number
  * Returns a state in which the value axis of a chart shows `range`, or all values if `range` is
  * `null`.
  */
-export function withAxis(
+export function withAxisRange(
   state: DashboardState,
   chart: string,
   range: readonly [number, number] | null,
@@ -173,13 +173,13 @@ export function resetZoom(state: DashboardState): DashboardState {
  * back.
  */
 export function moveByShare(state: DashboardState, share: number, now_ms: number): DashboardState {
-  const [from_ms, to_ms] = rangeOf(state, now_ms);
+  const [from_ms, to_ms] = displayedRange(state, now_ms);
   return moveBy(state, (to_ms - from_ms) * share, now_ms);
 }
 
 /** Returns a state that is moved by `wanted_ms`, but not beyond now. */
 export function moveBy(state: DashboardState, wanted_ms: number, now_ms: number): DashboardState {
-  const [from_ms, to_ms] = rangeOf(state, now_ms);
+  const [from_ms, to_ms] = displayedRange(state, now_ms);
   const by_ms = Math.min(wanted_ms, now_ms - to_ms);
   return { ...state, range: [Math.round(from_ms + by_ms), Math.round(to_ms + by_ms)] };
 }
@@ -192,7 +192,7 @@ export function resume(state: DashboardState): DashboardState {
  * Returns a state that shows only `gpus`. If the state already shows only these, the new state
  * shows all GPUs.
  */
-export function toggleGpus(state: DashboardState, gpus: readonly number[]): DashboardState {
+export function showOnlyOrAllGpus(state: DashboardState, gpus: readonly number[]): DashboardState {
   return { ...state, gpus: state.gpus?.join() === gpus.join() ? null : gpus };
 }
 
@@ -210,7 +210,7 @@ export function isPaused(state: DashboardState): boolean {
  * Returns the query of a URL: `gpu=0,1&charts=power&span=5&from=1763635200000&to=1763635260000`.
  * Default values are omitted.
  */
-export function toAddress(state: DashboardState): string {
+export function formatDashboardState(state: DashboardState): string {
   const parts = new URLSearchParams();
   if (state.gpus !== null) {
     parts.set('gpu', state.gpus.join());
@@ -227,7 +227,7 @@ export function toAddress(state: DashboardState): string {
   if (state.span_ms !== DEFAULT_STATE.span_ms) {
     parts.set('span', String(roundForUrl(state.span_ms / 60_000)));
   }
-  const range = state.paused_ms === null ? state.range : rangeOf(state, state.paused_ms);
+  const range = state.paused_ms === null ? state.range : displayedRange(state, state.paused_ms);
   if (range !== null) {
     parts.set('from', String(range[0]));
     parts.set('to', String(range[1]));
@@ -251,7 +251,7 @@ export function toAddress(state: DashboardState): string {
 }
 
 /** Returns the state of a URL query. Invalid parts are ignored. */
-export function fromAddress(address: string): DashboardState {
+export function parseDashboardState(address: string): DashboardState {
   const parts = new URLSearchParams(address);
   const gpus = parseList(parts, 'gpu')
     ?.map(Number)
@@ -281,10 +281,11 @@ export function fromAddress(address: string): DashboardState {
 }
 
 /**
- * Returns only the GPU `one` if all GPUs were selected, and otherwise toggles it in the selection.
- * If no GPU or every GPU is selected afterwards, returns `null`, which stands for all.
+ * If all GPUs were selected, selects only the GPU `one`. Otherwise adds `one` to the selection, or
+ * removes it. Returns `null`, which stands for all GPUs, if the result would contain no GPU or
+ * every GPU.
  */
-export function toggleGpu(
+export function toggleGpuSelection(
   chosen: readonly number[] | null,
   one: number,
   all: readonly number[],
@@ -327,7 +328,7 @@ function parseList(parts: URLSearchParams, name: string): string[] | undefined {
 }
 
 /** Returns whether each GPU has its own charts. */
-export function isSeparateLayout({ layout }: DashboardState, gpus: number): boolean {
+export function hasSeparateGpuCharts({ layout }: DashboardState, gpus: number): boolean {
   return layout === 'apart' || gpus < 2;
 }
 
@@ -335,8 +336,8 @@ export function isSeparateLayout({ layout }: DashboardState, gpus: number): bool
  * Returns the charts of GPUs and of the machine, in order. `gpus` is the number of GPUs. If the
  * GPUs share their charts, a GPU chart with several metrics is split into one chart per metric.
  */
-export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
-  if (isSeparateLayout(state, gpus)) {
+export function displayedChartIds(state: DashboardState, gpus: number): readonly string[] {
+  if (hasSeparateGpuCharts(state, gpus)) {
     return (
       state.charts ?? [
         ...GPU_CHARTS.map(({ id }) => id),

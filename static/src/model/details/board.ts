@@ -8,7 +8,7 @@ import { valueOf } from '../reading';
 import {
   formatReading,
   formatOnOff,
-  slowDetail,
+  timestampedDetail,
   combineReadings,
   type Detail,
   type DetailGroup,
@@ -31,40 +31,42 @@ const RECOVERY = lazyTexts((): Record<RecoveryAction, string> => ({
 export const SETTINGS = lazyTexts((): DetailGroup => ({
   title: trans.__('Settings'),
   details: [
-    slowDetail(
+    timestampedDetail(
       'modes.persistence',
       trans.__('Persistence'),
       ({ modes }) => modes.persistence,
       formatOnOff,
     ),
-    slowDetail(
+    timestampedDetail(
       'modes.compute',
       trans.__('Compute mode'),
       ({ modes }) => modes.compute,
       (mode) => COMPUTE()[mode],
     ),
-    slowDetail('modes.ecc', 'ECC', ({ modes }) => modes.ecc, describeMode),
-    slowDetail('modes.mig', 'MIG', ({ modes }) => modes.mig, describeMode, { only: 'nvidia' }),
-    slowDetail(
+    timestampedDetail('modes.ecc', 'ECC', ({ modes }) => modes.ecc, describeMode),
+    timestampedDetail('modes.mig', 'MIG', ({ modes }) => modes.mig, describeMode, {
+      only: 'nvidia',
+    }),
+    timestampedDetail(
       'modes.accounting',
       trans.__('Accounting'),
       ({ modes }) => modes.accounting,
       formatOnOff,
     ),
-    slowDetail(
+    timestampedDetail(
       'modes.display_active',
       trans.__('Display'),
       ({ modes }) => modes.display_active,
       formatOnOff,
     ),
-    slowDetail(
+    timestampedDetail(
       'modes.confidential_compute',
       trans.__('Confidential computing'),
       ({ modes }) => modes.confidential_compute,
       ({ enabled, devtools }) =>
         enabled && devtools ? trans.__('on (developer tools)') : formatOnOff(enabled),
     ),
-    slowDetail(
+    timestampedDetail(
       'recovery_action',
       trans.__('Recovery action'),
       ({ recovery_action }) => recovery_action,
@@ -90,9 +92,11 @@ export const BOARD = lazyTexts((): DetailGroup => ({
           ),
         ),
     },
-    { ...numberDetail('cores', trans.__('CUDA cores')), only: 'nvidia' },
-    numberDetail('memory_bus_bits', trans.__('Memory bus'), (bits) => trans.__('%1 bit', bits)),
-    numberDetail('numa_node', trans.__('NUMA node')),
+    { ...boardNumberDetail('cores', trans.__('CUDA cores')), only: 'nvidia' },
+    boardNumberDetail('memory_bus_bits', trans.__('Memory bus'), (bits) =>
+      trans.__('%1 bit', bits),
+    ),
+    boardNumberDetail('numa_node', trans.__('NUMA node')),
     {
       id: 'board.minor_number',
       label: trans.__('Device'),
@@ -104,14 +108,14 @@ export const BOARD = lazyTexts((): DetailGroup => ({
       label: trans.__('PCI bus'),
       read: ({ busId }) => (busId === null ? null : plainText(busId, 40)),
     },
-    nameDetail('vbios_version', 'VBIOS'),
-    nameDetail('part_number', trans.__('Part number')),
-    nameDetail('serial', trans.__('Serial')),
+    boardTextDetail('vbios_version', 'VBIOS'),
+    boardTextDetail('part_number', trans.__('Part number')),
+    boardTextDetail('serial', trans.__('Serial')),
     { id: 'uuid', label: 'UUID', read: ({ uuid }) => (uuid === null ? null : plainText(uuid, 80)) },
   ],
 }));
 
-function numberDetail(
+function boardNumberDetail(
   part: 'cores' | 'memory_bus_bits' | 'numa_node',
   label: string,
   format: (digits: string) => string = (digits) => digits,
@@ -123,7 +127,7 @@ function numberDetail(
   };
 }
 
-function nameDetail(
+function boardTextDetail(
   part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'>,
   label: string,
 ): Detail {

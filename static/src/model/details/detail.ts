@@ -56,7 +56,7 @@ export function fieldDetail(id: string, format: (value: number) => string): Deta
  * Returns the detail of a reading that the server updates only every ten seconds. Therefore the
  * detail includes the time of the reading.
  */
-export function slowDetail<T>(
+export function timestampedDetail<T>(
   id: string,
   label: Detail['label'],
   read: (details: GpuDetails) => Reading<T> | null,

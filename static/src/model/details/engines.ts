@@ -9,7 +9,7 @@ import {
   fieldDetail,
   formatReading,
   describeMaximum,
-  slowDetail,
+  timestampedDetail,
   combineReadings,
   type Detail,
   type DetailGroup,
@@ -60,7 +60,7 @@ export const CLOCKS = lazyTexts((): DetailGroup => ({
       },
     },
     { ...fieldDetail('performance_state', (p) => `P${p}`), label: trans.__('P-state') },
-    slowDetail(
+    timestampedDetail(
       'throttled',
       trans.__('Throttled'),
       ({ throttled }) => describeThrottlingTimes(throttled),

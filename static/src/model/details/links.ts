@@ -6,11 +6,11 @@ import { lazyTexts, trans } from '../../lib/translation';
 import type { Fabric, FabricState, NvLink, PciPath, Reading } from '../../wire';
 import type { GpuState } from '../gpu';
 import { absenceOf, valueOf } from '../reading';
-import { wordsOf } from '../vendor-words';
+import { vendorWordsOf } from '../vendor-words';
 import {
   formatReading,
   formatOnOff,
-  slowDetail,
+  timestampedDetail,
   combineReadings,
   UNKNOWN,
   type Detail,
@@ -30,17 +30,17 @@ export const LINKS = lazyTexts((): DetailGroup => ({
       },
     },
     makeTrafficDetail('pcie', () => 'PCIe'),
-    slowDetail(
+    timestampedDetail(
       'pcie_replays_total',
       trans.__('PCIe replays'),
       ({ pcie_replays_total }) => pcie_replays_total,
       formatCount,
     ),
-    slowDetail(
+    timestampedDetail(
       'nvlinks',
       vendorLinkName,
       ({ nvlinks }) => replaceEmptyLinks(nvlinks),
-      describeLink,
+      describeActiveLinks,
       {
         rest: (gpu) => linkSpeed(linksOf(gpu)),
         level: (gpu) => {
@@ -51,16 +51,16 @@ export const LINKS = lazyTexts((): DetailGroup => ({
       },
     ),
     makeTrafficDetail('nvlink', vendorLinkName),
-    slowDetail(
+    timestampedDetail(
       'nvlinks.errors_total',
       (gpu) => trans.__('%1 errors', vendorLinkName(gpu)),
       ({ nvlinks }) => sumLinkErrors(replaceEmptyLinks(nvlinks)),
       formatCount,
     ),
-    slowDetail('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric, {
+    timestampedDetail('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric, {
       only: 'nvidia',
     }),
-    slowDetail(
+    timestampedDetail(
       'c2c_enabled',
       trans.__('NVLink-C2C'),
       ({ c2c_enabled }) => c2c_enabled,
@@ -72,7 +72,7 @@ export const LINKS = lazyTexts((): DetailGroup => ({
     {
       id: 'topology',
       label: trans.__('Topology'),
-      read: (gpu) => (gpu.links.length === 0 ? null : describePaths(gpu)),
+      read: (gpu) => (gpu.links.length === 0 ? null : describeGpuPaths(gpu)),
     },
   ],
 }));
@@ -103,7 +103,7 @@ function describePcie(generation: Reading<number>, width: Reading<number>): Read
 }
 
 function vendorLinkName(gpu: GpuState): string {
-  return wordsOf(gpu).link;
+  return vendorWordsOf(gpu).link;
 }
 
 function makeTrafficDetail(link: 'pcie' | 'nvlink', nameOf: (gpu: GpuState) => string): Detail {
@@ -140,7 +140,7 @@ function countActiveLinks(links: readonly NvLink[]): number {
   return links.filter(({ active }) => valueOf(active) === true).length;
 }
 
-function describeLink(links: readonly NvLink[]): string {
+function describeActiveLinks(links: readonly NvLink[]): string {
   return trans._n('%1 of %2 up', '%1 of %2 up', countActiveLinks(links), links.length);
 }
 
@@ -178,8 +178,8 @@ function sumLinkErrors(nvlinks: Reading<NvLink[]>): Reading<number> {
 }
 
 /** Groups the other GPUs by the path to them: `1, 2, 3: 18 NVLinks`. */
-function describePaths(gpu: GpuState): string {
-  const { countLinks } = wordsOf(gpu);
+function describeGpuPaths(gpu: GpuState): string {
+  const { countLinks } = vendorWordsOf(gpu);
   const byPath = new Map<string, number[]>();
   for (const link of gpu.links) {
     const nvlinks = valueOf(link.nvlinks) ?? 0;

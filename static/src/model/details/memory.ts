@@ -17,12 +17,12 @@ import type {
   SpareRows,
 } from '../../wire';
 import { isUnified } from '../gpu';
-import { describeAvailable, systemBytes } from '../memory';
+import { describeAvailableUnifiedMemory, restOfSystemBytes } from '../memory';
 import { valueOf } from '../reading';
 import type { Level } from '../describe';
 import {
   formatReading,
-  slowDetail,
+  timestampedDetail,
   combineReadings,
   type Detail,
   type DetailGroup,
@@ -35,25 +35,27 @@ export const MEMORY = lazyTexts((): DetailGroup => ({
       id: 'memory.free_bytes',
       label: trans.__('Unified memory'),
       read: ({ now }) =>
-        isUnified(now) ? formatReading(now.memory.free_bytes, () => describeAvailable(now)) : null,
+        isUnified(now)
+          ? formatReading(now.memory.free_bytes, () => describeAvailableUnifiedMemory(now))
+          : null,
     },
     {
       id: 'memory.system_bytes',
       label: trans.__('Rest of the system'),
       read: ({ now }) => {
-        const system = now && systemBytes(now);
+        const system = now && restOfSystemBytes(now);
         return system === null ? null : formatMemorySize(system);
       },
     },
     errorDetail('volatile', trans.__('ECC errors (volatile)')),
     errorDetail('aggregate', trans.__('ECC errors (lifetime)')),
-    slowDetail(
+    timestampedDetail(
       'ecc.aggregate_by_location',
       trans.__('ECC errors by location'),
       ({ ecc }) => ecc.aggregate_by_location,
       describeErrorLocations,
     ),
-    slowDetail(
+    timestampedDetail(
       'remapped_rows',
       trans.__('Remapped rows'),
       ({ remapped_rows: rows }) => rows,
@@ -62,13 +64,13 @@ export const MEMORY = lazyTexts((): DetailGroup => ({
         level: ({ details }) => remapLevel(details),
       },
     ),
-    slowDetail(
+    timestampedDetail(
       'remapped_rows.spare',
       trans.__('Spare rows'),
       ({ remapped_rows: rows }) => valueOf(rows)?.spare ?? null,
       describeSpareRows,
     ),
-    slowDetail(
+    timestampedDetail(
       'retired_pages',
       trans.__('Retired pages'),
       ({ retired_pages }) => retired_pages,
@@ -78,7 +80,7 @@ export const MEMORY = lazyTexts((): DetailGroup => ({
           valueOf(details?.retired_pages)?.pending === true ? 'warning' : 'none',
       },
     ),
-    slowDetail(
+    timestampedDetail(
       'bar1',
       'BAR1',
       ({ bar1 }) => bar1,
@@ -89,12 +91,18 @@ export const MEMORY = lazyTexts((): DetailGroup => ({
 }));
 
 function errorDetail(kind: 'volatile' | 'aggregate', label: string): Detail {
-  return slowDetail(`ecc.${kind}`, label, ({ ecc }) => describeErrorCounts(ecc[kind]), String, {
-    level: ({ details }) => {
-      const wrong = valueOf(details?.ecc[kind].uncorrected_total) ?? 0;
-      return wrong === 0 ? 'none' : kind === 'volatile' ? 'critical' : 'warning';
+  return timestampedDetail(
+    `ecc.${kind}`,
+    label,
+    ({ ecc }) => describeErrorCounts(ecc[kind]),
+    String,
+    {
+      level: ({ details }) => {
+        const wrong = valueOf(details?.ecc[kind].uncorrected_total) ?? 0;
+        return wrong === 0 ? 'none' : kind === 'volatile' ? 'critical' : 'warning';
+      },
     },
-  });
+  );
 }
 
 function describeErrorCounts(counts: EccCounts): ReturnType<typeof combineReadings> {

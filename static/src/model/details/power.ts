@@ -17,7 +17,7 @@ import {
   fieldDetail,
   formatReading,
   describeMaximum,
-  slowDetail,
+  timestampedDetail,
   type Detail,
   type DetailGroup,
 } from './detail';
@@ -27,7 +27,10 @@ export const POWER = lazyTexts((): DetailGroup => ({
   details: [
     fieldDetail('power.instant_watts', formatWatts),
     { ...fieldDetail('power.average_watts', formatWatts), label: trans.__('Average power (1 s)') },
-    { ...fieldDetail('power.limit_watts', formatWatts), rest: ({ board }) => describeRange(board) },
+    {
+      ...fieldDetail('power.limit_watts', formatWatts),
+      rest: ({ board }) => describePowerLimitRange(board),
+    },
     {
       id: 'board.power_limits.default_watts',
       label: trans.__('Default limit'),
@@ -50,7 +53,7 @@ export const POWER = lazyTexts((): DetailGroup => ({
  * single speed.
  */
 function fanDetail(label: string): Detail {
-  const each = slowDetail('fans', label, (details) => details.fans, describeFan);
+  const each = timestampedDetail('fans', label, (details) => details.fans, describeFanSpeeds);
   const one = fieldDetail('fan_percent', formatPercent);
   return { ...each, read: (gpu) => (valueOf(gpu.details?.fans)?.length ? each : one).read(gpu) };
 }
@@ -64,14 +67,14 @@ function thresholdDetail(part: 'slowdown_celsius' | 'shutdown_celsius', label: s
   };
 }
 
-function describeRange({ power_limits }: Board): string {
+function describePowerLimitRange({ power_limits }: Board): string {
   const min = valueOf(power_limits.min_watts);
   return min === null
     ? ''
     : describeMaximum(power_limits.max_watts, (max) => `${formatCount(min)}–${formatWatts(max)}`);
 }
 
-function describeFan(fans: readonly Fan[]): string {
+function describeFanSpeeds(fans: readonly Fan[]): string {
   return joinParts(
     fans.map((fan) => `${formatFanShare(fan.speed_percent)}${formatFanSpeed(fan.rpm)}`),
   );

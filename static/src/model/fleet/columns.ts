@@ -34,8 +34,8 @@ export interface Measures {
   /** The rank of each row. The more urgent a row is, the lower is its rank. */
   rank: ArrayLike<number>;
   /**
-   * For how many seconds each row has been idle while an owner holds it; NaN for rows that are not
-   * held or not idle.
+   * The time in seconds for which each row has been idle while an owner holds it. NaN if the row is
+   * not idle or no owner holds it.
    */
   idle_s: Float64Array;
 }
@@ -53,8 +53,8 @@ export interface Columns extends Measures {
   /** Whether each row is a GPU instead of a node. */
   byGpu: boolean;
   /**
-   * The number of rows. The last rows are for GPUs that the fleet counts but does not list, for
-   * example those of an unreachable node.
+   * The number of rows. The last rows stand for GPUs that the fleet counts but does not list, for
+   * example the GPUs of an unreachable node.
    */
   count: number;
   node: Uint32Array;
@@ -166,7 +166,7 @@ export function columnsOf(fleet: Fleet): Columns {
       const of = nodes.gpus[node[row] ?? 0] ?? 0;
       return fleet.resolution === 'node' ? of : row < known ? 1 : Math.min(1, of);
     },
-    rowsOf: rowsByNode(node, index, nodes.name.length),
+    rowsOf: createNodeRowsLookup(node, index, nodes.name.length),
   };
 }
 
@@ -234,7 +234,7 @@ function groupIntoLists<T, V>(
 }
 
 /** Returns a function that returns the rows of a node, ordered by GPU index. */
-function rowsByNode(
+function createNodeRowsLookup(
   node: Uint32Array,
   index: Uint32Array,
   nodes: number,

@@ -7,7 +7,7 @@ import { lazyTexts, trans } from '../../lib/translation';
 import type { FleetOwner, GpuState, OwnerKind } from '../../wire';
 import { LABELS } from '../../wire/condition-labels';
 import type { Level } from '../describe';
-import { describeXid, errorTitle, xidOf } from '../alerts';
+import { describeXid, driverErrorTitle, xidOf } from '../alerts';
 import { rowName, type Columns } from './columns';
 
 /** The maximum length of displayed owner names. */
@@ -24,10 +24,10 @@ export function levelOf(severity: number): Level {
  * Returns the name of a condition. A condition that only a newer server knows is shown by its
  * identifier.
  */
-export function conditionText(kind: string): string {
+export function conditionName(kind: string): string {
   const code = xidCode(kind);
   if (code !== null) {
-    return errorTitle(code);
+    return driverErrorTitle(code);
   }
   const label =
     kind === 'power_capped' ? trans.__('Power-capped') : findOwnProperty(LABELS, kind)?.();
@@ -38,7 +38,7 @@ export function conditionText(kind: string): string {
  * Returns the meaning of an Xid and its fix for a hover text, or an empty text for other
  * conditions.
  */
-export function conditionTitle(kind: string): string {
+export function conditionHoverText(kind: string): string {
   const xid = xidOf(xidCode(kind) ?? -1);
   // Hover texts cannot format commands, so the backticks around commands are removed.
   return joinParts([xid?.meaning(), xid?.advice()], ' ').replaceAll('`', '');
@@ -63,7 +63,7 @@ function xidCode(kind: string): number | null {
 export function xidTexts(code: number): { text: string; advice: string } {
   const xid = xidOf(code);
   return xid === null
-    ? { text: errorTitle(code), advice: '' }
+    ? { text: driverErrorTitle(code), advice: '' }
     : { text: describeXid(code, undefined, xid.meaning()), advice: xid.advice() };
 }
 
@@ -108,7 +108,7 @@ export function stateText(
 
 /** Describes a row in one line for screen readers, such as `node-0412 / 3: In use, 96 %`. */
 export function describeRow(columns: Columns, row: number, readings: readonly string[]): string {
-  const conditions = columns.conditionsOf(row).map(({ kind }) => conditionText(kind));
+  const conditions = columns.conditionsOf(row).map(({ kind }) => conditionName(kind));
   const parts = [stateText(columns, row).text, ...readings, ...conditions];
   return trans.__('%1: %2', rowName(columns, row), joinParts(parts, ', '));
 }

@@ -8,7 +8,7 @@ import { units } from '../../lib/format';
 import { lazyTexts, trans } from '../../lib/translation';
 import type { FleetOwner, GpuState } from '../../wire';
 import { isCritical, type Columns, type Measures, type Readings } from './columns';
-import { conditionText } from './describe';
+import { conditionName } from './describe';
 
 export interface Filter {
   /**
@@ -22,9 +22,8 @@ export interface Filter {
    */
   isEmpty: boolean;
   /**
-   * Returns a function that tests a GPU together with one of its owners. Both are given by their
-   * indexes. Filter words about owners must match this owner; another owner of the same GPU is not
-   * enough.
+   * Returns a function that tests a GPU together with one of its owners, both given by index.
+   * Filter words about owners must match this owner, even if another owner of the GPU matches.
    */
   matchHolds: (columns: Columns) => (row: number, owner: number) => boolean;
   /**
@@ -82,15 +81,15 @@ const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace]
 const FIELDS: Readonly<Record<string, (text: string) => Omit<Word, 'isExcluded'>>> = {
   node: (text) => ({ device: matchNodeNames(matchEqualOrContainingNames(text)), owner: null }),
   gpu: (text) => ({ device: matchModels(matchEqualOrContainingNames(text)), owner: null }),
-  user: ownerField(({ user }) => [user]),
-  job: ownerField(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
-  notebook: ownerField(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
-  namespace: ownerField(({ namespace }) => [namespace]),
+  user: makeOwnerFieldParser(({ user }) => [user]),
+  job: makeOwnerFieldParser(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
+  notebook: makeOwnerFieldParser(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
+  namespace: makeOwnerFieldParser(({ namespace }) => [namespace]),
   condition: (text) => ({ device: matchConditions(matchContainingNames(text)), owner: null }),
 };
 
 /** Returns the words for the filter's suggestions, except names. */
-export function filterWords(): string[] {
+export function fleetFilterSuggestions(): string[] {
   return [
     ...Object.keys(STATES()),
     ...Object.keys(FIELDS).map((field) => `${field}:`),
@@ -102,7 +101,7 @@ export function filterWords(): string[] {
 export function parseFilter(typed: string): Filter {
   const mistakes: string[] = [];
   const words: Word[] = [];
-  for (const one of splitWords(typed.toLowerCase())) {
+  for (const one of splitFilterWords(typed.toLowerCase())) {
     const text = removeQuotes(one);
     const isExcluded = /^[-!]./.test(text);
     const word = parseWord(isExcluded ? text.slice(1) : text, mistakes);
@@ -133,8 +132,8 @@ export function parseFilter(typed: string): Filter {
 }
 
 /**
- * Returns two tests for a filter word: `match` tests a row with all of its owners, and `holds`
- * tests a row with a single owner.
+ * Returns two tests for a filter word. `match` returns whether the word matches a row with any of
+ * its owners, and `holds` whether it matches a row with one particular owner.
  */
 function testsOfWord(
   { device, owner, isExcluded }: Word,
@@ -151,23 +150,26 @@ function testsOfWord(
 }
 
 /** Returns the filter word that selects `name` in `field`, such as `user:ana`. */
-export function fieldWord(field: 'user' | 'job' | 'notebook' | 'namespace', name: string): string {
+export function formatFieldWord(
+  field: 'user' | 'job' | 'notebook' | 'namespace',
+  name: string,
+): string {
   const text = removeQuotes(name);
   return `${field}:${/[\s,]/.test(text) ? `"${text}"` : text}`.toLowerCase();
 }
 
 /** Adds a word to the filter, or removes it if it is already there. */
 export function toggleWord(typed: string, word: string): string {
-  const words = splitWords(typed);
+  const words = splitFilterWords(typed);
   return (words.includes(word) ? words.filter((one) => one !== word) : [...words, word]).join(' ');
 }
 
 export function hasWord(typed: string, word: string): boolean {
-  return splitWords(typed).includes(word);
+  return splitFilterWords(typed).includes(word);
 }
 
 /** Splits the filter at spaces and commas, except inside quotes. */
-function splitWords(typed: string): string[] {
+function splitFilterWords(typed: string): string[] {
   return typed.match(/(?:"[^"]*"?|[^\s,"])+/g) ?? [];
 }
 
@@ -217,7 +219,7 @@ function parseWord(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> 
   };
 }
 
-function ownerField(names: OwnerNames): (text: string) => Omit<Word, 'isExcluded'> {
+function makeOwnerFieldParser(names: OwnerNames): (text: string) => Omit<Word, 'isExcluded'> {
   return (text) => ({ device: null, owner: matchOwnerNames(names, matchEqualNames(text)) });
 }
 
@@ -240,8 +242,8 @@ function matchEqualNames(text: string): NameMatcher {
 }
 
 /**
- * Returns a matcher for names that are equal to the text. If there are none, it matches names that
- * contain the text.
+ * Returns a matcher for names that are equal to the text. If no name is equal, it matches names
+ * that contain the text.
  */
 function matchEqualOrContainingNames(text: string): NameMatcher {
   return (names) => {
@@ -275,7 +277,7 @@ function matchModels(choice: NameMatcher): RowMatcher {
 function matchConditions(choice: NameMatcher): RowMatcher {
   return ({ fleet, conditionsOf }) => {
     const kinds = [...new Set(fleet.conditions.map(({ kind }) => kind))];
-    const [byName, byText] = [choice(kinds), choice(kinds.map(conditionText))];
+    const [byName, byText] = [choice(kinds), choice(kinds.map(conditionName))];
     const found = new Set(kinds.filter((_, i) => byName[i] === true || byText[i] === true));
     return (row) => conditionsOf(row).some(({ kind }) => found.has(kind));
   };

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import type { Fleet } from '../../wire';
 import { columnsOf, FIELDS, type Readings } from './columns';
 import { parseFilter } from './filter';
-import { isPartial, totalsOf } from './totals';
+import { isPartiallyReported, totalsOf } from './totals';
 
 interface Cases {
   fleet: Fleet;
@@ -22,8 +22,8 @@ interface Cases {
   /** The filters as typed, each with its complete error message. */
   mistakes: { typed: string; error: string }[];
   /**
-   * For each filter, the readings of the GPUs that match it. A reading is in `partial` if some of
-   * these GPUs do not report it.
+   * For each filter, the readings of all matching GPUs together. `partial` contains the readings
+   * that some of these GPUs do not report.
    */
   selections: {
     typed: string;
@@ -70,7 +70,7 @@ it('selected GPUs have same sums as in terminal', () => {
     expect(totals.gpus[0], typed).toBe(gpus);
     for (const [key, id] of Object.entries(FIELDS) as [keyof Readings, string][]) {
       expect(known(totals.readings[key][0]), `${typed} ${id}`).toBe(readings[id]);
-      expect(isPartial(totals, key), `${typed} ${id}`).toBe(partial.includes(id));
+      expect(isPartiallyReported(totals, key), `${typed} ${id}`).toBe(partial.includes(id));
     }
   }
 });

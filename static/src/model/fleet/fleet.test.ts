@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { generateFleet, withSums } from '../../testing/fleet';
+import { generateFleet, withComputedSums } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
 import type { FleetOwner, FleetUsage, GpuState } from '../../wire';
 import { columnsOf, isCritical, rowName, type Columns } from './columns';
@@ -33,7 +33,7 @@ describe('fleet columns', () => {
   it('unlisted GPUs of nodes have rows', () => {
     expect(columns.count).toBe(8000);
     const without = columnsOf(
-      withSums({
+      withComputedSums({
         ...fleet,
         nodes: {
           ...fleet.nodes,
@@ -56,7 +56,7 @@ describe('fleet columns', () => {
 
   it('node that never reported has no GPUs', () => {
     const never = columnsOf(
-      withSums({
+      withComputedSums({
         ...fleet,
         nodes: {
           ...fleet.nodes,
@@ -411,8 +411,8 @@ it('amounts of partial usage are lower bounds', () => {
   expect(
     ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', '')[0]?.isLowerBound,
   ).toBe(false);
-  // The server left some owners out of the list. They may also match the filter, so the sum is a
-  // lower bound.
+  // The server left some owners out of the list. The filter may also match these owners, so the sum
+  // is a lower bound.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
   expect(
     makeSummaryRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(

@@ -56,7 +56,7 @@ export function findFreeNodes(
   wanted: GpuRequest,
   shown: Uint8Array | null,
 ): readonly FreeNode[] {
-  return groupByKind(columns, wanted, shown)
+  return groupGpusByKind(columns, wanted, shown)
     .filter(({ free }) => free > 0 && free >= wanted.gpus)
     .map((kind) => ({
       ...kind,
@@ -82,7 +82,7 @@ export function nearestNode(
 ): NearestNode | null {
   const isIdle = flagIdleOwners(columns);
   const enough = ({ later }: NearestNode): number => Math.min(later, wanted.gpus);
-  const [best] = groupByKind(columns, wanted, shown)
+  const [best] = groupGpusByKind(columns, wanted, shown)
     .map((kind) => addIdleOwners(columns, kind, wanted.gpus, isIdle))
     .filter(({ later }) => later > 0)
     .sort(
@@ -125,7 +125,11 @@ function describeIdleOwner(owner: FleetOwner): string {
       : `${job} (${user})`;
 }
 
-function groupByKind(columns: Columns, wanted: GpuRequest, shown: Uint8Array | null): GpuKind[] {
+function groupGpusByKind(
+  columns: Columns,
+  wanted: GpuRequest,
+  shown: Uint8Array | null,
+): GpuKind[] {
   const kinds = new Map<string, GpuKind>();
   for (let node = 0; node < columns.nodeNames.length; node += 1) {
     for (const row of columns.rowsOf(node)) {

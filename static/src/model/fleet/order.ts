@@ -53,7 +53,7 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array
       natural,
     );
   }
-  return sortRows(count, reversed, keyOf(columns, key), natural);
+  return sortRows(count, reversed, sortKeyReader(columns, key), natural);
 }
 
 /**
@@ -65,12 +65,12 @@ export function nodeOrder({ nodes }: Columns, { key, reversed }: Sort): Uint32Ar
   return sortRows(
     nodes.count,
     reversed,
-    isByName ? (node) => node : keyOf(nodes, key),
+    isByName ? (node) => node : sortKeyReader(nodes, key),
     (a, b) => a - b,
   );
 }
 
-function keyOf(
+function sortKeyReader(
   { readings, rank, idle_s }: Measures,
   key: Exclude<SortKey, 'name' | 'model' | 'owner'>,
 ): (place: number) => number {

@@ -6,7 +6,7 @@ import { trans } from '../../lib/translation';
 import type { FleetOwner, FleetUsage, OwnerKind } from '../../wire';
 import type { Columns } from './columns';
 import { kindText, userText } from './describe';
-import { fieldWord, parseFilter } from './filter';
+import { formatFieldWord, parseFilter } from './filter';
 
 export const GROUPINGS = ['users', 'jobs', 'notebooks', 'namespaces'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -30,7 +30,7 @@ export interface OwnerRow {
   nodes: number;
   /** The owner whose names the filter is compared with. */
   owner: FleetOwner;
-  /** The number of the owner's current GPUs that match the filter. */
+  /** How many of the owner's current GPUs match the filter. */
   matching: number;
 }
 
@@ -66,7 +66,7 @@ export function ownerRows(
 ): OwnerRow[] {
   const rows = new Map<string, OwnerRow>();
   const nodes = new Map<string, Set<number>>();
-  const isLowerBound = isPartial(usage, grouping);
+  const isLowerBound = areAmountsLowerBounds(usage, grouping);
   const rowOf = (owner: FleetOwner): OwnerRow | null => {
     const group = groupOf(owner, grouping);
     if (group === null) {
@@ -128,7 +128,7 @@ export function makeSummaryRows(
   }
   const isCut = grouping === 'jobs' && usage.unlisted.owners > 0;
   const isAll = parseFilter(filter).isEmpty;
-  const isLowerBound = isPartial(usage, grouping);
+  const isLowerBound = areAmountsLowerBounds(usage, grouping);
   const sumRow = (name: string, isPart: boolean): OwnerRow => ({
     ...EMPTY_ROW,
     key: name,
@@ -152,7 +152,7 @@ export function makeSummaryRows(
   if (isCut) {
     addOthers(trans.__('%1 more', formatCount(usage.unlisted.owners)), usage.unlisted);
   }
-  const unknown = groupsFor(usage, grouping).find(({ name }) => name === null);
+  const unknown = usageGroups(usage, grouping).find(({ name }) => name === null);
   if (unknown !== undefined) {
     addOthers(
       grouping === 'users' ? trans.__('Unknown user') : trans.__('Unknown namespace'),
@@ -175,8 +175,8 @@ export function unrecordedTime(
 }
 
 /**
- * Returns the owners that match the filter: the owner's name matches, or one of the GPUs that the
- * owner currently uses.
+ * Returns the owners that match the filter. An owner matches by name, or through a GPU that the
+ * owner currently uses and that matches.
  */
 export function filterOwners(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
   const { names } = parseFilter(filter);
@@ -221,7 +221,7 @@ export function heldIdleTime({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'acti
  * Returns whether the amounts are lower bounds. The sums of namespaces are lower bounds if there
  * are pods with an unknown namespace.
  */
-function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
+function areAmountsLowerBounds(usage: FleetUsage | null, grouping: Grouping): boolean {
   const isUnknown =
     grouping === 'namespaces' && usage?.namespaces.some(({ name }) => name === null) === true;
   return isUnknown || usage?.state === 'partial';
@@ -238,12 +238,12 @@ function amountsByOwner(usage: FleetUsage | null, grouping: Grouping): [FleetOwn
   if (grouping === 'jobs' || grouping === 'notebooks') {
     return usage.owners.map((used) => [used.owner, used]);
   }
-  return groupsFor(usage, grouping).flatMap((used) =>
+  return usageGroups(usage, grouping).flatMap((used) =>
     used.name === null ? [] : [[makeGroupOwner(used.name, grouping), used]],
   );
 }
 
-function groupsFor(usage: FleetUsage, grouping: Grouping): FleetUsage['users'] {
+function usageGroups(usage: FleetUsage, grouping: Grouping): FleetUsage['users'] {
   return grouping === 'users' ? usage.users : grouping === 'namespaces' ? usage.namespaces : [];
 }
 
@@ -266,7 +266,7 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
         : {
             key: name,
             name: plainText(name, isUser ? 80 : 120),
-            word: fieldWord(isUser ? 'user' : 'namespace', name),
+            word: formatFieldWord(isUser ? 'user' : 'namespace', name),
             owner: makeGroupOwner(name, grouping),
           };
     }
@@ -279,7 +279,7 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
         : {
             key: JSON.stringify([user, kind, id, isJob ? namespace : null]),
             name: isJob ? `${kindText(kind)} ${name}` : name,
-            word: fieldWord(isJob ? 'job' : 'notebook', id),
+            word: formatFieldWord(isJob ? 'job' : 'notebook', id),
             owner,
           };
     }

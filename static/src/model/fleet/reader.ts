@@ -215,7 +215,10 @@ export function isUpdating(fleet: Fleet | null): boolean {
   return fleet?.state === 'outdated' && fleet.problems.length === 0;
 }
 
-/** Returns the problems that the response about the fleet reports, each as a sentence. */
+/**
+ * Returns the problems of the fleet's data, one sentence for each: a failed update, and the
+ * problems in the response.
+ */
 export function problemsOf({ fleet }: FleetAnswers): string[] {
   const problems = fleet.value?.problems ?? [];
   return fleet.why === null || fleet.value === null

@@ -96,10 +96,10 @@ export function formatFleetState(shown: FleetState): string {
   };
   put('view', shown.view, DEFAULT_FLEET_STATE.view);
   put('metric', shown.metric, DEFAULT_FLEET_STATE.metric);
-  put('sort', sortText(shown.sort), sortText(DEFAULT_FLEET_STATE.sort));
+  put('sort', formatSort(shown.sort), formatSort(DEFAULT_FLEET_STATE.sort));
   put('filter', shown.filter.trim(), '');
   put('range', shown.range, DEFAULT_FLEET_STATE.range);
-  put('by', sortText(shown.owners), sortText(DEFAULT_FLEET_STATE.owners));
+  put('by', formatSort(shown.owners), formatSort(DEFAULT_FLEET_STATE.owners));
   put('gpus', String(shown.wanted.gpus), String(DEFAULT_FLEET_STATE.wanted.gpus));
   put('memory', String(Math.round(shown.wanted.memory_bytes / GIB)), '0');
   put('model', shown.wanted.model ?? '', '');
@@ -111,17 +111,17 @@ export function formatFleetState(shown: FleetState): string {
 }
 
 /**
- * Returns the sort order after a click on a column: the default direction, or the reverse direction
- * if the default one is already selected.
+ * Returns the sort order after a click on a column. The first click selects the column's default
+ * direction, and the next click reverses it.
  */
-export function nextSort<K extends string>(
+export function sortAfterClick<K extends string>(
   sort: { key: K; reversed: boolean },
   key: K,
 ): { key: K; reversed: boolean } {
   return { key, reversed: sort.key === key && !sort.reversed };
 }
 
-function sortText({ key, reversed }: { key: SortKey | OwnerSort; reversed: boolean }): string {
+function formatSort({ key, reversed }: { key: SortKey | OwnerSort; reversed: boolean }): string {
   return `${reversed ? '-' : ''}${key}`;
 }
 

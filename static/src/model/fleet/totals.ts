@@ -8,7 +8,7 @@ import {
   formatSignificant,
   memoryUnitBytes,
   units,
-  formatLowerBound,
+  markLowerBound,
 } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { Unit } from '../unit';
@@ -42,7 +42,7 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
 }
 
 /** Returns whether some of the GPUs do not report `reading`, so that its sum is a lower bound. */
-export function isPartial({ gpus, reporting }: Sums, reading: keyof Readings): boolean {
+export function isPartiallyReported({ gpus, reporting }: Sums, reading: keyof Readings): boolean {
   return (reporting[FIELDS[reading]]?.[0] ?? 0) < (gpus[0] ?? 0);
 }
 
@@ -64,7 +64,7 @@ export function totalText(
   if (metric === 'temperature') {
     return isShort || text === DASH ? text : trans.__('up to %1', text);
   }
-  return formatLowerBound(text, metric !== 'utilization' && isPartial(totals, value));
+  return markLowerBound(text, metric !== 'utilization' && isPartiallyReported(totals, value));
 }
 
 /** Sums the rows of a selection. The server already sends the sums of all GPUs and of each node. */
@@ -133,9 +133,8 @@ type Scale = readonly [size: number, name: string];
 const SPACE = '\u00a0';
 
 /**
- * Amounts of memory from this value on are shown in the next larger unit. Other amounts change to
- * the next unit at `MANY`. The limit for memory is higher, because thousands of GiB are still easy
- * to read.
+ * Sums of memory change to the next larger unit at this value, and other sums at `MANY`. The limit
+ * for memory is higher, because thousands of GiB are still easy to read.
  */
 const MANY_BYTES = 9999.5;
 const MANY = 999.5;

@@ -173,8 +173,8 @@ function sortRows(rows: readonly ConditionRow[]): ConditionRow[] {
 }
 
 /**
- * Distributes bands over few rows, so that no bands of a row overlap. Earlier bands in the list get
- * earlier rows.
+ * Distributes bands over rows, so that no two bands of a row overlap. Each band gets the first row
+ * with room for it, in the order of the list.
  */
 function packBands<B extends Band>(bands: readonly B[]): B[][] {
   const rows: B[][] = [];
@@ -236,8 +236,8 @@ export function notesAt(
 }
 
 /**
- * Merges adjacent bands of the same name and color, such as a cell or a step that ran on several
- * GPUs.
+ * Merges adjacent bands of the same name and color. Such bands exist, for example, if a cell or a
+ * step ran on several GPUs.
  */
 function mergeBands<B extends Band>(bands: readonly B[], gap_ms: number): B[] {
   const all: B[] = [];

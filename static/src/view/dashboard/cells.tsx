@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { DASH, formatTimeOfDay } from '../../lib/format';
 import { lazyTexts, trans } from '../../lib/translation';
 import {
-  sortByCost,
+  selectAndSortByCost,
   executionName,
   type CellExecution,
   type CellOrder,
@@ -42,7 +42,7 @@ export function CellTable({
 }: CellTableProps): ComponentChild {
   const [order, setOrder] = useState<CellOrder>('gpu');
   const [isWhole, setWhole] = useState(false);
-  const all = sortByCost(executions, order, gpus).slice(0, MAX_ROWS);
+  const all = selectAndSortByCost(executions, order, gpus).slice(0, MAX_ROWS);
   if (all.length === 0) {
     return null;
   }

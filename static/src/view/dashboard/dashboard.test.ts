@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { fromAddress, toAddress } from '../../model/dashboard/state';
+import { parseDashboardState, formatDashboardState } from '../../model/dashboard/state';
 import type { Request } from '../../model/request';
 import { Store } from '../../model/store';
 import { GIB, makeGpu, makeHello, makeInventory, NOW, makeSample } from '../../testing/frames';
@@ -31,7 +31,7 @@ function showDashboard(count: number, address = '', request?: Request): ShownDas
   const store = new Store();
   store.phase = { phase: 'open' };
   store.apply(makeHello({ inventory: makeInventory(count), sample: makeSample(NOW, gpus) }));
-  let state = fromAddress(address);
+  let state = parseDashboardState(address);
   let made: Dashboard | null = null;
   const dashboard = new Dashboard(
     store,
@@ -54,7 +54,7 @@ function showDashboard(count: number, address = '', request?: Request): ShownDas
     element: dashboard.element,
     store,
     render: () => dashboard.render(),
-    address: () => toAddress(state),
+    address: () => formatDashboardState(state),
   };
 }
 

@@ -9,14 +9,14 @@ import { memoizeLast } from '../../lib/memoize';
 import { trans } from '../../lib/translation';
 import { createNotebookNamer, executionsFromHistory } from '../../model/cell-log';
 import {
-  chartsOf,
-  isSeparateLayout,
+  displayedChartIds,
+  hasSeparateGpuCharts,
   isPaused,
   moveByShare,
-  rangeOf,
+  displayedRange,
   resetZoom,
   resume,
-  toggleGpus,
+  showOnlyOrAllGpus,
   togglePaused,
   zoomSince,
   zoomByStep,
@@ -32,7 +32,7 @@ import {
   HOST,
   metricsOf,
   sectionsOf,
-  keepStacksWithValues,
+  keepStackedLinesWithValues,
   type Section,
 } from '../../model/dashboard/plots';
 import type { Level } from '../../model/describe';
@@ -45,7 +45,7 @@ import type { Request } from '../../model/request';
 import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
 import type { SummaryContext } from '../../model/summary';
-import { countAlerts, Header } from '../header';
+import { countGpusByAlertLevel, Header } from '../header';
 import { Notice } from '../alerts';
 import { useOnScreen, useThrottledRender } from '../component-view';
 import { runBands } from '../chart-marks';
@@ -168,7 +168,7 @@ export class Dashboard extends StoreView {
     const indices = chosen.map(({ index }) => index);
     const rows = holderRows(gpus, store.slots, notebooks?.pathOf);
     this.updateTraces();
-    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    const [from_ms, to_ms] = displayedRange(state, now_ms);
     this.holders.record(rows, now_ms);
     this.holders.addFormerHolders(store.formerHolders, gpus, store.slots);
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
@@ -183,9 +183,9 @@ export class Dashboard extends StoreView {
     const compared = this.past.findComparedSeries(need);
     // The history does not contain the memory of every holder, so stacked lines without values are
     // omitted.
-    const sections = known === null ? all : keepStacksWithValues(all, known.knows);
+    const sections = known === null ? all : keepStackedLinesWithValues(all, known.knows);
     this.shown = known;
-    const { status, ...head } = this.head(chosen, true);
+    const { status, ...head } = this.makeHead(chosen, true);
     const holdersOf = groupBy(
       rows.filter((row) => row.kind === 'holder'),
       ({ gpu }) => gpu,
@@ -195,11 +195,12 @@ export class Dashboard extends StoreView {
     const palette = this.currentPalette();
     const timeline = known?.source ?? store.timeline;
     const window = store.timeWindow(from_ms, to_ms);
-    const charts = chartsOf(state, chosen.length);
-    const usual_px = isSeparateLayout(state, chosen.length) ? APART_HEIGHT_PX : HEIGHT_PX;
+    const charts = displayedChartIds(state, chosen.length);
+    const usual_px = hasSeparateGpuCharts(state, chosen.length) ? APART_HEIGHT_PX : HEIGHT_PX;
     const context: PlotContext = {
       timeline,
-      mean_ms: known === null || !isMean(known, this.cursor.at_ms) ? 0 : known.answer.resolution_ms,
+      mean_ms:
+        known === null || !isMeanAt(known, this.cursor.at_ms) ? 0 : known.answer.resolution_ms,
       // The driver's traces only cover the last minutes, so they are not combined with history.
       traces: known === null ? store.traces : NO_TRACES,
       window: {
@@ -252,11 +253,11 @@ export class Dashboard extends StoreView {
           status={status}
           title={options.title}
           store={store}
-          alerts={countAlerts(
+          alerts={countGpusByAlertLevel(
             gpus,
             levelOf,
             (_, indices) => indices.length > 0 && indices.join() === state.gpus?.join(),
-            (_, indices) => this.change((before) => toggleGpus(before, indices)),
+            (_, indices) => this.change((before) => showOnlyOrAllGpus(before, indices)),
           )}
           paused={isPaused(state) ? formatSpan(from_ms, to_ms, now_ms) : null}
           actions={options.actions?.() ?? []}
@@ -315,9 +316,9 @@ export class Dashboard extends StoreView {
     );
   }
 
-  protected override get chartedPast(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
+  protected override get pastTimeline(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
     return this.shown === null
-      ? super.chartedPast
+      ? super.pastTimeline
       : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
   }
 
@@ -366,7 +367,7 @@ export class Dashboard extends StoreView {
     this.element.focus({ preventScroll: true });
   }
 
-  private get canMark(): boolean {
+  private get canAddMarks(): boolean {
     return this.options.request !== undefined && this.options.readOnly !== true;
   }
 
@@ -378,7 +379,7 @@ export class Dashboard extends StoreView {
   /** Requests the driver's traces if there are at most `TRACED_GPUS` GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    const traced = count > 0 && count <= TRACED_GPUS && isSeparateLayout(this.state, count);
+    const traced = count > 0 && count <= TRACED_GPUS && hasSeparateGpuCharts(this.state, count);
     if (traced !== this.traced) {
       this.traced = traced;
       this.subscription.update({ traces: traced });
@@ -397,7 +398,7 @@ export class Dashboard extends StoreView {
   /** Handles the keyboard shortcuts, which the help menu lists. */
   private onKey(event: KeyboardEvent): void {
     const { key } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey || isUsedByControl(event.target, key)) {
+    if (event.ctrlKey || event.metaKey || event.altKey || isKeyUsedByControl(event.target, key)) {
       return;
     }
     if (key === 'ArrowLeft' || key === 'ArrowRight') {
@@ -413,7 +414,7 @@ export class Dashboard extends StoreView {
       this.onDone();
     } else if (key === '0' || key === 'Escape') {
       this.change(resetZoom);
-    } else if (key === '?' || (key === 'm' && this.canMark)) {
+    } else if (key === '?' || (key === 'm' && this.canAddMarks)) {
       this.onOpen(key === 'm' ? 'marks' : 'help', true);
       // The view is rendered immediately, because the next key is meant for the opened menu and may
       // arrive before the next frame.
@@ -494,7 +495,7 @@ function PlotSection({
  * Returns whether the focused control uses the key to type text, to be activated, or to move within
  * a menu.
  */
-function isUsedByControl(target: EventTarget | null, key: string): boolean {
+function isKeyUsedByControl(target: EventTarget | null, key: string): boolean {
   const controls = key === ' ' ? [...KEY_CONTROLS, ...SPACE_CONTROLS] : KEY_CONTROLS;
   return target instanceof Element && target.closest(controls.join()) !== null;
 }
@@ -503,6 +504,6 @@ function isUsedByControl(target: EventTarget | null, key: string): boolean {
  * Returns whether the value at a time is a mean. Live samples after the end of the server's
  * response are not means.
  */
-function isMean({ areMeans, answer }: AvailableHistory, at_ms: number | null): boolean {
+function isMeanAt({ areMeans, answer }: AvailableHistory, at_ms: number | null): boolean {
   return areMeans && at_ms !== null && at_ms <= answer.to_ms;
 }

@@ -23,7 +23,7 @@ export interface GestureListener {
   onZoomBy: (factor: number, at_ms: number) => void;
   /**
    * Called when the user grabs the chart. Returns a function that moves the chart by a duration,
-   * counted from the position at which the chart was grabbed.
+   * measured from the position of the chart at that moment.
    */
   onGrab: () => (by_ms: number) => void;
   /** Called after a drag on the value axis from one value to another. */

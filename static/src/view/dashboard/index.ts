@@ -1,6 +1,6 @@
 /** A dashboard on a page, with the data of a connection to a gpumon server. */
 
-import { fromAddress, toAddress } from '../../model/dashboard/state';
+import { parseDashboardState, formatDashboardState } from '../../model/dashboard/state';
 import { mountView, type MountHandle, type MountOptions, type ViewOptions } from '../store-view';
 import { Dashboard } from './dashboard';
 
@@ -38,9 +38,9 @@ export function mountDashboard(
     }
   };
   const { view, ...mounted } = mountView(host, options, (context, subscription) => {
-    const state = fromAddress(options.address);
+    const state = parseDashboardState(options.address);
     const onState = (shown: typeof state): void => {
-      unsaved = toAddress(shown);
+      unsaved = formatDashboardState(shown);
       if (waiting === undefined) {
         save();
       }
@@ -57,7 +57,7 @@ export function mountDashboard(
   });
   return {
     ...mounted,
-    show: (address) => view.show(fromAddress(address)),
+    show: (address) => view.show(parseDashboardState(address)),
     dispose: () => {
       save();
       mounted.dispose();

@@ -18,8 +18,8 @@ const FLAG_FLIP_SHARE = 0.8;
  */
 const MIN_TEXT_SHARE = 0.05;
 /**
- * If a band is next to another band and shorter than this share of the annotation lane, it is
- * omitted. The share is about three pixels.
+ * A band that is shorter than this share of the annotation lane is omitted if it is next to another
+ * band. The share is about three pixels.
  */
 const MIN_BAND_SHARE = 0.003;
 /** Flags are merged if their distance is at most this share of the annotation lane. */
@@ -181,8 +181,8 @@ export function AnnotationLane({
 }
 
 /**
- * Omits bands that are shorter than `least_ms` and start less than `least_ms` after the last
- * remaining band.
+ * Omits bands that are shorter than `least_ms` and start less than `least_ms` after the start of
+ * the previous band that is not omitted.
  */
 function omitShortBands(bands: readonly Band[], least_ms: number): Band[] {
   const shown: Band[] = [];

@@ -9,7 +9,7 @@ import type { SeriesSource } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { changeText, FIGURES, computeFigures, shiftSeries } from '../../model/dashboard/comparison';
 import { formatSpan } from '../../model/dashboard/readout';
-import { rangeOf, STREAMED_MS, type DashboardState } from '../../model/dashboard/state';
+import { displayedRange, STREAMED_MS, type DashboardState } from '../../model/dashboard/state';
 import { seriesKey, type GpuState } from '../../model/gpu';
 import { HistoryCache, type AvailableHistory, type PastOptions } from '../../model/history';
 import type { HistorySpan } from '../../wire';
@@ -22,7 +22,7 @@ const METRICS = FIGURES.map(({ metric }) => metric);
 const DEFAULT_WIDTH = 800;
 /** The distance between points on a line, in device pixels. */
 const POINT_PX = 2;
-/** The number of points from which the figures of a span are computed. */
+/** The number of points that are requested for the figures of a span. */
 const POINTS = 600;
 
 /** The data that the charts need, and the charts' width in device pixels. */
@@ -62,17 +62,17 @@ export class PastPart {
    */
   findOrRequestHistory(need: PastNeed): { known: AvailableHistory | null; note: ComponentChild } {
     const { now_ms, metrics } = need;
-    const [from_ms, to_ms] = rangeOf(need.state, now_ms);
+    const [from_ms, to_ms] = displayedRange(need.state, now_ms);
     const known = this.past.findOrRequestHistory({
       from_ms,
       to_ms,
-      points: pointsOf(need),
+      points: countFittingPoints(need),
       metrics,
     });
     this.oldest_ms = known?.answer.oldest_ms ?? this.oldest_ms;
     const { failureReason } = this.past;
-    // A gap in the streamed samples does not show a note. Otherwise, even a short pause would show
-    // one and move the charts.
+    // No note is shown for a gap in the streamed samples. Otherwise, even a short pause would show
+    // a note, which moves the charts.
     const note = (from_ms < now_ms - STREAMED_MS || failureReason !== null) && (
       <PastNote
         missing={
@@ -93,13 +93,13 @@ export class PastPart {
    */
   compare(need: PastNeed, by_ms: number): { source: SeriesSource | null; figures: ComponentChild } {
     const { now_ms, metrics, gpus } = need;
-    const [from_ms, to_ms] = rangeOf(need.state, now_ms);
+    const [from_ms, to_ms] = displayedRange(need.state, now_ms);
     const [earlierFrom_ms, earlierTo_ms] = [from_ms - by_ms, to_ms - by_ms];
     const wanted = [...new Set([...metrics, ...METRICS])].sort();
     const earlier = this.earlier.findOrRequestHistory({
       from_ms: earlierFrom_ms,
       to_ms: earlierTo_ms,
-      points: pointsOf(need),
+      points: countFittingPoints(need),
       metrics: wanted,
     });
     const shown = this.shown.findOrRequestHistory({
@@ -109,8 +109,8 @@ export class PastPart {
       metrics: METRICS,
     });
     this.oldest_ms = (earlier ?? shown)?.answer.oldest_ms ?? this.oldest_ms;
-    // The start of the range is rounded to the distance between points. While a live span moves,
-    // its figures are thus computed only once per point.
+    // The start of the span is rounded down to a multiple of the distance between points. While a
+    // live span moves, its figures are therefore computed only once for each new point.
     const step_ms = Math.ceil((to_ms - from_ms) / POINTS);
     const begin_ms = Math.floor(from_ms / step_ms) * step_ms;
     const end_ms = begin_ms + to_ms - from_ms;
@@ -171,7 +171,7 @@ export class PastPart {
 }
 
 /** Returns the number of points that fit into the width of a chart. */
-function pointsOf({ width }: PastNeed): number {
+function countFittingPoints({ width }: PastNeed): number {
   return Math.ceil((width || DEFAULT_WIDTH) / POINT_PX);
 }
 
@@ -195,7 +195,7 @@ function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): Compo
   const text = joinParts(
     [
       problem === null ? null : trans.__('The history cannot be read. %1', problem),
-      isShort ? describeReach(answer, now_ms) : null,
+      isShort ? describeHistoryRetention(answer, now_ms) : null,
       storage?.problem === undefined ? null : plainText(storage.problem),
       isInMemory ? trans.__('To keep up to a year on disk, start the server with:') : null,
     ],
@@ -215,7 +215,10 @@ function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): Compo
   );
 }
 
-function describeReach({ oldest_ms, to_ms, storage }: HistorySpan, now_ms: number): string {
+function describeHistoryRetention(
+  { oldest_ms, to_ms, storage }: HistorySpan,
+  now_ms: number,
+): string {
   if (oldest_ms >= to_ms) {
     return trans.__('Nothing is recorded yet.');
   }

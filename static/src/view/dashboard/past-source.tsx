@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 
-import { isUnbroken, type SeriesSource } from '../../lib/timeline';
-import { isPaused, rangeOf, STREAMED_MS } from '../../model/dashboard/state';
+import { hasNoGaps, type SeriesSource } from '../../lib/timeline';
+import { isPaused, displayedRange, STREAMED_MS } from '../../model/dashboard/state';
 import type { AvailableHistory } from '../../model/history';
 import type { Request } from '../../model/request';
 import type { Store } from '../../model/store';
@@ -43,8 +43,8 @@ export class PastSource {
    * history is not loaded yet.
    */
   findOrRequestHistory(need: PastNeed): AvailableHistory | null {
-    const isNeeded = need.metrics.length > 0 && this.isNeeded(need);
-    const found = isNeeded ? this.loadPart()?.findOrRequestHistory(need) : undefined;
+    const isNeeded = need.metrics.length > 0 && this.isHistoryNeeded(need);
+    const found = isNeeded ? this.getOrLoadPart()?.findOrRequestHistory(need) : undefined;
     this.note = found?.note ?? (isNeeded && this.failed);
     return found?.known ?? null;
   }
@@ -55,7 +55,7 @@ export class PastSource {
    */
   findComparedSeries(need: PastNeed): SeriesSource | null {
     const by_ms = need.state.compared_ms;
-    const compared = by_ms === null ? undefined : this.loadPart()?.compare(need, by_ms);
+    const compared = by_ms === null ? undefined : this.getOrLoadPart()?.compare(need, by_ms);
     this.figures = compared?.figures ?? (by_ms !== null && this.failed);
     return compared?.source ?? null;
   }
@@ -79,18 +79,18 @@ export class PastSource {
    * Returns whether the stream cannot provide the displayed span, because the span is too long or
    * too old, or because the stream was interrupted.
    */
-  private isNeeded({ state, now_ms }: PastNeed): boolean {
-    const [from_ms, to_ms] = rangeOf(state, now_ms);
+  private isHistoryNeeded({ state, now_ms }: PastNeed): boolean {
+    const [from_ms, to_ms] = displayedRange(state, now_ms);
     const { timeline, gap_ms } = this.store;
     const isStreamed = !isPaused(state) || (timeline.times_ms[0] ?? Infinity) <= from_ms;
     return (
       to_ms - from_ms > STREAMED_MS ||
       !isStreamed ||
-      !isUnbroken(timeline.times_ms, from_ms, to_ms, gap_ms)
+      !hasNoGaps(timeline.times_ms, from_ms, to_ms, gap_ms)
     );
   }
 
-  private loadPart(): PastPart | null {
+  private getOrLoadPart(): PastPart | null {
     if (!this.isRequested && this.request !== undefined) {
       this.isRequested = true;
       void this.load(this.request);

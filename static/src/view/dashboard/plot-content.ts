@@ -1,8 +1,8 @@
 /** The values of a plot's lines, and the content of its chart. */
 
-import { computeFittedAxis, computeWholeAxis } from '../../chart/axis';
+import { computeFittedAxis, computeUnzoomedAxis } from '../../chart/axis';
 import type { ChartContent, ChartLine, TimeWindow } from '../../chart/content';
-import { indexAt, type SeriesSource, type Timeline } from '../../lib/timeline';
+import { nearestIndex, type SeriesSource, type Timeline } from '../../lib/timeline';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { DashboardState } from '../../model/dashboard/state';
 import { valueOf } from '../../model/reading';
@@ -31,7 +31,7 @@ export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   at_ms: number | null;
   /** The IDs of hidden lines. */
   hidden: ReadonlySet<string>;
-  /** The ID of the line whose name in the legend is under the pointer. */
+  /** The ID of the line whose name the pointer is on in the legend. */
   pointed: string | null;
   onPoint: (id: string | null) => void;
   height_px: number;
@@ -58,16 +58,16 @@ export function readValues({ series, trace, own }: PlotLine, context: PlotContex
 /** Returns the value of a line at a past time, or NaN if there is none. */
 export function pastValue(line: PlotLine, at_ms: number, context: PlotContext): number {
   const { values, times_ms = context.window.times_ms } = readValues(line, context);
-  return values[indexAt(times_ms, at_ms, context.window.gap_ms)] ?? NaN;
+  return values[nearestIndex(times_ms, at_ms, context.window.gap_ms)] ?? NaN;
 }
 
 /** Returns the value of a line in the compared span, or NaN if there is none. */
-export function earlierValue(
+export function comparedValue(
   { series }: PlotLine,
   at_ms: number,
   { compared, window }: PlotContext,
 ): number {
-  return compared?.values(series)[indexAt(compared.times_ms, at_ms, window.gap_ms)] ?? NaN;
+  return compared?.values(series)[nearestIndex(compared.times_ms, at_ms, window.gap_ms)] ?? NaN;
 }
 
 /** Returns the line with its value at the displayed time, which is NaN if there is none. */
@@ -87,7 +87,7 @@ export function pastRange(
   context: PlotContext,
 ): readonly [number, number] | null {
   const { extremes, times_ms = context.window.times_ms } = readValues(line, context);
-  const index = indexAt(times_ms, at_ms, context.window.gap_ms);
+  const index = nearestIndex(times_ms, at_ms, context.window.gap_ms);
   const [low = NaN, high = NaN] = [extremes?.low[index], extremes?.high[index]];
   return low < high ? [low, high] : null;
 }
@@ -97,7 +97,7 @@ export function lineColor({ color, isGpu }: PlotLine, palette: Palette): string 
 }
 
 /** Returns the content of a plot's chart. `near` is the ID of the line at the pointer. */
-export function contentOf(
+export function makeChartContent(
   { id, unit, limit, limitName, stack }: Plot,
   lines: readonly PlotLine[],
   { bands, markers }: Annotations,
@@ -135,7 +135,7 @@ export function contentOf(
   const layers = stack.filter(isShown).map(current);
   const fitted = context.fitted ? computeFittedAxis(unit, layers.length > 0, all, window) : null;
   const zoomed = context.axes[id] ?? fitted;
-  const [floor, ceiling] = zoomed ?? computeWholeAxis(unit, limit, all, window);
+  const [floor, ceiling] = zoomed ?? computeUnzoomedAxis(unit, limit, all, window);
   return {
     axis: unit,
     style: palette,

@@ -133,8 +133,8 @@ function captionOf(
 }
 
 /**
- * Returns the values of all visible lines as CSV. Values are in the units that the field names end
- * with.
+ * Returns the values of all visible lines as CSV. Each column is in the unit at the end of its
+ * field name, such as watts for `power.draw_watts`.
  */
 function formatPlotAsCsv({ lines, stack, gpu }: Plot, context: PlotContext): string {
   const { timeline, window, hidden } = context;
@@ -157,7 +157,7 @@ function formatPlotAsCsv({ lines, stack, gpu }: Plot, context: PlotContext): str
 }
 
 function makePng(chart: Chart, caption: Caption, palette: Palette): Promise<Blob> {
-  const context = newContext();
+  const context = createCanvasContext();
   const { canvas } = context;
   const { width, height, paint } = pictureOf(chart, caption, palette, context);
   const scale = Math.max(1, PNG_SCALE / chart.pixelRatio);
@@ -175,7 +175,7 @@ function makePng(chart: Chart, caption: Caption, palette: Palette): Promise<Blob
 }
 
 function makeSvg(chart: Chart, caption: Caption, palette: Palette): string {
-  const context = newContext();
+  const context = createCanvasContext();
   const { width, height, paint } = pictureOf(chart, caption, palette, context);
   const surface = new SvgSurface(width, height, (text, font) => {
     context.font = font;
@@ -185,7 +185,7 @@ function makeSvg(chart: Chart, caption: Caption, palette: Palette): string {
   return surface.text;
 }
 
-function newContext(): CanvasRenderingContext2D {
+function createCanvasContext(): CanvasRenderingContext2D {
   const context = document.createElement('canvas').getContext('2d');
   if (context === null) {
     throw new Error(trans.__('The browser could not create a canvas. Reload the page.'));

@@ -10,14 +10,14 @@ import {
   HEIGHTS_PX,
   moveBy,
   resume,
-  withAxis,
+  withAxisRange,
   withHeight,
   zoomTo,
   zoomBy,
   type DashboardState,
 } from '../../model/dashboard/state';
 import { LineCrowd, MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
-import { ExtremeLines, nearestLine } from '../../model/dashboard/readout';
+import { ExtremeLines, nearestLineId } from '../../model/dashboard/readout';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { ChartCanvas } from '../chart-canvas';
 import { useViewParts, useOnScreen, useThrottledRender } from '../component-view';
@@ -26,7 +26,7 @@ import { loadPart } from '../part';
 import type { Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import type { CopyFormat } from './plot-copy';
-import { contentOf, withValue, type ChangeState, type PlotContext } from './plot-content';
+import { makeChartContent, withValue, type ChangeState, type PlotContext } from './plot-content';
 import { Legend, Tooltip, type Pointer } from './readout';
 
 /**
@@ -93,7 +93,7 @@ export function PlotView({
   const pointedLine = (): string | null => {
     const at = pointer.current && chart.current?.valueAt(pointer.current.clientY);
     return at && plot.lines.length > 1
-      ? nearestLine(
+      ? nearestLineId(
           plot.lines.filter(isShown).map((line) => withValue(line, context)),
           at.value,
           MAX_NEAR_PX * at.pixel,
@@ -113,7 +113,7 @@ export function PlotView({
     const lines = linesWith(null);
     // The chart is drawn again before it is copied, so that all values of the copy are from the
     // same time.
-    chart.current?.draw(contentOf(plot, lines, annotations, now, at_ms, null));
+    chart.current?.draw(makeChartContent(plot, lines, annotations, now, at_ms, null));
     return chart.current === null ? '' : copyPlot(format, chart.current, plot, lines, now);
   };
   const arrange = (all: readonly string[]): null => {
@@ -124,7 +124,9 @@ export function PlotView({
   const content = useThrottledRender(onScreen, context.freshness.now_ms, () => {
     const near = pointedLine();
     const lines = linesWith(near);
-    const drawn = onScreen ? contentOf(plot, lines, annotations, context, at_ms, near) : null;
+    const drawn = onScreen
+      ? makeChartContent(plot, lines, annotations, context, at_ms, near)
+      : null;
     const range = drawn === null ? 0 : drawn.ceiling - drawn.floor;
     const notes = new Map<string, string>();
     const shown = plot.lines.filter(isShown);
@@ -196,7 +198,7 @@ export function PlotView({
       onDragOver={(event) => {
         if (event.dataTransfer?.types.includes(CHART_MEDIA_TYPE) === true) {
           event.preventDefault();
-          setDrop(sideOf(event));
+          setDrop(dropSide(event));
         }
       }}
       onDragLeave={({ currentTarget, relatedTarget }) => {
@@ -209,7 +211,7 @@ export function PlotView({
         const dragged = event.dataTransfer?.getData(CHART_MEDIA_TYPE) ?? '';
         if (dragged !== '') {
           event.preventDefault();
-          arrange(moveChart(charts, dragged, plot.chart, sideOf(event) === 'after'));
+          arrange(moveChart(charts, dragged, plot.chart, dropSide(event) === 'after'));
         }
       }}
     >
@@ -219,15 +221,15 @@ export function PlotView({
 }
 
 /**
- * Returns a context with the current array of the timeline's times. The timeline may have moved
- * them in memory since the last frame.
+ * Returns a copy of `context` with the timeline's current array of times. The array of the last
+ * frame may be outdated, because the timeline moves times within its memory.
  */
 function updateWindowTimes(context: PlotContext): PlotContext {
   return { ...context, window: { ...context.window, times_ms: context.timeline.times_ms } };
 }
 
 /** Returns whether a dragged chart is over the left or the right half of another chart. */
-function sideOf({ clientX, currentTarget }: DragEvent): 'before' | 'after' {
+function dropSide({ clientX, currentTarget }: DragEvent): 'before' | 'after' {
   const { left, width } = (currentTarget as Element).getBoundingClientRect();
   return clientX < left + width / 2 ? 'before' : 'after';
 }
@@ -244,8 +246,8 @@ function gesturesOf({ id }: Plot, change: ChangeState): GestureListener {
           return moveBy(from, by_ms, at_ms);
         });
     },
-    onAxis: (a, b) => change((state) => withAxis(state, id, [a, b])),
-    onReset: () => change((state) => withAxis(resume(state), id, null)),
+    onAxis: (a, b) => change((state) => withAxisRange(state, id, [a, b])),
+    onReset: () => change((state) => withAxisRange(resume(state), id, null)),
   };
 }
 

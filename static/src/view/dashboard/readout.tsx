@@ -19,7 +19,7 @@ import { makeStripes } from '../palette';
 import { PastValue, ReadingValue } from '../value';
 import { notesAt, type Annotations } from './annotations';
 import {
-  earlierValue,
+  comparedValue,
   lineColor,
   pastRange,
   pastValue,
@@ -41,7 +41,7 @@ const MAX_TOOLTIP_ROWS = 10;
 
 export interface LegendProps {
   lines: readonly PlotLine[];
-  /** The reasons why the legend lists a line, by line ID. */
+  /** Notes with the reason why a line is in the legend, by line ID. */
   notes?: ReadonlyMap<string, string>;
   /** The IDs of all lines that the legend controls. */
   ids: readonly string[];
@@ -188,7 +188,7 @@ export function Tooltip({
     if (context.compared === null || line.own !== undefined) {
       return formatRange(unit, pastRange(line, at_ms, context));
     }
-    const earlier = earlierValue(line, at_ms, context);
+    const earlier = comparedValue(line, at_ms, context);
     return Number.isNaN(earlier) ? '' : trans.__('earlier: %1', unit.text(earlier));
   });
   const hasRanges = ranges.some((range) => range !== '');

@@ -5,11 +5,11 @@ import { formatDuration, formatTimeWithDateUnlessToday, formatTimeOfDay } from '
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import {
-  isSeparateLayout,
+  hasSeparateGpuCharts,
   keepValidCharts,
-  toggleGpu,
+  toggleGpuSelection,
   isPaused,
-  rangeOf,
+  displayedRange,
   resume,
   SPANS_MIN,
   togglePaused,
@@ -18,7 +18,7 @@ import {
 } from '../../model/dashboard/state';
 import { chartGroups } from '../../model/dashboard/kinds';
 import type { GpuState } from '../../model/gpu';
-import { gpuTitle } from '../../model/vendor-words';
+import { vendorSpecificTitle } from '../../model/vendor-words';
 import { readJsonResponse, REQUEST_HEADERS, type Request } from '../../model/request';
 import { Menu } from '../menu';
 import type { ChangeState } from './plot-content';
@@ -83,7 +83,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
     onDone();
   };
   const paused = isPaused(state);
-  const [from_ms, to_ms] = rangeOf(state, now_ms);
+  const [from_ms, to_ms] = displayedRange(state, now_ms);
   const all = gpus.map(({ index }) => index);
   const count = state.gpus?.length ?? all.length;
   const menu = (
@@ -123,7 +123,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
               ...gpus.map(({ index, fullName }) =>
                 renderChip(
                   index,
-                  () => set({ gpus: toggleGpu(state.gpus, index, all) }),
+                  () => set({ gpus: toggleGpuSelection(state.gpus, index, all) }),
                   state.gpus?.includes(index) ?? true,
                   plainText(fullName),
                 ),
@@ -135,12 +135,12 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
           renderChip(
             trans.__('Overlaid'),
             () => set({ layout: 'together' }),
-            !isSeparateLayout(state, count),
+            !hasSeparateGpuCharts(state, count),
           ),
           renderChip(
             trans.__('By GPU'),
             () => set({ layout: 'apart' }),
-            isSeparateLayout(state, count),
+            hasSeparateGpuCharts(state, count),
           ),
         ])}
       {menu(
@@ -305,7 +305,7 @@ interface TimeFormProps {
 }
 
 function TimeForm({ title, fields, action, onTimes }: TimeFormProps): ComponentChild {
-  const [initial] = useState(() => fields.map(([, at_ms]) => localTime(at_ms)));
+  const [initial] = useState(() => fields.map(([, at_ms]) => formatDateTimeInput(at_ms)));
   const last = useRef<HTMLInputElement>(null);
   return (
     <form
@@ -333,7 +333,7 @@ function TimeForm({ title, fields, action, onTimes }: TimeFormProps): ComponentC
 }
 
 /** Returns a time in the format of `datetime-local` inputs: local time with seconds. */
-function localTime(at_ms: number): string {
+function formatDateTimeInput(at_ms: number): string {
   const zone_ms = new Date(at_ms).getTimezoneOffset() * 60_000;
   return new Date(at_ms - zone_ms).toISOString().slice(0, 19);
 }
@@ -399,7 +399,7 @@ function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChil
   const titles = new Map(
     groups.flatMap((group) => group.charts.map(({ id, title }) => [id, title()])),
   );
-  const titleOf = (id: string): string => gpuTitle(id, titles.get(id) ?? id, gpus);
+  const titleOf = (id: string): string => vendorSpecificTitle(id, titles.get(id) ?? id, gpus);
   const set = (all: readonly string[]): void =>
     change((before) => ({ ...before, charts: keepValidCharts(all) }));
   return (

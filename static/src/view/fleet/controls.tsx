@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { formatCount, formatDuration } from '../../lib/format';
 import { observeWidth } from '../../lib/dom';
 import { lazyTexts, trans } from '../../lib/translation';
-import { filterWords } from '../../model/fleet/filter';
+import { fleetFilterSuggestions } from '../../model/fleet/filter';
 import { METRICS, metricLabel } from '../../model/fleet/metric';
 import type { SortKey } from '../../model/fleet/order';
 import { RANGES, VIEWS, type FleetViewName, type RangeName } from '../../model/fleet/state';
@@ -225,7 +225,7 @@ function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): Compo
         }}
       />
       <datalist id={`${id}-words`}>
-        {filterWords().map((word) => (
+        {fleetFilterSuggestions().map((word) => (
           <option key={word} value={word} />
         ))}
       </datalist>

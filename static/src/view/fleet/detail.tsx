@@ -5,8 +5,8 @@ import { formatCount, DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { columnsOf, modelOf } from '../../model/fleet/columns';
 import {
-  conditionText,
-  conditionTitle,
+  conditionName,
+  conditionHoverText,
   levelOf,
   ownerText,
   stateText,
@@ -19,7 +19,7 @@ import {
   readingShare,
 } from '../../model/fleet/metric';
 import { totalText } from '../../model/fleet/totals';
-import { describeClosedNode, ShortenedName, NodeLink, RowName, type Scene } from './scene';
+import { explainUnopenableNode, ShortenedName, NodeLink, RowName, type Scene } from './scene';
 import { Meter, State } from './table';
 import { Trend, TRENDS, valuesOf } from './trend';
 
@@ -115,8 +115,8 @@ export function Detail(scene: Scene): ComponentChild {
       </dl>
       <ul class="gpumon-detail-conditions">
         {conditions.map(({ kind, severity }) => (
-          <li key={kind} data-level={levelOf(severity)} title={conditionTitle(kind)}>
-            <State text={conditionText(kind)} level={levelOf(severity)} />
+          <li key={kind} data-level={levelOf(severity)} title={conditionHoverText(kind)}>
+            <State text={conditionName(kind)} level={levelOf(severity)} />
           </li>
         ))}
       </ul>
@@ -128,7 +128,7 @@ export function Detail(scene: Scene): ComponentChild {
 
 /** The link to a node, or the reason why it cannot be opened. */
 function NodeLinkOrReason({ node, ...scene }: Scene & { node: number }): ComponentChild {
-  const closed = describeClosedNode(scene.columns, node);
+  const closed = explainUnopenableNode(scene.columns, node);
   return (
     <span class="gpumon-detail-open" data-closed={closed === null ? undefined : ''}>
       {closed === null ? (

@@ -84,7 +84,7 @@ export function Events(scene: Scene): ComponentChild {
               label: trans.__('Event'),
               kind: 'long',
               cell: (event) => {
-                const { text, advice } = textsOf(event);
+                const { text, advice } = describeFleetEvent(event);
                 const isSevere = event.lasts || SEVERE_XIDS.includes(event.xid);
                 return stateCell(
                   text,
@@ -97,7 +97,7 @@ export function Events(scene: Scene): ComponentChild {
               label: trans.__('Fix'),
               kind: 'wide',
               cell: (event) => {
-                const { advice } = textsOf(event);
+                const { advice } = describeFleetEvent(event);
                 return { content: <Sentence text={advice} />, title: advice.replaceAll('`', '') };
               },
             },
@@ -110,7 +110,7 @@ export function Events(scene: Scene): ComponentChild {
   );
 }
 
-function textsOf({ kind, xid }: FleetEvent): { text: string; advice: string } {
+function describeFleetEvent({ kind, xid }: FleetEvent): { text: string; advice: string } {
   switch (kind) {
     case 'xid':
       return xid === null ? { text: trans.__('Driver error'), advice: '' } : xidTexts(xid);

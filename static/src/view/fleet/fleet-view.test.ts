@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../../lib/translation';
-import { makeFleetResponse, generateFleet, withSums } from '../../testing/fleet';
+import { makeFleetResponse, generateFleet, withComputedSums } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
 import { showAllOnScreen } from '../../testing/on-screen';
 import { pseudoTranslator, textsOf, findUntranslated } from '../../testing/pseudo-locale';
@@ -119,7 +119,7 @@ describe('fleet summary', () => {
   it('unknown values are dashes with reasons', async () => {
     const { 'power.draw_watts': power, ...readings } = fleet.gpus.readings;
     expect(power).toHaveLength(320);
-    fleet = withSums({
+    fleet = withComputedSums({
       ...fleet,
       gpus: { ...fleet.gpus, readings },
       missing: { 'power.draw_watts': 'not exported' },

@@ -1,6 +1,6 @@
 import type { ComponentChild } from 'preact';
 
-import { createElement, adoptStyle } from '../../lib/dom';
+import { createElement, addStyleSheetOnce } from '../../lib/dom';
 import { formatCount, formatDuration } from '../../lib/format';
 import { memoizeLast } from '../../lib/memoize';
 import { trans } from '../../lib/translation';
@@ -22,9 +22,9 @@ import { Concerns, FleetHead, statusOf, statusText, Summary, type FleetStatus } 
 import { HeatMap } from './map/heat-map';
 import { RowTable } from './rows';
 import {
-  describeClosedNode,
-  deriveFromFilter,
-  deriveFromFleet,
+  explainUnopenableNode,
+  computeFilteredFleet,
+  computeFleetValues,
   type NodeOpener,
   type Scene,
 } from './scene';
@@ -60,9 +60,9 @@ export class FleetView extends ComponentView {
   private readonly spoken: Announcements;
   private pointed: number | null = null;
   private scrollTo: number | null = null;
-  private readonly known = memoizeLast(deriveFromFleet);
+  private readonly known = memoizeLast(computeFleetValues);
   private readonly order = memoizeLast(nodeOrder);
-  private readonly found = memoizeLast(deriveFromFilter);
+  private readonly found = memoizeLast(computeFilteredFleet);
   private readonly rowAt = memoizeLast(findRow);
 
   constructor(
@@ -75,7 +75,7 @@ export class FleetView extends ComponentView {
       createElement('div', { ...attributes, 'data-testid': 'gpumon-fleet' }),
       options.invalidate,
     );
-    adoptStyle(style);
+    addStyleSheetOnce(style);
     this.spoken = new Announcements(options.invalidate);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
   }
@@ -122,8 +122,8 @@ export class FleetView extends ComponentView {
             <Summary {...scene} />
             <Controls
               {...scene}
-              // Tables of current values need a time range only for the trends. The trends are next
-              // to the tables on wide screens.
+              // Next to tables of current values, the time range applies only to the trends. Narrow
+              // screens have no trends there, and therefore need no time range.
               hasRange={!['nodes', 'gpus', 'free'].includes(view) || isWide}
               onLeaveFilter={() => this.focusContent()}
             />
@@ -212,7 +212,7 @@ export class FleetView extends ComponentView {
   }
 
   private openNode(columns: Columns, node: number): void {
-    const reason = describeClosedNode(columns, node);
+    const reason = explainUnopenableNode(columns, node);
     if (reason === null) {
       this.options.onLeave();
       this.options.opener.open(columns.fleet.nodes.name[node] ?? '');

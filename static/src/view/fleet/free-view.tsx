@@ -11,7 +11,7 @@ import { modelCell, nodeCell, Table, textCell } from './table';
 
 const GIB = 1024 ** 3;
 
-/** The search for nodes with a number of free GPUs of a model and memory size. */
+/** The search for nodes with enough free GPUs of a certain model and memory size. */
 export function FreeView(scene: Scene): ComponentChild {
   const { columns, shown, matches, change, isNarrow } = scene;
   const { wanted } = shown;
@@ -163,8 +163,8 @@ function NumberField({
 }
 
 /**
- * Describes how many nodes have enough free GPUs. `unfiltered` is the number of such nodes when the
- * filter is ignored.
+ * Describes how many nodes have enough free GPUs. `found` counts only nodes that match the filter,
+ * and `unfiltered` counts all.
  */
 function describeFreeNodes(found: number, unfiltered: number): string {
   if (found > 0) {

@@ -8,8 +8,8 @@ import {
   formatTimeWithDateUnlessToday,
   formatPercent,
   splitUnit,
-  withCost,
-  formatLowerBound,
+  appendEnergyCost,
+  markLowerBound,
 } from '../../lib/format';
 import { plainText, joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
@@ -17,14 +17,14 @@ import type { Level } from '../../model/describe';
 import { CRITICAL_SEVERITY, type Sums } from '../../model/fleet/columns';
 import {
   conditionMeaning,
-  conditionText,
-  conditionTitle,
+  conditionName,
+  conditionHoverText,
   levelOf,
 } from '../../model/fleet/describe';
 import { hasWord } from '../../model/fleet/filter';
 import { valueText } from '../../model/fleet/metric';
 import { isUpdating, problemsOf, type FleetAnswers } from '../../model/fleet/reader';
-import { isPartial, energyUnitOf, powerUnit } from '../../model/fleet/totals';
+import { isPartiallyReported, energyUnitOf, powerUnit } from '../../model/fleet/totals';
 import type { Fleet, FleetState, GpuState } from '../../wire';
 import { HeadActions, type HeadAction } from '../menu';
 import { SeverityIcon } from '../alerts';
@@ -175,8 +175,8 @@ interface TileProps {
 }
 
 /**
- * The fleet's most important numbers in one line. The numbers of GPUs are buttons that set a
- * filter.
+ * The fleet's most important numbers in one line. Each number of GPUs in a certain state is a
+ * button that sets a filter.
  */
 export function Summary(scene: Scene): ComponentChild {
   const { all, isKnown, answers, shown, range, choose, columns } = scene;
@@ -185,7 +185,7 @@ export function Summary(scene: Scene): ComponentChild {
   const many = (state: GpuState): number => all.states[state]?.[0] ?? 0;
   const lost = countLostGpus(all);
   const [watts = NaN] = all.readings.power;
-  const isPowerPartial = isPartial(all, 'power');
+  const isPowerPartial = isPartiallyReported(all, 'power');
   const { value: usage, why, isLoading } = answers.usage;
   const joules = usage?.energy_joules ?? NaN;
   const isUsagePartial = usage?.state === 'partial';
@@ -230,7 +230,7 @@ export function Summary(scene: Scene): ComponentChild {
     {
       id: 'power',
       label: trans.__('Power'),
-      value: formatLowerBound(power, isPowerPartial),
+      value: markLowerBound(power, isPowerPartial),
       rest: powerName,
       title:
         missing['power.draw_watts'] ??
@@ -240,8 +240,8 @@ export function Summary(scene: Scene): ComponentChild {
     {
       id: 'energy',
       label: trans.__('Energy'),
-      value: unit === '' && isPending ? null : formatLowerBound(energy, isUsagePartial),
-      rest: unit && trans.__('%1 in %2', withCost(unit, joules, isUsagePartial), range),
+      value: unit === '' && isPending ? null : markLowerBound(energy, isUsagePartial),
+      rest: unit && trans.__('%1 in %2', appendEnergyCost(unit, joules, isUsagePartial), range),
       title: unit === '' ? why : isUsagePartial ? joinSentences(usage.problems) : null,
     },
   ];
@@ -300,8 +300,8 @@ export function Concerns(scene: Scene): ComponentChild {
   const list = useRef<HTMLUListElement>(null);
   const chips = concerns.slice(0, MAX_CONCERNS).map((concern) => ({
     ...concern,
-    text: conditionText(concern.kind),
-    title: conditionTitle(concern.kind),
+    text: conditionName(concern.kind),
+    title: conditionHoverText(concern.kind),
     meaning: conditionMeaning(concern.kind),
     word: `condition:${concern.kind.split(/[\s,]+/)[0] ?? ''}`,
   }));

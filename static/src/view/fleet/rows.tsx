@@ -7,8 +7,8 @@ import { formatCount, DASH, formatDuration } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { modelOf, type Columns, type Measures } from '../../model/fleet/columns';
 import {
-  conditionText,
-  conditionTitle,
+  conditionName,
+  conditionHoverText,
   levelOf,
   ownerText,
   stateText,
@@ -21,7 +21,7 @@ import {
   type NumericMetric,
 } from '../../model/fleet/metric';
 import { rowOrder, type SortKey } from '../../model/fleet/order';
-import { nextSort } from '../../model/fleet/state';
+import { sortAfterClick } from '../../model/fleet/state';
 import { totalText } from '../../model/fleet/totals';
 import type { GpuState } from '../../wire';
 import { ShortenedName, type Scene } from './scene';
@@ -138,7 +138,7 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
       rows={rows}
       isNarrow={scene.isNarrow}
       sort={shown.sort}
-      onSort={(key) => change({ sort: nextSort(shown.sort, key) })}
+      onSort={(key) => change({ sort: sortAfterClick(shown.sort, key) })}
       selected={place === null ? -1 : rows.indexOf(place)}
       onSelect={(row) => scene.select(row === null ? null : (rowsOf(row)[0] ?? null), true)}
       onOpen={(row) => scene.openNode(nodeOf(row))}
@@ -188,8 +188,8 @@ function describeIdle({ idle_s }: Columns, row: number): string {
 }
 
 /**
- * Returns a cell with the worst state or condition of the rows, and the number of rows that have
- * it.
+ * Returns a cell with the worst state or condition of the rows. If several rows of a node have it,
+ * the cell also contains their number, except for a state that all rows have.
  */
 export function makeWorstCell(
   { columns, isNarrow }: Scene,
@@ -218,6 +218,6 @@ export function makeWorstCell(
   }
   const many = conditions.filter(({ kind }) => kind === worst.kind).length;
   const isShort = isNarrow && worst.kind === 'held_idle';
-  const text = (isShort ? trans.__('Idle, held') : conditionText(worst.kind)) + times(many);
-  return stateCell(text, levelOf(worst.severity), conditionTitle(worst.kind));
+  const text = (isShort ? trans.__('Idle, held') : conditionName(worst.kind)) + times(many);
+  return stateCell(text, levelOf(worst.severity), conditionHoverText(worst.kind));
 }

@@ -19,7 +19,7 @@ export interface NodeOpener {
 
 /** The data that the parts of the view share, and the functions that change them. */
 export interface Scene
-  extends ReturnType<typeof deriveFromFleet>, ReturnType<typeof deriveFromFilter> {
+  extends ReturnType<typeof computeFleetValues>, ReturnType<typeof computeFilteredFleet> {
   /** The ID of the view, which is the prefix of the IDs of its elements. */
   id: string;
   shown: FleetState;
@@ -48,7 +48,7 @@ export interface Scene
 }
 
 /** Computes the values that only depend on the fleet. */
-export function deriveFromFleet(fleet: Fleet) {
+export function computeFleetValues(fleet: Fleet) {
   const columns = columnsOf(fleet);
   return {
     columns,
@@ -61,7 +61,7 @@ export function deriveFromFleet(fleet: Fleet) {
 }
 
 /** Returns the part of a fleet that matches a filter. */
-export function deriveFromFilter(columns: Columns, order: Uint32Array, filter: string) {
+export function computeFilteredFleet(columns: Columns, order: Uint32Array, filter: string) {
   const { match, mistakes } = parseFilter(filter);
   const matches = match(columns);
   const nodes = order.filter(
@@ -94,7 +94,7 @@ export function nodePath(node: string): string | null {
 }
 
 /** Returns why a node cannot be opened, or `null` if it can. */
-export function describeClosedNode({ fleet }: Columns, node: number): string | null {
+export function explainUnopenableNode({ fleet }: Columns, node: number): string | null {
   if (nodePath(fleet.nodes.name[node] ?? '') === null) {
     return trans.__('The name of this node cannot be used in a URL.');
   }

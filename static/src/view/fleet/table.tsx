@@ -6,7 +6,7 @@ import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
 import { removeVendorName } from '../../model/gpu';
 import { SeverityIcon, severityLabel } from '../alerts';
-import { describeClosedNode, ShortenedName, NodeLink, type Scene } from './scene';
+import { explainUnopenableNode, ShortenedName, NodeLink, type Scene } from './scene';
 
 /** The heights of rows with one and with two lines, in pixels. */
 const ROW_PX = { oneLine: 30, twoLines: 50 };
@@ -35,8 +35,8 @@ export interface Column<Row, Key extends string = never> {
   /** The hover text of the header. */
   title?: string | undefined;
   /**
-   * The kind of column. Numbers are aligned to the end. Columns of the kind `wide` are omitted in
-   * narrow views. If rows have two lines, a column of the kind `long` has its own line.
+   * The kind of column. Numbers are aligned to the end. A `wide` column is omitted in narrow views.
+   * A `long` column gets a line of its own if rows have two lines.
    */
   kind?: 'number' | 'wide' | 'number-wide' | 'long';
   /** The maximum width in pixels. Columns without `width` share the remaining width. */
@@ -74,7 +74,7 @@ export interface TableProps<Row, Key extends string> {
   columns: readonly Column<Row, Key>[];
   rows: ArrayLike<Row>;
   isNarrow: boolean;
-  /** Whether the text in columns of the kinds `long` and `wide` wraps to two lines. */
+  /** Whether text wraps to two lines in columns of the kinds `long` and `wide`. */
   hasSentences?: boolean;
   sort?: { key: Key; reversed: boolean };
   onSort?: (key: Key) => void;
@@ -187,8 +187,8 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
       onKeyDown={isGrid ? onKeyDown : undefined}
       style={{
         '--_row': `${row_px}px`,
-        '--_wide': tracksOf(columns),
-        '--_narrow': tracksOf(columns.filter(({ kind = '' }) => !kind.includes('wide'))),
+        '--_wide': gridTracks(columns),
+        '--_narrow': gridTracks(columns.filter(({ kind = '' }) => !kind.includes('wide'))),
       }}
     >
       <thead>
@@ -263,7 +263,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
  * Returns the tracks of the table's CSS grid. Columns with a width may shrink a little; the other
  * columns share the remaining width.
  */
-function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
+function gridTracks(columns: readonly Pick<Column<never>, 'width'>[]): string {
   return columns
     .map(({ width }) =>
       width === undefined ? 'minmax(60px,1fr)' : `minmax(${width * 0.85}px,${width}px)`,
@@ -313,7 +313,7 @@ export function modelCell(model: string | null, before = ''): Cell {
 /** Returns a cell with the name of a node. The name is a link if the node can be opened. */
 export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
   const title = scene.columns.nodeNames[node] ?? '';
-  const reason = describeClosedNode(scene.columns, node);
+  const reason = explainUnopenableNode(scene.columns, node);
   const name = <ShortenedName text={title} rest={rest} />;
   if (reason !== null) {
     return { content: name, title: trans.__('Cannot be opened: %1', reason) };

@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { computeWholeAxis } from '../../chart/axis';
+import { computeUnzoomedAxis } from '../../chart/axis';
 import type { ChartContent } from '../../chart/content';
 import { units } from '../../lib/format';
 import { memoryUnit, powerUnit } from '../../model/fleet/totals';
@@ -56,7 +56,7 @@ export function Trend({
   history: FleetHistory | null;
 }): ComponentChild {
   const content = useMemo(
-    () => (history === null ? null : contentOf(history, kind, palette)),
+    () => (history === null ? null : makeChartContent(history, kind, palette)),
     [history, kind, palette, units()],
   );
   return content === null ? (
@@ -75,7 +75,7 @@ export function valuesOf(
   return values?.some((value) => value !== null) === true ? values : null;
 }
 
-function contentOf(
+function makeChartContent(
   history: FleetHistory,
   kind: keyof typeof TRENDS,
   palette: Palette,
@@ -99,6 +99,6 @@ function contentOf(
   ];
   const limit = valuesOf(history, limitId)?.findLast((value) => value !== null) ?? null;
   const unit = unitFor(Math.max(limit ?? 0, ...values.map((value) => value ?? 0)));
-  const [floor, ceiling] = computeWholeAxis(unit, limit, lines, window);
+  const [floor, ceiling] = computeUnzoomedAxis(unit, limit, lines, window);
   return { axis: unit, style: palette, window, lines, floor, ceiling, at_ms: null };
 }

@@ -8,7 +8,7 @@ import {
   formatSignificant,
   formatTimeWithDateUnlessToday,
   energyCost,
-  formatLowerBound,
+  markLowerBound,
 } from '../../lib/format';
 import { joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
@@ -26,13 +26,13 @@ import {
   type OwnerSort,
 } from '../../model/fleet/owners';
 import type { Answer } from '../../model/fleet/reader';
-import { nextSort } from '../../model/fleet/state';
+import { sortAfterClick } from '../../model/fleet/state';
 import { energyUnitOf } from '../../model/fleet/totals';
 import type { FleetUsage } from '../../wire';
 import { ShortenedName, type Scene } from './scene';
 import { Listing, meterCell, Table, textCell, type Cell, type Column } from './table';
 
-/** If the usage data end longer ago than this, the time at which they end is shown. */
+/** If the usage data ended longer ago than this, the time at which they ended is shown. */
 const RECENT_MS = 120_000;
 /** If more than this share of the GPU time is unrecorded, a note about it is shown. */
 const MIN_UNRECORDED_SHARE = 0.01;
@@ -57,12 +57,12 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
     <Listing
       class="gpumon-fleet-owners"
       title={trans.__('Last %1', range)}
-      note={noteOf(usage, grouping, now_ms, props.all.gpus[0] ?? 0)}
+      note={makeUsageNote(usage, grouping, now_ms, props.all.gpus[0] ?? 0)}
       isLoading={usage.isLoading}
       empty={
         all.length > 0
           ? trans.__('Nothing matches this filter.')
-          : emptyText(grouping, usage, columns)
+          : emptyTableText(grouping, usage, columns)
       }
     >
       {rows.length + sums.length === 0 ? null : (
@@ -73,7 +73,7 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
           columns={table}
           rows={rows}
           sort={sort}
-          onSort={(key) => change({ owners: nextSort(sort, key) })}
+          onSort={(key) => change({ owners: sortAfterClick(sort, key) })}
           sums={sums.map((sum) => table.map(({ cell }) => cell(sum)))}
           isNarrow={props.isNarrow}
         />
@@ -94,8 +94,8 @@ function columnsFor(
   const most = (valueOf: (row: OwnerRow) => number): number =>
     rows.reduce((highest, row) => Math.max(highest, valueOf(row) || 0), 0);
   const [gpu_s, joules] = [most((row) => row.gpu_s), most((row) => row.energy_joules)];
-  // A bar compares a row with the largest owner. A sum is larger than any owner's amount, so rows
-  // with sums have no bar.
+  // A bar compares the value of a row with the highest value of all owners. Rows with sums have no
+  // bar, because a sum is higher than that.
   const share = ({ word }: OwnerRow, value: number, of: number): number =>
     word === '' ? NaN : value / of;
   const many = (value: number): string => (value === 0 ? '' : formatCount(value));
@@ -115,7 +115,7 @@ function columnsFor(
       width: 150,
       cell: (row) =>
         meterCell(
-          formatLowerBound(formatHours(row.gpu_s), row.isLowerBound),
+          markLowerBound(formatHours(row.gpu_s), row.isLowerBound),
           share(row, row.gpu_s, gpu_s),
           'utilization',
         ),
@@ -139,7 +139,7 @@ function columnsFor(
       width: 96,
       cell: (row) => {
         const text = formatHours(heldIdleTime(row));
-        return textCell(text === DASH ? null : formatLowerBound(text, row.isLowerBound));
+        return textCell(text === DASH ? null : markLowerBound(text, row.isLowerBound));
       },
     },
     {
@@ -151,10 +151,10 @@ function columnsFor(
         const { energy_joules: used, isLowerBound } = row;
         const cost = energyCost(used);
         return meterCell(
-          formatLowerBound(valueText(energyUnitOf(used), used), isLowerBound),
+          markLowerBound(valueText(energyUnitOf(used), used), isLowerBound),
           share(row, used, joules),
           'power',
-          cost === null ? undefined : formatLowerBound(cost, isLowerBound),
+          cost === null ? undefined : markLowerBound(cost, isLowerBound),
         );
       },
     },
@@ -209,7 +209,7 @@ function formatHours(seconds: number): string {
   return Number.isNaN(seconds) ? DASH : formatSignificant(seconds / 3600);
 }
 
-function noteOf(
+function makeUsageNote(
   { value, why }: Answer<FleetUsage>,
   grouping: Grouping,
   now_ms: number,
@@ -231,8 +231,8 @@ function noteOf(
           formatCount(unlisted.owners),
         )
       : null,
-    // The time for which nobody held the GPUs is only shown for users. Jobs, notebooks and
-    // namespaces do not cover all GPUs that users hold.
+    // The time for which nobody held the GPUs is shown only for users, because only users cover all
+    // GPUs that are held. Some of these GPUs belong to no job, notebook or namespace.
     unheld_gpu_s === null || grouping !== 'users'
       ? null
       : trans.__('Held by nobody: %1 GPU-hours.', formatHours(unheld_gpu_s)),
@@ -248,7 +248,7 @@ function noteOf(
   ]);
 }
 
-function emptyText(
+function emptyTableText(
   grouping: Grouping,
   { value, why, isLoading }: Answer<FleetUsage>,
   { fleet }: Columns,

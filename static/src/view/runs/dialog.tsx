@@ -3,7 +3,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { downloadBlob } from '../../lib/file-export';
 import { formatTimeWithDateUnlessToday } from '../../lib/format';
-import { adoptStyle } from '../../lib/dom';
+import { addStyleSheetOnce } from '../../lib/dom';
 import { joinParts } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { deviceNames, RUN_STATUS, titleOf } from '../../model/describe-run';
@@ -45,7 +45,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
   const history = useMemo(
     () =>
       new RunHistory(
-        async (run) => (await ask(addressOf(run))) as RunDetails | null,
+        async (run) => (await ask(runUrl(run))) as RunDetails | null,
         () => setFetched((count) => count + 1),
       ),
     [],
@@ -56,7 +56,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
     if (!isOpen) {
       return undefined;
     }
-    adoptStyle(style);
+    addStyleSheetOnce(style);
     search.current?.focus();
     runner.setRuns(true);
     history.allowRetries();
@@ -114,7 +114,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
                 onChoose={(isChosen) =>
                   setChosen((before) => setMembership(before, state.run, isChosen))
                 }
-                onCancel={() => change('DELETE', addressOf(state.run))}
+                onCancel={() => change('DELETE', runUrl(state.run))}
               />
             ))}
           </div>
@@ -215,6 +215,6 @@ function setMembership<T>(set: ReadonlySet<T>, member: T, isIn: boolean): Readon
   return new Set(isIn ? [...others, member] : others);
 }
 
-function addressOf(run: string): string {
+function runUrl(run: string): string {
   return `api/v1/runs/${encodeURIComponent(run)}`;
 }

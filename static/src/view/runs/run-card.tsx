@@ -5,7 +5,7 @@ import { formatDuration, formatTimeWithDateUnlessToday, formatTimeOfDay } from '
 import { joinParts, plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
-import { gpuTitle } from '../../model/vendor-words';
+import { vendorSpecificTitle } from '../../model/vendor-words';
 import { limitOf, METRICS } from '../../model/metric';
 import {
   describeStep,
@@ -125,7 +125,7 @@ function Progress({ state, gpus, freshness, onCancel }: RunCardProps): Component
             const limit = limitOf(metric, gpu.now);
             return (
               <div key={metric.id}>
-                <dt>{gpuTitle(metric.id, metric.label(), [gpu])}</dt>
+                <dt>{vendorSpecificTitle(metric.id, metric.label(), [gpu])}</dt>
                 <dd>
                   <ReadingValue
                     id={metric.id}

@@ -30,7 +30,7 @@ export async function measureDownloads({ browser, gpumon, peer }: Bench): Promis
 
   const other = await OpenLab.open(browser, peer);
   const peerBefore = await downloadedKilobytes(other.page, 'jupyterlab-nvdashboard');
-  await other.showPeer(null);
+  await other.showPeerChart(null);
   const peerAll = await downloadedKilobytes(other.page, 'jupyterlab-nvdashboard');
   await other.close();
 

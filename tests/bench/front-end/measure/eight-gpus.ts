@@ -60,7 +60,7 @@ async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
   const peer = await startPeer(gpus);
   try {
     const lab = await OpenLab.open(browser, peer);
-    await lab.showPeer('GPU Resources');
+    await lab.showPeerChart('GPU Resources');
     const cost = await measureCost(lab, browser, seconds, 'peer');
     await lab.close();
     return cost;

@@ -53,7 +53,7 @@ async function measurePaintTimes(browser: Browser, count: number): Promise<Paint
     await fetch(jupyter.pageUrl('gpumon/healthz'));
     for (let time = 0; time < REPETITIONS; time += 1) {
       const lab = await OpenLab.open(browser, jupyter);
-      await lab.page.evaluate(watchPanel, count === 1);
+      await lab.page.evaluate(observeFirstNumbers, count === 1);
       await lab.page.locator('.jp-SideBar.jp-mod-left [data-id="gpumon-panel"]').click();
       const waited = lab.page.waitForFunction(
         () => (window as unknown as { gpumonSeen?: PaintTimes }).gpumonSeen,
@@ -72,7 +72,7 @@ async function measurePaintTimes(browser: Browser, count: number): Promise<Paint
  * Runs in the page: after the next click, checks each frame for numbers, and for a canvas with a
  * line.
  */
-function watchPanel(withLine: boolean): void {
+function observeFirstNumbers(withLine: boolean): void {
   /** A line that is not straight has at least this many different heights. */
   const HEIGHTS = 10;
   const hasLine = (canvas: HTMLCanvasElement): boolean => {
@@ -107,7 +107,7 @@ function watchPanel(withLine: boolean): void {
       if (numbers_ms === null || (withLine && !line)) {
         requestAnimationFrame(look);
       } else {
-        // This frame shows the values that were written before it began.
+        // The values were written before this frame began, so this frame shows them.
         Object.assign(window, { gpumonSeen: { numbers_ms, line_ms: withLine ? since_ms : null } });
       }
     };

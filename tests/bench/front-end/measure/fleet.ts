@@ -1,6 +1,6 @@
 /**
- * The time to the first picture of a fleet of thousands of GPUs, and to the result of a filter,
- * from a server with prepared answers.
+ * The time until a page shows the first picture of a fleet of thousands of GPUs, and until it shows
+ * the result of a filter. The server sends prepared answers.
  */
 
 import type { Browser, Page } from 'playwright-core';

@@ -61,8 +61,8 @@ export async function measureManyGpus({ browser, seconds }: Bench): Promise<void
 }
 
 /**
- * Scrolls the panel down and up by the mouse wheel. Returns the frames per second that the
- * browser's compositor drew, and the times between frames of the page itself.
+ * Scrolls the panel down and up with the mouse wheel. Returns how many frames per second the
+ * browser's compositor drew, and the times between the page's own frames.
  */
 async function scroll(
   lab: OpenLab,

@@ -15,8 +15,8 @@ const VALUES = 300;
 const PATIENCE_MS = 240_000;
 
 /**
- * The age of one value, counted from the reading of its GPU, and counted from the completion of the
- * sample of all GPUs.
+ * Two ages of one value: the time since its GPU was read, and the time since the sample of all GPUs
+ * was complete.
  */
 type Ages = [read_ms: number, complete_ms: number];
 

@@ -135,7 +135,7 @@ export async function measureTasks({ browser, peer }: Bench): Promise<void> {
     jupyter.write('eval.ipynb', notebookOf([]));
     const holder = await jupyter.startKernel(HOLDER);
     const other = await jupyter.startKernel('eval.ipynb');
-    writeFileSync(scenario, busyGpus(holder.pid, other.pid));
+    writeFileSync(scenario, makeBusyScenario(holder.pid, other.pid));
     // The first request starts gpumon, which then records history for the measurements.
     await fetch(jupyter.pageUrl('gpumon/healthz'));
     const before = await OpenLab.open(browser, jupyter);
@@ -167,10 +167,10 @@ export async function measureTasks({ browser, peer }: Bench): Promise<void> {
 }
 
 /**
- * Returns a scenario with eight busy GPUs. A notebook uses memory of the third, and the sixth is
- * throttled because it is too hot.
+ * Returns a scenario with eight busy GPUs. A notebook uses memory of the third GPU, and the sixth
+ * GPU is throttled because it is too hot.
  */
-function busyGpus(holder: number, other: number): string {
+function makeBusyScenario(holder: number, other: number): string {
   const gpus = Array.from({ length: 8 }, (_, index) => {
     const slow =
       'temperature_celsius = 88\nthrottle_reasons = ["hw_slowdown", "hw_thermal_slowdown"]\n';

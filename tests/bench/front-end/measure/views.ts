@@ -29,7 +29,7 @@ interface ViewAges {
 
 export async function measureViews({ browser }: Bench): Promise<void> {
   for (const count of [8, 64]) {
-    const { ages_ms, frames, unlike } = await observeViews(browser, count);
+    const { ages_ms, frames, unlike } = await measureViewAges(browser, count);
     ['panel', 'charts'].forEach((view, i) => {
       const ages = ages_ms[i] ?? [];
       const p99 = percentile(ages, 99);
@@ -53,7 +53,7 @@ export async function measureViews({ browser }: Bench): Promise<void> {
   );
 }
 
-async function observeViews(browser: Browser, count: number): Promise<ViewAges> {
+async function measureViewAges(browser: Browser, count: number): Promise<ViewAges> {
   const gpus = new Gpus(count);
   const jupyter = await startGpumon(gpus);
   try {

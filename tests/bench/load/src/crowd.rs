@@ -36,7 +36,7 @@ pub(crate) struct Crowd {
 pub(crate) struct ClientCounts {
     /// Clients that have received a hello frame.
     pub(crate) welcomed: usize,
-    /// Clients that received another answer, or none.
+    /// Clients that did not receive a hello frame, but another answer or none.
     pub(crate) refused: usize,
     /// Clients whose connection ended after the hello frame.
     pub(crate) ended: usize,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     frame::FrameKind,
-    receive::{Arrival, now},
+    receive::{Arrival, time_since_epoch},
     spread::{Spread, Times},
 };
 
@@ -34,8 +34,8 @@ pub(crate) struct Report {
     expected: u64,
     received: u64,
     lost: u64,
-    /// The number of samples and notices that the server skipped because a client was too slow. The
-    /// server reports this number.
+    /// The number of samples and notices that the server skipped because a client was too slow, as
+    /// reported by the server.
     lagged: u64,
     /// The time from the completion of a sample until the kernel received it; absent over a unix
     /// socket.
@@ -49,7 +49,7 @@ pub(crate) struct Report {
 
 impl Deliveries {
     pub(crate) fn new(window: Duration) -> Self {
-        let begin = now().as_millis() as u64;
+        let begin = time_since_epoch().as_millis() as u64;
         Self {
             window_ms: begin..begin + window.as_millis() as u64,
             samples: BTreeMap::new(),

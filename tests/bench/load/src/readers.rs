@@ -27,8 +27,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The pause of a reader after a refused request.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(100);
 
-/// After the end of the measured time range, the program waits this long for samples of this range
-/// that arrive late.
+/// The time to wait after the measurement for its samples that arrive late.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -69,7 +68,7 @@ pub(crate) fn run_readers(args: &ReadersArgs) -> Result<()> {
     let ended = AtomicBool::new(false);
     let window = Duration::from_secs_f64(args.seconds);
     let (report, got, cpu) = thread::scope(|scope| -> Result<_> {
-        let reader = || read_until_ended(&server, &request, &ended);
+        let reader = || send_requests_until_ended(&server, &request, &ended);
         let readers: Vec<_> = (0..args.readers).map(|_| scope.spawn(reader)).collect();
         eprintln!("measuring {} readers", args.readers);
         let (begun, cpu, mut deliveries) = (Instant::now(), cpu_seconds(), Deliveries::new(window));
@@ -104,7 +103,7 @@ pub(crate) fn run_readers(args: &ReadersArgs) -> Result<()> {
     Ok(())
 }
 
-fn read_until_ended(server: &Server, request: &str, ended: &AtomicBool) -> ReaderResults {
+fn send_requests_until_ended(server: &Server, request: &str, ended: &AtomicBool) -> ReaderResults {
     let (mut got, mut scratch) = (ReaderResults::default(), vec![0; 64 << 10]);
     while !ended.load(Ordering::Relaxed) {
         let begun = Instant::now();

@@ -36,7 +36,8 @@ pub(crate) enum Received {
 pub(crate) struct Receiver {
     scratch: Vec<u8>,
     control: Vec<u8>,
-    /// A flag with which the kernel discards bytes of TCP without copying them.
+    /// The flag that makes the kernel discard received bytes of a TCP connection without copying
+    /// them.
     discard: MsgFlags,
     pub(crate) bytes: u64,
 }
@@ -57,7 +58,7 @@ impl Receiver {
 
     pub(crate) fn read(&mut self, socket: impl AsFd, into: &mut [u8]) -> Received {
         let received = receive(socket, into, &mut self.control, MsgFlags::empty());
-        self.count_bytes(received)
+        self.add_received_bytes(received)
     }
 
     /// Reads and discards at most `count` bytes.
@@ -69,10 +70,10 @@ impl Receiver {
             &mut self.control,
             self.discard,
         );
-        self.count_bytes(received)
+        self.add_received_bytes(received)
     }
 
-    fn count_bytes(&mut self, received: Received) -> Received {
+    fn add_received_bytes(&mut self, received: Received) -> Received {
         if let Received::Bytes(count, _) = received {
             self.bytes += count as u64;
         }
@@ -104,7 +105,7 @@ fn receive(socket: impl AsFd, into: &mut [u8], control: &mut Vec<u8>, flags: Msg
                 message.bytes,
                 Arrival {
                     kernel: stamps,
-                    read: now(),
+                    read: time_since_epoch(),
                 },
             )
         }
@@ -113,7 +114,7 @@ fn receive(socket: impl AsFd, into: &mut [u8], control: &mut Vec<u8>, flags: Msg
     }
 }
 
-pub(crate) fn now() -> Duration {
+pub(crate) fn time_since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

@@ -17,8 +17,7 @@ use crate::{
     usage::{cpu_seconds, round_hundredths},
 };
 
-/// After the end of the measured time range, the program waits this long for samples of this range
-/// that arrive late.
+/// The time to wait after the measurement for its samples that arrive late.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]

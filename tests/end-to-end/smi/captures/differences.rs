@@ -3,7 +3,8 @@
 
 /// A value that gpumon shows differently.
 struct Difference {
-    /// A part of the names of the captures that this applies to. An empty string matches all.
+    /// The difference applies to all captures whose names contain this text. An empty text matches
+    /// all captures.
     captures: &'static str,
     form: &'static str,
     /// The text before the value's colon.

@@ -134,7 +134,7 @@ unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int) -> c_int {
     let mut state = state();
     to_return_code(state.check_device(device).and_then(|device| {
-        state.count_context(1);
+        state.change_context_count(1);
         // The handle of a context is the index of its device plus 1, so it is never null.
         unsafe {
             write_value(
@@ -148,7 +148,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_in
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
     let mut state = state();
-    state.count_context(-1);
+    state.change_context_count(-1);
     to_return_code(state.check_device(device).map(|device| {
         if current_device() == Ok(device) {
             set_current_device(None);

@@ -1,4 +1,5 @@
-//! CUDA graphs: kernels with their arguments that run later. Graphs support no other operations.
+//! CUDA graphs: recorded kernels with their arguments, which run later. Graphs support no other
+//! operations.
 
 use std::{
     ffi::{c_int, c_void},
@@ -30,7 +31,7 @@ pub(super) struct Node {
 ///
 /// # Safety
 /// The stream comes from `cuStreamCreate`, and each of the kernel's arguments has 8 bytes.
-pub(super) unsafe fn capture_kernel(
+pub(super) unsafe fn try_capture_kernel(
     stream: Handle,
     kernel: &'static module::Kernel,
     arguments: *mut *mut c_void,

@@ -38,7 +38,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
-    to_return_code(state().free_memory(address as usize))
+    to_return_code(state().free_allocation(address as usize))
 }
 
 #[unsafe(no_mangle)]
@@ -58,7 +58,7 @@ unsafe extern "C" fn cuMemHostAlloc(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFreeHost(place: *mut c_void) -> c_int {
-    to_return_code(state().free_memory(place.expose_provenance()))
+    to_return_code(state().free_allocation(place.expose_provenance()))
 }
 
 #[unsafe(no_mangle)]

@@ -25,8 +25,8 @@ pub(super) type Kernel = (&'static str, KernelFunction);
 /// The first bytes of machine code.
 const ELF_MAGIC: &str = "\x7fELF";
 
-/// The error for a text that contains no kernel and so is no PTX. It is written into the buffer
-/// that is the first option's value.
+/// The compiler's error for a text that is not PTX, because it contains no kernel. The error is
+/// written into the buffer that the caller passes as the value of the first option.
 const COMPILER_ERROR: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
 
 #[unsafe(no_mangle)]
@@ -136,7 +136,8 @@ unsafe extern "C" fn cuModuleGetFunction(
 unsafe extern "C" fn cuFuncSetAttribute(kernel: Handle, attribute: c_int, value: c_int) -> c_int {
     match (attribute, value) {
         _ if kernel.is_null() => Code::INVALID_HANDLE.0,
-        // This attribute is the size of dynamic shared memory, with the maximum of a block.
+        // Attribute 8 is the size of dynamic shared memory. The upper limit is the maximum for a
+        // block.
         (8, 0..=232_448) => 0,
         _ => Code::INVALID_VALUE.0,
     }
@@ -227,7 +228,7 @@ unsafe extern "C" fn cuLaunchKernel(
     }
     let grid = Grid { blocks, threads };
     // SAFETY: the stream came from `cuStreamCreate`, and every argument has 8 bytes.
-    if unsafe { graph::capture_kernel(stream, kernel, arguments, grid) } {
+    if unsafe { graph::try_capture_kernel(stream, kernel, arguments, grid) } {
         return 0;
     }
     to_return_code(launch_kernel(
@@ -292,7 +293,7 @@ pub(super) fn launch_kernel(
         let load = state.compute_load(grid);
         (
             load,
-            state.count_launch(name)?,
+            state.count_launch_and_find_faults(name)?,
             state.scenario.kernel_ms,
             state.start_work(load),
         )
@@ -320,7 +321,7 @@ pub(super) fn launch_kernel(
         return Ok(());
     }
     if bytes > 0 {
-        // If the range is not valid device memory, a real kernel would also have written outside of
+        // If the output is not in valid device memory, a real kernel would have written outside of
         // its memory.
         state()
             .check_range(address, bytes)

@@ -1,4 +1,5 @@
-//! Streams and events. In a stream, all work is already complete except for waiting kernels.
+//! Streams and events. Work in a stream is complete as soon as the call that starts it returns,
+//! except for kernels that wait.
 
 use std::{
     ffi::{c_int, c_uint},

@@ -20,8 +20,8 @@ fn poison_products(given: Arguments) -> (u64, usize) {
     (given.read_argument(0), size_of_val(products))
 }
 
-/// Arguments: the number of wrong words, the products, the reference, the number of packs in the
-/// reference, the number of products.
+/// Arguments: the result (the number of wrong words), the products, the reference, the number of
+/// packs in the reference, and the number of products.
 fn compare_products(given: Arguments) -> (u64, usize) {
     let (packs, count): (u64, u64) = (given.read_argument(3), given.read_argument(4));
     let (wrong, products) = (

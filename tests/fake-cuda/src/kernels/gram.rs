@@ -5,8 +5,9 @@ use super::Known;
 const SIDE: usize = 100;
 const AREA: u64 = 10_000;
 
-/// Arguments: the result and its input, with one block for each matrix. Arguments of `gram_tiles`:
-/// the result, its trace, the matrix, and two arrays that only parallel blocks need.
+/// Arguments: the result and its input, with one block for each matrix. The arguments of
+/// `gram_tiles` are the result, its trace, the matrix, and two arrays that are only needed if
+/// blocks run in parallel.
 pub(super) const KERNELS: &[Known] = &[
     ("gram", |given, blocks| {
         let out = given.array_at::<f32>(0, blocks * AREA);

@@ -6,11 +6,11 @@ use super::{Arguments, Known, random_bits};
 use crate::activity::{Unit, record_operations, record_traffic};
 
 /// Arguments of a product: the result, both matrices (or their tensor maps, which begin with the
-/// address), rows, columns, depth, the pitch of the result, and that of the inputs if there are no
-/// tensor maps. Arguments of a fill: the matrix, lines and depth, both again with padding, the
-/// distances of lines and of steps, the seed. Arguments of a check: the findings, the result, both
-/// matrices, rows, columns, depth, the pitch of the result, the distances of rows and steps, and
-/// the three parts of the bound.
+/// address), rows, columns, depth, and the pitch of the result. Without tensor maps, the pitch of
+/// the inputs follows. Arguments of a fill: the matrix, lines, depth, lines with padding, depth
+/// with padding, the distance of lines, the distance of steps, and the seed. Arguments of a check:
+/// the findings, the result, both matrices, rows, columns, depth, the pitch of the result, the
+/// distance of rows, the distance of steps, and the three parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
     ("matmul_fp32_128x256", |given, _| {
         multiply_matrices::<f32>(given, Layout::StepByStep)
@@ -162,11 +162,11 @@ trait Element: Copy {
     type Out: Copy;
     /// The unit that multiplies this type on Hopper, and its operations per clock.
     const UNIT: (Unit, u64);
-    fn random(word: u64) -> Self;
+    fn random_from_bits(word: u64) -> Self;
     fn zero() -> Self;
-    fn value(self) -> f64;
-    fn rounded(sum: f64) -> Self::Out;
-    fn read(out: Self::Out) -> f64;
+    fn value_as_f64(self) -> f64;
+    fn round_from_f64(sum: f64) -> Self::Out;
+    fn output_to_f64(out: Self::Out) -> f64;
 }
 
 #[derive(Clone, Copy)]
@@ -178,7 +178,7 @@ struct Bf16(bf16);
 #[derive(Clone, Copy)]
 struct Fp8(u8);
 
-/// Returns a number from -1 to 1, in steps that fit into 32 bits.
+/// Returns a number from -1 to 1 in steps of 2^-23, which an `f32` represents exactly.
 fn number_from_bits(word: u64) -> f32 {
     ((word >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32
 }
@@ -188,19 +188,19 @@ macro_rules! element {
         impl Element for $name {
             type Out = $out;
             const UNIT: (Unit, u64) = $unit;
-            fn random(word: u64) -> Self {
+            fn random_from_bits(word: u64) -> Self {
                 $random(word)
             }
             fn zero() -> Self {
                 $zero
             }
-            fn value(self) -> f64 {
+            fn value_as_f64(self) -> f64 {
                 $value(self)
             }
-            fn rounded(sum: f64) -> $out {
+            fn round_from_f64(sum: f64) -> $out {
                 $rounded(sum)
             }
-            fn read(out: $out) -> f64 {
+            fn output_to_f64(out: $out) -> f64 {
                 $read(out)
             }
         }
@@ -281,7 +281,8 @@ element!(
     f64::from
 );
 
-/// Returns the nearest code by checking all of them. For a tie, it is the code whose last bit is 0.
+/// Returns the code whose value is nearest, by checking all codes. If two codes are equally near,
+/// it returns the code whose last bit is 0.
 fn to_e4m3(value: f32) -> u8 {
     let size = f64::from(value.abs());
     let distance = |code: u8| (from_e4m3(code) - size).abs();
@@ -345,15 +346,16 @@ fn multiply_matrices<T: Element>(given: Arguments, lies: Layout) -> (u64, usize)
     let out = given.array_at::<T::Out>(0, (padded_rows * pitch) as u64);
     let a = &*given.array_at::<T>(1, (lines_of_a * steps) as u64);
     let b = &*given.array_at::<T>(2, (lines_of_b * steps) as u64);
-    // In this order, the elements of B for one step are adjacent, and each is converted only once.
+    // The elements of B are ordered by step, so that the elements for one step are adjacent and
+    // each is converted only once.
     let numbers: Vec<f64> = (0..columns * depth)
-        .map(|at| b[place.offset(at % columns, at / columns)].value())
+        .map(|at| b[place.offset(at % columns, at / columns)].value_as_f64())
         .collect();
     let mut sums = vec![0.0; columns];
     for row in 0..rows {
         sums.fill(0.0);
         for (k, numbers) in numbers.chunks(columns).enumerate() {
-            let number = a[place.offset(row, k)].value();
+            let number = a[place.offset(row, k)].value_as_f64();
             sums.iter_mut()
                 .zip(numbers)
                 .for_each(|(sum, other)| *sum += number * other);
@@ -361,7 +363,7 @@ fn multiply_matrices<T: Element>(given: Arguments, lies: Layout) -> (u64, usize)
         out[row * pitch..]
             .iter_mut()
             .zip(&sums)
-            .for_each(|(out, sum)| *out = T::rounded(*sum));
+            .for_each(|(out, sum)| *out = T::round_from_f64(*sum));
     }
     record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(out));
     let (unit, in_a_clock) = T::UNIT;
@@ -384,9 +386,10 @@ fn multiply_batch<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usiz
     for product in 0..products {
         let first = product * n * n;
         for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
-            let terms =
-                (0..n).map(|k| a[first + row * n + k].value() * b[first + k * n + column].value());
-            out[first + row * n + column] = T::rounded(terms.sum());
+            let terms = (0..n).map(|k| {
+                a[first + row * n + k].value_as_f64() * b[first + k * n + column].value_as_f64()
+            });
+            out[first + row * n + column] = T::round_from_f64(terms.sum());
         }
     }
     record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(out));
@@ -403,7 +406,7 @@ fn fill_matrix<T: Element>(given: Arguments) -> (u64, usize) {
     let out = given.array_at::<T>(0, (padded_lines * padded_depth) as u64);
     out.fill(T::zero());
     for (line, k) in (0..lines).flat_map(|line| (0..depth).map(move |k| (line, k))) {
-        out[place.offset(line, k)] = T::random(random_bits(
+        out[place.offset(line, k)] = T::random_from_bits(random_bits(
             given.read_argument(7),
             (line * depth + k) as u64,
         ));
@@ -430,7 +433,9 @@ fn check_product<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
     let b = &*given.array_at::<T>(3, (lines_of_b * steps) as u64);
     let (mut wrong, mut first, mut largest) = (0, u64::MAX, 0.0_f64);
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
-        let term = |k: usize| a[place.offset(row, k)].value() * b[place.offset(column, k)].value();
+        let term = |k: usize| {
+            a[place.offset(row, k)].value_as_f64() * b[place.offset(column, k)].value_as_f64()
+        };
         let (sum, size): (f64, f64) = (
             (0..depth).map(term).sum(),
             (0..depth).map(|k| term(k).abs()).sum(),
@@ -438,7 +443,7 @@ fn check_product<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
         let bound = given.read_argument::<f64>(10) * sum.abs()
             + given.read_argument::<f64>(11) * size
             + given.read_argument::<f64>(12);
-        let distance = (T::read(got[row * pitch + column]) - sum).abs();
+        let distance = (T::output_to_f64(got[row * pitch + column]) - sum).abs();
         if distance <= bound {
             largest = largest.max(if distance > 0.0 {
                 distance / bound
@@ -450,8 +455,8 @@ fn check_product<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
             first = first.min((row * columns + column) as u64);
         }
     }
-    // The words of the first block contain the findings of all blocks together. The words of the
-    // other blocks report no errors.
+    // Each block has three words for its findings. Here, the first block's words contain the
+    // findings of all blocks, and the words of the other blocks report no errors.
     found.as_chunks_mut::<3>().0.fill([0, u64::MAX, 0]);
     found[..3].copy_from_slice(&[wrong, first, largest.to_bits()]);
     record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(got));

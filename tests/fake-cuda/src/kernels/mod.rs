@@ -51,7 +51,7 @@ static KERNEL_TABLES: [&[Known]; 15] = [
     transcendental::KERNELS,
 ];
 
-/// The maximum threads of a block, and the registers for all of them.
+/// The maximum number of threads in a block, and the number of registers that these threads share.
 const MAX_THREADS: u32 = 1024;
 const MAX_REGISTERS: u32 = 65_536;
 
@@ -119,8 +119,8 @@ fn map_arrays<T: Copy + Default>(
     (given.read_argument(0), size_of_val(out))
 }
 
-/// Writes the sum of all words into the first block's element of the output. The other elements are
-/// 0.
+/// Writes the sum of all words into the output, which has one element for each block. The first
+/// element is the sum, and the others are 0.
 fn sum_words<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64, usize) {
     let out = given.array_at::<u64>(0, blocks);
     let words = given.array_at::<T>(1, given.read_argument(2));
@@ -164,8 +164,8 @@ mod tests {
             let path = file.unwrap().path();
             if path.file_name().is_some_and(|name| name == "listing.txt") {
                 let text = fs::read_to_string(path).unwrap();
-                // The listing has a section for each file, headed by the file's name. In it, each
-                // kernel has one line with its resources.
+                // The listing has a section for each file, which starts with the name of the file
+                // and a row of headings. Each line below describes the resources of one kernel.
                 let rows = text
                     .lines()
                     .map(|line| line.split_whitespace().collect::<Vec<_>>());

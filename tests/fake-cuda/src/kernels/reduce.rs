@@ -22,25 +22,26 @@ fn sum_elements<T: Copy + Default + Into<f64> + FromDouble>(
     let total: f64 = array.iter().map(|element| (*element).into()).sum();
     record_traffic(size_of_val(array) + size_of_val(out));
     out.fill(T::default());
-    // A fault flips a bit in the middle of the output, so the sum must be there.
+    // A fault flips a bit in the middle of the output. The sum is stored there, so that the fault
+    // changes it.
     let middle = out.len() / 2;
-    out[middle] = T::from_wide(total);
+    out[middle] = T::from_f64(total);
     (given.read_argument(0), size_of_val(out))
 }
 
 /// Conversion of a sum into its stored type.
 trait FromDouble {
-    fn from_wide(value: f64) -> Self;
+    fn from_f64(value: f64) -> Self;
 }
 
 impl FromDouble for f32 {
-    fn from_wide(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value as f32
     }
 }
 
 impl FromDouble for f64 {
-    fn from_wide(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value
     }
 }

@@ -6,10 +6,10 @@ use gpumon_probe::vendor::sim::Machine;
 use nvml_wrapper_sys::bindings::{nvmlAffinityScope_t, nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
-    call::{Gpu, device, handle, system},
+    call::{Gpu, device, encode_handle, system},
     code::{Code, Outcome},
     given,
-    out::{items, put_list},
+    out::{output_items_mut, put_list},
 };
 
 /// The number of CPUs of a socket, which is a NUMA node. The CPUs of two sockets fit into one word.
@@ -24,9 +24,9 @@ fn gpu_socket(gpu: &Gpu) -> u32 {
 ///
 /// # Safety
 /// `words` is null or points to `size` words that may be written.
-unsafe fn write_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome {
+unsafe fn write_one_word_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome {
     // SAFETY: by this function's contract, there are `size` words.
-    let words = unsafe { items(words, size as usize) }?;
+    let words = unsafe { output_items_mut(words, size as usize) }?;
     words.fill(0);
     words[0] = first;
     Ok(())
@@ -39,12 +39,12 @@ unsafe extern "C" fn nvmlDeviceGetCpuAffinity(
     words: *mut c_ulong,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetCpuAffinity", handle, |gpu| {
-        let cpus = given::value_or(
+        let cpus = given::answer_value_or_else(
             given::device("nvmlDeviceGetCpuAffinity", handle, &[]),
             || Ok(((1 << CPUS_PER_SOCKET) - 1) << (gpu_socket(gpu) * CPUS_PER_SOCKET)),
         )?;
         // SAFETY: by NVML's contract, there are `size` words.
-        unsafe { write_set(words, size, cpus) }
+        unsafe { write_one_word_set(words, size, cpus) }
     })
 }
 
@@ -57,7 +57,7 @@ unsafe extern "C" fn nvmlDeviceGetMemoryAffinity(
 ) -> nvmlReturn_t {
     // SAFETY: by NVML's contract, there are `size` words.
     device("nvmlDeviceGetMemoryAffinity", handle, |gpu| unsafe {
-        write_set(words, size, 1 << gpu_socket(gpu))
+        write_one_word_set(words, size, 1 << gpu_socket(gpu))
     })
 }
 
@@ -80,14 +80,14 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
             write_gpu_set(
                 devices,
                 count,
-                near.map(|index| handle(index, None)).collect(),
+                near.map(|index| encode_handle(index, None)).collect(),
             )
         }
     })
 }
 
-/// Writes a set of GPUs, as many as fit into `*count`. With a count of 0, it only writes the number
-/// of GPUs.
+/// Writes as many GPUs of a set as there is room for in `*count` items. If `*count` is 0, it only
+/// writes the number of GPUs.
 ///
 /// # Safety
 /// `count` is null or may be read and written, and `devices` is null or has room for `*count`

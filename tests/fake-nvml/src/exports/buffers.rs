@@ -17,11 +17,11 @@ use crate::{
     call::{Gpu, device},
     code::Code,
     notes::PeriodActivity,
-    out::{put, put_list},
+    out::{put_list, write_output_value},
 };
 
-/// Writes the samples that are newer than `last_seen_us`, the oldest first. It writes as many as
-/// fit. Without a list, it only writes their number.
+/// Writes the samples that are newer than `last_seen_us`, the oldest first, until the list is full.
+/// Without a list, it only writes the number of samples.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetSamples(
     handle: nvmlDevice_t,
@@ -48,10 +48,10 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
             return Err(Code::NOT_FOUND);
         }
         // SAFETY: by NVML's contract, the pointer is null or may be written.
-        unsafe { put(value_type, UNSIGNED_INT) }?;
+        unsafe { write_output_value(value_type, UNSIGNED_INT) }?;
         if samples.is_null() {
             // SAFETY: by NVML's contract, the pointer is null or may be written.
-            return unsafe { put(count, recorded.len() as c_uint) };
+            return unsafe { write_output_value(count, recorded.len() as c_uint) };
         }
         // SAFETY: by NVML's contract, the pointer is null or may be read.
         let room = unsafe { count.as_ref() }.copied().unwrap_or(0);

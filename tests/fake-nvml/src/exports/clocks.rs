@@ -11,7 +11,7 @@ use nvml_wrapper_sys::bindings::{
 
 use super::exports;
 use crate::{
-    answers::{answer_part, first_number},
+    answers::{answer_gpu_or_mig, first_number},
     code::Code,
 };
 
@@ -19,8 +19,8 @@ exports! {
     fn nvmlDeviceGetClock(device |gpu|, domain: nvmlClockType_t, id: nvmlClockId_t) -> c_uint {
         let query = match id {
             0 => Query::Clock(domain),
-            // These three IDs mean the target clock, the default clock and the maximum set by the
-            // customer. All of them are the board's maximum.
+            // The IDs 1 to 3 are the target clock, the default clock and the maximum set by the
+            // customer. The simulation returns the board's maximum for all of them.
             1..=3 => Query::MaxClock(domain),
             _ => return Err(Code::INVALID_ARGUMENT),
         };
@@ -39,7 +39,7 @@ exports! {
         })
     }
     fn nvmlDeviceGetMemoryInfo_v2(part |gpu|) fills memory: nvmlMemory_v2_t, 2 {
-        let answer = answer_part(gpu, Query::MemoryInfo).map_err(|own| Code(own.0))?;
+        let answer = answer_gpu_or_mig(gpu, Query::MemoryInfo).map_err(|own| Code(own.0))?;
         let bytes = |place| answer.number_at(place).and_then(|own| u64::try_from(own).ok()).unwrap_or(0);
         (memory.total, memory.reserved) = (bytes(0), bytes(1));
         (memory.free, memory.used) = (bytes(2), bytes(3));

@@ -24,9 +24,9 @@ use nvml_wrapper_sys::bindings::{
 
 use super::exports;
 use crate::{
-    call::{device, handle, system},
+    call::{device, encode_handle, system},
     code::{Code, Outcome},
-    out::put,
+    out::write_output_value,
     session::Session,
 };
 
@@ -65,7 +65,7 @@ unsafe extern "C" fn nvmlEventSetCreate(set: *mut nvmlEventSet_t) -> nvmlReturn_
         }
         let _lock = lock_event_sets();
         // SAFETY: by NVML's contract, the pointer, which is not null, may be written.
-        unsafe { put(set, Box::into_raw(Box::<EventSet>::default()).cast()) }
+        unsafe { write_output_value(set, Box::into_raw(Box::<EventSet>::default()).cast()) }
     })
 }
 
@@ -133,7 +133,7 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
         loop {
             if let Some(event) = next_event(session, set)? {
                 // SAFETY: by NVML's contract, the pointer is null or may be written.
-                return unsafe { put(data, event) };
+                return unsafe { write_output_value(data, event) };
             }
             let left = patience
                 .checked_sub(begun.elapsed())
@@ -182,7 +182,7 @@ fn to_event_data(
         .pid
         .and_then(|pid| find_instance_of_process(session, gpu, pid));
     nvmlEventData_t {
-        device: handle(gpu, None),
+        device: encode_handle(gpu, None),
         eventType: kind,
         eventData: number,
         gpuInstanceId: instance.map_or(NO_INSTANCE, |instance| instance.gpu_instance),

@@ -7,12 +7,12 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t, nvmlReturn_t,
 };
 
-use super::version_of;
+use super::struct_version_field;
 use crate::{call::device, code::Code, given};
 
 /// The supported versions of the structure.
-const INFO_V2: u32 = version_of::<nvmlGpuFabricInfo_v2_t>(2);
-const INFO_V3: u32 = version_of::<nvmlGpuFabricInfo_v3_t>(3);
+const INFO_V2: u32 = struct_version_field::<nvmlGpuFabricInfo_v2_t>(2);
+const INFO_V3: u32 = struct_version_field::<nvmlGpuFabricInfo_v3_t>(3);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
@@ -29,7 +29,7 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         if version != INFO_V2 && version != INFO_V3 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
-        let mut answer = given::value_or(
+        let mut answer = given::answer_value_or_else(
             given::device("nvmlDeviceGetGpuFabricInfoV", handle, &[]),
             || {
                 let uuid = gpu.machine().world.fabric_uuid(gpu.index);

@@ -33,8 +33,7 @@ const FULL_SPEED: u32 = 0;
 const STEPS_OF_100_US: u32 = 0;
 /// The scope of all links together.
 const ALL_LINKS: c_uint = c_uint::MAX;
-/// The numbers of this field and the following ones in drivers since 580.82. The bindings contain
-/// older numbers.
+/// The IDs of these four fields in drivers since 580.82. The bindings contain older IDs.
 const SW_THERMAL_SLOWDOWN: u32 = 269;
 const HW_THERMAL_SLOWDOWN: u32 = 270;
 const HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
@@ -50,7 +49,7 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
         let count = usize::try_from(count).map_err(|_| Code::INVALID_ARGUMENT)?;
         // SAFETY: by NVML's contract, the pointer is null or points to `count` values with
         // their IDs filled in.
-        for value in unsafe { out::items(values, count) }? {
+        for value in unsafe { out::output_items_mut(values, count) }? {
             value.timestamp = gpu
                 .machine()
                 .driver_timestamp_us(gpu.index, gpu.elapsed_ms)
@@ -131,7 +130,7 @@ fn read_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         | id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT
         | id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT
         | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT
-            if !gpu.identity().has_margin() =>
+            if !gpu.identity().reports_temperature_margin() =>
         {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -145,8 +144,8 @@ fn read_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         // These counters have 32 bits and wrap around.
         id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => from_u32(gpu.totals().pcie_tx_bytes as u64 as u32),
         id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => from_u32(gpu.totals().pcie_rx_bytes as u64 as u32),
-        // The counter of replays has never wrapped around, and the slot supports no atomic
-        // operations.
+        // These values are 0, because the counter of replays has never wrapped around, and the slot
+        // supports no atomic operations.
         id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER
         | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
         | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => from_u32(0),
@@ -172,8 +171,8 @@ const MEMORY_SHARE: f64 = 0.12;
 
 /// Returns the time for which a policy has reduced the clocks.
 pub(super) fn throttled_ns(gpu: &Gpu, policy: u32) -> Result<u64, Code> {
-    let times =
-        answers::answer_part(gpu, Query::ViolationStatus(policy)).map_err(|own| Code(own.0))?;
+    let times = answers::answer_gpu_or_mig(gpu, Query::ViolationStatus(policy))
+        .map_err(|own| Code(own.0))?;
     Ok(times.number_at(1).unwrap_or(0) as u64)
 }
 
@@ -186,7 +185,8 @@ fn sum_ns(totals: &Totals, reasons: &[ThrottleReason]) -> u64 {
         * 1e9) as u64
 }
 
-/// Returns a number of the simulation with its type. Counters of links have 64 bits.
+/// Returns a number of the simulation as a field value. Link counters have 64 bits, and all other
+/// numbers have 32 bits.
 fn to_number(field: u32, number: i128) -> Number {
     match field {
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX
@@ -208,7 +208,7 @@ fn read_nvlink_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Cod
             return Ok(from_u64((bytes / 1024.0) as u64));
         }
         let number = find_link(gpu, scope)?.link;
-        Ok(from_u64(gpu.identity().link_kib(bytes, number)))
+        Ok(from_u64(gpu.identity().link_traffic_kib(bytes, number)))
     };
     match field {
         id::NVML_FI_DEV_NVLINK_LINK_COUNT => Ok(from_u32(gpu.identity().nvlinks.len() as u32)),
@@ -226,7 +226,8 @@ fn read_nvlink_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Cod
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => {
             carried(gpu.totals().nvlink_rx_bytes * HEADER_FACTOR)
         }
-        // The switch numbers its links, too, but this number is not reported.
+        // The switch has its own number for this link, but does not report it. So the value is
+        // always 0.
         id::NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID => find_link(gpu, scope).map(|_| from_u32(0)),
         id::NVML_FI_DEV_NVLINK_GET_POWER_STATE => {
             find_link(gpu, scope).map(|_| from_u32(FULL_SPEED))

@@ -35,7 +35,7 @@ use crate::{
     call::{Gpu, device, system},
     code::{Code, Outcome},
     done::{ActivityRates, TotalActivity},
-    out::{items, put},
+    out::{output_items_mut, write_output_value},
     session::Session,
 };
 
@@ -44,7 +44,7 @@ const MIN_WINDOW_MS: u64 = 100;
 /// The driver's unit for link rates.
 const MIB: f64 = (1 << 20) as f64;
 
-/// The minimum duration of a call. It makes sure that calls overlap if the caller does not
+/// The minimum duration of a call. It is long enough for calls to overlap if the caller does not
 /// synchronize them.
 const MIN_CALL_TIME: Duration = Duration::from_micros(300);
 
@@ -95,7 +95,7 @@ unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
 ) -> nvmlReturn_t {
     device("nvmlGpmQueryDeviceSupport", handle, |gpu| {
         // SAFETY: by NVML's contract, the pointer is null or points to one structure.
-        let [support] = unsafe { items(support, 1) }? else {
+        let [support] = unsafe { output_items_mut(support, 1) }? else {
             return Err(Code::INVALID_ARGUMENT);
         };
         support.isSupportedDevice = gpu.identity().counts_activity.into();
@@ -111,7 +111,7 @@ unsafe extern "C" fn nvmlGpmSampleAlloc(sample: *mut nvmlGpmSample_t) -> nvmlRet
         }
         let slot: Box<SampleSlot> = Box::new(None);
         // SAFETY: by NVML's contract, the pointer, which is not null, may be written.
-        unsafe { put(sample, Box::into_raw(slot).cast()) }
+        unsafe { write_output_value(sample, Box::into_raw(slot).cast()) }
     })
 }
 
@@ -167,7 +167,7 @@ unsafe fn take_sample(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample
         return Err(Code::NOT_SUPPORTED);
     }
     let _alone = GpmGuard::enter();
-    // Real processes only use whole GPUs.
+    // Real processes only use whole GPUs, so a MIG instance has none of their activity.
     let moment = if instance.is_none() {
         gpu.total_activity()
     } else {
@@ -180,7 +180,7 @@ unsafe fn take_sample(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample
         moment,
     };
     // SAFETY: by this function's contract, the sample is null or points to a slot.
-    unsafe { put(sample.cast::<SampleSlot>(), Some(taken)) }
+    unsafe { write_output_value(sample.cast::<SampleSlot>(), Some(taken)) }
 }
 
 #[unsafe(no_mangle)]
@@ -188,7 +188,7 @@ unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvm
     system("nvmlGpmMetricsGet", |session| {
         let _alone = GpmGuard::enter();
         // SAFETY: by NVML's contract, the pointer is null or points to one structure.
-        let [request] = unsafe { items(request, 1) }? else {
+        let [request] = unsafe { output_items_mut(request, 1) }? else {
             return Err(Code::INVALID_ARGUMENT);
         };
         // SAFETY: by NVML's contract, each sample is null or comes from nvmlGpmSampleAlloc.

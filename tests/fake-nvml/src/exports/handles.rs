@@ -6,9 +6,9 @@ use gpumon_probe::vendor::sim::{GpuIdentity, Machine};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
-    call::lookup,
+    call::call_lookup_function,
     code::Code,
-    out::{put, read_text},
+    out::{read_text, write_output_value},
 };
 
 #[unsafe(no_mangle)]
@@ -17,10 +17,10 @@ unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
     // SAFETY: by NVML's contract, the pointer is null or may be written.
-    lookup(
+    call_lookup_function(
         "nvmlDeviceGetHandleByIndex_v2",
         |machine| find_by_index(machine, index),
-        |gpu| unsafe { put(device, gpu.handle()) },
+        |gpu| unsafe { write_output_value(device, gpu.handle()) },
     )
 }
 
@@ -31,13 +31,13 @@ unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
 ) -> nvmlReturn_t {
     // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| {
-        find_gpu(machine, unsafe { read_text(uuid) }?, |gpu, uuid| {
+        find_gpu_by_text(machine, unsafe { read_text(uuid) }?, |gpu, uuid| {
             gpu.uuid == uuid
         })
     };
     // SAFETY: by NVML's contract, the pointer is null or may be written.
-    lookup("nvmlDeviceGetHandleByUUID", find, |gpu| unsafe {
-        put(device, gpu.handle())
+    call_lookup_function("nvmlDeviceGetHandleByUUID", find, |gpu| unsafe {
+        write_output_value(device, gpu.handle())
     })
 }
 
@@ -48,13 +48,13 @@ unsafe extern "C" fn nvmlDeviceGetHandleBySerial(
 ) -> nvmlReturn_t {
     // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| {
-        find_gpu(machine, unsafe { read_text(serial) }?, |gpu, serial| {
+        find_gpu_by_text(machine, unsafe { read_text(serial) }?, |gpu, serial| {
             gpu.serial == serial
         })
     };
     // SAFETY: by NVML's contract, the pointer is null or may be written.
-    lookup("nvmlDeviceGetHandleBySerial", find, |gpu| unsafe {
-        put(device, gpu.handle())
+    call_lookup_function("nvmlDeviceGetHandleBySerial", find, |gpu| unsafe {
+        write_output_value(device, gpu.handle())
     })
 }
 
@@ -73,10 +73,11 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
                 .is_some_and(|short| short.eq_ignore_ascii_case(id))
     };
     // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
-    let find = |machine: &Machine| find_gpu(machine, unsafe { read_text(pci_bus_id) }?, same);
+    let find =
+        |machine: &Machine| find_gpu_by_text(machine, unsafe { read_text(pci_bus_id) }?, same);
     // SAFETY: by NVML's contract, the pointer is null or may be written.
-    lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe {
-        put(device, gpu.handle())
+    call_lookup_function("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe {
+        write_output_value(device, gpu.handle())
     })
 }
 
@@ -88,7 +89,7 @@ fn find_by_index(machine: &Machine, index: c_uint) -> Result<u32, Code> {
         .ok_or(Code::INVALID_ARGUMENT)
 }
 
-fn find_gpu(
+fn find_gpu_by_text(
     machine: &Machine,
     wanted: &str,
     is: impl Fn(&GpuIdentity, &str) -> bool,

@@ -15,7 +15,7 @@ exports! {
 }
 
 /// Returns the PCI information of a device at an address: domain, bus and device.
-pub(crate) fn pci_device(
+pub(crate) fn make_pci_info(
     (domain, bus, device): (u32, u32, u32),
     device_id: u32,
     subsystem_id: u32,
@@ -23,18 +23,18 @@ pub(crate) fn pci_device(
     let bus_id = format!("{domain:08X}:{bus:02X}:{device:02X}.0");
     nvmlPciInfo_t {
         // In the legacy format, the domain has four digits.
-        busIdLegacy: pad_text(&bus_id[4..]),
+        busIdLegacy: to_padded_c_array(&bus_id[4..]),
         domain,
         bus,
         device,
         pciDeviceId: device_id,
         pciSubSystemId: subsystem_id,
-        busId: pad_text(&bus_id),
+        busId: to_padded_c_array(&bus_id),
     }
 }
 
 /// Returns a text as a C array, padded with NULs.
-pub(crate) fn pad_text<const N: usize>(text: &str) -> [c_char; N] {
+pub(crate) fn to_padded_c_array<const N: usize>(text: &str) -> [c_char; N] {
     let mut array = [0; N];
     for (to, byte) in array[..N - 1].iter_mut().zip(text.bytes()) {
         // A C character may be signed or unsigned; the names are ASCII.

@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::nvmlDevice_t;
 
 use super::exports;
 use crate::{
-    call::{Gpu, handle},
+    call::{Gpu, encode_handle},
     code::{Code, Outcome},
 };
 
@@ -37,7 +37,7 @@ exports! {
         }
         let state = gpu.state();
         let own = state.mig.get(index as usize).ok_or(Code::NOT_FOUND)?;
-        Ok(handle(gpu.index, Some(own.instance)))
+        Ok(encode_handle(gpu.index, Some(own.instance)))
     }
     fn nvmlDeviceIsMigDeviceHandle(part |gpu|) -> c_uint { Ok(gpu.instance.is_some().into()) }
     fn nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part |gpu|) -> nvmlDevice_t {

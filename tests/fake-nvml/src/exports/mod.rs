@@ -43,7 +43,7 @@ macro_rules! exports {
         $crate::exports::exports! {
             @function $what [$($inputs)* value: *mut $value] $arguments $about answer
             // SAFETY: by NVML's contract, the pointer is null or may be written.
-            { unsafe { $crate::out::put(value, $crate::given::value_or::<$value>(answer, || $body)?) } }
+            { unsafe { $crate::out::write_output_value(value, $crate::given::answer_value_or_else::<$value>(answer, || $body)?) } }
         }
         $crate::exports::exports! { $($rest)* }
     };
@@ -56,10 +56,10 @@ macro_rules! exports {
             {
                 // SAFETY: by NVML's contract, the pointer is null or points to a structure with its
                 // version filled in.
-                let [$own] = unsafe { $crate::out::items(own, 1) }? else {
+                let [$own] = unsafe { $crate::out::output_items_mut(own, 1) }? else {
                     return Err($crate::code::Code::INVALID_ARGUMENT);
                 };
-                if $own.version != $crate::exports::version_of::<$type>($version) {
+                if $own.version != $crate::exports::struct_version_field::<$type>($version) {
                     return Err($crate::code::Code::ARGUMENT_VERSION_MISMATCH);
                 }
                 if let Some(answer) = answer { answer.fill($own) } else { $body }
@@ -74,7 +74,7 @@ macro_rules! exports {
         $(#[$meta])*
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($parameters)*) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            let arguments = [$($crate::exports::Argument::number($argument)),*];
+            let arguments = [$($crate::exports::Argument::to_u32($argument)),*];
             let $answer = $crate::given::$about(stringify!($name), $($handle,)? &arguments);
             $crate::call::$about(stringify!($name), $($handle,)? |$($given),+| $body)
         }
@@ -82,29 +82,31 @@ macro_rules! exports {
 }
 
 pub(crate) use exports;
-pub(crate) use identity::{pad_text, pci_device};
+pub(crate) use identity::{make_pci_info, to_padded_c_array};
 pub(crate) use load::encoder_stats;
 pub(crate) use system::system_process_name;
 
-/// An argument of a function. A scenario can give different answers for different values of it.
+/// An argument of a function, as a number. A scenario can have a separate answer for each value of
+/// the argument.
 trait Argument {
-    fn number(self) -> u32;
+    fn to_u32(self) -> u32;
 }
 
 impl Argument for std::ffi::c_uint {
-    fn number(self) -> u32 {
+    fn to_u32(self) -> u32 {
         self
     }
 }
 
-/// A scenario cannot give different answers for pairs of GPUs, so this number is always the same.
+/// A handle of a second GPU. A scenario cannot give different answers for different pairs of GPUs,
+/// so every handle has the same number.
 impl Argument for nvml_wrapper_sys::bindings::nvmlDevice_t {
-    fn number(self) -> u32 {
+    fn to_u32(self) -> u32 {
         0
     }
 }
 
 /// Returns the version field of a structure, like `NVML_STRUCT_VERSION`.
-const fn version_of<T>(number: u32) -> u32 {
+const fn struct_version_field<T>(number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }

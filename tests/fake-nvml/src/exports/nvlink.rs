@@ -12,7 +12,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlNvLinkInfo_t, nvmlPciInfo_t, nvmlReturn_t,
 };
 
-use super::{exports, identity::pci_device, version_of};
+use super::{exports, identity::make_pci_info, struct_version_field};
 use crate::{
     call::{Gpu, device},
     code::Code,
@@ -36,13 +36,14 @@ pub(super) fn find_link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState,
 exports! {
     fn nvmlDeviceGetNvLinkRemotePciInfo_v2(device |gpu|, number: c_uint) -> nvmlPciInfo_t {
         let link = find_link(gpu, number)?;
-        Ok(pci_device((0, link.remote_bus, 0), SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID))
+        Ok(make_pci_info((0, link.remote_bus, 0), SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID))
     }
 }
 
-/// The first version of the structure only has the first two numbers of the second version.
-const INFO_V1: c_uint = version_of::<[c_uint; 2]>(1);
-const INFO_V2: c_uint = version_of::<nvmlNvLinkInfo_t>(2);
+/// The first version of the structure has only two numbers. They are also the first two numbers of
+/// the second version.
+const INFO_V1: c_uint = struct_version_field::<[c_uint; 2]>(1);
+const INFO_V2: c_uint = struct_version_field::<nvmlNvLinkInfo_t>(2);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(

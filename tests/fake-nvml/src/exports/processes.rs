@@ -16,7 +16,7 @@ use super::{exports, mig::refuse_mig_gpu};
 use crate::{
     call::{Gpu, device, part},
     code::Code,
-    held::compute_process,
+    held::make_compute_process,
     notes::PERIOD_MS,
     out::put_list,
 };
@@ -181,7 +181,7 @@ fn latest_samples(
         .latest_period_activity()
         .into_iter()
         .flat_map(|note| note.busy);
-    processes.extend(noted.map(|(pid, percent)| compute_process(pid, None, percent)));
+    processes.extend(noted.map(|(pid, percent)| make_compute_process(pid, None, percent)));
     if timestamp_us <= last_seen_us || processes.is_empty() {
         Err(Code::NOT_FOUND)
     } else {

@@ -16,7 +16,7 @@ unsafe extern "C" fn nvmlDeviceGetRetiredPages_v2(
     stamps: *mut c_ulonglong,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetRetiredPages_v2", handle, |gpu| {
-        let answer = answers::answer_part(gpu, Query::RetiredPages(cause));
+        let answer = answers::answer_gpu_or_mig(gpu, Query::RetiredPages(cause));
         let pairs = answer.map_err(|own| Code(own.0))?;
         let pairs = pairs.numbers().as_chunks().0.iter();
         let retired: Vec<_> = pairs.map(|[_, page]| *page as c_ulonglong).collect();

@@ -5,27 +5,27 @@ use std::ffi::{c_char, c_int, c_uint};
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
 use super::exports;
-use crate::{answers::CUDA_VERSION, call::before_init, code::error_text, session::Session};
+use crate::{answers::CUDA_VERSION, call::call_before_init, code::error_text, session::Session};
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
-    before_init("nvmlInit_v2", Session::initialize)
+    call_before_init("nvmlInit_v2", Session::initialize)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> nvmlReturn_t {
-    before_init("nvmlInitWithFlags", Session::initialize)
+    call_before_init("nvmlInitWithFlags", Session::initialize)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlShutdown() -> nvmlReturn_t {
-    before_init("nvmlShutdown", Session::shut_down)
+    call_before_init("nvmlShutdown", Session::shut_down)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
     // The call cannot fail, so it is only delayed and counted.
-    before_init("nvmlErrorString", |_| Ok(()));
+    call_before_init("nvmlErrorString", |_| Ok(()));
     error_text(result).as_ptr()
 }
 

@@ -33,8 +33,8 @@ macro_rules! exports_of_query {
     };
 }
 
-/// Exports a function by its signature. The functions in the first lines are not exported here:
-/// they do more than a query, so each has its own code elsewhere.
+/// Exports a function by its signature. The functions in the first lines do more than a query. They
+/// are not exported here, and each has its own code elsewhere.
 macro_rules! export {
     (nvmlDeviceGetGpuFabricInfoV $($rest:tt)*) => {};
     (nvmlDeviceGetNvLinkInfo $($rest:tt)*) => {};
@@ -71,7 +71,7 @@ macro_rules! export {
         values! { $symbol system [] [one] [a] $of, $query }
     };
     ($symbol:ident [Check] $query:tt) => {
-        function! { $symbol part [handle] [] [] $query |answered| { answered.check() } }
+        function! { $symbol part [handle] [] [] $query |answered| { answered.check_is_empty() } }
     };
     ($symbol:ident [Text] $query:tt) => {
         text! { $symbol part [handle] [] $query }
@@ -107,7 +107,7 @@ macro_rules! values {
                 let count = [$(stringify!($a)),+].len();
                 for (place, value) in [$($a),+].into_iter().enumerate() {
                     // SAFETY: by NVML's contract, each pointer is null or points to a value.
-                    unsafe { answered.put(value, place, count) }?;
+                    unsafe { answered.write_output_value(value, place, count) }?;
                 }
                 Ok(())
             }
@@ -161,7 +161,7 @@ macro_rules! function {
 
 macro_rules! answer {
     (part $gpu:ident, $query:expr) => {
-        answers::answer_part($gpu, $query)
+        answers::answer_gpu_or_mig($gpu, $query)
     };
     (system $session:ident, $query:expr) => {
         answers::answer_system($session, $query)
@@ -177,20 +177,20 @@ macro_rules! query {
         query!(SystemQuery $query $numbers $arguments)
     };
     ($enum:ident $query:ident $numbers:ident ()) => {
-        require_zeros($enum::$query, $numbers)
+        require_zero_arguments($enum::$query, $numbers)
     };
     ($enum:ident $query:ident $numbers:ident ($_:ident)) => {
-        require_zeros($enum::$query($numbers[0]), &$numbers[1..])
+        require_zero_arguments($enum::$query($numbers[0]), &$numbers[1..])
     };
     ($enum:ident $query:ident $numbers:ident ($_:ident, $__:ident)) => {
-        require_zeros($enum::$query($numbers[0], $numbers[1]), &$numbers[2..])
+        require_zero_arguments($enum::$query($numbers[0], $numbers[1]), &$numbers[2..])
     };
     ($enum:ident $query:ident $numbers:ident ($_:ident, $__:ident, $___:ident)) => {
-        require_zeros($enum::$query($numbers[0], $numbers[1], $numbers[2]), &$numbers[3..])
+        require_zero_arguments($enum::$query($numbers[0], $numbers[1], $numbers[2]), &$numbers[3..])
     };
 }
 
-fn require_zeros<Q>(query: Q, others: &[c_uint]) -> Result<Q, ProbeCode> {
+fn require_zero_arguments<Q>(query: Q, others: &[c_uint]) -> Result<Q, ProbeCode> {
     if others.iter().all(|number| *number == 0) {
         Ok(query)
     } else {
@@ -210,7 +210,7 @@ unsafe fn check_version<T: Filled>(value: *mut T) -> Result<(), Code> {
         return Err(Code::INVALID_ARGUMENT);
     }
     // SAFETY: by this function's contract, the value begins with its version.
-    if unsafe { value.cast::<c_uint>().read() } == super::version_of::<T>(version) {
+    if unsafe { value.cast::<c_uint>().read() } == super::struct_version_field::<T>(version) {
         Ok(())
     } else {
         Err(Code::ARGUMENT_VERSION_MISMATCH)

@@ -17,7 +17,7 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{affinity::write_gpu_set, exports};
 use crate::{
-    call::{device, find_other_gpu, handle},
+    call::{device, encode_handle, find_other_gpu},
     code::Code,
 };
 
@@ -57,15 +57,15 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
             write_gpu_set(
                 devices,
                 count,
-                near.map(|other| handle(other, None)).collect(),
+                near.map(|other| encode_handle(other, None)).collect(),
             )
         }
     })
 }
 
 exports! {
-    /// If GPUs have NVLinks, they can access each other's memory, always through these links. GPUs
-    /// without links cannot.
+    /// Two GPUs with `NVLinks` between them can access each other's memory, but only through these
+    /// links and not through PCIe. GPUs without links cannot.
     fn nvmlDeviceGetP2PStatus(
         device |gpu|, two: nvmlDevice_t, capability: nvmlGpuP2PCapsIndex_t
     ) -> nvmlGpuP2PStatus_t {

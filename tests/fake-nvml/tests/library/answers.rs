@@ -1,4 +1,4 @@
-//! Each query is answered by the call in its table, through `dlopen`.
+//! Each kind of query returns the expected answer if the library is loaded with `dlopen`.
 
 #![allow(
     clippy::unnecessary_wraps,
@@ -15,7 +15,7 @@ use gpumon_probe::{
     vendor::{Roots, nvml::NvmlBackend},
 };
 
-/// The measured board, a consumer board, a board with MIG devices, and an old board.
+/// An H200 board, a consumer board, a board with MIG devices, and an old board.
 const BOARDS_SCENARIO: &str = r#"
 start_ms = 1_763_630_000_000
 [[gpu]]
@@ -64,8 +64,8 @@ const MIG_GPU: Subject = Subject::from_gpu(2);
 const MIG_DEVICE: Subject = Subject::from_mig(2, 0);
 const PASCAL: Subject = Subject::from_gpu(3);
 
-/// Opens the library. The system's files show a PCIe port of the fourth generation above the first
-/// GPU, and have no information about the other GPUs.
+/// Opens the library with simulated files of the system. They show a PCIe port of the fourth
+/// generation above the first GPU, and contain no information about the other GPUs.
 fn open_library(library: &Path) -> NvmlBackend {
     let sys = library.parent().unwrap().join("sys");
     let (port, known) = (
@@ -100,8 +100,7 @@ fn not_supported() -> Answer {
 /// Queries with their answers. The list must contain every kind of query.
 macro_rules! every {
     ($kind:ident: $($name:ident $(($($argument:literal),+))? => $answer:expr;)*) => {{
-        // The compiler reports this function as an error if a kind of query is missing in the
-        // table.
+        // This function does not compile if a kind of query is missing in the table.
         #[allow(unreachable_patterns, reason = "some are asked with several arguments")]
         fn is_known(query: $kind) {
             match query {

@@ -89,7 +89,7 @@ fn lost_gpu_is_reported_without_affecting_others() {
                 "the GPU cannot be opened"
             );
             wait_until("the GPU can be opened again in the next round", || {
-                answers.forget();
+                answers.forget_handles();
                 answers.answer_query(other, Q::Name) == text_answer("NVIDIA H200")
             });
             assert_eq!(
@@ -119,7 +119,7 @@ fn slow_gpu_does_not_block_others() {
             let answers = open_library(library);
             thread::scope(|scope| {
                 let slow = scope.spawn(|| answers.answer_query(Subject::from_gpu(0), Q::Name));
-                // The first query has entered the driver by then.
+                // After this time, the first GPU's call is running in the driver.
                 thread::sleep(Duration::from_millis(300));
                 assert_eq!(
                     answers.answer_query(Subject::from_gpu(1), Q::Name),
@@ -156,7 +156,7 @@ fn constant_values_are_queried_once() {
                     answers.answer_query(MIG_DEVICE, Q::Name),
                     text_answer("NVIDIA H200 MIG 3g.71gb")
                 );
-                answers.forget();
+                answers.forget_handles();
             }
             // The counts are only written during a call, and at most once a second.
             thread::sleep(Duration::from_millis(1100));

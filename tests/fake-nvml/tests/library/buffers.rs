@@ -12,7 +12,8 @@ const NOT_FOUND: u32 = 6;
 const POWER: u32 = 0;
 const GPU_UTILIZATION: u32 = 1;
 
-/// Returns time stamps and values after a time stamp, or the return code.
+/// Returns the samples after the time stamp `seen_us`, each as a time stamp and a value, or the
+/// return code.
 fn read_buffer(
     lib: &NvmlLib,
     device: nvmlDevice_t,

@@ -68,8 +68,8 @@ fn query_functions() -> BTreeSet<&'static str> {
     of_gpus.into_iter().chain(of_system).collect()
 }
 
-/// The functions in the tables and in `exports!` must look up the scenario's answers. Other
-/// functions may do so.
+/// A scenario can define the answer of a function if and only if the function looks up this answer.
+/// Functions that are generated from the tables of queries always do.
 #[test]
 fn scenario_answers_require_functions_that_look_them_up() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/exports");
@@ -336,7 +336,7 @@ fn example_scenario_has_expected_values() {
         ),
         (3, 0)
     );
-    assert_eq!(world.scenario().find_failure(1, 75.0), Some(999));
+    assert_eq!(world.scenario().find_gpu_failure_code(1, 75.0), Some(999));
     let is_present = [10.0, 30.0, 80.0].map(|seconds| world.scenario().is_present(8, seconds));
     assert_eq!(
         (is_present, world.scenario().is_lost(8, 80.0)),

@@ -379,7 +379,7 @@ fn throttle_times_and_pcie_bytes_increase() {
                 read_field(&lib, device, 269, 0).1 >= 300_000_000
                     && read_field(&lib, device, 270, 0) == (0, 0)
             );
-            // At 2.4 GB/s, the counter wraps around after 1.8 s.
+            // At 2.4 GB/s, the 32-bit counter of bytes wraps around after 1.8 s.
             let bytes = || read_field(&lib, device, 198, 0).1;
             let last = std::cell::Cell::new(bytes());
             wait_until("the wrap of the counter", || {

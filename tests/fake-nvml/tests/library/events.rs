@@ -1,4 +1,5 @@
-//! The driver sends each event once, to those event sets in which the GPU was registered for it.
+//! The driver sends an event once to each event set in which its GPU was registered for this kind
+//! of event.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 

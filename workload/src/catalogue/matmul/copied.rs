@@ -24,7 +24,7 @@ pub(in crate::catalogue) struct CopiedMatmul {
 
 impl Program for CopiedMatmul {
     fn cost_of(&self, size: Size) -> Cost {
-        let host_bytes = super::kernel_select::padded_rows(size.n)
+        let host_bytes = super::kernel_select::padded_row_count(size.n)
             .saturating_pow(2)
             .saturating_mul(3 * ELEMENT_BYTES);
         Cost {
@@ -58,7 +58,7 @@ impl Program for CopiedMatmul {
         let (mut a, mut b, mut out) = (host()?, host()?, host()?);
         for (matrix, seed) in [(&mut a, SEED_A), (&mut b, SEED_B)] {
             fill_elements(matrix.slice_mut(), |place| {
-                element_at(size, lie, seed, place)
+                padded_element_at(size, lie, seed, place)
             });
         }
         fill_elements(out.slice_mut(), |_| f32::POISON);
@@ -90,8 +90,8 @@ impl Program for CopiedMatmul {
         )
     }
 
-    fn shared_operation(&self, size: Size) -> Option<SharedOperation> {
-        super::share_product(size, true)
+    fn operation_for_frameworks(&self, size: Size) -> Option<SharedOperation> {
+        super::product_for_frameworks(size, true)
     }
 }
 
@@ -108,13 +108,13 @@ struct MatrixStrides {
 impl MatrixStrides {
     fn new(product: &Product<'_>) -> Self {
         let pitch = padded_shape(product.shape).depth;
-        let (row, step) = product.choice.layout.to_strides(pitch);
+        let (row, step) = product.choice.layout.row_and_step_strides(pitch);
         Self { pitch, row, step }
     }
 }
 
 /// Returns the value at a position of a padded matrix: a random element, or zero in the padding.
-fn element_at(
+fn padded_element_at(
     Size { n, dtype }: Size,
     MatrixStrides { pitch, row, step }: MatrixStrides,
     seed: u64,
@@ -135,7 +135,7 @@ fn element_at(
 
 /// Returns the number of words that differ between a matrix on the GPU and its copy on the host.
 fn count_differences(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaError> {
-    let found = gpu.check_memory(there, here.len() as u64, |piece: &[f32], first| {
+    let found = gpu.check_memory_in_pieces(there, here.len() as u64, |piece: &[f32], first| {
         let words = piece
             .chunks(CHUNK_ELEMENTS)
             .zip(here[first as usize..].chunks(CHUNK_ELEMENTS));
@@ -179,7 +179,7 @@ mod tests {
             (by_steps, 13, 0.0),
         ] {
             assert_eq!(
-                element_at(size, lie, SEED_A, place).to_bits(),
+                padded_element_at(size, lie, SEED_A, place).to_bits(),
                 value.to_bits(),
                 "{place}"
             );

@@ -19,8 +19,8 @@ const FP32_STAGES: u32 = 3;
 /// time for a 64-bit sum.
 const FP32_PART_STEPS: f64 = 12.0;
 const HOPPER_FP64_PART_STEPS: f64 = 44.0;
-/// The time to store a part of a sum of a narrow type, in steps of the sum. It is divided by the
-/// size of an element in bytes, because a step takes longer with wider elements.
+/// The time to store a part of a sum of one-byte elements, in steps of the sum. For wider elements,
+/// this number is divided by their size in bytes, because their steps take longer.
 const HOPPER_PART_STEPS: f64 = 800.0;
 /// The number of bytes that the copy engine loads from each row of a tile. The rows of a slab in
 /// shared memory have the same size.
@@ -30,20 +30,20 @@ const HOPPER_ROW_BYTES: u32 = 128;
 const HOPPER_RESULT_BYTES: u32 = 32 << 10;
 /// The maximum number of rows of A that `matmul_hopper.cu` loads at a time.
 pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
-/// The time to write a tile of results that are as wide as the inputs, in steps of the sum.
-/// Measured on an H100 and an H200.
+/// The time to write a tile, in steps of the sum, if results are as wide as the inputs. Measured on
+/// an H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
-/// The share of the time for writing the last tile that remains visible if warpgroups take turns.
-/// If 16-bit results are written while the next tile is computed, `HOPPER_RESULT_BEFORE` is this
-/// share for each earlier tile.
+/// The share of the last tile's writing time during which nothing is multiplied, if warpgroups take
+/// turns. `HOPPER_RESULT_BEFORE` is this share for each earlier tile, if 16-bit results are written
+/// while the next tile is computed.
 const HOPPER_LAST_RESULT: f64 = 0.4;
 const HOPPER_RESULT_BEFORE: f64 = 0.08;
 /// The efficiency of tiles with 192 columns. They are as fast as tiles with 256 columns, but need
 /// more energy per operation.
 const HOPPER_192_EFFICIENCY: f64 = 0.97;
-/// The number of elements of a narrow type that an H200 multiplies while it loads a row or column
-/// of a tile. `HOPPER_LINE_FROM_MEMORY` is the share of this loading time that depends on the
-/// memory bandwidth. Both were fitted to an H100 and an H200.
+/// The time in which an H200 loads a row or column of a tile, as the number of elements of a narrow
+/// type that it multiplies in this time. `HOPPER_LINE_FROM_MEMORY` is the share of the loading time
+/// that depends on the memory bandwidth. Both were fitted to an H100 and an H200.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
 const H200_BYTES_PER_SECOND: f64 = 4.9e12;
@@ -68,11 +68,11 @@ pub(super) struct KernelChoice {
     pub(super) threads: u32,
     /// The speed for large products, relative to the fastest kernel of the same kind.
     pub(super) efficiency: f64,
-    /// The minimum time to load a row or column of a tile for one step, in units of the time to
+    /// The minimum time in which one step loads a row or column of a tile. The unit is the time to
     /// multiply one element.
     pub(super) line_time: f64,
-    /// The time in each round in which a block writes a tile and does not multiply, in steps of the
-    /// sum.
+    /// The time in each round during which a block only writes a tile and does not multiply. The
+    /// unit is one step of the sum.
     pub(super) result_steps: f64,
     /// The additional time to write the last tile, in steps of the sum.
     pub(super) last_result_steps: f64,
@@ -103,13 +103,14 @@ pub(super) enum Inputs {
 pub(super) enum Layout {
     /// The elements of a row are next to each other.
     RowByRow,
-    /// The elements of all rows that are multiplied in one step are next to each other.
+    /// The elements that are multiplied in one step are next to each other. There is one such
+    /// element in each row.
     StepByStep,
 }
 
 impl Layout {
     /// Returns the distances in elements from one row to the next, and from one step to the next.
-    pub(super) fn to_strides(self, pitch: u64) -> (u64, u64) {
+    pub(super) fn row_and_step_strides(self, pitch: u64) -> (u64, u64) {
         match self {
             Self::RowByRow => (pitch, 1),
             Self::StepByStep => (1, pitch),
@@ -127,7 +128,7 @@ pub(crate) fn required_capability(dtype: Dtype) -> (u32, u32) {
 }
 
 /// Returns the number of rows that a matrix with `n` rows has in memory.
-pub(super) fn padded_rows(n: u64) -> u64 {
+pub(super) fn padded_row_count(n: u64) -> u64 {
     n.max(1)
         .div_ceil(PADDING_MULTIPLE)
         .saturating_mul(PADDING_MULTIPLE)
@@ -149,9 +150,9 @@ pub(super) struct Chip {
 
 impl Chip {
     /// Returns the time to read both matrices from memory. The unit is the time in which a
-    /// multiprocessor multiplies one element. If a product is repeated, matrices that fit into the
-    /// cache are read from there instead.
-    fn reading_time(&self, dtype: Dtype, shape: Shape) -> f64 {
+    /// multiprocessor multiplies one element. Returns 0 if both matrices fit into the cache,
+    /// because repeated products then read them from there.
+    fn matrix_read_time(&self, dtype: Dtype, shape: Shape) -> f64 {
         let bytes = (shape.rows + shape.columns)
             .saturating_mul(shape.depth)
             .saturating_mul(dtype.bytes());
@@ -172,8 +173,8 @@ impl Chip {
 pub(super) fn choose_kernel(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
     let slower = H200_BYTES_PER_SECOND / chip.bytes_per_second.unwrap_or(H200_BYTES_PER_SECOND);
     let for_line = 1.0 + HOPPER_LINE_FROM_MEMORY * (slower - 1.0);
-    let reading_time = chip.reading_time(dtype, shape);
-    let time = |choice: &KernelChoice| choice.fastest_time(shape, chip.multiprocessors);
+    let reading_time = chip.matrix_read_time(dtype, shape);
+    let time = |choice: &KernelChoice| choice.shortest_product_time(shape, chip.multiprocessors);
     list_candidates(dtype, chip.capability)
         .into_iter()
         .map(|choice| KernelChoice {
@@ -326,10 +327,11 @@ impl KernelChoice {
     }
 }
 
-// The division of sums into parts, for tiles that would leave multiprocessors idle. `parts.cuh`
-// contains the code for the GPU.
+// The division of sums into parts. It is used if the tiles of the last round would leave
+// multiprocessors idle. `parts.cuh` contains the code for the GPU.
 
-/// The maximum number of parts of a tile. Adding more parts would take longer than they save.
+/// The maximum number of parts of a tile. Adding up more parts would take longer than the division
+/// saves.
 const MAX_PARTS: u64 = 16;
 /// The size of the flags that `parts.cuh` stores before the parts, in bytes. Each part has a flag
 /// of 32 bits.
@@ -345,8 +347,8 @@ pub(super) struct CutProperties {
     pub(super) sum_bytes: u64,
 }
 
-/// A division of a product's tiles: the number of tiles that stay whole, and the number of parts of
-/// each remaining tile.
+/// A division of a product's tiles into parts. `whole` tiles are not divided, and each of the other
+/// tiles has `parts` parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TileDivision {
     pub(super) whole: u64,
@@ -396,7 +398,7 @@ impl KernelChoice {
 
     /// Returns the time of the product with the fastest division, in units of the time to multiply
     /// one element.
-    pub(super) fn fastest_time(&self, shape: Shape, multiprocessors: u32) -> f64 {
+    pub(super) fn shortest_product_time(&self, shape: Shape, multiprocessors: u32) -> f64 {
         self.division_time(
             self.fastest_division(shape, multiprocessors),
             shape,
@@ -413,9 +415,10 @@ impl KernelChoice {
         let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1)));
         let pieces_of_parts = (self.count_tiles(shape) - cut.whole) * cut.parts;
         let (mut whole_rounds, part_rounds) = (rounds(cut.whole), rounds(pieces_of_parts));
-        // If there are enough blocks, the GPU assigns two consecutive blocks at a time to each
-        // multiprocessor. In the last round with whole tiles, some multiprocessors then get two
-        // whole tiles, and others get only parts. This was measured on an H100 and an H200.
+        // If there are at least as many parts as multiprocessors, the GPU assigns two consecutive
+        // blocks at a time to each multiprocessor. In the last round with whole tiles, some
+        // multiprocessors then get two whole tiles, and others get only parts, so this round takes
+        // longer. This was measured on an H100 and an H200.
         if pieces_of_parts >= u64::from(multiprocessors) {
             whole_rounds = whole_rounds.next_multiple_of(self.blocks);
         }
@@ -432,7 +435,7 @@ impl KernelChoice {
                 )
             },
         );
-        let step_time = self.step_time(shape);
+        let step_time = self.tile_step_time(shape);
         let multiplying =
             (whole_rounds * shape.depth as f64 + part_rounds * part_steps) * step_time;
         let adding = part_rounds * added_steps * step_time;
@@ -444,7 +447,7 @@ impl KernelChoice {
 
     /// Returns the time for one step of a tile's sums: the time to multiply or the time to load the
     /// lines, whichever is longer.
-    fn step_time(&self, shape: Shape) -> f64 {
+    fn tile_step_time(&self, shape: Shape) -> f64 {
         let rows =
             u64::from(self.tile.0).min(shape.rows.next_multiple_of(u64::from(HOPPER_COPIED_ROWS)));
         let lines = rows + u64::from(self.tile.1);
@@ -453,7 +456,7 @@ impl KernelChoice {
 
     /// Returns the memory in bytes for a product's parts, or `None` if the kernel does not divide
     /// sums.
-    pub(super) fn parts_bytes(
+    pub(super) fn part_memory_bytes(
         &self,
         shape: Shape,
         TileDivision { whole, parts }: TileDivision,
@@ -609,8 +612,8 @@ mod tests {
         );
     }
 
-    /// With 132 whole tiles and a total of 264 blocks, some multiprocessors would have two whole
-    /// tiles, and others only parts.
+    /// If each of the 12 divided tiles had 11 parts, there would be 264 blocks, two for each
+    /// multiprocessor. Some multiprocessors would then have two whole tiles, and others only parts.
     #[test]
     fn each_undivided_tile_has_its_own_multiprocessor() {
         for chip in [H100, H200] {
@@ -734,8 +737,8 @@ mod tests {
                 } in list_candidates(dtype, capability)
                 {
                     assert_eq!(PADDING_MULTIPLE % u64::from(down), 0);
-                    // The kernel with 192 columns checks each strip of 64 columns, or of 32 columns
-                    // for 32-bit results.
+                    // The kernel with 192 columns checks for the end of a row at each strip of 64
+                    // columns, or of 32 columns for 32-bit results.
                     let divided = if kernel.ends_with("_128x192") {
                         PADDING_MULTIPLE / 4
                     } else {
@@ -749,7 +752,10 @@ mod tests {
                 }
             }
         }
-        assert_eq!([1, 256, 257, 1000].map(padded_rows), [256, 256, 512, 1024]);
+        assert_eq!(
+            [1, 256, 257, 1000].map(padded_row_count),
+            [256, 256, 512, 1024]
+        );
     }
 }
 

@@ -43,7 +43,7 @@ const GPU_SIDE: u64 = 8192;
 /// The side of fp64 matrices. It is smaller, because some GPUs take sixty times as long for fp64.
 const GPU_SIDE_FP64: u64 = 4096;
 const CPU_SIDE: u64 = 1024;
-/// The share of the usable memory that the matrices may use is one divided by this number.
+/// The divisor of the usable memory. The matrices may use the resulting amount.
 const MEMORY_DIVISOR: u64 = 2;
 
 pub(crate) const DTYPES: &[Dtype] = &[
@@ -83,7 +83,7 @@ impl Matmul {
 /// Returns the workload `matmul --shape`, which only runs on a GPU. The memory of the returned
 /// workload is never freed. This is harmless, because each run has its own process and needs at
 /// most one such workload.
-pub(crate) fn workload_for_shape(shape: Shape) -> &'static Workload {
+pub(crate) fn leak_workload_for_shape(shape: Shape) -> &'static Workload {
     Box::leak(Box::new(Workload {
         about: WorkloadDescription {
             id: ID,
@@ -115,13 +115,21 @@ pub(super) fn usual_side(backend: Backend, dtype: Dtype, budget: &MemoryBudget) 
 
 /// Returns the data of a product for other frameworks, or `None` if not all of them support the
 /// type.
-fn share_product(size: Size, copies: bool) -> Option<SharedOperation> {
+fn product_for_frameworks(size: Size, copies: bool) -> Option<SharedOperation> {
     match size.dtype {
-        Dtype::Fp32 => Some(share_product_as(Factors::<f32>::new, size, copies)),
-        Dtype::Fp64 => Some(share_product_as(Factors::<f64>::new, size, copies)),
+        Dtype::Fp32 => Some(typed_product_for_frameworks(
+            Factors::<f32>::new,
+            size,
+            copies,
+        )),
+        Dtype::Fp64 => Some(typed_product_for_frameworks(
+            Factors::<f64>::new,
+            size,
+            copies,
+        )),
         Dtype::Tf32 => {
             let element = |seed, index| values::round_to_tf32(f32::random_number(seed, index));
-            Some(share_product_as(
+            Some(typed_product_for_frameworks(
                 move |n| Factors::from_elements(n, element),
                 size,
                 copies,
@@ -131,7 +139,7 @@ fn share_product(size: Size, copies: bool) -> Option<SharedOperation> {
     }
 }
 
-fn share_product_as<T: CpuProduct>(
+fn typed_product_for_frameworks<T: CpuProduct>(
     factors: impl FnOnce(u64) -> Factors<T> + 'static,
     Size { n, dtype }: Size,
     copies: bool,
@@ -150,7 +158,7 @@ fn share_product_as<T: CpuProduct>(
         let inputs = factors.factors_mut().map(|factor| to_bytes(factor)).into();
         OperationData {
             inputs,
-            check: Box::new(move |bytes| factors.verify_part(&from_bytes(bytes, n * n))),
+            check: Box::new(move |bytes| factors.verify_some_columns(&from_bytes(bytes, n * n))),
         }
     };
     SharedOperation {
@@ -183,8 +191,8 @@ impl Program for Matmul {
     }
 
     /// Returns the memory in bytes that is used on the CPU. For narrow types, it includes five more
-    /// matrices: both factors in their wide form, both factors that the check generates, and the
-    /// sums.
+    /// matrices: both factors and the sums in the wide type, and both factors as the check
+    /// generates them again.
     fn cpu_bytes(&self, Size { n, dtype }: Size) -> u64 {
         let wide = match dtype {
             Dtype::Fp32 | Dtype::Fp64 => 0,
@@ -236,19 +244,19 @@ impl Program for Matmul {
         Some(ready())
     }
 
-    fn shared_operation(&self, size: Size) -> Option<SharedOperation> {
-        share_product(size, false)
+    fn operation_for_frameworks(&self, size: Size) -> Option<SharedOperation> {
+        product_for_frameworks(size, false)
     }
 
     fn prepare_cpu_run(&self, Size { n, dtype }: Size) -> PreparedResult<'static> {
         match dtype {
             Dtype::Fp32 => on_cpu::prepare_product::<f32>(n),
             Dtype::Fp64 => on_cpu::prepare_product::<f64>(n),
-            Dtype::Tf32 => on_cpu::prepare_narrow_product::<on_cpu::Tf32>(n),
-            Dtype::Bf16 => on_cpu::prepare_narrow_product::<bf16>(n),
-            Dtype::Fp16 => on_cpu::prepare_narrow_product::<f16>(n),
-            Dtype::Fp8 => on_cpu::prepare_narrow_product::<on_cpu::Fp8>(n),
-            Dtype::Int8 => on_cpu::prepare_narrow_product::<i8>(n),
+            Dtype::Tf32 => on_cpu::prepare_low_precision_product::<on_cpu::Tf32>(n),
+            Dtype::Bf16 => on_cpu::prepare_low_precision_product::<bf16>(n),
+            Dtype::Fp16 => on_cpu::prepare_low_precision_product::<f16>(n),
+            Dtype::Fp8 => on_cpu::prepare_low_precision_product::<on_cpu::Fp8>(n),
+            Dtype::Int8 => on_cpu::prepare_low_precision_product::<i8>(n),
             Dtype::Bytes => Err(RunError::NoSuchType {
                 id: ID,
                 dtype,
@@ -276,7 +284,7 @@ impl<'gpu> CudaMatmul<'gpu> {
         })
     }
 
-    /// Returns the same work, but with cuBLAS as the library that multiplies.
+    /// Returns this product with cuBLAS instead of gpumon's own kernel.
     fn with_cublas(self) -> Result<Self, RunError> {
         let Product {
             gpu,
@@ -290,7 +298,7 @@ impl<'gpu> CudaMatmul<'gpu> {
             &gpu.context,
             *dtype,
             *shape,
-            self.product.pitches(),
+            self.product.result_and_factor_pitches(),
             is_step_by_step,
         )?;
         Ok(Self {

@@ -11,8 +11,8 @@ use crate::{
 };
 
 const TYPES: [Dtype; 7] = [Fp64, Fp32, Tf32, Fp16, Bf16, Fp8, Int8];
-/// The number of registers of a multiprocessor since Pascal. `REGISTER_UNIT` is the number of
-/// registers that are allocated to a warp at a time.
+/// The number of registers of a multiprocessor since Pascal. A warp is allocated a multiple of
+/// `REGISTER_UNIT` registers.
 const REGISTERS: u32 = 64 << 10;
 const REGISTER_UNIT: u32 = 256;
 /// The shared memory that the driver reserves for each block, in bytes.
@@ -72,9 +72,9 @@ const ARCHITECTURES: [Architecture; 5] = [
 ];
 
 /// Returns two numbers from the listing: the shared memory that a kernel's code declares, and the
-/// number of registers per thread on an architecture. The listing has no register count if the
-/// kernel spills registers.
-fn find_in_listing(kernel: &str, architecture: &str) -> (u32, u32) {
+/// number of registers per thread on an architecture. Panics if the kernel spills registers,
+/// because the listing then contains no plain number.
+fn listed_memory_and_registers(kernel: &str, architecture: &str) -> (u32, u32) {
     let listing = include_str!("../../../kernels/listing.txt");
     let heads = listing
         .lines()
@@ -127,7 +127,8 @@ fn render_page() -> String {
             .filter(|dtype| required_capability(*dtype) <= architecture.capability)
         {
             for choice in list_candidates(dtype, architecture.capability) {
-                let (named_bytes, registers) = find_in_listing(&choice.kernel, architecture.name);
+                let (named_bytes, registers) =
+                    listed_memory_and_registers(&choice.kernel, architecture.name);
                 let shared_bytes = choice.shared_bytes + named_bytes;
                 let kernel = &choice.kernel;
                 assert!(

@@ -43,7 +43,7 @@ impl<T: CpuProduct> Factors<T> {
     }
 
     /// Returns the number of rows of each factor.
-    pub(super) fn side(&self) -> u64 {
+    pub(super) fn matrix_side(&self) -> u64 {
         self.n as u64
     }
 
@@ -60,20 +60,22 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Verifies a result by computing each element again in twice the precision.
     pub(crate) fn verify(&self, out: &[T]) -> Verification {
-        self.compare_result(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
+        self.verify_with_tolerance(Tolerance::new(T::DTYPE, self.matrix_side()), |at| {
+            out[at].to_f64()
+        })
     }
 
     /// Verifies some columns of a result. The larger the matrix, the smaller the share of columns.
-    pub(super) fn verify_part(&self, out: &[T]) -> Verification {
+    pub(super) fn verify_some_columns(&self, out: &[T]) -> Verification {
         let every = (self.n / FULLY_CHECKED_ROWS).pow(2).max(1);
-        self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| {
+        self.compare_columns(Tolerance::new(T::DTYPE, self.matrix_side()), every, |at| {
             out[at].to_f64()
         })
     }
 
     /// Verifies a result of any type, as [`verify`](Self::verify) does. `out` returns an element of
     /// the result.
-    pub(super) fn compare_result(
+    pub(super) fn verify_with_tolerance(
         &self,
         bound: Tolerance,
         out: impl Fn(usize) -> f64 + Sync,
@@ -81,7 +83,7 @@ impl<T: CpuProduct> Factors<T> {
         self.compare_columns(bound, 1, out)
     }
 
-    /// Verifies one of every `every` groups of columns.
+    /// Verifies one of `every` consecutive groups of columns.
     fn compare_columns(
         &self,
         bound: Tolerance,
@@ -99,7 +101,7 @@ impl<T: CpuProduct> Factors<T> {
             let mut found = Verification::empty();
             for (row, a) in a.chunks(*n).enumerate() {
                 for (column, b) in (first..).zip(&upright) {
-                    let (sum, size) = T::exact_sum(a, b);
+                    let (sum, size) = T::exact_dot_product(a, b);
                     let at = row * n + column;
                     let error =
                         bound.share_of_allowed_error(sum.distance_to(out(at)), sum.abs(), size);
@@ -126,8 +128,8 @@ pub(super) fn prepare_product<T: CpuProduct>(n: u64) -> PreparedResult<'static> 
 /// A type that is narrower than the types that the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
     const DTYPE: Dtype;
-    /// The type that is used for multiplying. It represents each product exactly and, for integers,
-    /// each sum, too.
+    /// The type in which elements are multiplied. It represents each product exactly. For integers,
+    /// it also represents each sum exactly.
     type Wide: CpuProduct;
     /// The type that the elements of a product are rounded to.
     type Out: Copy + Send + Sync + 'static;
@@ -156,7 +158,7 @@ struct LowPrecisionProduct<T: LowPrecision> {
     out: Vec<T::Out>,
 }
 
-pub(super) fn prepare_narrow_product<T: LowPrecision>(n: u64) -> PreparedResult<'static> {
+pub(super) fn prepare_low_precision_product<T: LowPrecision>(n: u64) -> PreparedResult<'static> {
     prepare_cpu_work(
         LowPrecisionProduct::<T>::new(n),
         LowPrecisionProduct::multiply,
@@ -195,11 +197,11 @@ impl<T: LowPrecision> LowPrecisionProduct<T> {
     /// Verifies the result with newly generated factors, so that the conversion of the factors is
     /// verified, too.
     fn verify(&self) -> Verification {
-        let n = self.wide.side();
+        let n = self.wide.matrix_side();
         let factors = Factors::from_elements(n, |seed, index| {
             T::Wide::from_f64(values::random_value(T::DTYPE, seed, index))
         });
-        factors.compare_result(Tolerance::new(T::DTYPE, n), |at| {
+        factors.verify_with_tolerance(Tolerance::new(T::DTYPE, n), |at| {
             T::result_to_f64(self.out[at])
         })
     }
@@ -275,8 +277,8 @@ impl LowPrecision for Fp8 {
     fn random_number(seed: u64, index: u64) -> Self {
         Self::from_f64(values::round_to_fp8(f32::random_number(seed, index)))
     }
-    /// Converts the number through fp16. An fp16 number can contain the same exponent and fraction
-    /// bits, but its exponent bias is higher by eight.
+    /// Converts the number through fp16. The exponent and fraction bits are copied to an fp16
+    /// number. The exponent bias of fp16 is higher by eight, so the result is multiplied by 2^8.
     fn to_wide(self) -> f32 {
         let Self(code) = self;
         let bits = u16::from(code & 0x7f) << 7 | u16::from(code & 0x80) << 8;

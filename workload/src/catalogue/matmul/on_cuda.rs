@@ -3,14 +3,15 @@
 
 use super::{
     kernel_select::{
-        self, Chip, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, TileDivision, padded_rows,
+        self, Chip, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, TileDivision,
+        padded_row_count,
     },
     values::{self, Tolerance},
 };
 use crate::{
     catalogue::prelude::*,
     cuda::{Attribute, TensorMap},
-    info::{compute_peak, memory_bandwidth},
+    info::{peak_compute_rate, peak_memory_bandwidth},
     protocol::{KernelUse, Shape},
 };
 
@@ -19,7 +20,7 @@ const CHECKED_SIDE: u64 = 32;
 /// The number of words that each thread block of the check kernel returns: the count of wrong
 /// elements, the index of the first wrong element, and the largest error of the correct elements.
 const FOUND_WORDS: u64 = 3;
-/// The number of elements that the host also computes. They verify the check that the GPU makes.
+/// The number of elements that the host also checks, in case the GPU's own check is wrong.
 const HOST_CHECKED_ELEMENTS: u64 = 16;
 
 /// Two random matrices, and the kernels to multiply them and check the result.
@@ -54,9 +55,9 @@ pub(super) fn padded_shape(shape: Shape) -> Shape {
         depth,
     } = shape;
     Shape {
-        rows: padded_rows(rows),
-        columns: padded_rows(columns),
-        depth: padded_rows(depth),
+        rows: padded_row_count(rows),
+        columns: padded_row_count(columns),
+        depth: padded_row_count(depth),
     }
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
     let results = results.saturating_mul(result_bytes(shape, dtype));
     factors
         .saturating_add(results)
-        .saturating_add(found_bytes(shape))
+        .saturating_add(findings_bytes(shape))
 }
 
 /// Returns the size in bytes of one result in memory, where it is padded to whole tiles.
@@ -89,7 +90,7 @@ pub(crate) fn result_bytes(shape: Shape, dtype: Dtype) -> u64 {
         .saturating_mul(values::result_element_bytes(dtype))
 }
 
-fn found_bytes(shape: Shape) -> u64 {
+fn findings_bytes(shape: Shape) -> u64 {
     count_check_blocks(shape).saturating_mul(FOUND_WORDS * 8)
 }
 
@@ -105,8 +106,8 @@ impl<'gpu> Product<'gpu> {
         let chip = Chip {
             capability: device.capability,
             multiprocessors,
-            bytes_per_second: memory_bandwidth(device).value().copied(),
-            operations_per_second: compute_peak(device, dtype)
+            bytes_per_second: peak_memory_bandwidth(device).value().copied(),
+            operations_per_second: peak_compute_rate(device, dtype)
                 .value()
                 .map(|peak| peak.per_second),
             cache_bytes: device
@@ -147,10 +148,10 @@ impl<'gpu> Product<'gpu> {
             check: gpu.load_kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
             a: matrix(shape.rows, padded.rows, SEED_A)?,
             b: matrix(shape.columns, padded.columns, SEED_B)?,
-            found: gpu.allocate_poisoned(found_bytes(shape))?,
+            found: gpu.allocate_poisoned(findings_bytes(shape))?,
             cut,
             parts: choice
-                .parts_bytes(shape, cut)
+                .part_memory_bytes(shape, cut)
                 .map(|bytes| gpu.allocate_zeroed(bytes))
                 .transpose()?,
             choice,
@@ -194,7 +195,7 @@ impl<'gpu> Product<'gpu> {
     /// Returns two distances. The first is the distance between rows of the result. The second is
     /// the distance between rows of both factors, or between their steps if the factors are stored
     /// step by step.
-    pub(super) fn pitches(&self) -> [u64; 2] {
+    pub(super) fn result_and_factor_pitches(&self) -> [u64; 2] {
         let Shape {
             rows,
             columns,
@@ -220,10 +221,10 @@ impl<'gpu> Product<'gpu> {
         })
     }
 
-    /// Checks every element against a reference that the GPU computes with code that shares nothing
-    /// with the product's.
+    /// Checks every element against a reference that the GPU computes with code that is independent
+    /// of the product's kernel.
     fn check_all_elements(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
-        let [pitch, pitch_of_factors] = self.pitches();
+        let [pitch, pitch_of_factors] = self.result_and_factor_pitches();
         let Self {
             gpu,
             check,
@@ -241,7 +242,7 @@ impl<'gpu> Product<'gpu> {
             depth,
         } = *shape;
         let bound = Tolerance::new(*dtype, depth);
-        let (row, step) = choice.layout.to_strides(pitch_of_factors);
+        let (row, step) = choice.layout.row_and_step_strides(pitch_of_factors);
         let blocks = count_check_blocks(*shape);
         let matrices = [Out(found), In(out), In(a), In(b)];
         let numbers = [rows, columns, depth, pitch, row, step].map(U64);
@@ -273,8 +274,8 @@ impl<'gpu> Product<'gpu> {
         ))
     }
 
-    /// Checks a few elements against results that the host computes. It computes them only from the
-    /// seeds of the matrices.
+    /// Checks a few elements against results that the host computes. The host generates the inputs
+    /// from their seeds, and does not read the GPU's matrices.
     fn check_some_elements(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let (
             Shape {
@@ -353,7 +354,7 @@ impl ReadyProduct<'_> {
             columns,
             depth,
         } = *shape;
-        let [pitch, input_pitch] = self.product.pitches();
+        let [pitch, input_pitch] = self.product.result_and_factor_pitches();
         let [rows, columns, depth, pitch, input_pitch] =
             [rows, columns, depth, pitch, input_pitch].map(U64);
         let pieces = cut.count_pieces(choice.count_tiles(*shape)) as u32;
@@ -390,7 +391,7 @@ fn make_random_matrix(
     layout: Layout,
     seed: u64,
 ) -> Result<DeviceMemory, CudaError> {
-    let (row, step) = layout.to_strides(if layout == Layout::StepByStep {
+    let (row, step) = layout.row_and_step_strides(if layout == Layout::StepByStep {
         held_lines
     } else {
         held_depth

@@ -66,13 +66,13 @@ pub(super) fn round_to_fp8(value: f32) -> f64 {
 /// The allowed error of an element of a product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::catalogue) struct Tolerance {
-    /// The allowed error per unit of the reference, because the result is rounded once.
+    /// The error allowed for rounding the result, as a multiple of the reference.
     pub(super) of_result: f64,
-    /// The allowed error per unit of the sum of the terms' absolute values, because each addition
-    /// is rounded.
+    /// The error allowed for rounding all additions, as a multiple of the sum of the terms'
+    /// absolute values.
     pub(super) of_terms: f64,
-    /// The error allowed for every sum, however small: half the distance between the smallest
-    /// numbers of the result's type, if sums can be that small.
+    /// The error that is allowed even for the smallest sums: half the distance between the smallest
+    /// numbers of the result's type. It is 0 if no sum is that small.
     pub(super) least: f64,
 }
 
@@ -112,8 +112,8 @@ impl Tolerance {
         }
     }
 
-    /// Returns a distance from the reference as a share of the allowed error. `sum` is the absolute
-    /// value of the reference, and `terms` the sum of the terms' absolute values.
+    /// Returns an element's error, `distance`, as a share of the allowed error. `sum` is the
+    /// absolute value of the reference, and `terms` is the sum of the terms' absolute values.
     pub(in crate::catalogue) fn share_of_allowed_error(
         self,
         distance: f64,
@@ -138,8 +138,8 @@ mod tests {
         let is = |got: f64, expected: f64| {
             assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}");
         };
-        // The values include some that are exactly between two numbers (between 1, 1.125 and 1.25),
-        // and some below 1/64, where the spacing is constant.
+        // Some values are exactly halfway between two fp8 numbers, such as 1.0625 between 1 and
+        // 1.125. Others are below 1/64, where the distance between two fp8 numbers is constant.
         for (of, nearest) in [
             (0.0, 0.0),
             (-1.0, -1.0),

@@ -160,8 +160,8 @@ impl TrainingStart {
             inputs: array(WEIGHTS, SEED_B),
             targets: array(SIDE, SEED_OF_TARGETS),
         };
-        // Targets far from the initial outputs ensure that training has not converged after a
-        // thousand steps.
+        // The targets are far from the initial outputs, so that training does not converge before
+        // the last of a thousand steps.
         start
             .targets
             .iter_mut()

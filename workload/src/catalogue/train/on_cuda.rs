@@ -55,7 +55,7 @@ fn allocate_arrays(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
 }
 
 /// Converts the arrays to a fixed-size array reference. The order stays the same.
-fn split_arrays(memory: &[DeviceMemory]) -> &[DeviceMemory; 13] {
+fn to_fixed_size_array(memory: &[DeviceMemory]) -> &[DeviceMemory; 13] {
     memory.first_chunk().expect("the memory has all arrays")
 }
 
@@ -72,7 +72,7 @@ pub(super) fn prepare_steps(gpu: &Gpu, form: LaunchMethod, steps: u64) -> Prepar
         )?,
         move |step| {
             let [out, _, initial, _, _, _, means, squares, powers, ..] =
-                split_arrays(step.memory());
+                to_fixed_size_array(step.memory());
             gpu.run_timed(|queue| {
                 let arguments = [
                     Out(out),
@@ -125,7 +125,7 @@ fn queue_step<'held>(
         predicted,
         off,
         back,
-    ] = split_arrays(memory);
+    ] = to_fixed_size_array(memory);
     let from = |array, element: usize| At(array, (element * ELEMENT_BYTES) as u64);
     let number = |number: usize| U64(number as u64);
     let launch = |kernel, elements: usize, arguments: &[Argument<'held>]| {
@@ -214,7 +214,7 @@ pub(super) fn prepare_fused_steps(gpu: &Gpu, steps: u64) -> PreparedResult<'_> {
     prepare_work(
         allocate_arrays(gpu)?,
         move |memory| {
-            let [out, loss, initial, inputs, targets, ..] = split_arrays(memory);
+            let [out, loss, initial, inputs, targets, ..] = to_fixed_size_array(memory);
             let arguments = [
                 Out(out),
                 Out(loss),
@@ -230,7 +230,7 @@ pub(super) fn prepare_fused_steps(gpu: &Gpu, steps: u64) -> PreparedResult<'_> {
 }
 
 fn read_result(gpu: &Gpu, memory: &[DeviceMemory]) -> Result<TrainingResult<f32>, CudaError> {
-    let [out, loss, ..] = split_arrays(memory);
+    let [out, loss, ..] = to_fixed_size_array(memory);
     let loss: Vec<f32> = gpu.copy_to_host(loss)?;
     Ok(TrainingResult {
         parameters: gpu.copy_to_host(out)?,

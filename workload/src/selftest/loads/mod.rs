@@ -182,8 +182,8 @@ struct RepeatedRuns {
     times: u64,
 }
 
-/// Calls `once` repeatedly for the duration of a load. The argument is `true` if the call counts.
-/// Calls before the readings have settled do not count, but at least one call does.
+/// Calls `once` repeatedly for the duration of a load. The argument of `once` is `true` if the call
+/// counts. Calls do not count until the readings have settled. At least one call counts.
 fn repeat_for_load_duration(
     context: &LoadContext<'_>,
     mut once: impl FnMut(bool) -> Result<(), RunError>,

@@ -21,11 +21,11 @@ use crate::{
 const KERNELS: Code = ptx!("spin");
 /// The time in nanoseconds for which a block spins, long enough to make its start negligible.
 const SPIN_NS: u64 = 20_000_000;
-/// The number of words in which a block reports its measurements.
+/// The number of words that each block writes to report its measurements.
 const WORDS: usize = 3;
 const THREADS: u32 = 1024;
-/// The interval at which the driver is queried about processes, in milliseconds. Its first response
-/// covers the time before the load.
+/// The interval in milliseconds at which the driver is queried about processes. The first response
+/// during a load covers the time before the load, so it is ignored.
 const PROCESS_INTERVAL_MS: u64 = 1000;
 
 /// The measurements reported by all blocks of a launch.
@@ -58,7 +58,8 @@ pub(super) fn spin_on_half_of_gpu(
     );
     let time = said.iter().map(|said| said.seconds).sum::<f64>() / repeated.seconds * 100.0;
     let share = busy / f64::from(all) * time;
-    // All threads of a block are active, on whichever multiprocessor the block runs.
+    // The occupancy does not depend on which multiprocessors the blocks run on, because all threads
+    // of a block are active.
     let occupancy = f64::from(blocks * (THREADS / 32)) / f64::from(all * warps) * time;
     let always = format!("the blocks reported that they were busy for {time:.1} % of the time");
     let blocks =
@@ -90,8 +91,8 @@ pub(super) fn spin_on_half_of_gpu(
         .with_reported_value(|during| during.mean_activity(|activity| &activity.occupancy_percent)),
         percent("processes[].sm_percent", time, 5.0, &always).with_reported_value(|during| {
             during
-                .skip_first(PROCESS_INTERVAL_MS)
-                .mean_of_this_process(|own| own.sm_percent.clone())
+                .without_first_ms(PROCESS_INTERVAL_MS)
+                .mean_reading_of_process(|own| own.sm_percent.clone())
         }),
         Expectation::new(
             "clocks.sm_mhz",
@@ -100,7 +101,7 @@ pub(super) fn spin_on_half_of_gpu(
             AcceptedDeviation::Times(0.985, 1.015),
             "the blocks counted cycles and nanoseconds".to_owned(),
         )
-        .with_reported_value(SampleWindow::sm_mhz),
+        .with_reported_value(SampleWindow::mean_sm_mhz),
     ];
     Ok(Some(LoadResult {
         from_ms: repeated.from_ms,
@@ -166,7 +167,7 @@ const MAX_BYTES: u64 = 8 << 30;
 /// The minimum size of the allocation in bytes, large enough to make the driver's own memory
 /// negligible.
 const MIN_BYTES: u64 = 64 << 20;
-/// The share of the usable memory that is allocated is one divided by this number.
+/// The divisor of the usable memory. The resulting amount, at most `MAX_BYTES`, is allocated.
 const MEMORY_DIVISOR: u64 = 4;
 /// The accepted deviation in bytes. The driver allocates memory in pieces of 2 MiB, and keeps a few
 /// pieces for itself.
@@ -174,7 +175,7 @@ const ACCEPTED_BYTES: f64 = (8_u64 << 20) as f64;
 
 pub(super) fn hold_memory(context: &LoadContext<'_>) -> Result<Option<LoadResult>, RunError> {
     let budget = context.gpu.memory_budget()?;
-    budget.check_size("memory", MIN_BYTES * MEMORY_DIVISOR)?;
+    budget.check_bytes_fit("memory", MIN_BYTES * MEMORY_DIVISOR)?;
     let bytes = MAX_BYTES.min(budget.usable_bytes() / MEMORY_DIVISOR);
     let memory = context.gpu.allocate_poisoned(bytes)?;
     let from_ms = now_ms();
@@ -198,8 +199,9 @@ pub(super) fn hold_memory(context: &LoadContext<'_>) -> Result<Option<LoadResult
         }),
         risen("processes[].memory_bytes", how("by this process")).with_reported_increase(
             |stretch| {
-                stretch
-                    .mean_of_this_process(|own| own.memory_bytes.clone().map(|bytes| bytes as f64))
+                stretch.mean_reading_of_process(|own| {
+                    own.memory_bytes.clone().map(|bytes| bytes as f64)
+                })
             },
         ),
     ];

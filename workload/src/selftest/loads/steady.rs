@@ -11,7 +11,7 @@ use crate::{
     catalogue,
     cuda::Device,
     error::RunError,
-    info::{compute_peak, memory_bandwidth},
+    info::{peak_compute_rate, peak_memory_bandwidth},
     memory_budget::MemoryBudget,
     protocol::{Backend, Cost, Dtype, Extent, Unit},
     selftest::{AcceptedDeviation, Expectation, SampleWindow},
@@ -117,7 +117,7 @@ impl SteadyLoad {
         context: &LoadContext<'gpu>,
     ) -> Result<(Cost, Box<dyn Prepared + 'gpu>), RunError> {
         let budget = context.gpu.memory_budget()?;
-        let usual = workload.usual_n(Backend::Cuda, self.dtype, &budget);
+        let usual = workload.usual_size(Backend::Cuda, self.dtype, &budget);
         let smallest = match workload.about.extent {
             Extent::Side => MIN_SIDE,
             _ => MIN_BYTES / self.dtype.bytes(),
@@ -129,8 +129,8 @@ impl SteadyLoad {
                 dtype: self.dtype,
             };
             let cost = workload.program.cost_of(size);
-            budget.check_size(workload.about.id, cost.memory_bytes)?;
-            MemoryBudget::for_host(0).check_size(workload.about.id, cost.host_bytes)?;
+            budget.check_bytes_fit(workload.about.id, cost.memory_bytes)?;
+            MemoryBudget::for_host(0).check_bytes_fit(workload.about.id, cost.host_bytes)?;
             let mut work = workload.program.prepare_cuda_run(context.gpu, size)?;
             // The first run may have to load the kernel, so it is not counted.
             work.run()?;
@@ -170,7 +170,7 @@ impl SteadyLoad {
 }
 
 fn expect_memory_bandwidth(rates: &Rates, device: &Device) -> Expectation {
-    let made = memory_bandwidth(device).map(|all| to_percent(rates.bytes / all));
+    let made = peak_memory_bandwidth(device).map(|all| to_percent(rates.bytes / all));
     let how = format!(
         "{:.2} GB were read per second, compared with the maximum for the width and clock of \
          the memory bus",
@@ -188,15 +188,14 @@ fn expect_memory_bandwidth(rates: &Rates, device: &Device) -> Expectation {
 }
 
 /// Expects that the units are active for a share of time that equals the achieved share of the peak
-/// rate. The peak rate is calculated for the actual clock, because the load heats the GPU, which
-/// lowers the clock.
+/// rate. This is the peak rate at the actual clock. The load heats the GPU, which lowers the clock.
 fn expect_unit_activity(
     &NamedReading { id, of }: &NamedReading<Activity>,
     dtype: Dtype,
     rates: &Rates,
     device: &Device,
 ) -> Expectation {
-    let (done, peak) = (rates.operations, compute_peak(device, dtype));
+    let (done, peak) = (rates.operations, peak_compute_rate(device, dtype));
     let how = format!(
         "{:.1} trillion operations per second, compared with the peak rate of the units at \
          their actual clock",
@@ -206,14 +205,14 @@ fn expect_unit_activity(
         let at_a_megahertz = peak
             .value()
             .and_then(|peak| Some(peak.per_second / peak.at_mhz?));
-        match (at_a_megahertz, during.sm_mhz()) {
+        match (at_a_megahertz, during.mean_sm_mhz()) {
             (_, Reading::Absent(why)) => Reading::Absent(why),
             (None, _) => Reading::Absent(Absence::Unknown),
             (Some(possible), clock) => clock.map(|mhz| to_percent(done / (possible * mhz))),
         }
     };
-    // An operation keeps its units busy at least as long as the peak rate implies. In Hopper's
-    // products of narrow types, it takes a tenth longer.
+    // An operation keeps its units busy for at least the time that it takes at the peak rate. In
+    // Hopper's products of narrow types, it keeps them busy a tenth longer.
     Expectation::new(
         id,
         Unit::Percent,
@@ -234,8 +233,8 @@ fn expect_energy() -> Expectation {
         AcceptedDeviation::Times(0.96, 1.04),
         how,
     )
-    .with_expected_value(SampleWindow::joules_by_power)
-    .with_reported_value(SampleWindow::joules)
+    .with_expected_value(SampleWindow::joules_from_power_readings)
+    .with_reported_value(SampleWindow::counted_joules)
 }
 
 /// Expects the number of bytes copied over the link to the host, including packet headers.

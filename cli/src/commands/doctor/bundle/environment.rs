@@ -1,4 +1,4 @@
-//! The part of a bundle that describes the environment, and a search for names in the environment
+//! The part of a bundle that describes the environment. Also searches the environment for names
 //! that the bundle must not contain.
 
 use std::{
@@ -31,7 +31,7 @@ const NAME_PREFIXES: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
 /// The UIDs of user accounts, as opposed to system accounts.
 const USER_UIDS: std::ops::Range<u32> = 1000..60_000;
 
-pub(super) fn read_variables() -> BTreeMap<String, String> {
+pub(super) fn read_environment_variables() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     env::vars_os()
         .map(|(name, value)| (text(name), text(value)))
@@ -39,7 +39,7 @@ pub(super) fn read_variables() -> BTreeMap<String, String> {
 }
 
 /// Returns a line `NAME=value` or `NAME is set` for each listed variable.
-pub(super) fn list_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
+pub(super) fn format_relevant_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
     let lines = environment.iter().filter_map(|(name, value)| {
         let has_value = VARIABLES_WITH_VALUE.split(' ').any(|known| known == name);
         if has_value || VISIBILITY_VARIABLES.contains(&name.as_str()) {
@@ -56,7 +56,7 @@ pub(super) fn list_variables(environment: &BTreeMap<String, String>) -> Vec<Stri
 /// Adds user names, this machine's name, and unusual paths to the scrubber. The paths come from
 /// three sources: the user's input in `paths`, the environment variables, and the files mapped into
 /// this process. Paths that can be recognized by their format need not be added.
-pub(super) fn add_names(
+pub(super) fn add_environment_names_to_scrubber(
     scrubber: &mut Scrubber,
     machine: &Machine,
     environment: &BTreeMap<String, String>,
@@ -107,7 +107,7 @@ pub(super) fn add_names(
     // of `bin`.
     let set = set.map(|part| part.strip_suffix("/bin").unwrap_or(part).to_owned());
     for path in named.chain(set).chain(machine.list_mapped_files()) {
-        let is_plain = path.starts_with('/') && scrub::path_length(&path) == path.len();
+        let is_plain = path.starts_with('/') && scrub::leading_path_length(&path) == path.len();
         if !is_plain && path.contains(char::is_alphanumeric) {
             scrubber.add_name(NameKind::Path, &path);
         }
@@ -147,7 +147,7 @@ pub(super) fn collect_versions(
         "kernel": machine.kernel_release(),
         "libc": find_libc(machine),
         "os": find_os(machine),
-        "python": list_pythons(machine, environment),
+        "python": list_python_installations(machine, environment),
     })
 }
 
@@ -181,7 +181,10 @@ fn find_libc(machine: &Machine) -> Option<String> {
 
 /// Returns the relevant packages and their versions in each Python installation that the
 /// environment variables refer to.
-fn list_pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Vec<Value> {
+fn list_python_installations(
+    machine: &Machine,
+    environment: &BTreeMap<String, String>,
+) -> Vec<Value> {
     let variable = |name: &str| environment.get(name).cloned();
     let path = variable("PATH").unwrap_or_default();
     let of_path = path
@@ -210,13 +213,13 @@ fn list_pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Ve
 fn list_packages(machine: &Machine, prefix: &str) -> Vec<Value> {
     let lib = format!("{prefix}/lib");
     let versions = machine
-        .list_names(&lib)
+        .list_directory_entries(&lib)
         .into_iter()
         .filter(|name| name.starts_with("python3"));
     let found = versions.filter_map(|python| {
         let mut packages = BTreeMap::new();
         for folder in ["site-packages", "dist-packages"] {
-            for name in machine.list_names(&format!("{lib}/{python}/{folder}")) {
+            for name in machine.list_directory_entries(&format!("{lib}/{python}/{folder}")) {
                 let installed = name
                     .strip_suffix(".dist-info")
                     .and_then(|name| name.split_once('-'));
@@ -254,13 +257,13 @@ mod tests {
             .into();
         let mut scrubber = Scrubber::default();
         let root = tempfile::tempdir().unwrap();
-        add_names(
+        add_environment_names_to_scrubber(
             &mut scrubber,
             &Machine::with_root(root.path()),
             &environment,
             &["typed.so".into()],
         );
-        let lines: Vec<_> = list_variables(&environment)
+        let lines: Vec<_> = format_relevant_variables(&environment)
             .iter()
             .map(|line| scrubber.scrub_text(line))
             .collect();

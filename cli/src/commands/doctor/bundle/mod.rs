@@ -20,7 +20,7 @@ use gpumon_probe::{
     local_time,
     model::now_ms,
     units::format_byte_size,
-    vendor::{FileContent, FilePart, KERNEL_LOG, read_kernel_messages, record_files},
+    vendor::{FileContent, FilePart, KERNEL_LOG, collect_card_files, read_kernel_messages},
 };
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ impl BundleArgs {
 
     /// Lists the contents of the archive, and writes it if the user confirms.
     pub(super) fn confirm_and_write(&self, path: &Path, collected: CollectedData<'_>) -> Result {
-        let (files, counts) = build_files(collected, &environment::read_variables());
+        let (files, counts) = build_files(collected, &environment::read_environment_variables());
         let archive = pack_archive(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
         // If the list of contents cannot be printed, the user could not check it, so no archive is
@@ -171,7 +171,7 @@ fn build_files(
         settings,
     } = collected;
     let mut scrubber = Scrubber::default();
-    environment::add_names(&mut scrubber, machine, environment, &paths);
+    environment::add_environment_names_to_scrubber(&mut scrubber, machine, environment, &paths);
     let messages = read_gpu_messages(machine).unwrap_or_else(|why| vec![why]);
     for message in &messages {
         scrubber.add_names_in_message(message);
@@ -200,12 +200,12 @@ fn build_files(
         File::with_text("kernel-log.txt", lines(messages)),
         File::with_text(
             "environment.txt",
-            lines(environment::list_variables(environment)),
+            lines(environment::format_relevant_variables(environment)),
         ),
     ];
     files.extend(settings.map(|text| File::with_text("config.toml", text)));
     files.extend(system_files);
-    (files, scrubber.count_replaced())
+    (files, scrubber.count_replaced_names())
 }
 
 /// Returns the sample in the format of `gpumon --json`, or the reason why it is missing.
@@ -277,7 +277,7 @@ fn format_contents(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usiz
     }
     list += "Values replaced in these files:\n";
     for (kind, count) in counts {
-        let _ = writeln!(list, "  {:16} {count:>9}", scrub::label_kind(*kind).1);
+        let _ = writeln!(list, "  {:16} {count:>9}", scrub::name_kind_labels(*kind).1);
     }
     list
 }
@@ -343,7 +343,7 @@ fn read_gpu_messages(machine: &Machine) -> Result<Vec<String>, String> {
 /// Returns copies of the files from which gpumon reads GPUs of other vendors than NVIDIA. IDs and
 /// serial numbers are replaced.
 fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
-    let files = record_files(machine.roots()).into_iter();
+    let files = collect_card_files(machine.roots()).into_iter();
     let copy = files.filter_map(|file| {
         let content = match file.content {
             FileContent::Link(target) => Content::Link(target),

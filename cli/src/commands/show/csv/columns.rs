@@ -34,8 +34,8 @@ pub(super) struct Column {
     pub(super) help: &'static str,
     /// Whether the column is printed by default.
     pub(super) usual: bool,
-    /// The kind of device whose rows have this column, if the column is printed only when the user
-    /// names it. `None` for all other columns.
+    /// For a column that is printed only when the user names it, the kind of device whose rows have
+    /// this column. `None` for all other columns.
     pub(super) only_if_named: Option<DeviceKind>,
     read: ValueSource,
 }
@@ -60,7 +60,7 @@ pub(super) fn make_device_rows<'a>(
     for kind in kinds {
         let mut add = |keys: Value, readings| {
             let mut row = make_row(sample, keys, readings);
-            row.keys[DEVICE_KEYS[0]] = kind.word().into();
+            row.keys[DEVICE_KEYS[0]] = kind.export_name().into();
             rows.push(row);
         };
         match kind {

@@ -1,10 +1,10 @@
-//! CSV and NDJSON output, with one row per GPU or process, and columns with stable names and
-//! meanings. `gpumon export` has the same columns, and optionally rows for MIG devices and the
-//! host. Readings of MIG devices and the host have separate columns, so that summing a column does
-//! not count memory twice.
+//! CSV and NDJSON output, with one row per GPU or process. The names and meanings of the columns
+//! are stable. `gpumon export` has the same columns, and optionally rows for MIG devices and the
+//! host. Readings of MIG devices and the host have their own columns, so that the sum of a column
+//! does not count memory twice.
 //!
-//! Numbers have no units. The column names contain the units, which are the same as in the JSON
-//! output. A missing value is an empty field.
+//! Numbers have no units, because the column names contain them. The units are the same as in the
+//! JSON output. A missing value is an empty field.
 
 mod columns;
 
@@ -25,8 +25,8 @@ use crate::suggest::find_nearest;
 pub(crate) enum RowKind {
     Gpus,
     Processes,
-    /// One row per GPU. If columns of MIG devices or the host are selected, also one row per MIG
-    /// device or one row for the host.
+    /// One row per GPU. Each MIG device also has a row if columns of MIG devices are selected, and
+    /// the host has a row if columns of the host are selected.
     Devices,
 }
 
@@ -42,8 +42,8 @@ pub(crate) enum Format {
 pub(crate) struct SelectedColumns {
     rows: RowKind,
     chosen: Vec<&'static Column>,
-    /// The kinds of devices that have rows: all kinds with a selected column, or only GPUs if no
-    /// such column is selected.
+    /// The kinds of devices that have rows: each kind with at least one selected column. If there
+    /// is no such kind, only GPUs have rows.
     kinds: Vec<DeviceKind>,
 }
 
@@ -63,7 +63,7 @@ impl SelectedColumns {
                     let before = chosen.len();
                     chosen.extend(rows.find_columns(name));
                     if chosen.len() == before {
-                        return Err(rows.explain_unknown(name));
+                        return Err(rows.describe_unknown_column(name));
                     }
                 }
             }
@@ -105,7 +105,7 @@ impl SelectedColumns {
     }
 
     /// Returns `true` if the table has a row per process.
-    pub(crate) fn has_processes(&self) -> bool {
+    pub(crate) fn has_process_rows(&self) -> bool {
         self.rows == RowKind::Processes
     }
 
@@ -204,7 +204,7 @@ impl RowKind {
         self.columns().filter(is_meant).collect()
     }
 
-    fn explain_unknown(self, name: &str) -> String {
+    fn describe_unknown_column(self, name: &str) -> String {
         if name == HELP {
             return "'help' cannot be combined with other columns: run gpumon --csv --columns help"
                 .to_owned();

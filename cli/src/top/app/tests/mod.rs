@@ -256,7 +256,7 @@ fn pause_freezes_screen_without_gap_in_history() {
         span_ms: 3000,
         columns: 3,
     };
-    let power = crate::top::metrics::position("power").unwrap();
+    let power = crate::top::metrics::find_metric_position("power").unwrap();
     let past = app
         .model
         .history
@@ -302,7 +302,7 @@ fn server_history_extends_charts_beyond_one_hour() {
     let (mut alone, _waiting) =
         build_app_with(testing::simulated_model(1), Feed::Server(mpsc::channel().0));
     press_keys(&mut alone, "]]]]]]]]");
-    assert_eq!(alone.state.span_ms(), 3_600_000);
+    assert_eq!(alone.state.chart_span_ms(), 3_600_000);
     assert!(
         last_line(&mut alone).contains("need a server"),
         "{}",
@@ -316,7 +316,7 @@ fn server_history_extends_charts_beyond_one_hour() {
     let now_ms = model.now_ms();
     let (mut app, _waiting) = build_app_with(model, Feed::Server(mpsc::channel().0));
     press_keys(&mut app, "]]]]]]]]");
-    assert_eq!(app.state.span_ms(), 30 * 86_400_000);
+    assert_eq!(app.state.chart_span_ms(), 30 * 86_400_000);
     assert!(draw_lines(&mut app, 120, 40).join("\n").contains("30 d"));
     let (oldest_ms, to_ms) = (now_ms - 3_600_000, now_ms);
     let past = gpumon_history::span::HistorySpan {

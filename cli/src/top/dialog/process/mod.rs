@@ -120,7 +120,7 @@ impl ProcessScreen {
         };
         Clear.render(all, painter.buffer);
         painter.highlight(all, painter.theme.plain);
-        painter.add_hit(screen, Hit::Dialog(0));
+        painter.add_clickable_area(screen, Hit::Dialog(0));
         let theme = painter.theme;
         let title = format!("{}: {}", self.process.pid, process_name(&self.process));
         painter.draw_pieces(
@@ -135,7 +135,13 @@ impl ProcessScreen {
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
         // The history of a process is recorded only while its screen is open and is limited to
         // `DEPTH_MS`, so the charts cover at most this time.
-        draw_process_charts(painter, above, self, model, state.span_ms().min(DEPTH_MS));
+        draw_process_charts(
+            painter,
+            above,
+            self,
+            model,
+            state.chart_span_ms().min(DEPTH_MS),
+        );
         let (lines, environment) = details::format_details(painter, below.width, self, model);
         if self.seeks_environment && environment.is_some() {
             self.seeks_environment = false;
@@ -174,7 +180,8 @@ impl ProcessScreen {
 struct ProcessHistory {
     of_samples: History,
     of_disk: History,
-    /// The time of the previous reading, and the number of bytes read and written up to this time.
+    /// The time of the previous reading of disk traffic, and the number of bytes that the process
+    /// had read and written by then.
     before: Option<(u64, u64)>,
     /// The newest values of GPU memory, SM utilization, power share, CPU usage, and host memory.
     newest: [Option<f64>; 5],

@@ -68,8 +68,8 @@ fn escape_sequence_split_across_reads_is_joined() {
     ] {
         let expected = parse_keys(whole);
         assert_eq!(expected.len(), 1, "{whole:?}");
-        // A lone escape character is parsed as the Escape key. A sequence that starts with an
-        // escape character is therefore split only after its second byte.
+        // The parser takes a lone escape character for the Escape key. A sequence that starts with
+        // an escape character is therefore never split after its first byte.
         let first = if whole[0] == ESCAPE { 2 } else { 1 };
         for at in first..whole.len() {
             let mut parser = InputParser::default();

@@ -463,8 +463,7 @@ fn gpu_without_required_readings_is_not_suspected() {
     }
 }
 
-/// Simulates an hour of every profile, with readings as the sampler would take them, and checks
-/// that only the profile `hang` is reported.
+/// Simulates an hour of every profile, and checks that only the profile `hang` is reported.
 #[test]
 fn only_simulated_hang_profile_triggers_suspected_hang() {
     let text = ["training", "inference", "leak", "held", "idle", "hang"]

@@ -202,7 +202,10 @@ impl Row {
 impl Values {
     /// Decodes numbers of `width` bytes each. Returns `None` if no number is present.
     fn new(bytes: &[u8], width: usize, scale: f64) -> Option<Self> {
-        let raw: Vec<_> = bytes.chunks_exact(width).map(decode_present).collect();
+        let raw: Vec<_> = bytes
+            .chunks_exact(width)
+            .map(decode_unless_missing)
+            .collect();
         raw.iter()
             .any(Option::is_some)
             .then_some(Self { raw, scale })
@@ -211,7 +214,7 @@ impl Values {
 
 /// Decodes a number of up to eight bytes. Returns `None` if all bits are set, which means that the
 /// value is missing.
-fn decode_present(bytes: &[u8]) -> Option<u64> {
+fn decode_unless_missing(bytes: &[u8]) -> Option<u64> {
     if bytes.iter().all(|byte| *byte == u8::MAX) {
         return None;
     }

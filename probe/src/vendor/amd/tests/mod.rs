@@ -49,7 +49,7 @@ fn active_card_has_identity_and_readings() {
     let card = make_awake_radeon().with_files(&[("product_name", "Radeon RX 7900 XTX")]);
     let card = card
         .with_sensors(&[("temp3_input", "0")])
-        .remove("gpu_metrics");
+        .without_file("gpu_metrics");
     let machine = TestMachine::new(&card);
     assert_eq!(machine.source().device_count(), Ok(1));
     let mut device = machine.open();
@@ -92,7 +92,7 @@ fn active_card_has_identity_and_readings() {
 fn readings_equal_encoded_table_values() {
     let bare = |metrics: MetricsTable| {
         let card = Card::new("amdgpu", [0x1002, 0x744c], ADDRESS);
-        let machine = TestMachine::new(&card.with_bytes("gpu_metrics", metrics.bytes()));
+        let machine = TestMachine::new(&card.with_binary_file("gpu_metrics", metrics.bytes()));
         read_sample(&mut *machine.open()).unwrap()
     };
     for (format, content, power) in [
@@ -244,7 +244,8 @@ fn energy_of_radeon_is_integrated() {
 #[test]
 fn throttle_reasons_of_rdna2_come_from_bits() {
     let table = MetricsTable::new(1, 3).with_field("indep_throttle_status", &[1]);
-    let machine = TestMachine::new(&make_awake_radeon().with_bytes("gpu_metrics", table.bytes()));
+    let machine =
+        TestMachine::new(&make_awake_radeon().with_binary_file("gpu_metrics", table.bytes()));
     let reasons = read_sample(&mut *machine.open()).unwrap().throttle_reasons;
     assert_eq!(reasons, Reading::Now(vec![ThrottleReason::PowerLimit]));
 }
@@ -349,8 +350,8 @@ fn readings_after_reopening_woken_card_are_dropped() {
 
 #[test]
 fn apu_is_recognized_once_metrics_table_is_readable() {
-    let card = products::make_strix_halo(ADDRESS).remove("hwmon/hwmon4/in1_label");
-    let machine = TestMachine::new(&card.with_bytes("gpu_metrics", Vec::new()));
+    let card = products::make_strix_halo(ADDRESS).without_file("hwmon/hwmon4/in1_label");
+    let machine = TestMachine::new(&card.with_binary_file("gpu_metrics", Vec::new()));
     let mut device = machine.open();
     assert_eq!(
         read_sample(&mut *device).unwrap().memory_kind,

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The recorded files of a card, with which the readings are compared.
+/// A card's recorded files. The tests compare the readings with these files.
 struct RecordedFiles(PathBuf);
 
 /// Removes the NUL characters that pad some recorded files to a full page.

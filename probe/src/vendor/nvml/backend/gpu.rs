@@ -22,8 +22,8 @@ pub(super) struct OpenedGpu {
     /// The device handles, by MIG device index. `None` stands for the whole GPU.
     handles: Mutex<HashMap<Option<u32>, Result<ffi::Device, Code>>>,
     remembered: Mutex<HashMap<AnswerKey, Answer>>,
-    /// For each query whose newest function is missing in the driver, the function to call instead:
-    /// the newest that the driver has, as a position in the list of functions.
+    /// Queries whose newest function is missing in the driver. For each, the value is the position
+    /// of the newest function that the driver has, in the list of functions.
     only_older: Mutex<HashMap<AnswerKey, usize>>,
     pub(super) counted: GpmSamples,
 }
@@ -59,7 +59,7 @@ impl OpenedGpu {
     }
 
     /// Returns the remembered response for `key`. If there is none, calls `ask` and remembers its
-    /// result. Of the errors, only those of unsupported queries are remembered.
+    /// result. An error is remembered only if it means that the query is unsupported.
     pub(super) fn get_or_query(&self, key: AnswerKey, ask: impl FnOnce() -> Answer) -> Answer {
         if let Some(known) = lock(&self.remembered).get(&key) {
             return known.clone();
@@ -108,8 +108,8 @@ impl OpenedGpu {
         lock(&self.remembered).clear();
     }
 
-    /// Forgets all handles, and the responses about MIG devices. If the GPU is just being opened,
-    /// its handles are kept, because waiting for the end of the opening could hang.
+    /// Forgets all handles, and the responses about MIG devices. If another thread is just opening
+    /// the GPU, the handles are kept, because waiting for that thread could hang.
     pub(super) fn forget_handles(&self) {
         if let Ok(mut handles) = self.handles.try_lock() {
             handles.clear();
@@ -150,7 +150,7 @@ pub(in crate::vendor) enum GpmResult {
 
 /// Returns the GPM metrics for the time since the last call. If that call was too recent, there are
 /// no metrics, and its sample is kept so that the next call can succeed.
-pub(super) fn read_metrics(
+pub(super) fn read_gpm_metrics(
     answers: &NvmlBackend,
     subject: Subject,
     metrics: &[u32],
@@ -169,7 +169,7 @@ pub(super) fn read_metrics(
         return Ok(GpmResult::Busy);
     };
     let earlier = before.get(&instance);
-    if earlier.is_none() && !library.counts_activity(device)? {
+    if earlier.is_none() && !library.supports_gpm(device)? {
         return Err(Code::NOT_SUPPORTED);
     }
     if earlier.is_some_and(|(at, _)| at.elapsed() < MIN_GPM_INTERVAL) {

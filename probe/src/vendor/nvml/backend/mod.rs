@@ -65,10 +65,10 @@ pub(in crate::vendor) trait Backend: Send + Sync {
     ///
     /// # Errors
     /// Returns the call's `nvmlReturn_t`.
-    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code>;
+    fn read_gpm_metrics(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code>;
 
     /// Returns `true` if this backend executes queries from memory, without calling a driver.
-    fn is_quick(&self) -> bool {
+    fn answers_from_memory(&self) -> bool {
         false
     }
 
@@ -98,7 +98,7 @@ pub(in crate::vendor) trait Backend: Send + Sync {
 
     /// Fills in those readings of simulated processes that the operating system provides for real
     /// processes.
-    fn describe_processes(&self, _index: u32, _processes: &mut [Process]) {}
+    fn fill_simulated_process_details(&self, _index: u32, _processes: &mut [Process]) {}
 }
 
 /// NVIDIA's driver, accessed through NVML. Any thread can query it.
@@ -157,7 +157,7 @@ impl NvmlBackend {
     /// have returned, and a MIG device may have been replaced by another with the same index.
     /// Constant responses about GPUs and the last GPM samples are kept. Programs that repeat their
     /// queries call this function between rounds.
-    pub fn forget(&self) {
+    pub fn forget_handles(&self) {
         for gpu in &self.gpus {
             gpu.forget_handles();
         }
@@ -200,7 +200,7 @@ impl QueryBackend for NvmlBackend {
         }
     }
 
-    /// Executes several queries. All fields are read with a single call.
+    /// Executes several queries. All queries for NVML fields are combined into a single call.
     fn answer_queries(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         let field = |query: &Query| match *query {
             Query::Field(id, scope) => Some(ffi::Field { id, scope }),
@@ -227,7 +227,7 @@ impl QueryBackend for NvmlBackend {
     }
 
     fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
-        match gpu::read_metrics(self, subject, metrics)? {
+        match gpu::read_gpm_metrics(self, subject, metrics)? {
             GpmResult::Counted(values) => Ok(Value::Reals(
                 values
                     .into_iter()
@@ -240,7 +240,7 @@ impl QueryBackend for NvmlBackend {
     }
 
     fn forget_outdated_answers(&self) {
-        Self::forget(self);
+        Self::forget_handles(self);
     }
 }
 
@@ -262,8 +262,8 @@ impl Backend for NvmlBackend {
         self.find_device(Subject::from_gpu(index)).map(drop)
     }
 
-    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code> {
-        gpu::read_metrics(self, subject, metrics)
+    fn read_gpm_metrics(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code> {
+        gpu::read_gpm_metrics(self, subject, metrics)
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
@@ -272,7 +272,7 @@ impl Backend for NvmlBackend {
     }
 
     fn explain_count_error(&self, code: Code) -> SourceError {
-        if self.library.find(&nvmlDeviceGetCount_v2).is_ok() {
+        if self.library.find_function(&nvmlDeviceGetCount_v2).is_ok() {
             to_source_error(code.0)
         } else {
             incomplete_library_error(&self.name)
@@ -327,7 +327,7 @@ impl EventReporter {
         };
         for gpu in self.set.gpu_indices() {
             // A GPU that cannot be registered is added again the next time it is opened.
-            let _ = set.add(gpu);
+            let _ = set.register_gpu(gpu);
         }
         self.set = set;
     }
@@ -337,7 +337,7 @@ impl Reporter for EventReporter {
     fn add(&mut self, gpu: u32) {
         // If the GPU cannot be registered, no events are reported for it, but its samples are still
         // read.
-        let _ = self.set.add(gpu);
+        let _ = self.set.register_gpu(gpu);
     }
 
     fn wait_for_event(&mut self) -> Option<(u32, Notice)> {

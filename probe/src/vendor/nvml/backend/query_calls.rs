@@ -27,8 +27,8 @@ const POLICY_FIELD_COUNT: u32 = 6;
 /// The value of `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
 const CUSTOMER_BOOST_MAX: u32 = 3;
 
-/// Finds a query's row in a table of queries. Then calls the macro `$row` with the names of the
-/// functions or the method in the row, and with the query's arguments.
+/// Finds a query's row in a table of queries. Then calls the macro `$row` with the function names
+/// or the method name from the row, and with the query's arguments.
 macro_rules! answer_by_row {
     (
         $query:ident $row:ident $enum:ident
@@ -157,7 +157,9 @@ impl<'a> Target<'a> {
             ..Plain::make_blank()
         };
         let function = &f::nvmlDeviceGetFanSpeedRPM;
-        let info = self.library().fill(function, self.device, asked)?;
+        let info = self
+            .library()
+            .call_with_value(function, self.device, asked)?;
         Ok(numbers([info]))
     }
 
@@ -165,8 +167,8 @@ impl<'a> Target<'a> {
         self.ask(&f::nvmlDeviceGetClock, &[kind, CUSTOMER_BOOST_MAX])
     }
 
-    /// Reads the violation time from a field. The driver answers from a cache that is at most 100
-    /// ms old. Drivers without this field have a function instead.
+    /// Reads the violation time from a field, or with a function if the driver lacks the field. The
+    /// driver answers the field from a cache that is at most 100 ms old.
     fn violation_status(self, policy: u32) -> Answer {
         self.ask_newest(
             Q::ViolationStatus(policy),
@@ -186,7 +188,8 @@ impl<'a> Target<'a> {
         };
         match self.library().read_fields(self.device, &[field])?.pop() {
             Some(Ok((at_us, Number::Whole(ns)))) => Ok(Value::Numbers(vec![at_us.into(), ns])),
-            // Drivers return this code if they do not know the field.
+            // Drivers that do not know the field return this code. It is converted, so that the
+            // function is called instead.
             Some(Err(Code::NOT_SUPPORTED)) => Err(Code::FUNCTION_NOT_FOUND),
             Some(Err(code)) => Err(code),
             _ => Err(Code::UNKNOWN),
@@ -298,7 +301,8 @@ impl<'a> Target<'a> {
                 Err(code) => failure = Some(code),
             }
         }
-        // If this user may not access one device, the other devices are still listed.
+        // An error is returned only if no device was found. If this user may not access some of the
+        // devices, the others are still listed.
         failure
             .filter(|_| there.is_empty())
             .map_or(Ok(Value::Numbers(there)), Err)

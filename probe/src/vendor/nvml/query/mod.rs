@@ -122,7 +122,7 @@ pub trait QueryBackend: Sync {
 
     /// Returns `true` if answers come from memory, so that running queries on several threads would
     /// not be faster.
-    fn is_quick(&self) -> bool {
+    fn answers_from_memory(&self) -> bool {
         false
     }
 

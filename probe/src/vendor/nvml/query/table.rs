@@ -17,8 +17,8 @@
 //! - the functions that the fake library in `tests/fake-nvml/` exports, except for those that it
 //!   defines itself.
 
-/// Passes the rows of all queries about a GPU or a MIG device to a macro, after the tokens that the
-/// caller gives. Functions with a text shape return text. All other answers are numbers: one
+/// Calls a macro with the tokens that the caller gives, followed by the rows of all queries about a
+/// GPU or a MIG device. Functions with a text shape return text. All other answers are numbers: one
 /// number, or several in the documented order. They are in NVML's units: milliwatts, degrees
 /// Celsius, MHz, percent and bytes.
 #[doc(hidden)]
@@ -218,18 +218,17 @@ macro_rules! nvml_queries {
         /// integers, the answer is `Value::Reals`.
         Samples(kind: u32, since_us: u64) => list_samples;
 
-        /// The number of errors of the given `nvmlMemoryErrorType_t`, from the given
-        /// `nvmlEccCounterType_t`.
+        /// The number of errors with the given `nvmlMemoryErrorType_t` and `nvmlEccCounterType_t`.
         TotalEccErrors(kind: u32, counter: u32): Of2<c_ulonglong> = nvmlDeviceGetTotalEccErrors,
             slow 10 for combine(0..2, 0..2);
-        /// The number of errors of the given error type, from the given counter type, at the given
+        /// The number of errors with the given error type, counter type, and
         /// `nvmlMemoryLocation_t`.
         MemoryErrors(kind: u32, counter: u32, location: u32): Of3<c_ulonglong>
             = nvmlDeviceGetMemoryErrorCounter, slow 7 for memory_errors();
-        /// The aggregate numbers of uncorrectable parity errors, uncorrectable SEC-DED errors and
-        /// corrected errors; the same three numbers as volatile counts; the aggregate numbers of
-        /// uncorrectable errors in L2, SM, PCIe, microcontroller and elsewhere; and whether the
-        /// error threshold is exceeded.
+        /// In this order: the aggregate counts of uncorrectable parity errors, uncorrectable
+        /// SEC-DED errors and corrected errors; the same three volatile counts; the aggregate
+        /// counts of uncorrectable errors in L2, SM, PCIe, microcontroller and elsewhere; and
+        /// whether the error threshold is exceeded.
         SramEccErrors: Out<sys::nvmlEccSramErrorStatus_v1_t> = nvmlDeviceGetSramEccErrorStatus,
             slow_smi 8;
         /// Whether a channel repair is pending, and whether a TPC repair is pending.
@@ -242,15 +241,15 @@ macro_rules! nvml_queries {
         RetiredPages(cause: u32): RetiredPages = nvmlDeviceGetRetiredPages_v2
             | ListOf<UntimedPage> = nvmlDeviceGetRetiredPages, slow 10 for 0..2;
         RetiredPagesPending: Out<c_uint> = nvmlDeviceGetRetiredPagesPendingStatus, slow 8;
-        /// The numbers of correctable and uncorrectable remappings, whether a remapping is pending,
-        /// and whether a remapping has failed.
+        /// The number of correctable remappings, the number of uncorrectable remappings, whether a
+        /// remapping is pending, and whether a remapping has failed.
         RemappedRows: Out4<c_uint> = nvmlDeviceGetRemappedRows, slow 4;
-        /// The numbers of correctable, inactive correctable, uncorrectable and inactive
-        /// uncorrectable remappings, whether a remapping is pending, and whether a remapping has
+        /// The number of remappings of each kind (correctable, inactive correctable, uncorrectable,
+        /// inactive uncorrectable), whether a remapping is pending, and whether a remapping has
         /// failed.
         RemappedRowsV2: Out<RemappedRowsInfo> = nvmlDeviceGetRemappedRows_v2, slow_smi 4;
-        /// The numbers of banks with the maximum number of spare rows, and with many, some, few,
-        /// and no spare rows.
+        /// Five counts of banks: those with the maximum number of spare rows, and those with many,
+        /// some, few, and no spare rows.
         RowRemapperHistogram: Out<sys::nvmlRowRemapperHistogramValues_t>
             = nvmlDeviceGetRowRemapperHistogram, slow 3;
 
@@ -325,11 +324,11 @@ macro_rules! nvml_queries {
         MpsProcesses: Processes = nvmlDeviceGetMPSComputeRunningProcesses_v3
             | Processes = nvmlDeviceGetMPSComputeRunningProcesses_v2
             | ShortProcesses = nvmlDeviceGetMPSComputeRunningProcesses, tick 27;
-        /// The latest sample of each process after `since_us`: time in microseconds, PID, SM,
+        /// For each process, the latest sample after `since_us`: time in microseconds, PID, SM,
         /// memory, encoder, decoder, JPEG and OFA. The source is
-        /// `nvmlDeviceGetProcessesUtilizationInfo`, or `nvmlDeviceGetProcessUtilization`, which
-        /// lacks JPEG and OFA (-1). If no process has been active, the answer is
-        /// `Code::NOT_FOUND`.
+        /// `nvmlDeviceGetProcessesUtilizationInfo`, or `nvmlDeviceGetProcessUtilization`. The
+        /// latter lacks JPEG and OFA, which are then -1. If no process has been active, the answer
+        /// is `Code::NOT_FOUND`.
         ProcessUtilization(since_us: u64) => process_utilization;
         /// The list of accounted PIDs.
         AccountingPids: List<c_uint> = nvmlDeviceGetAccountingPids, slow_smi 25;

@@ -36,7 +36,7 @@ pub(in crate::vendor::nvml) fn fill_details(
     };
     details.requested_power_limit_watts = read_watts(answers, Q::PowerLimit);
     details.throttled = throttled_times(answers);
-    details.ecc = ecc::count_errors(answers);
+    details.ecc = ecc::read_ecc_counts(answers);
     details.retired_pages = ecc::retired_pages(answers);
     details.remapped_rows = ecc::remapped_rows(answers);
     details.bar1 = and_then(
@@ -181,7 +181,7 @@ fn list_accounted(answers: TimedAnswers<'_>) -> Reading<Vec<AccountedProcess>> {
         if !on {
             return Reading::Now(Vec::new());
         }
-        // A process that the driver has listed may have lost its account since then.
+        // The driver may have deleted a process's account after it listed the process.
         let account = |pid: u32| {
             make_accounted_process(pid, *answers.read_numbers(Q::AccountingStats(pid)).value()?)
         };

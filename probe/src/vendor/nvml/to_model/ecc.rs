@@ -17,7 +17,7 @@ const UNCORRECTED: u32 = 1;
 const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 
-pub(super) fn count_errors(answers: TimedAnswers<'_>) -> Ecc {
+pub(super) fn read_ecc_counts(answers: TimedAnswers<'_>) -> Ecc {
     let count = |kind, counter| answers.read_integer::<u64>(Q::TotalEccErrors(kind, counter));
     let totals = |counter| EccCounts {
         corrected_total: count(CORRECTED, counter),

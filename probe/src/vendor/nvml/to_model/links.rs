@@ -33,7 +33,10 @@ pub(super) fn list_nvlinks(answers: TimedAnswers<'_>) -> Reading<Vec<NvLink>> {
         _ => {}
     }
     let there = |link: &u32| {
-        answers.without_age().get(schedule::link_speed_query(*link)) != absent_without_answer()
+        answers
+            .ignoring_age()
+            .get(schedule::link_speed_query(*link))
+            != absent_without_answer()
     };
     Reading::Now(
         (0..schedule::MAX_LINKS)
@@ -56,7 +59,7 @@ fn absent_without_answer<T>() -> Reading<T> {
 }
 
 fn make_nvlink(answers: TimedAnswers<'_>, link: u32) -> NvLink {
-    let steady = answers.without_age();
+    let steady = answers.ignoring_age();
     let [tx, rx, errors @ ..] = schedule::link_counter_queries(link);
     // The counters are read less often than other values, so each has its own time.
     let dated = |reading: Reading<u64>, query| match answers.read_at_ms(query) {
@@ -91,7 +94,10 @@ fn make_nvlink(answers: TimedAnswers<'_>, link: u32) -> NvLink {
         ),
         tx_bytes_total: bytes(tx),
         rx_bytes_total: bytes(rx),
-        errors_total: dated(sum(&errors.map(|query| steady.read_float(query))), tx),
+        errors_total: dated(
+            sum_counters(&errors.map(|query| steady.read_float(query))),
+            tx,
+        ),
         replays_total,
         recoveries_total,
         crc_errors_total,
@@ -100,7 +106,7 @@ fn make_nvlink(answers: TimedAnswers<'_>, link: u32) -> NvLink {
 
 /// Returns the sum of all counters that the link has. If the link has no counters, the sum is
 /// absent.
-fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
+fn sum_counters(counters: &[Reading<f64>]) -> Reading<u64> {
     let counted: Vec<_> = counters.iter().filter_map(Reading::value).collect();
     match (counted.is_empty(), counters.first()) {
         (true, Some(Reading::Absent(reason))) => Reading::Absent(reason.clone()),
@@ -146,11 +152,11 @@ mod tests {
     fn available_link_error_counts_are_summed() {
         let none = || Reading::Absent(Absence::NotSupported);
         assert_eq!(
-            sum(&[Reading::Now(3.0), none(), Reading::Now(4.0)]),
+            sum_counters(&[Reading::Now(3.0), none(), Reading::Now(4.0)]),
             Reading::Now(7)
         );
         assert_eq!(
-            sum(&[none(), none()]),
+            sum_counters(&[none(), none()]),
             Reading::Absent(Absence::NotSupported)
         );
     }

@@ -118,7 +118,8 @@ fn read_u32(answers: TimedAnswers<'_>, query: Q) -> Reading<u32> {
     answers.read_integer(query)
 }
 
-/// The answers about a GPU or one of its MIG devices, considered at a certain time.
+/// The answers about a GPU or one of its MIG devices, and the time from which answers count as
+/// current.
 #[derive(Clone, Copy)]
 pub(super) struct TimedAnswers<'a> {
     cached: &'a CachedAnswers,
@@ -147,7 +148,7 @@ impl<'a> TimedAnswers<'a> {
 
     /// Treats all answers as current regardless of their age. This is meant for values that never
     /// change.
-    pub(super) const fn without_age(self) -> Self {
+    pub(super) const fn ignoring_age(self) -> Self {
         Self {
             since_ms: 0,
             ..self
@@ -218,7 +219,7 @@ impl<'a> TimedAnswers<'a> {
         })
     }
 
-    /// Returns a reading of whether the first number of an answer is nonzero.
+    /// Returns a reading that is `true` if the first number of an answer is not 0.
     pub(super) fn read_flag(self, query: Q) -> Reading<bool> {
         self.read_number(query).map(|number| number != 0)
     }

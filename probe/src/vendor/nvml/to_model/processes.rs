@@ -22,7 +22,8 @@ pub(in crate::vendor::nvml) struct ListedMemory {
 }
 
 /// Returns all processes in the driver's lists. If a list is absent, the result is absent as well.
-/// The exception is the list of graphics processes, which is not needed on boards without graphics.
+/// The exception is a list of graphics processes that is not supported: boards without graphics do
+/// not need it.
 pub(in crate::vendor::nvml) fn list_processes(
     answers: TimedAnswers<'_>,
 ) -> Reading<BTreeMap<ProcessKey, ListedMemory>> {
@@ -33,7 +34,7 @@ pub(in crate::vendor::nvml) fn list_processes(
     ] {
         match answers.get(list) {
             Reading::Now(list) | Reading::Earlier { value: list, .. } => {
-                merge(&mut found, list.numbers(), kind);
+                add_listed_processes(&mut found, list.numbers(), kind);
             }
             Reading::Absent(Absence::NotSupported) if kind == ProcessKind::Graphics => {}
             Reading::Absent(reason) => return Reading::Absent(reason),
@@ -135,7 +136,11 @@ fn parse_entries(numbers: &[i128]) -> impl Iterator<Item = ListEntry> + '_ {
 /// Adds the processes in `list`. A process that is in both the compute list and the graphics list
 /// has the same memory in each, so its memory is counted once. If a process occurs twice in one
 /// list, the two amounts are added up.
-fn merge(found: &mut BTreeMap<ProcessKey, ListedMemory>, list: &[i128], kind: ProcessKind) {
+fn add_listed_processes(
+    found: &mut BTreeMap<ProcessKey, ListedMemory>,
+    list: &[i128],
+    kind: ProcessKind,
+) {
     for ListEntry {
         pid,
         memory_bytes,
@@ -168,12 +173,12 @@ mod tests {
     #[test]
     fn process_in_compute_and_graphics_lists_is_merged() {
         let mut found = BTreeMap::new();
-        merge(
+        add_listed_processes(
             &mut found,
             &[7, 10, -1, -1, 8, 1, 1, 0, 8, 2, 2, 0],
             ProcessKind::Compute,
         );
-        merge(&mut found, &[7, 10, -1, -1], ProcessKind::Graphics);
+        add_listed_processes(&mut found, &[7, 10, -1, -1], ProcessKind::Graphics);
         let held: Vec<_> = found
             .values()
             .map(|held| (held.kind, held.memory_bytes))
@@ -192,7 +197,7 @@ mod tests {
     fn absurd_sum_of_memory_is_unknown() {
         let mut found = BTreeMap::new();
         let most = i128::from(u64::MAX);
-        merge(
+        add_listed_processes(
             &mut found,
             &[7, most, -1, -1, 7, most, -1, -1, -8, 1, -1, -1],
             ProcessKind::Compute,
@@ -204,7 +209,7 @@ mod tests {
     #[test]
     fn memory_unknown_to_driver_is_absent() {
         let mut found = BTreeMap::new();
-        merge(&mut found, &[7, -1, -1, -1], ProcessKind::Compute);
+        add_listed_processes(&mut found, &[7, -1, -1, -1], ProcessKind::Compute);
         assert_eq!(found[&(7, None)].memory_bytes, None);
     }
 }

@@ -202,9 +202,9 @@ fn failed_call_removes_only_dependent_readings() {
                 "{query:?} returns {code}"
             );
             let why = absence_json(if absent { 3 } else { code }).to_string();
-            // Some failures do not appear as a reason: if a list is missing, it is empty; a dropped
-            // account is omitted; a memory location may count only one kind of error; and the sum
-            // of link errors uses the remaining counters.
+            // Some failures do not appear as a reason for absence: a missing list becomes an empty
+            // list; an account that cannot be read is omitted; a memory location may count only one
+            // kind of error; and the sum of link errors uses the remaining counters.
             let other = lost.iter().find(|(path, own)| {
                 !["", "[]", "0", "null"].contains(&own.as_str())
                     && **own != why

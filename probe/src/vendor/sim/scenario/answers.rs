@@ -215,8 +215,8 @@ impl Function {
     }
 }
 
-/// A visitor that parses a name. Names are parsed in a visitor because its errors include the
-/// position in the file, unlike later errors.
+/// A visitor that parses a name. Only errors from a visitor include the position in the file, so
+/// names are not parsed later.
 struct NameVisitor<T>(fn(&str) -> Result<T, String>);
 
 impl<T> Visitor<'_> for NameVisitor<T> {

@@ -220,7 +220,7 @@ fn check_mig(gpu: &GpuSettings) -> Result<(), InvalidPart> {
     let complaint = mig
         .get_ref()
         .values()
-        .find_map(|devices| MigSettings::find_error(devices));
+        .find_map(|devices| MigSettings::find_device_error(devices));
     complaint.map_or(Ok(()), |message| Err((mig.span(), message)))
 }
 

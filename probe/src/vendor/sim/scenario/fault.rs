@@ -67,8 +67,8 @@ impl FaultSettings {
         *self.kind.get_ref() == kind && self.concerns_gpu(Some(gpu)) && self.is_active(seconds)
     }
 
-    /// Returns `true` if a fault of the given kind affects `call`. If `call` has no function, it
-    /// represents the reading of all values of a GPU. It is then also affected by a fault of a
+    /// Returns `true` if a fault of the given kind affects `call`. A `call` without a function
+    /// represents the reading of all values of a GPU. Such a call is also affected by a fault of a
     /// single function, if the fault names the GPU.
     pub(super) fn affects_call(&self, kind: FaultKind, call: FaultCall<'_>) -> bool {
         let this_function = match (&self.call, call.function) {
@@ -82,7 +82,7 @@ impl FaultSettings {
             && self.is_active(call.seconds)
     }
 
-    /// Returns `true` if this fault makes all calls about the GPU fail with its code.
+    /// Returns `true` if this fault makes all calls about the GPU fail with the fault's code.
     pub(super) fn makes_gpu_fail(&self, gpu: u32, seconds: f64) -> bool {
         self.call.is_none() && self.affects_gpu(FaultKind::Returns, gpu, seconds)
     }
@@ -170,7 +170,7 @@ impl Scenario {
                 .any(|fault| fault.affects_gpu(FaultKind::Lost, gpu, seconds))
     }
 
-    /// Returns `true` if a driver that is loaded at the given time finds the GPU.
+    /// Returns `true` if a driver that starts at the given time finds the GPU.
     pub fn is_present(&self, gpu: u32, seconds: f64) -> bool {
         self.find_settings(gpu)
             .is_none_or(|own| own.is_present(seconds))
@@ -178,7 +178,7 @@ impl Scenario {
 
     /// Returns the `nvmlReturn_t` with which all calls about the GPU fail at the given time, if
     /// any.
-    pub fn find_failure(&self, gpu: u32, seconds: f64) -> Option<u32> {
+    pub fn find_gpu_failure_code(&self, gpu: u32, seconds: f64) -> Option<u32> {
         let fault = self
             .fault
             .iter()
@@ -270,7 +270,7 @@ impl Scenario {
     }
 
     /// Returns how far the clock of the GPU's driver is ahead of the machine's clock, in seconds.
-    pub(crate) fn skew_s(&self, gpu: u32, seconds: f64) -> f64 {
+    pub(crate) fn driver_clock_skew_s(&self, gpu: u32, seconds: f64) -> f64 {
         let skewed = self
             .fault
             .iter()

@@ -61,7 +61,7 @@ pub struct Scenario {
     returns: BTreeMap<Function, ReturnCode>,
     #[serde(default)]
     answers: GivenAnswers,
-    /// The number of `NVLinks` of GPUs whose settings do not contain the number.
+    /// The number of `NVLinks` of each GPU whose settings do not specify this number.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,
 }
@@ -134,7 +134,7 @@ impl Scenario {
 
     /// Returns the `nvmlReturn_t` with which initialization fails at the given time, or `None` if
     /// it succeeds.
-    pub fn init_error(&self, seconds: f64) -> Option<u32> {
+    pub fn init_error_code(&self, seconds: f64) -> Option<u32> {
         self.init_error
             .as_ref()
             .filter(|error| error.is_active(seconds))

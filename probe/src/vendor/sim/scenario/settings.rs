@@ -93,7 +93,7 @@ pub(crate) struct GpuSettings {
     pub(crate) nvlinks_down: Vec<Spanned<u32>>,
     /// The MIG devices, in the order of their NVML indices. If there are none, MIG mode is off.
     pub(crate) mig: Option<Spanned<Steps<Vec<MigSettings>>>>,
-    /// Whether the driver keeps the GPU initialized (persistence mode), which is the default.
+    /// Whether the driver keeps the GPU initialized (persistence mode). By default, it does.
     pub(crate) persistence: Option<bool>,
     /// Whether the driver keeps accounts of processes. By default, it does not.
     #[serde(default)]
@@ -164,7 +164,7 @@ impl From<&EncoderSessionSettings> for EncoderSession {
     }
 }
 
-/// A `[[process]]` table. If a GPU has any, they replace the processes from its profile.
+/// A `[[process]]` table. If a GPU has such tables, their processes replace those of its profile.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessSettings {
@@ -190,7 +190,7 @@ pub(crate) struct ProcessSettings {
     pub(crate) kind: ProcessKind,
     pub(crate) from_s: Option<Spanned<Seconds>>,
     pub(crate) to_s: Option<Spanned<Seconds>>,
-    /// The lifetime of each process. When it ends, new processes with the next PIDs start. By
+    /// The lifetime of each process. When the processes end, new ones with the next PIDs start. By
     /// default, processes do not end.
     pub(crate) lifetime_s: Option<Spanned<Seconds>>,
     /// The program's name. `name`, `user`, and `command` apply only to the simulated source.
@@ -218,12 +218,12 @@ impl ProcessSettings {
         let count = *self.count.get_ref();
         let first = self
             .pid
-            .saturating_add(self.generation(seconds).saturating_mul(count));
+            .saturating_add(self.replacement_count(seconds).saturating_mul(count));
         (0..count).map(move |number| first.saturating_add(number))
     }
 
     /// Returns how many times the processes have been replaced by new ones.
-    fn generation(&self, seconds: f64) -> u32 {
+    fn replacement_count(&self, seconds: f64) -> u32 {
         self.lifetime_s.as_ref().map_or(0, |lifetime| {
             ((seconds - self.first_started_s()) / lifetime.get_ref().0) as u32
         })
@@ -259,7 +259,7 @@ impl ProcessSettings {
             .lifetime_s
             .as_ref()
             .map_or(0.0, |lifetime| lifetime.get_ref().0);
-        self.first_started_s() + f64::from(self.generation(seconds)) * lifetime_s
+        self.first_started_s() + f64::from(self.replacement_count(seconds)) * lifetime_s
     }
 
     /// Returns the start time of the first process. By default, this is the start of the timeline
@@ -347,13 +347,13 @@ impl MigSettings {
     }
 
     /// Returns an error message if `devices` cannot exist together on one GPU.
-    pub(super) fn find_error(devices: &[Self]) -> Option<String> {
+    pub(super) fn find_device_error(devices: &[Self]) -> Option<String> {
         let placed = devices
             .iter()
             .enumerate()
             .find_map(|(at, device)| device.find_conflict(&devices[..at]));
         placed.or_else(|| {
-            // Each GPU instance is counted once, through its first device.
+            // The slices of a GPU instance are counted only once, for the instance's first device.
             let first = |(at, own): &(usize, &Self)| {
                 !devices[..*at]
                     .iter()

@@ -23,7 +23,7 @@ fn empty_scenario_has_one_gpu() {
     let scenario = read("");
     assert_eq!(scenario.gpu_count(), 1);
     assert_eq!(scenario.find_latency("nvmlInit_v2"), Duration::ZERO);
-    assert_eq!(scenario.init_error(0.0), None);
+    assert_eq!(scenario.init_error_code(0.0), None);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn faults_start_and_end_at_their_times() {
     );
     assert!(!scenario.is_lost(0, 6.0));
     assert_eq!(
-        [0.0, 2.0].map(|seconds| scenario.init_error(seconds)),
+        [0.0, 2.0].map(|seconds| scenario.init_error_code(seconds)),
         [Some(18), None]
     );
     assert!(scenario.is_hanging(Some(2), Some("nvmlDeviceGetPowerUsage"), 0.0));
@@ -300,7 +300,7 @@ fn faults_affect_only_their_gpu_and_time() {
         .map(|seconds| (scenario.counter_factor(0, seconds) * 100.0).round() as u32);
     assert_eq!(percent_left, [100, 90, 45, 100]);
     assert_eq!(
-        [0, 1].map(|gpu| (scenario.skew_s(gpu, 0.0) * 10.0) as i32),
+        [0, 1].map(|gpu| (scenario.driver_clock_skew_s(gpu, 0.0) * 10.0) as i32),
         [0, -25]
     );
 }

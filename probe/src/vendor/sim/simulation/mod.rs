@@ -201,7 +201,10 @@ impl Machine {
     /// Converts a time on the timeline to a timestamp of the GPU's driver, in microseconds since
     /// 1970.
     pub fn driver_timestamp_us(&self, gpu: u32, elapsed_ms: u64) -> u64 {
-        let skew_s = self.world.scenario().skew_s(gpu, self.timeline.elapsed_s());
+        let skew_s = self
+            .world
+            .scenario()
+            .driver_clock_skew_s(gpu, self.timeline.elapsed_s());
         let host_us = (self.timeline.unix_ms(0.0) + elapsed_ms) * 1000;
         host_us.saturating_add_signed((skew_s * 1e6) as i64)
     }
@@ -301,8 +304,9 @@ pub(super) fn spoil_processes(processes: &mut [ProcessState]) {
 /// The interval at which counters change. The driver's real energy counter changes at the same
 /// interval.
 const COUNTER_TICK_MS: u64 = 100;
-/// How much of the past is added up when the simulation is created, in milliseconds. Adding takes
-/// time, so if the timeline started longer ago, the rest is ignored.
+/// How much of the time before the simulation's creation is included in the counters, in
+/// milliseconds. If the timeline started earlier, the rest is ignored, because adding it up would
+/// take too long.
 const MAX_COUNTED_PAST_MS: u64 = 3_600_000;
 
 /// A GPU's counters since the start of the timeline. If the timeline was more than an hour old when

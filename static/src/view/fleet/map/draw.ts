@@ -1,8 +1,8 @@
 /**
  * The layout and the drawing of a heat map. The cells of a node are adjacent, and as large as
- * possible. Cells are grouped by look, because changing the color is more expensive than drawing a
- * cell. A metric has one hue that gets darker or lighter with the value; each state has its own
- * hue.
+ * possible. All cells of the same look are drawn together, because changing the color is more
+ * expensive than drawing a cell. A metric has one hue that gets darker or lighter with the value;
+ * each state has its own hue.
  */
 
 import type { Columns } from '../../../model/fleet/columns';
@@ -21,7 +21,10 @@ export interface Layout {
   /** The side length of a cell. `gap` is the gap between two cells of a node. */
   cell: number;
   gap: number;
-  /** How many cells of a node are side by side. `down` is the number of cells below each other. */
+  /**
+   * The number of cells of a node that are side by side. `down` is the number of cells that are one
+   * below the other.
+   */
   across: number;
   down: number;
   /** The width of a node, including the space around the node. */
@@ -140,8 +143,8 @@ const OTHERS_OPACITY = 0.6;
 export const STEPS = 20;
 
 /**
- * A cell's look is a number. The numbers below `STEPS` are the steps of the color scale, and the
- * numbers from `STEPS` on are the looks that are defined here.
+ * The looks of a cell, which are numbers. A number below `STEPS` is a step of the color scale. All
+ * other looks are defined here.
  */
 export const LOOK = {
   missing: STEPS,
@@ -160,8 +163,8 @@ export const LOOK = {
 export type StateColors = Record<'free' | 'idle' | 'busy', string>;
 
 /**
- * Returns the colors of all steps. The first color is near the background. The colors then approach
- * the metric's color, and after it a lighter or darker color.
+ * Returns the colors of all steps. They start near the color of the background, change to the
+ * metric's color, and end with a lighter or darker one.
  */
 export function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
   const color = isNumeric(metric) ? colorOf(palette, metric) : palette.muted;
@@ -169,13 +172,13 @@ export function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boo
   return Array.from({ length: STEPS }, (_, step) => {
     const share = step / (STEPS - 1) / 0.66;
     return share < 1
-      ? mix(color, low + (100 - low) * share, palette.card)
-      : mix(end, ((share - 1) * 0.66 * high) / 0.34, color);
+      ? mixColors(color, low + (100 - low) * share, palette.card)
+      : mixColors(end, ((share - 1) * 0.66 * high) / 0.34, color);
   });
 }
 
 /** Mixes `share_percent` percent of a color with another color. */
-function mix(color: string, share_percent: number, other: string): string {
+function mixColors(color: string, share_percent: number, other: string): string {
   // oxlint-disable-next-line texts/translated -- This is CSS.
   return `color-mix(in srgb, ${color} ${share_percent}%, ${other})`;
 }
@@ -187,7 +190,7 @@ export function stateColors(element: Element): StateColors {
 }
 
 /** Returns the look of a row. */
-export function lookOf(columns: Columns, metric: FleetMetric, row: number): number {
+export function cellLook(columns: Columns, metric: FleetMetric, row: number): number {
   const state = columns.state[row];
   if (state === 'lost') {
     return LOOK.lost;

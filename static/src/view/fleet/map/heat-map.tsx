@@ -19,7 +19,7 @@ import {
   cornerOf,
   layoutOf,
   findNeighbor,
-  lookOf,
+  cellLook,
   paintMap,
   makeColorRamp,
   stateColors,
@@ -38,8 +38,8 @@ const DIRECTIONS: Partial<Record<string, Direction>> = {
 const PAGE_DIRECTIONS_BY_KEY: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
 const PAGE_ROWS = 10;
 /**
- * The height into which the map should fit is at least this large, and at most `MAX_HEIGHT_PX`. If
- * the map fits, all cells are visible without scrolling.
+ * The map is made to fit into a height, which is at least this value and at most `MAX_HEIGHT_PX`.
+ * If the map fits, all cells are visible without scrolling.
  */
 const MIN_HEIGHT_PX = 420;
 const MAX_HEIGHT_PX = 1000;
@@ -87,7 +87,7 @@ export function HeatMap(scene: Scene): ComponentChild {
     context.canvas.height = Math.max(1, Math.round(layout.height * px));
     paintMap(context, {
       layout,
-      looks: Uint8Array.from({ length: columns.count }, (_, row) => lookOf(columns, metric, row)),
+      looks: Uint8Array.from({ length: columns.count }, (_, row) => cellLook(columns, metric, row)),
       shown: matches,
       severe: (row) => (columns.severity[row] ?? 0) >= CRITICAL_SEVERITY,
       nameOf: (node) => columns.nodeNames[node] ?? '',
@@ -197,7 +197,7 @@ export function HeatMap(scene: Scene): ComponentChild {
             <strong>
               <RowName columns={columns} row={pointed} />
             </strong>
-            <span>{valueText(scene, pointed)}</span>
+            <span>{readingOrStateText(scene, pointed)}</span>
           </div>
         )}
       </div>
@@ -218,7 +218,7 @@ function tipStyle(layout: Layout, place: CellPosition): CSSProperties {
 }
 
 /** Returns the displayed reading of a row, or its state if there is no reading. */
-function valueText({ columns, shown: { metric } }: Scene, row: number): string {
+function readingOrStateText({ columns, shown: { metric } }: Scene, row: number): string {
   const text = isNumeric(metric) ? readingText(columns, metric, row) : DASH;
   return text === DASH ? stateText(columns, row).text : text;
 }

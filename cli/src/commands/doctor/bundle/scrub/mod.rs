@@ -28,7 +28,7 @@ const PUBLIC_PROGRAMS: &str = "\
 
 /// Returns the word used in placeholders for this kind of name, and the kind's name in the list of
 /// replacements.
-pub(super) fn label_kind(kind: NameKind) -> (&'static str, &'static str) {
+pub(super) fn name_kind_labels(kind: NameKind) -> (&'static str, &'static str) {
     match kind {
         NameKind::User => ("user", "user names"),
         NameKind::Host => ("host", "host names"),
@@ -68,8 +68,8 @@ fn is_public(kind: NameKind, name: &str) -> bool {
 pub(super) struct Scrubber {
     /// The number used in each name's placeholder.
     numbers: BTreeMap<NameKind, BTreeMap<String, usize>>,
-    /// The strings to search for, longest first. Each string is mapped to the name that it stands
-    /// for, and the name's kind.
+    /// The strings to search for, longest first. Each string is a variant of a name, and is mapped
+    /// to this name and its kind.
     known: BTreeMap<(Reverse<usize>, String), (NameKind, String)>,
 }
 
@@ -100,10 +100,10 @@ impl Scrubber {
         let numbers = self.numbers.entry(kind).or_default();
         let next = numbers.len() + 1;
         let number = numbers.entry(original).or_insert(next);
-        format!("{prefix}{}-{number}{suffix}", label_kind(kind).0)
+        format!("{prefix}{}-{number}{suffix}", name_kind_labels(kind).0)
     }
 
-    /// Replaces and remembers strings that are names according to their keys. Then replaces the
+    /// Replaces and remembers strings whose keys show that they are names. Then replaces the
     /// remembered names in all other strings.
     pub(super) fn scrub_json(&mut self, values: &mut [Value]) {
         for value in &mut *values {
@@ -126,7 +126,7 @@ impl Scrubber {
     }
 
     /// Returns the number of distinct names of each kind that were replaced.
-    pub(super) fn count_replaced(&self) -> BTreeMap<NameKind, usize> {
+    pub(super) fn count_replaced_names(&self) -> BTreeMap<NameKind, usize> {
         self.numbers
             .iter()
             .map(|(kind, numbers)| (*kind, numbers.len()))
@@ -137,8 +137,8 @@ impl Scrubber {
     /// occur in a driver's message.
     pub(super) fn add_names_in_message(&mut self, message: &str) {
         if let Some((_, name)) = message.split_once("name=") {
-            // The name ends at a comma, but a process name may itself contain commas. The last
-            // possible comma is therefore used.
+            // The name ends at a comma, but may itself contain commas. The end is therefore the
+            // last comma within the maximum length of a name.
             let ends = name.match_indices(", ").map(|(at, _)| at);
             let end = ends
                 .take_while(|at| *at <= MAX_COMM_BYTES)
@@ -171,7 +171,10 @@ impl Scrubber {
     pub(super) fn scrub_text(&mut self, text: &str) -> String {
         let (mut clean, mut rest, mut before) = (String::with_capacity(text.len()), text, None);
         while let Some(letter) = rest.chars().next() {
-            let found = [self.find_added_name(rest, before), find_name(rest, before)];
+            let found = [
+                self.match_leading_added_name(rest, before),
+                match_leading_name(rest, before),
+            ];
             let longest = found
                 .into_iter()
                 .flatten()
@@ -200,7 +203,7 @@ impl Scrubber {
 
     /// Returns the longest known name at the start of `rest` that is a whole word. `before` is the
     /// character before `rest`.
-    fn find_added_name(
+    fn match_leading_added_name(
         &self,
         rest: &str,
         before: Option<char>,
@@ -215,10 +218,10 @@ impl Scrubber {
             .iter()
             .find(|((_, form), _)| rest.starts_with(form) && is_whole(form))?;
         match &rest[form.len()..] {
-            // The known directory is only the start of this path, so the rest of the path is
-            // replaced as well. The directory's name may contain spaces.
+            // The known directory, whose name may contain spaces, is only the start of this path.
+            // The rest of the path is replaced as well.
             behind if *kind == NameKind::Path && behind.starts_with('/') => {
-                let length = form.len() + path_length(behind);
+                let length = form.len() + leading_path_length(behind);
                 Some((length, *kind, rest[..length].to_owned()))
             }
             _ => Some((form.len(), *kind, original.clone())),
@@ -300,7 +303,7 @@ fn list_variants(kind: NameKind, original: &str) -> Vec<String> {
         NameKind::Command | NameKind::Text => {
             forms.retain(|form| form.contains(char::is_whitespace));
         }
-        // Some views show only the last parts of a notebook's path that are needed to make the path
+        // Some views show only the end of a notebook's path: as many parts as are needed to make it
         // unique.
         NameKind::Notebook => {
             let ends = printed
@@ -338,16 +341,17 @@ const MIN_HASH_DIGITS: usize = 32;
 
 /// Returns the length, kind and text of the name at the start of `rest`. `before` is the preceding
 /// character.
-fn find_name(rest: &str, before: Option<char>) -> Option<(usize, NameKind, String)> {
+fn match_leading_name(rest: &str, before: Option<char>) -> Option<(usize, NameKind, String)> {
     if before.is_some_and(char::is_alphanumeric) {
         return None;
     }
-    let (length, kind) = find_path_or_url(rest).or_else(|| find_word(rest))?;
+    let (length, kind) =
+        match_leading_path_or_url(rest).or_else(|| match_leading_identifier(rest))?;
     Some((length, kind, rest[..length].to_owned()))
 }
 
-fn find_path_or_url(rest: &str) -> Option<(usize, NameKind)> {
-    let found = &rest[..path_length(rest)];
+fn match_leading_path_or_url(rest: &str) -> Option<(usize, NameKind)> {
+    let found = &rest[..leading_path_length(rest)];
     let is_scheme = |text: &str| {
         text.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
@@ -369,7 +373,7 @@ fn find_path_or_url(rest: &str) -> Option<(usize, NameKind)> {
 
 /// Returns the length of the path at the start of `rest`. The path ends before a space, or before
 /// the next path in a list.
-pub(super) fn path_length(rest: &str) -> usize {
+pub(super) fn leading_path_length(rest: &str) -> usize {
     let end = rest
         .find(|letter: char| letter.is_whitespace() || "\"'`<>|".contains(letter))
         .unwrap_or(rest.len());
@@ -382,7 +386,7 @@ pub(super) fn path_length(rest: &str) -> usize {
         .len()
 }
 
-fn find_word(rest: &str) -> Option<(usize, NameKind)> {
+fn match_leading_identifier(rest: &str) -> Option<(usize, NameKind)> {
     let run = |belongs: &dyn Fn(u8) -> bool| rest.bytes().take_while(|byte| belongs(*byte)).count();
     let whole = |length: usize| !rest[length..].starts_with(char::is_alphanumeric);
     let is_hex = |byte: u8| byte.is_ascii_hexdigit();
@@ -396,7 +400,7 @@ fn find_word(rest: &str) -> Option<(usize, NameKind)> {
         return Some((length, NameKind::Id));
     }
     for (form, kind) in ID_PATTERNS {
-        if matches_pattern(rest, form) && whole(form.len()) {
+        if starts_with_pattern(rest, form) && whole(form.len()) {
             return Some((form.len(), kind));
         }
     }
@@ -408,7 +412,7 @@ fn find_word(rest: &str) -> Option<(usize, NameKind)> {
     let number = run(&|byte| byte.is_ascii_digit() || byte == b'.');
     for length in [address, number] {
         let found = rest[..length].trim_end_matches(['.', ':']);
-        if is_address(found) && whole(found.len()) {
+        if is_identifying_ip_address(found) && whole(found.len()) {
             return Some((found.len(), NameKind::Address));
         }
     }
@@ -419,7 +423,7 @@ fn find_word(rest: &str) -> Option<(usize, NameKind)> {
 }
 
 /// Returns `true` if `text` starts with the format `form`.
-fn matches_pattern(text: &str, form: &str) -> bool {
+fn starts_with_pattern(text: &str, form: &str) -> bool {
     let fits = |(byte, place): (u8, u8)| {
         if place == b'x' {
             byte.is_ascii_hexdigit()
@@ -432,7 +436,7 @@ fn matches_pattern(text: &str, form: &str) -> bool {
 
 /// Returns `true` for an IP address, with or without a port, that is neither loopback nor
 /// unspecified.
-fn is_address(text: &str) -> bool {
+fn is_identifying_ip_address(text: &str) -> bool {
     let port = || text.parse::<SocketAddr>().map(|socket| socket.ip());
     let address = text.parse::<IpAddr>().or_else(|_| port());
     address.is_ok_and(|address| !address.is_loopback() && !address.is_unspecified())

@@ -1,5 +1,5 @@
-//! Calls to functions that have unusual signatures or return lists, such as the functions for GPU
-//! Performance Monitoring (GPM).
+//! Calls to functions that return lists, and to functions that have unusual signatures, such as
+//! those for GPU Performance Monitoring (GPM).
 //!
 //! All handles in this module come from the library, and all memory that a call fills in outlives
 //! the call.
@@ -23,7 +23,7 @@ use super::{
     function as f,
     function::{self, PLACES, nvmlInit_v2},
     library::{Device, Function, Library, Plain, check_code, version_of},
-    lists::{read_counted, read_with_growing_buffer},
+    lists::{read_list_of_exact_size, read_with_growing_buffer},
     shapes::Out,
 };
 use crate::vendor::nvml::query::Code;
@@ -40,27 +40,27 @@ impl Library {
     }
 
     pub(crate) fn can_initialize(&self) -> bool {
-        self.find(&nvmlInit_v2).is_ok()
+        self.find_function(&nvmlInit_v2).is_ok()
     }
 
     /// Calls `nvmlInit_v2` directly, because the `nvml-wrapper` crate would look up every NVML
     /// function first.
     pub(crate) fn initialize(&self) -> Result<(), Code> {
-        let call = self.find(&nvmlInit_v2)?;
+        let call = self.find_function(&nvmlInit_v2)?;
         // SAFETY: the function has no parameters.
         check_code(unsafe { call() })
     }
 
     /// Calls a function about a device with a pointer to `value`, and returns the value after the
     /// function has changed it.
-    pub(crate) fn fill<T: Plain>(
+    pub(crate) fn call_with_value<T: Plain>(
         &self,
         function: &Function<Out<T>>,
         device: Device,
         mut value: T,
     ) -> Result<T, Code> {
         // SAFETY: the handle comes from the library, and the value outlives the call.
-        check_code(unsafe { self.find(function)?(device.0, &raw mut value) })?;
+        check_code(unsafe { self.find_function(function)?(device.0, &raw mut value) })?;
         Ok(value)
     }
 
@@ -82,24 +82,25 @@ impl Library {
 
     /// Returns the GPUs that `nvmlDeviceGetTopologyNearestGpus` lists.
     pub(crate) fn nearest_gpus(&self, device: Device, level: u32) -> Result<Vec<Device>, Code> {
-        let call = self.find(&function::nvmlDeviceGetTopologyNearestGpus)?;
+        let call = self.find_function(&function::nvmlDeviceGetTopologyNearestGpus)?;
         // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
-        let gpus = read_counted(|count, items| unsafe { call(device.0, level, count, items) })?;
+        let gpus =
+            read_list_of_exact_size(|count, items| unsafe { call(device.0, level, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
 
     /// Returns the GPUs that `nvmlSystemGetTopologyGpuSet` lists.
     pub(crate) fn gpus_near_cpu(&self, cpu: u32) -> Result<Vec<Device>, Code> {
-        let call = self.find(&function::nvmlSystemGetTopologyGpuSet)?;
+        let call = self.find_function(&function::nvmlSystemGetTopologyGpuSet)?;
         // SAFETY: the buffer has room for `count` items.
-        let gpus = read_counted(|count, items| unsafe { call(cpu, count, items) })?;
+        let gpus = read_list_of_exact_size(|count, items| unsafe { call(cpu, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
 
     /// Returns the level from `nvmlDeviceGetTopologyCommonAncestor`.
     pub(crate) fn common_ancestor(&self, one: Device, two: Device) -> Result<u32, Code> {
         // SAFETY: both handles come from the library, and the value outlives the call.
-        self.fill_with(
+        self.call_with_blank_value(
             &function::nvmlDeviceGetTopologyCommonAncestor,
             |call, level| unsafe { call(one.0, two.0, level) },
         )
@@ -113,7 +114,7 @@ impl Library {
         capability: u32,
     ) -> Result<u32, Code> {
         // SAFETY: both handles come from the library, and the value outlives the call.
-        self.fill_with(&function::nvmlDeviceGetP2PStatus, |call, status| unsafe {
+        self.call_with_blank_value(&function::nvmlDeviceGetP2PStatus, |call, status| unsafe {
             call(one.0, two.0, capability, status)
         })
     }
@@ -121,7 +122,7 @@ impl Library {
     /// Returns the words from `nvmlDeviceGetCpuAffinity`, without trailing empty words.
     pub(crate) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         // SAFETY: the handle comes from the library, and the length of the buffer is passed.
-        let set: [c_ulong; SET_WORDS] = self.fill_with(
+        let set: [c_ulong; SET_WORDS] = self.call_with_blank_value(
             &function::nvmlDeviceGetCpuAffinity,
             |call, words: &mut [_; SET_WORDS]| unsafe {
                 call(device.0, SET_WORDS as c_uint, words.as_mut_ptr())
@@ -135,7 +136,7 @@ impl Library {
     pub(crate) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         const NODE: c_uint = 0;
         // SAFETY: the handle comes from the library, and the length of the buffer is passed.
-        let set: [c_ulong; SET_WORDS] = self.fill_with(
+        let set: [c_ulong; SET_WORDS] = self.call_with_blank_value(
             &function::nvmlDeviceGetMemoryAffinity,
             |call, words: &mut [_; SET_WORDS]| unsafe {
                 call(device.0, SET_WORDS as c_uint, words.as_mut_ptr(), NODE)
@@ -162,8 +163,8 @@ const INITIAL_SAMPLES: usize = 256;
 const INITIAL_PROCESS_SAMPLES: usize = 1024;
 
 /// An NVML field, identified by its ID (`NVML_FI_...`) and its scope. The scope is an `NVLink`
-/// number, or 0 if the field has no scope. The bindings have named constants for IDs, but they must
-/// be used only below 251: driver 580.82 renumbered the higher IDs.
+/// number, or 0 if the field has no scope. The bindings have named constants for the IDs. Only the
+/// constants for IDs below 251 may be used, because driver 580.82 renumbered the higher IDs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) id: u32,
@@ -177,8 +178,8 @@ pub(crate) enum Number {
     Real(f64),
 }
 
-/// The time at which the driver read a field, in microseconds since 1970, and the field's value. If
-/// the field could not be read, the error code.
+/// The time at which the driver read a field, in microseconds since 1970, and the field's value; or
+/// the error code if the field could not be read.
 type FieldValue = Result<(i64, Number), Code>;
 
 /// Returns the argument for `nvmlDeviceGetFieldValues`: the fields, followed by an extra element
@@ -213,7 +214,7 @@ impl Library {
         device: Device,
         fields: &[Field],
     ) -> Result<Vec<FieldValue>, Code> {
-        let call = self.find(&function::nvmlDeviceGetFieldValues)?;
+        let call = self.find_function(&function::nvmlDeviceGetFieldValues)?;
         let mut values = add_guard(fields);
         let count = c_int::try_from(fields.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
         // SAFETY: the handle comes from the library, and the buffer has `count` values and one
@@ -229,15 +230,15 @@ impl Library {
         Ok(values.iter().take(fields.len()).map(answer).collect())
     }
 
-    /// Returns the samples that `nvmlDeviceGetSamples` lists for the type `kind` after `since_us`,
-    /// each with its time. All times are in microseconds since 1970.
+    /// Returns the samples of the type `kind` that `nvmlDeviceGetSamples` lists, each with its
+    /// time. Only samples after `since_us` are listed. All times are in microseconds since 1970.
     pub(crate) fn read_samples(
         &self,
         device: Device,
         kind: u32,
         since_us: u64,
     ) -> Result<Vec<(u64, Number)>, Code> {
-        let call = self.find(&function::nvmlDeviceGetSamples)?;
+        let call = self.find_function(&function::nvmlDeviceGetSamples)?;
         let mut value_type = 0;
         let samples: Vec<nvmlSample_t> =
             read_with_growing_buffer(INITIAL_SAMPLES, |count, items| {
@@ -262,7 +263,7 @@ impl Library {
         device: Device,
         since_us: u64,
     ) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, Code> {
-        let call = self.find(&function::nvmlDeviceGetProcessesUtilizationInfo)?;
+        let call = self.find_function(&function::nvmlDeviceGetProcessesUtilizationInfo)?;
         read_with_growing_buffer(INITIAL_PROCESS_SAMPLES, |count, items| {
             let mut request = nvmlProcessesUtilizationInfo_v1_t {
                 version: version_of::<nvmlProcessesUtilizationInfo_v1_t>(1),
@@ -287,7 +288,7 @@ impl Library {
         device: Device,
         since_us: u64,
     ) -> Result<Vec<nvmlProcessUtilizationSample_t>, Code> {
-        let call = self.find(&function::nvmlDeviceGetProcessUtilization)?;
+        let call = self.find_function(&function::nvmlDeviceGetProcessUtilization)?;
         // SAFETY: the handle comes from the library, and the buffer has room for `count` items.
         read_with_growing_buffer(INITIAL_PROCESS_SAMPLES, |count, items| unsafe {
             call(device.0, items, count, since_us)
@@ -325,13 +326,13 @@ unsafe impl Send for GpmSample {}
 
 impl Library {
     /// Returns `true` if the device supports GPM, according to `nvmlGpmQueryDeviceSupport`.
-    pub(crate) fn counts_activity(&self, device: Device) -> Result<bool, Code> {
+    pub(crate) fn supports_gpm(&self, device: Device) -> Result<bool, Code> {
         let asked = nvmlGpmSupport_t {
             version: NVML_GPM_SUPPORT_VERSION,
             isSupportedDevice: 0,
         };
         Ok(self
-            .fill(&f::nvmlGpmQueryDeviceSupport, device, asked)?
+            .call_with_value(&f::nvmlGpmQueryDeviceSupport, device, asked)?
             .isSupportedDevice
             != 0)
     }
@@ -346,15 +347,15 @@ impl GpmSample {
         instance: Option<u32>,
     ) -> Result<Self, Code> {
         // Without this function, a sample could not be freed, so none is allocated.
-        library.find(&f::nvmlGpmSampleFree)?;
+        library.find_function(&f::nvmlGpmSampleFree)?;
         let [sample] = library.get_system(&f::nvmlGpmSampleAlloc, &[])?;
         let taken = Self { library, sample };
         if let Some(instance) = instance {
-            let call = library.find(&f::nvmlGpmMigSampleGet)?;
+            let call = library.find_function(&f::nvmlGpmMigSampleGet)?;
             // SAFETY: the handle comes from the library, and the sample was allocated.
             check_code(unsafe { call(gpu.0, instance, sample) })?;
         } else {
-            let call = library.find(&f::nvmlGpmSampleGet)?;
+            let call = library.find_function(&f::nvmlGpmSampleGet)?;
             // SAFETY: the handle comes from the library, and the sample was allocated.
             check_code(unsafe { call(gpu.0, sample) })?;
         }
@@ -368,7 +369,7 @@ impl GpmSample {
         later: &Self,
         metrics: &[u32],
     ) -> Result<Vec<Result<f64, Code>>, Code> {
-        let call = self.library.find(&f::nvmlGpmMetricsGet)?;
+        let call = self.library.find_function(&f::nvmlGpmMetricsGet)?;
         let mut values = Vec::with_capacity(metrics.len());
         let mut request = Box::new(nvmlGpmMetricsGet_t::make_blank());
         for some in metrics.chunks(request.metrics.len()) {
@@ -391,7 +392,7 @@ impl GpmSample {
 
 impl Drop for GpmSample {
     fn drop(&mut self) {
-        if let Ok(free) = self.library.find(&f::nvmlGpmSampleFree) {
+        if let Ok(free) = self.library.find_function(&f::nvmlGpmSampleFree) {
             // SAFETY: the sample was allocated, and is not used again.
             unsafe { free(self.sample) };
         }

@@ -34,9 +34,9 @@ impl EventSet {
     /// Creates an event set with `nvmlEventSetCreate`.
     pub(crate) fn create(library: &'static Library) -> Result<Self, Code> {
         // An event set is useless if the driver lacks these functions.
-        library.find(&f::nvmlDeviceRegisterEvents)?;
-        library.find(&f::nvmlEventSetWait_v2)?;
-        library.find(&f::nvmlEventSetFree)?;
+        library.find_function(&f::nvmlDeviceRegisterEvents)?;
+        library.find_function(&f::nvmlEventSetWait_v2)?;
+        library.find_function(&f::nvmlEventSetFree)?;
         let [set] = library.get_system(&f::nvmlEventSetCreate, &[])?;
         Ok(Self {
             library,
@@ -45,9 +45,9 @@ impl EventSet {
         })
     }
 
-    /// Registers the GPU `index` with `nvmlDeviceRegisterEvents`, for all of the wanted event types
-    /// that it supports. The GPU's handle is looked up again.
-    pub(crate) fn add(&mut self, index: u32) -> Result<(), Code> {
+    /// Registers the GPU `index` with `nvmlDeviceRegisterEvents`, for those of the wanted event
+    /// types that the GPU supports. The GPU's handle is looked up again.
+    pub(crate) fn register_gpu(&mut self, index: u32) -> Result<(), Code> {
         let device = self.library.find_device(index)?;
         let [supported] = self
             .library
@@ -56,7 +56,7 @@ impl EventSet {
         if types == 0 {
             return Err(Code::NOT_SUPPORTED);
         }
-        let register = self.library.find(&f::nvmlDeviceRegisterEvents)?;
+        let register = self.library.find_function(&f::nvmlDeviceRegisterEvents)?;
         // SAFETY: the handle comes from the library, and the set is valid until it is dropped.
         check_code(unsafe { register(device.0, types, self.set) })?;
         self.members.retain(|(_, member)| *member != index);
@@ -68,8 +68,8 @@ impl EventSet {
         self.members.iter().map(|(_, index)| *index)
     }
 
-    /// Waits for the next event with `nvmlEventSetWait_v2`. Returns the GPU's index and the event,
-    /// or `None` if there was no event in time or its type is unknown.
+    /// Waits for the next event with `nvmlEventSetWait_v2`. Returns the GPU's index and the event.
+    /// Returns `None` if no event arrived in time, or if the event's type is unknown.
     pub(crate) fn wait_for_event(
         &mut self,
         timeout_ms: u32,
@@ -78,7 +78,10 @@ impl EventSet {
             // SAFETY: the set is valid until it is dropped, and the structure outlives the call.
             unsafe { call(self.set, event, timeout_ms) }
         };
-        match self.library.fill_with(&f::nvmlEventSetWait_v2, wait) {
+        match self
+            .library
+            .call_with_blank_value(&f::nvmlEventSetWait_v2, wait)
+        {
             Ok(event) => {
                 let member = self
                     .members
@@ -96,7 +99,7 @@ impl EventSet {
 
 impl Drop for EventSet {
     fn drop(&mut self) {
-        if let Ok(free) = self.library.find(&f::nvmlEventSetFree) {
+        if let Ok(free) = self.library.find_function(&f::nvmlEventSetFree) {
             // SAFETY: `nvmlEventSetCreate` returned this set, and it is not used again.
             unsafe { free(self.set) };
         }

@@ -14,9 +14,9 @@ use crate::vendor::nvml::query::Code;
 /// The address of a function whose type is not known.
 type Address = unsafe extern "C" fn();
 
-/// A loaded library, which stays open until the process ends. Each function is looked up at its
-/// first use, so that loading is fast, and only once: a lookup at each call took 5% of the
-/// sampler's time.
+/// A loaded library, which stays open until the process ends. A function is looked up only when it
+/// is first used, so that loading is fast. Its address is then kept, because a lookup at each call
+/// took 5% of the sampler's time.
 pub(crate) struct Library {
     opened: libloading::Library,
     /// The addresses of functions. `None` means that the library lacks a function.
@@ -109,7 +109,10 @@ impl Library {
         Self { opened, addresses }
     }
 
-    pub(crate) fn find<S: Signature>(&self, function: &Function<S>) -> Result<S::Call, Code> {
+    pub(crate) fn find_function<S: Signature>(
+        &self,
+        function: &Function<S>,
+    ) -> Result<S::Call, Code> {
         let address = self.addresses[function.place].get_or_init(|| {
             // SAFETY: the function is not called through this placeholder type.
             let symbol = unsafe { self.opened.get::<Address>(function.name.as_bytes()) };
@@ -121,13 +124,13 @@ impl Library {
         Ok(unsafe { transmute_copy::<Address, S::Call>(&address) })
     }
 
-    pub(super) fn fill_with<S: Signature, T: Plain>(
+    pub(super) fn call_with_blank_value<S: Signature, T: Plain>(
         &self,
         function: &Function<S>,
         call: impl FnOnce(S::Call, &mut T) -> nvmlReturn_t,
     ) -> Result<T, Code> {
         let mut value = T::make_blank();
-        check_code(call(self.find(function)?, &mut value))?;
+        check_code(call(self.find_function(function)?, &mut value))?;
         Ok(value)
     }
 }

@@ -14,7 +14,8 @@ use crate::vendor::nvml::query::Code;
 /// The value of `NVML_ERROR_INSUFFICIENT_SIZE`.
 const INSUFFICIENT_SIZE: Code = Code(7);
 
-/// The maximum number of attempts to read a list, which can grow between two attempts.
+/// The maximum number of attempts to read a list. Several may be needed, because the list can grow
+/// between two attempts.
 const MAX_ATTEMPTS: u32 = 4;
 
 /// The maximum number of items in a list. A driver that reports more is faulty, and the buffer
@@ -49,7 +50,7 @@ pub(super) fn read_with_growing_buffer<T: Plain>(
 
 /// Queries the length of a list, then reads the list into a buffer of exactly that size. This is
 /// for functions that do not accept larger buffers.
-pub(super) fn read_counted<T: Plain>(
+pub(super) fn read_list_of_exact_size<T: Plain>(
     call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t,
 ) -> Result<Vec<T>, Code> {
     let mut count = 0;
@@ -103,8 +104,8 @@ impl Numbers for ListedProcess {
 pub(crate) enum EntryLayout {
     /// The layout of drivers before 450, which consists of PID and memory.
     Short,
-    /// The layout of newer drivers, which consists of PID, memory, and two instances. Drivers of
-    /// version 530 add a fourth word.
+    /// The layout of newer drivers, which consists of three words: PID, memory, and a word with two
+    /// instances. Drivers of version 530 add a fourth word.
     Known,
 }
 
@@ -139,8 +140,8 @@ pub(super) fn list_processes(
 }
 
 fn parse_entries(words: &[u64], count: usize, entry: EntryLayout) -> Vec<ListedProcess> {
-    // If the driver has written more words than `count` entries of normal size have, its entries
-    // are larger.
+    // If the driver has written beyond the space that `count` entries of normal size need, its
+    // entries are larger.
     let beyond = words
         .get(count.saturating_mul(ENTRY_WORDS))
         .is_some_and(|word| *word != CANARY);

@@ -27,8 +27,7 @@ const MAX_TEXT_BYTES: usize = 2048;
 /// The initial capacity of a list's buffer, in items. No board has this many clocks.
 const INITIAL_LIST_ITEMS: usize = 512;
 
-/// A function that needs special handling, because a query's answer is more than this function's
-/// result.
+/// A function that needs special handling, because its result alone does not answer a query.
 pub(crate) struct Raw<F>(PhantomData<F>);
 
 impl<F: Copy> Signature for Raw<F> {
@@ -80,7 +79,7 @@ impl Library {
         device: Device,
         of: &[u32],
     ) -> Result<S::Filled, Code> {
-        S::fill(self.find(function)?, device.0, of)
+        S::fill(self.find_function(function)?, device.0, of)
     }
 
     /// Calls a function about the machine and returns the values that it fills in.
@@ -89,7 +88,7 @@ impl Library {
         function: &Function<S>,
         of: &[u32],
     ) -> Result<S::Filled, Code> {
-        S::fill(self.find(function)?, ptr::null_mut(), of)
+        S::fill(self.find_function(function)?, ptr::null_mut(), of)
     }
 
     /// Calls a function that fills in one value.
