@@ -98,9 +98,7 @@ def vitest_failures(text: str) -> list[str]:
 
 
 def unittest_failures(text: str) -> list[str]:
-    """Return the blocks `FAIL: test` and `ERROR: test` between rules. The error is the last line of
-    the traceback.
-    """
+    """Return each failed test's name with the last line of its traceback, which is the error."""
     blocks = re.findall(
         r"^(?:FAIL|ERROR): (.+?)\n-+\n(.+?)(?=^=====|^-----|\Z)", text, re.MULTILINE | re.DOTALL
     )

@@ -353,8 +353,8 @@ struct MemoryQuota {
 }
 
 impl MemoryQuota {
-    /// Reserves memory for a response. Returns `None` if the user would then use more memory than
-    /// remains for others.
+    /// Reserves memory for a response. Returns `None` if the user's responses would then use more
+    /// memory than is currently free.
     fn reserve_memory(self: &Arc<Self>, who: PeerKey, kib: usize) -> Option<ReservedMemory> {
         let mut held = lock::lock(&self.held_kib);
         let free = self.most_kib - held.values().sum::<usize>();

@@ -116,7 +116,7 @@ impl Server {
     }
 
     /// Returns the indexes and times of the details in a new client's hello frame.
-    async fn hello_details(&self) -> Vec<(u64, u64)> {
+    async fn indexes_and_times_of_hello_details(&self) -> Vec<(u64, u64)> {
         let hello = self.connect_client().await.next_frame().await;
         let details = hello["details"].as_array().unwrap().iter();
         details
@@ -234,13 +234,13 @@ async fn gpu_details_survive_collector_restart_until_replaced() {
     let second = [make_inventory(&["a", "x", "c"]), make_details(2, "c", 20)];
     let server = Server::start(&first, &second);
     let mut client = server.connect_client().await;
-    if server.hello_details().await.len() < 4 {
+    if server.indexes_and_times_of_hello_details().await.len() < 4 {
         client
             .next_matching_frame(|frame| frame["type"] == "details" && frame["index"] == 3)
             .await;
     }
     assert_eq!(
-        server.hello_details().await,
+        server.indexes_and_times_of_hello_details().await,
         [(0, 10), (1, 10), (2, 10), (3, 10)]
     );
     fs::write(server.file_path("end.0"), "").unwrap();
@@ -248,14 +248,17 @@ async fn gpu_details_survive_collector_restart_until_replaced() {
         .next_matching_frame(|frame| frame["state"] == "restarting")
         .await;
     assert_eq!(
-        server.hello_details().await.len(),
+        server.indexes_and_times_of_hello_details().await.len(),
         4,
         "what was known stays known"
     );
     client
         .next_matching_frame(|frame| frame["type"] == "details" && frame["at_ms"] == 20)
         .await;
-    assert_eq!(server.hello_details().await, [(0, 10), (2, 20)]);
+    assert_eq!(
+        server.indexes_and_times_of_hello_details().await,
+        [(0, 10), (2, 20)]
+    );
 }
 
 #[tokio::test]

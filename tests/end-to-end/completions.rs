@@ -79,14 +79,19 @@ fn generate_completion_script(shell: &str) -> String {
     stdout_text(&output)
 }
 
-/// Runs the completion script in a shell, followed by the lines in `behind`. Returns `None` if the
-/// shell is not installed.
-fn run_shell(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> Option<Output> {
+/// Runs the completion script in a shell, followed by the lines in `appended_lines`. Returns `None`
+/// if the shell is not installed.
+fn run_shell(
+    shell: &str,
+    arguments: &[&str],
+    appended_lines: &str,
+    typed: &[&str],
+) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script");
     std::fs::write(
         &path,
-        format!("{}\n{behind}\n", generate_completion_script(shell)),
+        format!("{}\n{appended_lines}\n", generate_completion_script(shell)),
     )
     .unwrap();
     let output = Command::new(shell)

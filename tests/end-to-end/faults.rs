@@ -336,8 +336,8 @@ async fn gpu_without_readings_after_opening_counts_as_failed() {
         .await;
 }
 
-/// Sends a signal to the collector. Checks that clients receive the reason for its end, and then
-/// samples of a new collector.
+/// Sends a signal to the collector. Checks that clients first receive the reason for the
+/// collector's end and then receive samples of a new collector.
 async fn assert_collector_is_replaced_after(signal_name: &str, why: &str) {
     let fake = FakeNvml::new("gpus = 2");
     let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);

@@ -297,7 +297,8 @@ mod sin_cos_tests {
         errors.fold(0.0, f64::max)
     }
 
-    fn cos_sin_narrow(number: f64) -> (f64, (f64, f64)) {
+    /// Returns the number rounded to `f32`, with its cosine and sine.
+    fn evaluate_cos_sin_in_f32(number: f64) -> (f64, (f64, f64)) {
         let x = number as f32;
         let (cosine, sine) = cos_sin_f32(x);
         (f64::from(x), (f64::from(cosine), f64::from(sine)))
@@ -306,7 +307,7 @@ mod sin_cos_tests {
     #[test]
     fn error_is_within_one_unit_of_type() {
         for most in [1e-3, 1.0, 10.0, 1e3] {
-            let error = largest_error(most, f64::from(f32::EPSILON), cos_sin_narrow);
+            let error = largest_error(most, f64::from(f32::EPSILON), evaluate_cos_sin_in_f32);
             assert!(error <= 1.0, "{most}: {error}");
         }
         for most in [1e-3, 1.0, 10.0, 1e3, 1e6] {

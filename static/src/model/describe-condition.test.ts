@@ -43,7 +43,7 @@ describe('condition texts', () => {
     );
   });
 
-  it('hang text names GPU that others wait for', () => {
+  it('condition names the GPU that others wait for', () => {
     const { suspected_hang } = CONDITIONS;
     const start =
       'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, but make no progress.';

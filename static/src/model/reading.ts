@@ -21,7 +21,7 @@ export function valueOf<T>(reading: Reading<T> | null | undefined): T | null {
   return isDated(reading) ? reading.value : (reading as T);
 }
 
-/** Returns the time of a reading that is older than its sample, or `null` otherwise. */
+/** Returns the reading's time if it is older than its sample, otherwise `null`. */
 export function readingTime<T>(reading: Reading<T>): number | null {
   return isDated(reading) ? reading.at_ms : null;
 }

@@ -109,7 +109,8 @@ fn command_output(fake: &FakeNvml, form: &str) -> String {
     ))
 }
 
-/// Replaces `EVERY` in `--query-gpu=EVERY` by the first names of all fields in the help.
+/// Replaces `EVERY` in `--query-gpu=EVERY` with the fields that the help lists. If a field has
+/// several names, only the first is used.
 fn insert_every_field(fake: &FakeNvml, word: &str) -> String {
     let Some(query) = word
         .strip_prefix("--query-")

@@ -26,7 +26,7 @@ const END_MARK: u8 = 0;
 /// A terminal with a program, which ends with the test.
 pub(crate) struct Tty {
     pub(crate) child: Child,
-    /// The viewer's side; `None` after the terminal was closed.
+    /// The file to which a test writes key presses; `None` after the terminal was closed.
     keyboard: Option<File>,
     /// The program's side is kept open so that the terminal remains after the program ends.
     program_side: OwnedFd,

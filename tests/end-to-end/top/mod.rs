@@ -210,7 +210,7 @@ fn recording_of_collect_is_played() {
 }
 
 #[test]
-fn missing_terminal_is_refused_with_alternatives() {
+fn top_without_terminal_fails_and_names_alternatives() {
     let output = gpumon_command(&["--source", "sim:1", "top"])
         .env("TERM", "xterm")
         .output()

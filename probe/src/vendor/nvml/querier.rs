@@ -427,7 +427,7 @@ mod tests {
     }
 
     /// Returns the result of the check after each tick, for a newly opened GPU.
-    fn check_ticks(ticks: &[CallCounts]) -> Vec<Result<(), DeviceError>> {
+    fn check_gpu_after_each_tick(ticks: &[CallCounts]) -> Vec<Result<(), DeviceError>> {
         let mut silence = UnansweredTicks::default();
         ticks.iter().map(|votes| silence.update(votes)).collect()
     }
@@ -450,12 +450,12 @@ mod tests {
             ];
             let ok = || Ok(());
             assert_eq!(
-                check_ticks(&ticks),
+                check_gpu_after_each_tick(&ticks),
                 [ok(), ok(), ok(), ok(), ok(), ok(), failed.clone(), ok()],
                 "{code}"
             );
             assert_eq!(
-                check_ticks(&[silent(), well()]),
+                check_gpu_after_each_tick(&[silent(), well()]),
                 [failed, ok()],
                 "it was just opened: {code}"
             );
@@ -467,7 +467,7 @@ mod tests {
         let none = || make_counts(0, &[]);
         let failed = Err(to_device_error(Code::NOT_SUPPORTED));
         assert_eq!(
-            check_ticks(&[
+            check_gpu_after_each_tick(&[
                 make_counts(1, &[]),
                 make_counts(0, &[(3, 20)]),
                 none(),
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn missing_library_functions_do_not_count_as_failure() {
         assert_eq!(
-            check_ticks(&[make_counts(0, &[(13, 20)]), make_counts(0, &[(13, 20)])]),
+            check_gpu_after_each_tick(&[make_counts(0, &[(13, 20)]), make_counts(0, &[(13, 20)])]),
             [Ok(()), Ok(())]
         );
     }

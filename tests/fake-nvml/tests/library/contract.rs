@@ -71,7 +71,7 @@ fn query_functions() -> BTreeSet<&'static str> {
 /// A scenario can define the answer of a function if and only if the function looks up this answer.
 /// Functions that are generated from the tables of queries always do.
 #[test]
-fn scenario_answers_require_functions_that_look_them_up() {
+fn only_functions_that_look_up_answers_accept_answers() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/exports");
     let files = fs::read_dir(directory)
         .unwrap()
