@@ -14,6 +14,7 @@
 //! - [`process_stat`] reads the start time, state and parent of a process.
 //! - [`stat`] computes the minimum, mean and maximum of a reading in a window.
 //! - [`surroundings`] detects containers and WSL, which provide the driver differently.
+//! - [`cpu_use`] measures the CPU use of the processes that use a GPU.
 //! - [`child`] starts programs without this process's secrets.
 //! - [`benchmarks`] stores the benchmark results of each GPU in a file.
 //! - [`bounded`] reads files of unknown length, [`private_file`] reads files that no other user may
@@ -31,6 +32,7 @@ pub mod allocation;
 pub mod benchmarks;
 pub mod bounded;
 pub mod child;
+pub mod cpu_use;
 pub mod derive;
 pub mod file_stamp;
 pub mod host;

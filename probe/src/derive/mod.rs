@@ -7,6 +7,7 @@
 //! - [`detection_time_ms`] returns the time that a newly started collector needs to detect a
 //!   condition that was already present.
 //! - [`Baseline`] contains the learned usual clock and power of a GPU.
+//! - [`LimitTracker`] and [`name_slow_gpus`] derive what limits the work of a GPU.
 //! - [`Clock`] and [`Hysteresis`] delay the start and end of conditions and alerts.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
 //! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
@@ -16,6 +17,7 @@
 
 mod conditions;
 mod events;
+mod limits;
 mod rates;
 pub mod sanity_check;
 
@@ -26,14 +28,15 @@ pub use conditions::{
     detection_time_ms, is_memory_nearly_full, may_be_hung, unlisted_bytes,
 };
 pub use events::{EccTracker, ErrorFilter, ProcessTracker};
+pub use limits::{LimitTracker, name_slow_gpus};
 pub use rates::HostRates;
 
 /// Example GPUs for tests.
 #[cfg(test)]
 pub(crate) mod examples {
     use crate::model::{
-        Absence, Absent, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process,
-        ProcessKind, Reading,
+        Absence, Absent, Activity, Board, Confidence, GpuDetails, GpuSample, Health, LimitClass,
+        LimitEvidence, Limits, Owner, Process, ProcessKind, Reading,
     };
 
     pub(super) const GIB: u64 = 1 << 30;
@@ -71,6 +74,14 @@ pub(crate) mod examples {
             tensor_percent: Reading::Now(tensor_percent),
             ..Activity::new_absent(&Absence::NotSupported)
         }
+    }
+
+    /// Returns limits of a GPU that is idle.
+    pub(crate) fn make_limits() -> Limits {
+        let shares = LimitClass::ALL
+            .map(|class| Reading::Now(f64::from(u8::from(class == LimitClass::Idle)) * 100.0));
+        let evidence = LimitEvidence::default();
+        Limits::new(1000, shares, LimitClass::Idle, Confidence::High, evidence)
     }
 
     /// Returns details that cause no condition.

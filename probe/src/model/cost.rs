@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::Mark;
+use super::{LimitSummary, Mark};
 use crate::{owner::clean_line, stat::Spread, units::round_to_three_digits, usage::Joules};
 
 /// Stored amounts of memory are multiples of this size, so that small differences between two runs
@@ -96,6 +96,9 @@ pub struct GpuCost {
     /// Data transferred from the GPU over all NVLinks while the measurement used the GPU, including
     /// data of other processes.
     pub nvlink_tx_bytes: Option<u64>,
+    /// The causes that limited the GPU while the measurement used it, including the work of other
+    /// processes; `null` if the measurement was shorter than a second.
+    pub limits: Option<LimitSummary>,
     /// Conditions of the GPU while the measurement used it, the earliest first.
     pub conditions: Vec<CostCondition>,
 }

@@ -13,6 +13,7 @@ mod event;
 pub mod fields;
 mod gpu_name;
 mod inventory;
+mod limits;
 mod object;
 mod process;
 mod reading;
@@ -48,6 +49,10 @@ pub use gpu_name::{GpuName, GpuNameError, normalize_bus_id};
 pub use inventory::{
     Board, Driver, EnergySource, Gpu, GpuLink, Inventory, KnownGpu, MaxClocks, MigDevice, PciPath,
     Platform, Playback, PowerLimits, SourceKind, Thresholds,
+};
+pub use limits::{
+    Confidence, LIMIT_WORDINGS, LimitClass, LimitEvidence, LimitShare, LimitSummary, LimitSums,
+    LimitWording, Limits,
 };
 pub use object::Object;
 pub use process::{

@@ -223,6 +223,12 @@ impl ConditionKind {
     }
 }
 
+/// Fills in a template with the values of fields that contain no processes.
+pub(super) fn fill_template(values: Map<String, Value>, text: &str) -> String {
+    let name = &|_| String::new();
+    ConditionFields { values, name }.fill_template(text)
+}
+
 /// The values of a condition's fields, by field name.
 struct ConditionFields<'a> {
     values: Map<String, Value>,

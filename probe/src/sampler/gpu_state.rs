@@ -8,10 +8,13 @@ use super::{
 };
 use crate::{
     benchmarks::BelowBaseline,
-    derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
+    cpu_use::CpuUse,
+    derive::{
+        Baseline, ConditionSettings, ConditionTracker, EccTracker, LimitTracker, ProcessTracker,
+    },
     model::{
-        Absence, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu, ProcessRef,
-        Trace, Vendor, XidReport, normalize_bus_id, now_ms,
+        Absence, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, HostSample, KnownGpu,
+        ProcessRef, Trace, Vendor, XidReport, normalize_bus_id, now_ms,
     },
     vendor::{DeviceError, DriverError, ErrorInfo},
 };
@@ -29,6 +32,8 @@ pub(super) struct GpuState {
     last: GpuSample,
     /// The processes that do not fit into `last`, kept until events have been derived.
     omitted: Vec<ProcessRef>,
+    /// The CPU use of the processes in `last`, if it is known.
+    cpu_use: Option<CpuUse>,
     /// The latest details.
     details: Option<GpuDetails>,
     /// The error of the latest reading, if it failed.
@@ -46,6 +51,7 @@ pub(super) struct GpuState {
     /// The health in the latest sample, for detecting changes.
     shown: Health,
     conditions: ConditionTracker,
+    limits: LimitTracker,
     processes: ProcessTracker,
     ecc: EccTracker,
     /// Events since the previous tick.
@@ -76,6 +82,7 @@ impl GpuState {
             gpu,
             last: GpuSample::new_absent(index, uuid, now_ms(), Health::Ok, &Absence::NoAnswer),
             omitted: Vec::new(),
+            cpu_use: None,
             details: None,
             error: None,
             pending: None,
@@ -85,6 +92,7 @@ impl GpuState {
             added: None,
             shown: Health::Ok,
             conditions: ConditionTracker::new(settings),
+            limits: LimitTracker::default(),
             processes: ProcessTracker::default(),
             ecc: EccTracker::default(),
             events: Vec::new(),
@@ -253,6 +261,7 @@ impl GpuState {
             identity,
             sample,
             omitted,
+            cpu_use,
             details,
             traces,
             errors,
@@ -260,6 +269,7 @@ impl GpuState {
         self.error = None;
         self.last = sample;
         self.omitted = omitted;
+        self.cpu_use = cpu_use;
         let mut update = Update {
             traces,
             errors,
@@ -401,6 +411,22 @@ impl GpuState {
         (sample, events)
     }
 
+    /// Fills in what limits the GPU, given the samples of all GPUs.
+    pub(super) fn derive_limits(
+        &mut self,
+        samples: &mut [GpuSample],
+        number: usize,
+        host: &HostSample,
+    ) {
+        self.limits.update(
+            samples,
+            number,
+            &self.gpu.board,
+            self.cpu_use.as_ref(),
+            host,
+        );
+    }
+
     /// Fills in the conditions, given the samples of all GPUs. Returns events for conditions that
     /// started or ended.
     pub(super) fn derive_conditions(
@@ -458,6 +484,7 @@ mod tests {
             identity: None,
             sample,
             omitted: Vec::new(),
+            cpu_use: None,
             details: None,
             traces: Vec::new(),
             errors: Vec::new(),

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     allocation::{Allocations, ProcessNaming},
+    cpu_use::{CpuUse, CpuUseReader},
     derive::{sanity_check, unlisted_bytes},
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
@@ -51,6 +52,8 @@ pub(super) struct GpuWorker {
     sender: Sender<Message>,
     /// The resolver of process owners; `None` if the processes are simulated and not in `/proc`.
     resolver: Option<Resolver>,
+    /// Reads the CPU use of processes; `None` for simulated processes.
+    cpu_use: Option<CpuUseReader>,
     /// Whether the GPU has ever been read.
     was_read: bool,
     /// The maximum size of the process list in JSON, in bytes.
@@ -94,6 +97,7 @@ impl GpuWorker {
             index,
             sender,
             resolver: finder.map(Finder::new_resolver),
+            cpu_use: finder.map(|_| CpuUseReader::new(options.proc_root.clone())),
             was_read: false,
             budget,
             interval: Arc::clone(&options.interval),
@@ -209,14 +213,30 @@ impl GpuWorker {
         self.allocations
             .fill_gpu_allocations(&mut sample, identity.board.minor_number.value().copied());
         let omitted = self.fill_processes(&mut sample, is_first);
+        let cpu_use = self.read_cpu_use(&sample);
         Ok(Readings {
             identity: changed.then_some(identity),
             sample,
             omitted,
+            cpu_use,
             details,
             traces,
             errors,
         })
+    }
+
+    /// Returns the CPU use of the GPU's processes. While the hardware counters are read rarely, so
+    /// is the CPU use, so that both cover the same time.
+    fn read_cpu_use(&mut self, sample: &GpuSample) -> Option<CpuUse> {
+        let Some(reader) = &mut self.cpu_use else {
+            return match &self.state {
+                State::Open(device) => device.simulated_cpu_use(),
+                State::Closed | State::Failed { .. } => None,
+            };
+        };
+        let is_due = sample.activity.earlier_ms().is_none();
+        let processes = sample.processes.value().into_iter().flatten();
+        reader.read(processes.map(|process| process.pid), is_due)
     }
 
     /// Fills in the owners of processes, and returns the processes that do not fit into the sample.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     benchmarks::BelowBaselines,
-    derive::{ErrorFilter, HostRates},
+    derive::{ErrorFilter, HostRates, name_slow_gpus},
     model::{
         Absence, Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record,
         Sample, now_ms,
@@ -194,6 +194,12 @@ impl Sampling {
             .below_baselines
             .as_ref()
             .map(|below| below.gpus_by_uuid());
+        let mut host = self.workers.latest_host();
+        self.host_rates.fill_host_rates(&mut host);
+        for (number, state) in self.states.iter_mut().enumerate() {
+            state.derive_limits(&mut gpus, number, &host);
+        }
+        name_slow_gpus(&mut gpus);
         for (number, state) in self.states.iter_mut().enumerate() {
             if let Some(below) = &below {
                 let uuid = state.gpu_ref().uuid;
@@ -206,8 +212,6 @@ impl Sampling {
                 self.add_event(gpu, what, now);
             }
         }
-        let mut host = self.workers.latest_host();
-        self.host_rates.fill_host_rates(&mut host);
         let seq = self.seq;
         self.seq += 1;
         Sample {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    cpu_use::CpuUse,
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
     thread,
     vendor::{DeviceError, DriverError, LoggedError, Notice, Source, SourceError},
@@ -130,6 +131,8 @@ pub(super) struct Readings {
     pub(super) sample: GpuSample,
     /// The processes that do not fit into the sample.
     pub(super) omitted: Vec<ProcessRef>,
+    /// The CPU use of the GPU's processes, if it is known.
+    pub(super) cpu_use: Option<CpuUse>,
     /// The details, if they were read at this tick.
     pub(super) details: Option<GpuDetails>,
     /// Values that the driver recorded since the previous tick.

@@ -6,6 +6,7 @@ use super::{
     AnswersReader, Device, DeviceError, DriverError, ErrorLog, Notice, ReadDepth, Reporter, Source,
     SourceError,
 };
+use crate::cpu_use::CpuUse;
 use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// The GPUs of one or more drivers. The machine-wide indices can order the GPUs differently from
@@ -213,6 +214,10 @@ impl Device for IndexedDevice {
             ..trace
         };
         self.device.take_traces().into_iter().map(placed).collect()
+    }
+
+    fn simulated_cpu_use(&self) -> Option<CpuUse> {
+        self.device.simulated_cpu_use()
     }
 
     fn take_errors(&mut self) -> Vec<DriverError> {

@@ -32,6 +32,7 @@ use thiserror::Error;
 
 use crate::{
     bounded,
+    cpu_use::CpuUse,
     model::{
         Absence, Absent as _, Gpu, GpuDetails, GpuLink, GpuSample, Health, MemoryKind,
         MemorySample, Platform, Process, Reading, Trace,
@@ -135,6 +136,12 @@ pub trait Device {
     /// Returns the values that the driver has added to its sample buffers since the last call. The
     /// traces have this GPU's `index` and `uuid`.
     fn take_traces(&mut self) -> Vec<Trace>;
+
+    /// Returns the CPU use of the GPU's processes if they are simulated. The CPU use of real
+    /// processes is read from `/proc`.
+    fn simulated_cpu_use(&self) -> Option<CpuUse> {
+        None
+    }
 
     /// Returns the errors found since the last call. Each error is returned only once.
     fn take_errors(&mut self) -> Vec<DriverError> {

@@ -520,6 +520,9 @@ export type ConditionSpan = {
   /** Number of lanes that board and slot support. */
   max_width: number, });
 
+/** How clearly the readings show the main cause. */
+export type Confidence = "low" | "medium" | "high";
+
 /** The state of confidential computing. */
 export type ConfidentialCompute = {
   /** Whether confidential computing is on. */
@@ -1141,6 +1144,11 @@ export type GpuCost = {
    * data of other processes.
    */
   nvlink_tx_bytes: number | null,
+  /**
+   * The causes that limited the GPU while the measurement used it, including the work of other
+   * processes; `null` if the measurement was shorter than a second.
+   */
+  limits: LimitSummary | null,
   /** Conditions of the GPU while the measurement used it, the earliest first. */
   conditions: Array<CostCondition>, };
 
@@ -1255,6 +1263,11 @@ export type GpuSample = {
   utilization: Utilization,
   /** Activity of the GPU's units from hardware counters; not supported before Hopper. */
   activity: Reading<Activity>,
+  /**
+   * The causes that limited the work of the GPU in the latest window of one to ten seconds.
+   * Omitted if not supported.
+   */
+  limits?: Reading<Limits>,
   /** Device memory (`nvmlDeviceGetMemoryInfo_v2`). */
   memory: MemorySample,
   /** The kind of the memory. Omitted for device memory. */
@@ -1473,6 +1486,123 @@ export type KernelCost = {
   cost: Cost,
   /** The same cost in the form stored in notebooks, without the run; `null` if no GPU was held. */
   stored: StoredCost | null, };
+
+/** A cause that limits the work of a GPU for a part of the time. */
+export type LimitClass = "idle" | "host" | "input" | "transfer" | "communication" | "memory" | "tensor" | "compute" | "latency" | "power" | "shared" | "unknown";
+
+/**
+ * The numbers that decided what limits a GPU: averages over the window. A number that was not
+ * needed or could not be read is omitted.
+ */
+export type LimitEvidence = {
+  /** Share of time in which a kernel or a copy ran. */
+  gpu_percent?: number,
+  /** CPU use of the busiest process that uses the GPU; 100 is one core. */
+  cpu_percent?: number,
+  /** The number of its child processes that compute, such as data loader workers. */
+  workers?: number,
+  /** CPU use of these child processes together. */
+  workers_percent?: number,
+  /** The number of logical processors of the machine. */
+  cores?: number,
+  /** Read rate of all disks of the machine. */
+  disk_bytes_per_second?: number,
+  /** Receive rate of all network cards of the machine. */
+  network_bytes_per_second?: number,
+  /** Data per second over PCIe, in the direction with more data. */
+  pcie_bytes_per_second?: number,
+  /** Data per second over all NVLinks, in the direction with more data. */
+  nvlink_bytes_per_second?: number,
+  /** Share of time in which a multiprocessor had work. */
+  sm_percent?: number,
+  /** Share of time in which the tensor cores were busy. */
+  tensor_percent?: number,
+  /** Share of time in which the busiest of the other arithmetic units was busy. */
+  arithmetic_percent?: number,
+  /** Used bandwidth of device memory as a share of the peak. */
+  dram_percent?: number,
+  /** The clock of the multiprocessors. */
+  sm_mhz?: number,
+  /** The maximum clock of the multiprocessors. */
+  max_sm_mhz?: number,
+  /** Whether the temperature reduced the clock, and not the power limit. */
+  too_hot?: boolean,
+  /** Whether copies are many and small, so that their number limits and not their size. */
+  small_copies?: boolean,
+  /** The number of owners whose processes use the multiprocessors, if there are several. */
+  owners?: number,
+  /** The GPU of the same job that waits least, if the others wait for it (NVML's index). */
+  slow_gpu?: number,
+  /**
+   * How much longer this GPU waits for other GPUs than `slow_gpu` does, in milliseconds of each
+   * second.
+   */
+  wait_ms?: number, };
+
+/** The share of a cause in a measurement. */
+export type LimitShare = {
+  /** The cause. */
+  cause: LimitClass,
+  /** Share of the measured time, in percent. */
+  percent: number, };
+
+/** The causes that limited a GPU during a measurement. */
+export type LimitSummary = {
+  /** The causes with at least 1 % of the time, the largest first. */
+  shares: Array<LimitShare>,
+  /**
+   * The numbers that decided in the latest window in which the first cause had the largest
+   * share.
+   */
+  evidence: LimitEvidence,
+  /** The evidence for the first cause, as a sentence. */
+  text: string,
+  /** What to try first, as a sentence; empty if there is nothing to improve. */
+  advice: string, };
+
+/**
+ * What limited the work of a GPU in the latest window of one to ten seconds. The shares of
+ * all causes sum to 100. A GPU without the hardware counters of GPM (before Hopper)
+ * reports the causes that need these counters as not supported, and the time in which
+ * kernels run as `unknown_percent`.
+ */
+export type Limits = {
+  /** The length of the window. */
+  window_ms: number,
+  /**Nothing ran, and no process prepared work. */
+  idle_percent: Reading<number>,
+  /**The GPU waited while processes computed on the CPU. */
+  host_percent: Reading<number>,
+  /**The GPU waited for a disk or the network. */
+  input_percent: Reading<number>,
+  /**The GPU waited for copies over PCIe. */
+  transfer_percent: Reading<number>,
+  /**Kernels waited for other GPUs of the job. */
+  communication_percent: Reading<number>,
+  /**Kernels used most of the bandwidth of device memory. */
+  memory_percent: Reading<number>,
+  /**Kernels kept the tensor cores busy. */
+  tensor_percent: Reading<number>,
+  /**Kernels kept the other arithmetic units busy. */
+  compute_percent: Reading<number>,
+  /**Kernels were too small to fill the GPU. */
+  latency_percent: Reading<number>,
+  /**Time lost because power or temperature reduced the clocks. */
+  power_percent: Reading<number>,
+  /**Processes of another owner used the multiprocessors. */
+  shared_percent: Reading<number>,
+  /**Kernels ran, but no counter showed what limited them. */
+  unknown_percent: Reading<number>,
+  /** The cause with the largest share. */
+  main: LimitClass,
+  /** How clearly the readings show the main cause. */
+  confidence: Confidence,
+  /** The numbers that decided. */
+  evidence: LimitEvidence,
+  /** The evidence for the main cause, as a sentence. */
+  text: string,
+  /** What to try first, as a sentence; empty if there is nothing to improve. */
+  advice: string, };
 
 /** A moment that a person or a script marked. */
 export type Mark = {

@@ -88,6 +88,7 @@ impl TotalActivity {
             tensor_integer_percent: of_peak(did.integer_clocks, uses.peaks.clocks_per_second()),
             tensor_double_percent: of_peak(did.double_clocks, uses.peaks.clocks_per_second()),
             counters: Counters {
+                graphics_percent: percent(did.busy_ns),
                 sm_percent: percent(did.sm_ns),
                 occupancy_percent: percent(did.warp_ns),
                 tensor_percent: of_peak(did.half_clocks, uses.peaks.clocks_per_second()),

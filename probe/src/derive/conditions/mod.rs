@@ -47,6 +47,7 @@ pub(crate) use baseline::make_learned_baseline;
 pub use free_memory::is_memory_nearly_full;
 pub use held_by_nobody::unlisted_bytes;
 pub use rule::{Clock, Hysteresis, Moment, Observation};
+pub(super) use suspected_hang::is_same_job;
 pub use suspected_hang::may_be_hung;
 
 /// The maximum time from the start of a collector until the first details are available. Details

@@ -347,7 +347,7 @@ const INTERPRETERS: [&str; 6] = ["python", "julia", "node", "perl", "ruby", "jav
 /// Processes of the same notebook kernel or batch job belong together. A pod, a container or a
 /// shell can run unrelated programs, so its processes belong together only if they have a common
 /// launcher, such as `torchrun`, or run the same program.
-fn is_same_job(one: &Process, other: &Process) -> bool {
+pub(in crate::derive) fn is_same_job(one: &Process, other: &Process) -> bool {
     if one.pid == other.pid {
         return true;
     }

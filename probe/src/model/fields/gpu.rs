@@ -17,6 +17,21 @@ macro_rules! counted {
     ($($entry:tt)+) => { with_mig!($($entry)+).unwatched(Unwatched::Averaged) };
 }
 
+/// Creates a catalog entry for the share of a cause that limits the GPU.
+macro_rules! limit {
+    ($part:ident, $label:literal, $short:literal, $key:literal, $line:literal, $help:literal) => {
+        gpu!(limits?.$part, $label, $short, Unit::Percent)
+            .unwatched(Unwatched::Averaged)
+            .help(concat!("Share of time: ", $help))
+            .chart(
+                concat!("limit-", $key),
+                "limits",
+                $label,
+                Color::Line($line),
+            )
+    };
+}
+
 macro_rules! gpu {
     ($($entry:tt)+) => { field!(GpuSample, "", $($entry)+) };
 }
@@ -368,6 +383,103 @@ pub const GPU_FIELDS: &[Field] = &[
     .dcgm_names(
         "DCGM_FI_DEV_GPU_TEMP_LIMIT",
         "DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS",
+    ),
+    // The causes that limited the GPU, in the order of `LimitClass::ALL`.
+    limit!(
+        idle_percent,
+        "Idle",
+        "Idle",
+        "idle",
+        0,
+        "Nothing ran, and no process prepared work."
+    ),
+    limit!(
+        host_percent,
+        "Host-bound",
+        "Host",
+        "host",
+        1,
+        "The GPU waited while processes computed on the CPU."
+    ),
+    limit!(
+        input_percent,
+        "Input-bound",
+        "Input",
+        "input",
+        2,
+        "The GPU waited while processes waited for a disk or the network."
+    ),
+    limit!(
+        transfer_percent,
+        "Transfer-bound",
+        "Copies",
+        "transfer",
+        3,
+        "The GPU waited for copies over PCIe."
+    ),
+    limit!(
+        communication_percent,
+        "Communication-bound",
+        "Comm",
+        "communication",
+        4,
+        "Kernels waited for, or exchanged data with, other GPUs of the same job."
+    ),
+    limit!(
+        memory_percent,
+        "Memory-bound",
+        "MemBW",
+        "memory",
+        5,
+        "Kernels used most of the bandwidth of device memory."
+    ),
+    limit!(
+        tensor_percent,
+        "Tensor-bound",
+        "TensorB",
+        "tensor",
+        6,
+        "Kernels kept the tensor cores busy."
+    ),
+    limit!(
+        compute_percent,
+        "Compute-bound",
+        "Compute",
+        "compute",
+        7,
+        "Kernels kept the floating-point or integer units busy, without tensor cores."
+    ),
+    limit!(
+        latency_percent,
+        "Latency-bound",
+        "Latency",
+        "latency",
+        8,
+        "Kernels were too small, or depended on each other too closely, to fill the GPU."
+    ),
+    limit!(
+        power_percent,
+        "Power-limited",
+        "PowerLm",
+        "power",
+        9,
+        "Time lost because power or temperature reduced the clocks."
+    ),
+    limit!(
+        shared_percent,
+        "Shared",
+        "Shared",
+        "shared",
+        10,
+        "Processes of another owner used the multiprocessors."
+    ),
+    limit!(
+        unknown_percent,
+        "Not distinguishable",
+        "Unclear",
+        "unknown",
+        11,
+        "Kernels ran, but the GPU has no counters that show what limited them."
     ),
     gpu!(power.draw_watts, "Power", "Power", Unit::Watts)
         .help("Power draw of the board, averaged over one second on most boards.")

@@ -27,8 +27,9 @@ pub const OVERVIEW: [&str; 4] = [
 
 /// The names and titles of all charts, in display order. Each field names its chart; the chart
 /// `mig` shows the fields of MIG devices.
-pub const CHARTS: [(&str, &str); 15] = [
+pub const CHARTS: [(&str, &str); 16] = [
     ("activity", "Activity"),
+    ("limits", "Limited by"),
     ("memory", "Memory"),
     ("power", "Power"),
     ("temperature", "Temperature"),

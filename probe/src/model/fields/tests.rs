@@ -43,6 +43,7 @@ fn make_gpu() -> GpuSample {
     // These readings are omitted from JSON when they are not supported, so they are set here.
     gpu.utilization.media_percent = Reading::Now(1.0);
     (gpu.memory.gtt_total_bytes, gpu.memory.gtt_used_bytes) = (Reading::Now(1), Reading::Now(1));
+    gpu.limits = Reading::Now(examples::make_limits());
     gpu.temperature.junction_celsius = Reading::Now(1.0);
     (gpu.clocks.soc_mhz, gpu.clocks.fabric_mhz) = (Reading::Now(1), Reading::Now(1));
     gpu

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Allocation, Condition, Process, Reading, absent};
+use super::{Absence, Allocation, Condition, Limits, Process, Reading, absent};
 use crate::tagged;
 
 pub use throttle::{REASONS, ReasonInfo, ThrottleCause, ThrottleReason};
@@ -44,6 +44,14 @@ pub struct GpuSample {
     pub utilization: Utilization,
     /// Activity of the GPU's units from hardware counters; not supported before Hopper.
     pub activity: Reading<Activity>,
+    /// The causes that limited the work of the GPU in the latest window of one to ten seconds.
+    /// Omitted if not supported.
+    #[serde(
+        default = "Reading::<Limits>::not_supported",
+        skip_serializing_if = "Reading::is_not_supported"
+    )]
+    #[ts(optional, as = "Option<Reading<Limits>>")]
+    pub limits: Reading<Limits>,
     /// Device memory (`nvmlDeviceGetMemoryInfo_v2`).
     pub memory: MemorySample,
     /// The kind of the memory. Omitted for device memory.
@@ -370,9 +378,10 @@ impl GpuSample {
         let (processes_omitted, unlisted_memory_bytes) = (0, None);
         let memory_kind = MemoryKind::Device;
         let (allocated_to, conditions) = (Vec::new(), Vec::new());
+        let limits = Reading::NOT_SUPPORTED;
         absent!(reason; Self {
             index, uuid, at_ms, health, memory_kind, processes_omitted, unlisted_memory_bytes,
-            allocated_to, conditions
+            allocated_to, conditions, limits
         }; utilization, activity, memory, power, temperature, clocks, performance_state, throttle_reasons, pcie, nvlink,
             fan_percent, mig_devices, processes)
     }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::{
-    model::{CostCondition, GpuCost, GpuSample, Process, Trace},
+    model::{CostCondition, GpuCost, GpuSample, LimitSums, Process, Reading, Trace},
     stat::Window,
     usage::steps::Span,
 };
@@ -93,6 +93,9 @@ pub(super) struct ObservedReadings {
     /// The statistics of each reading in [`AVERAGED_READINGS`], in the same order.
     windows: [Window; AVERAGED_READINGS.len()],
     conditions: Vec<CostCondition>,
+    limits: LimitSums,
+    /// The start of the first span.
+    from_ms: Option<f64>,
 }
 
 /// The readings of activity and link rates that are averaged.
@@ -112,6 +115,16 @@ impl ObservedReadings {
         for (window, read) in self.windows.iter_mut().zip(AVERAGED_READINGS) {
             if let Some(value) = read(gpu) {
                 window.add(*value, span.seconds());
+            }
+        }
+        let from_ms = *self.from_ms.get_or_insert(span.from_ms);
+        // Windows are longer than the time between two samples, so only the samples that end a
+        // window are added.
+        if let Reading::Now(limits) = &gpu.limits {
+            let start_ms = gpu.at_ms.saturating_sub(limits.window_ms) as f64;
+            let ms = span.to_ms.min(gpu.at_ms as f64) - start_ms.max(from_ms);
+            if ms > 0.0 {
+                self.limits.add(limits, ms);
             }
         }
         // The sample may be from after the span's end, and may contain conditions that began after
@@ -155,6 +168,7 @@ impl ObservedReadings {
             pcie_tx_bytes: pcie_from_gpu,
             nvlink_rx_bytes: nvlink_to_gpu,
             nvlink_tx_bytes: nvlink_from_gpu,
+            limits: self.limits.summary(),
             conditions: self.conditions.clone(),
             ..GpuCost::default()
         }

@@ -19,6 +19,7 @@ use super::{
     traces::TraceReader,
 };
 use crate::{
+    cpu_use::CpuUse,
     model::{Absence, Absent, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace, now_ms},
     vendor::{
         AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers,
@@ -162,6 +163,10 @@ impl NvmlDevice {
 }
 
 impl ProbeDevice for NvmlDevice {
+    fn simulated_cpu_use(&self) -> Option<CpuUse> {
+        self.answers.simulated_cpu_use(self.identity.index)
+    }
+
     fn identify(&mut self) -> Gpu {
         // If a temporary error prevented the identity from being read when the GPU was opened, it
         // is read now.

@@ -517,7 +517,8 @@ fn answer_mig_device(own: &MigState, query: Q) -> Option<Answer> {
 /// Returns the value of a GPM metric, or `None` if the hardware does not measure it.
 pub(super) fn get_gpm_metric(counters: &Counters, metric: u32, has_links: bool) -> Option<f64> {
     Some(match Metric::try_from(metric).ok()? {
-        Metric::GraphicsUtil | Metric::SmUtil => counters.sm_percent,
+        Metric::GraphicsUtil => counters.graphics_percent,
+        Metric::SmUtil => counters.sm_percent,
         Metric::SmOccupancy => counters.occupancy_percent,
         Metric::AnyTensorUtil | Metric::HmmaTensorUtil => counters.tensor_percent,
         Metric::ImmaTensorUtil | Metric::DfmaTensorUtil | Metric::Fp64Util | Metric::Fp16Util => {

@@ -13,6 +13,7 @@ use super::{
     answers::{SimulatedGpu, answer_query, get_gpm_metric},
 };
 use crate::{
+    cpu_use::CpuUse,
     model::{Absence, MigInstance, Process, Reading},
     vendor::{
         MachineMemory, Notice, Reporter,
@@ -157,6 +158,12 @@ impl Backend for SimulatedBackend {
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
         Some(Box::new(SimReporter::new(Arc::clone(&self.0))))
+    }
+
+    fn simulated_cpu_use(&self, index: u32) -> Option<CpuUse> {
+        let machine = &*self.0;
+        let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
+        state.cpu_use()
     }
 
     /// Fills in data about simulated processes from the scenario, because the operating system does

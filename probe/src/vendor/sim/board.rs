@@ -46,6 +46,9 @@ struct PowerDraw {
     capped: bool,
 }
 
+/// Returns a curve of the scenario's settings, if it is set.
+type CurveSetting = fn(&GpuSettings) -> Option<&Curve<Percent>>;
+
 impl Board {
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
         let settings = scenario.find_settings(index).cloned();
@@ -221,17 +224,13 @@ impl Board {
     }
 
     /// Returns the value of one of the scenario's curves at a given time.
-    fn read_curve(
-        &self,
-        pick: fn(&GpuSettings) -> Option<&Curve<Percent>>,
-        seconds: f64,
-    ) -> Option<f64> {
+    fn read_curve(&self, pick: CurveSetting, seconds: f64) -> Option<f64> {
         self.find_setting(pick).map(|curve| curve.value_at(seconds))
     }
 
     fn compute_counters(&self, seconds: f64, load: &Load) -> Counters {
         let mut counters = if load.waits {
-            Counters::from_waiting_kernels()
+            Counters::from_waiting_kernels(load.gpu_percent.clamp(0.0, 100.0))
         } else {
             Counters::from_utilization(
                 load.gpu_percent.clamp(0.0, 100.0),
@@ -242,8 +241,28 @@ impl Board {
             counters.sm_percent = percent;
             counters.occupancy_percent = percent * 0.23;
         }
-        if let Some(percent) = self.read_curve(|own| own.tensor_percent.as_ref(), seconds) {
-            counters.tensor_percent = percent;
+        let settings: [(CurveSetting, &mut f64); 4] = [
+            (
+                |own| own.graphics_percent.as_ref(),
+                &mut counters.graphics_percent,
+            ),
+            (
+                |own| own.tensor_percent.as_ref(),
+                &mut counters.tensor_percent,
+            ),
+            (|own| own.fp32_percent.as_ref(), &mut counters.fp32_percent),
+            (
+                |own| own.dram_bandwidth_percent.as_ref(),
+                &mut counters.dram_bandwidth_percent,
+            ),
+        ];
+        for (setting, counter) in settings {
+            if let Some(percent) = self.read_curve(setting, seconds) {
+                *counter = percent;
+            }
+        }
+        if let Some(rate) = self.find_setting(|own| own.pcie_per_second.as_ref()) {
+            counters.pcie_rx_bytes_per_second = rate.value_at(seconds);
         }
         if self.identity.nvlinks.is_empty() {
             counters.nvlink_tx_bytes_per_second = 0.0;

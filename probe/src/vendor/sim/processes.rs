@@ -59,6 +59,9 @@ pub(super) fn list_profile_processes(
             user: Some(names.user.into()),
             command: Some(names.command.into()),
             host_memory_bytes: Some(host_memory_bytes(noise, tenant.program)),
+            cpu_percent: waiting_cpu_percent(load.gpu_percent * tenant.part),
+            workers: 0,
+            blocked: false,
             traced: false,
             started_s: tenant.started_s,
             mps: false,
@@ -67,6 +70,11 @@ pub(super) fn list_profile_processes(
         }
     };
     load.tenants.iter().flatten().map(process).collect()
+}
+
+/// Returns the CPU use of a process that waits for its kernels without sleeping.
+fn waiting_cpu_percent(sm_percent: f64) -> f64 {
+    if sm_percent > 0.0 { 100.0 } else { 0.0 }
 }
 
 pub(super) fn list_scenario_processes(
@@ -130,6 +138,12 @@ fn list_table_processes(
         user: process.user.clone(),
         command: process.command.clone(),
         host_memory_bytes,
+        cpu_percent: process.cpu_percent.as_ref().map_or_else(
+            || waiting_cpu_percent(sm_percent),
+            |curve| curve.value_at(seconds),
+        ),
+        workers: process.workers,
+        blocked: process.blocked,
         traced: process.traced,
         started_s,
         mps: process.mps,

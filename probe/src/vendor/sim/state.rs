@@ -8,6 +8,7 @@ use super::{
     noise::Noise,
     scenario::{Curve, EncoderSession, GpuSettings, MigProfile, MigSettings},
 };
+use crate::cpu_use::CpuUse;
 use crate::model::{
     MigInstance, Owner, ProcessKind, RecoveryAction, RemappedRows, RetiredPages, SpareRows,
     ThrottleReason,
@@ -80,6 +81,8 @@ pub struct GpuState {
 /// A GPU's hardware counters: shares of time from 0 to 100, and rates in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counters {
+    /// The share of time in which a kernel ran.
+    pub graphics_percent: f64,
     /// The share of multiprocessors that have at least one warp.
     pub sm_percent: f64,
     /// The number of resident warps, as a share of the possible number.
@@ -111,6 +114,22 @@ impl GpuState {
         self.mig.iter().find(|device| device.instance == instance)
     }
 
+    /// Returns the CPU use of the processes, or `None` if there are none.
+    pub(super) fn cpu_use(&self) -> Option<CpuUse> {
+        let busiest = self
+            .processes
+            .iter()
+            .map(|process| process.cpu_percent / 100.0)
+            .reduce(f64::max)?;
+        let workers = self.processes.iter().map(|process| process.workers).sum();
+        Some(CpuUse {
+            process_cores: busiest,
+            workers,
+            worker_cores: workers.into(),
+            blocked: self.processes.iter().any(|process| process.blocked),
+        })
+    }
+
     /// Returns the speed of each fan in revolutions per minute.
     pub fn fan_rpm(&self) -> u32 {
         self.fan_percent * 34
@@ -120,8 +139,9 @@ impl GpuState {
 impl Counters {
     /// Returns the counters for kernels that only wait for another GPU. The values were measured
     /// during an NCCL collective on an H200: some multiprocessors are occupied, but no data moves.
-    pub(super) fn from_waiting_kernels() -> Self {
+    pub(super) fn from_waiting_kernels(gpu_percent: f64) -> Self {
         Self {
+            graphics_percent: gpu_percent,
             sm_percent: 18.18,
             occupancy_percent: 4.83,
             ..Self::default()
@@ -132,6 +152,7 @@ impl Counters {
     /// matrix products, with input over PCIe and gradients over NVLink.
     pub(super) fn from_utilization(gpu_percent: f64, memory_percent: f64) -> Self {
         Self {
+            graphics_percent: gpu_percent,
             sm_percent: gpu_percent * 0.96,
             occupancy_percent: gpu_percent * 0.22,
             tensor_percent: gpu_percent * 0.58,
@@ -172,6 +193,12 @@ pub struct ProcessState {
     pub command: Option<Arc<str>>,
     /// The process's host memory in bytes, if the scenario sets it.
     pub host_memory_bytes: Option<u64>,
+    /// The process's CPU use; 100 is one core.
+    pub cpu_percent: f64,
+    /// The number of child processes, such as data loader workers, which use a core each.
+    pub workers: u32,
+    /// Whether the process waits for a disk.
+    pub blocked: bool,
     /// Whether a debugger is attached to the process.
     pub traced: bool,
     /// The start time in seconds on the timeline. It is negative if the process started before the

@@ -26,6 +26,7 @@ use super::{
     sysfs,
 };
 use crate::{
+    cpu_use::CpuUse,
     model::Process,
     vendor::{
         MachineMemory, Notice, Reporter, Roots, SourceError,
@@ -99,6 +100,11 @@ pub(in crate::vendor) trait Backend: Send + Sync {
     /// Fills in those readings of simulated processes that the operating system provides for real
     /// processes.
     fn fill_simulated_process_details(&self, _index: u32, _processes: &mut [Process]) {}
+
+    /// Returns the CPU use of the GPU's processes if they are simulated.
+    fn simulated_cpu_use(&self, _index: u32) -> Option<CpuUse> {
+        None
+    }
 }
 
 /// NVIDIA's driver, accessed through NVML. Any thread can query it.

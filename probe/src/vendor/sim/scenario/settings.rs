@@ -65,9 +65,18 @@ pub(crate) struct GpuSettings {
     /// The share of multiprocessors that have work. It overrides the value calculated from the
     /// utilization.
     pub(crate) sm_percent: Option<Curve<Percent>>,
+    /// The share of time in which kernels run. It overrides the GPU's utilization, which also
+    /// contains copies.
+    pub(crate) graphics_percent: Option<Curve<Percent>>,
     /// The utilization of the tensor cores. It overrides the value calculated from the GPU's
     /// utilization.
     pub(crate) tensor_percent: Option<Curve<Percent>>,
+    /// The utilization of the single-precision units.
+    pub(crate) fp32_percent: Option<Curve<Percent>>,
+    /// The utilization of the memory bandwidth.
+    pub(crate) dram_bandwidth_percent: Option<Curve<Percent>>,
+    /// The data that the GPU receives over PCIe each second.
+    pub(crate) pcie_per_second: Option<Curve<Bytes>>,
     pub(crate) encoder_percent: Option<Curve<Percent>>,
     pub(crate) decoder_percent: Option<Curve<Percent>>,
     pub(crate) jpeg_percent: Option<Curve<Percent>>,
@@ -165,6 +174,8 @@ impl From<&EncoderSessionSettings> for EncoderSession {
 }
 
 /// A `[[process]]` table. If a GPU has such tables, their processes replace those of its profile.
+// Each flag is a key of its own in the scenario.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessSettings {
@@ -199,6 +210,16 @@ pub(crate) struct ProcessSettings {
     pub(crate) command: Option<Arc<str>>,
     /// The process's host memory. This key applies only to the simulated source.
     pub(crate) host_memory: Option<Curve<Bytes>>,
+    /// The process's CPU use; 100 is one core. This key, `workers` and `blocked` apply only to the
+    /// simulated source. By default, a process whose kernels run uses one core, because it waits
+    /// for them without sleeping.
+    pub(crate) cpu_percent: Option<Curve<Percent>>,
+    /// The number of child processes that use a core each.
+    #[serde(default)]
+    pub(crate) workers: u32,
+    /// Whether the process waits for a disk.
+    #[serde(default)]
+    pub(crate) blocked: bool,
     /// Whether a debugger is attached. This key applies only to the simulated source.
     #[serde(default)]
     pub(crate) traced: bool,

@@ -1,0 +1,572 @@
+//! The classification of one window: how much of its time each cause limited the GPU.
+//!
+//! Time in which no kernel runs is attributed to copies, to the CPU, to input, or to nothing. Time
+//! in which kernels run is attributed to the resource that is closest to its limit, then to the
+//! next one, and the rest to latency. The share that reduced clocks cost is taken from the time in
+//! which kernels run.
+
+use crate::model::{Confidence, LimitClass};
+
+/// The number of causes.
+const COUNT: usize = LimitClass::ALL.len();
+
+/// The highest tensor activity that large matrix products reach on H100 and H200, as a share of the
+/// time.
+const TENSOR_LIMIT: f64 = 0.92;
+
+/// The highest activity of a floating-point or integer unit that programs reach.
+const ARITHMETIC_LIMIT: f64 = 0.75;
+
+/// The highest share of the peak bandwidth of device memory that copies and element-wise kernels
+/// reach: 0.76 on an H200 in the decoding of a language model, 0.90 on an H100.
+const DRAM_LIMIT: f64 = 0.8;
+
+/// Below this share of the multiprocessors, the kernels that run are too small for the GPU.
+const TINY_SM_SHARE: f64 = 0.15;
+
+/// The rate of copies from pageable memory, which one CPU thread limits: at this rate, the copies
+/// take all the time. On slow links, a share of the link's rate is used.
+const PAGEABLE_BYTES_PER_SECOND: f64 = 4e9;
+const PAGEABLE_LINK_SHARE: f64 = 0.3;
+
+/// A GPU without copies has PCIe traffic of up to 0.25 GB/s, because kernel launches are sent over
+/// PCIe.
+const LAUNCH_BYTES_PER_SECOND: f64 = 0.5e9;
+
+/// Above this rate, disks or the network may be what a process waits for.
+const INPUT_BYTES_PER_SECOND: f64 = 30e6;
+
+/// Small copies are sent with the launches, so they cause more PCIe traffic than other launches and
+/// no activity of the multiprocessors.
+const SMALL_COPY_BYTES_PER_SECOND: f64 = 0.3e9;
+const SMALL_COPY_SM_SHARE: f64 = 0.002;
+
+/// An owner with a smaller share of the multiprocessors' time does not disturb the others.
+const MIN_OWNER_SHARE: f64 = 0.1;
+
+/// The averages of one window. Shares are from 0 to 1.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Window {
+    /// Share of time in which a kernel or a copy ran.
+    pub(super) gpu: f64,
+    /// The hardware counters, if the GPU has them.
+    pub(super) activity: Option<Averages>,
+    /// Data per second over PCIe, in the direction with more data.
+    pub(super) pcie: Option<f64>,
+    /// The rate of the PCIe link.
+    pub(super) pcie_limit: Option<f64>,
+    /// The current clock as a share of the maximum, if power or temperature reduce the clock.
+    pub(super) reduced_clock: Option<f64>,
+    /// The CPU use of the GPU's processes, if it is known.
+    pub(super) cpu: Option<CpuShares>,
+    /// Read rate of disks or receive rate of the network.
+    pub(super) input: Option<f64>,
+    /// The multiprocessor shares of the owners.
+    pub(super) owners: Vec<f64>,
+    /// Whether the job's processes also use other GPUs.
+    pub(super) spans_gpus: bool,
+}
+
+/// The hardware counters of a window, as shares of the time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Averages {
+    pub(super) graphics: f64,
+    pub(super) sm: f64,
+    pub(super) tensor: f64,
+    /// The busiest of the units for single, double and half precision and for integers.
+    pub(super) arithmetic: f64,
+    pub(super) dram: f64,
+}
+
+/// CPU use in cores.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CpuShares {
+    /// The busiest process that uses the GPU.
+    pub(super) process: f64,
+    /// The child processes of these processes together.
+    pub(super) workers: f64,
+    /// Whether a process was waiting for a disk.
+    pub(super) blocked: bool,
+}
+
+/// The share of each cause, in the order of [`LimitClass::ALL`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Shares(pub(super) [f64; COUNT]);
+
+impl Shares {
+    pub(super) fn get(&self, class: LimitClass) -> f64 {
+        self.0[class as usize]
+    }
+
+    fn add(&mut self, class: LimitClass, share: f64) {
+        self.0[class as usize] += share;
+    }
+
+    /// Returns the cause with the largest share, and how clearly it leads.
+    pub(super) fn main(&self) -> (LimitClass, Confidence) {
+        let mut order = LimitClass::ALL;
+        order.sort_by(|one, other| self.get(*other).total_cmp(&self.get(*one)));
+        let lead = self.get(order[0]) - self.get(order[1]);
+        let confidence = match lead {
+            0.3.. => Confidence::High,
+            0.1.. => Confidence::Medium,
+            _ => Confidence::Low,
+        };
+        (order[0], confidence)
+    }
+}
+
+/// Returns the shares of the window's time, which sum to 1.
+pub(super) fn classify(window: &Window) -> Shares {
+    let mut shares = Shares::default();
+    let busy = window
+        .activity
+        .map_or(window.gpu, |activity| activity.graphics)
+        .clamp(0.0, 1.0);
+    let idle = 1.0 - busy;
+    let is_tiny = window
+        .activity
+        .is_some_and(|activity| busy > 0.03 && activity.sm < busy * TINY_SM_SHARE);
+    let has_small_copies = has_small_copies(window);
+    let copying = idle.min(copy_share(window, busy));
+    let waiting = idle - copying;
+    shares.add(LimitClass::Transfer, copying);
+    let computing = waiting * cpu_share(window, busy, copying);
+    shares.add(
+        if has_small_copies {
+            LimitClass::Transfer
+        } else if is_tiny && !window.spans_gpus {
+            LimitClass::Latency
+        } else {
+            LimitClass::Host
+        },
+        computing,
+    );
+    let rest = if waits_for_input(window, busy) {
+        LimitClass::Input
+    } else {
+        LimitClass::Idle
+    };
+    shares.add(rest, waiting - computing);
+    if has_small_copies {
+        shares.add(LimitClass::Transfer, busy);
+    } else {
+        add_kernel_time(&mut shares, window, busy);
+    }
+    shares
+}
+
+/// Returns `true` if the kernels that seem to run are copies of a few kilobytes.
+pub(super) fn has_small_copies(window: &Window) -> bool {
+    window.activity.is_some_and(|activity| {
+        activity.graphics > 0.03
+            && activity.sm < SMALL_COPY_SM_SHARE * activity.graphics
+            && window
+                .pcie
+                .is_some_and(|rate| rate > SMALL_COPY_BYTES_PER_SECOND)
+    })
+}
+
+/// Returns the share of time in which copies run and no kernel.
+fn copy_share(window: &Window, busy: f64) -> f64 {
+    let Some(rate) = window.pcie.filter(|rate| *rate > LAUNCH_BYTES_PER_SECOND) else {
+        return 0.0;
+    };
+    let pageable = window
+        .pcie_limit
+        .map_or(PAGEABLE_BYTES_PER_SECOND, |limit| {
+            PAGEABLE_BYTES_PER_SECOND.min(limit * PAGEABLE_LINK_SHARE)
+        });
+    (window.gpu - busy).max(rate / pageable).clamp(0.0, 1.0)
+}
+
+/// Returns the share of the waiting time in which the CPU computes.
+///
+/// A process that waits for the GPU spins, so its CPU use contains the time in which kernels and
+/// copies run. If the CPU use is lower than that, the process sleeps instead.
+fn cpu_share(window: &Window, busy: f64, copying: f64) -> f64 {
+    let waiting = 1.0 - busy - copying;
+    let Some(cpu) = window.cpu.filter(|_| waiting > 0.01) else {
+        return 0.0;
+    };
+    let working = busy + copying;
+    let own = if cpu.process >= working * 0.95 {
+        (cpu.process - working).max(0.0) / waiting
+    } else if copying > 0.0 {
+        0.0
+    } else {
+        cpu.process / waiting
+    };
+    own.max(if cpu.workers >= 0.3 { cpu.workers } else { 0.0 })
+        .clamp(0.0, 1.0)
+}
+
+fn waits_for_input(window: &Window, busy: f64) -> bool {
+    let is_in_use = busy > 0.005 || window.pcie.is_some_and(|rate| rate > 0.05e9);
+    let is_blocked = window.cpu.is_some_and(|cpu| cpu.blocked);
+    let is_fast = window
+        .input
+        .is_some_and(|rate| rate > INPUT_BYTES_PER_SECOND);
+    is_blocked || is_fast && is_in_use
+}
+
+/// Attributes the time in which kernels run.
+fn add_kernel_time(shares: &mut Shares, window: &Window, busy: f64) {
+    let alone = 1.0 / concurrent_owners(&window.owners);
+    shares.add(LimitClass::Shared, busy * (1.0 - alone));
+    let clock = window.reduced_clock.unwrap_or(1.0).clamp(0.0, 1.0);
+    shares.add(LimitClass::Power, busy * alone * (1.0 - clock));
+    let scale = alone * clock;
+    let Some(activity) = window.activity else {
+        shares.add(LimitClass::Unknown, busy * scale);
+        return;
+    };
+    let mut resources = [
+        (LimitClass::Tensor, activity.tensor / TENSOR_LIMIT),
+        (LimitClass::Compute, activity.arithmetic / ARITHMETIC_LIMIT),
+        (LimitClass::Memory, activity.dram / DRAM_LIMIT),
+    ];
+    resources.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let mut rest = busy;
+    for (class, share) in resources {
+        let limited = share.clamp(0.0, rest);
+        shares.add(class, limited * scale);
+        rest -= limited;
+    }
+    let class = if window.spans_gpus {
+        LimitClass::Communication
+    } else {
+        LimitClass::Latency
+    };
+    shares.add(class, rest * scale);
+}
+
+/// Returns the effective number of owners that use the multiprocessors: 2 for two owners with equal
+/// shares, and close to 1 if one of them hardly uses the GPU.
+pub(super) fn concurrent_owners(shares: &[f64]) -> f64 {
+    let active = || shares.iter().filter(|share| **share >= MIN_OWNER_SHARE);
+    let squares: f64 = active().map(|share| share * share).sum();
+    let sum: f64 = active().sum();
+    if squares > 0.0 {
+        sum * sum / squares
+    } else {
+        1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One program of `facts`: GPU utilization, counters and PCIe rate on an H200, and CPU use.
+    struct Program {
+        name: &'static str,
+        gpu: f64,
+        counters: [f64; 5],
+        pcie_gb: f64,
+        cpu: [f64; 2],
+        main: LimitClass,
+    }
+
+    const fn program(
+        name: &'static str,
+        gpu: f64,
+        counters: [f64; 5],
+        pcie_gb: f64,
+        cpu: [f64; 2],
+        main: LimitClass,
+    ) -> Program {
+        Program {
+            name,
+            gpu,
+            counters,
+            pcie_gb,
+            cpu,
+            main,
+        }
+    }
+
+    use LimitClass::{Compute, Host, Idle, Latency, Memory, Tensor, Transfer};
+
+    /// Readings of PyTorch programs on one H200, driver 580.159.04: utilization; graphics, SM,
+    /// tensor, arithmetic and DRAM activity; PCIe rate in GB/s; CPU use of the process and of its
+    /// children.
+    const PROGRAMS: [Program; 21] = [
+        program("memory held", 0.0, [0.0; 5], 0.0, [0.0, 0.0], Idle),
+        program(
+            "GEMM bf16",
+            1.0,
+            [1.0, 0.961, 0.933, 0.014, 0.161],
+            0.01,
+            [1.0, 0.0],
+            Tensor,
+        ),
+        program(
+            "GEMM fp32",
+            1.0,
+            [1.0, 0.967, 0.0, 0.766, 0.047],
+            0.0,
+            [1.0, 0.0],
+            Compute,
+        ),
+        program(
+            "GEMM fp64",
+            1.0,
+            [1.0, 0.984, 0.97, 0.064, 0.105],
+            0.01,
+            [1.0, 0.0],
+            Tensor,
+        ),
+        program(
+            "training fp32",
+            0.98,
+            [0.98, 0.947, 0.0, 0.738, 0.05],
+            0.01,
+            [0.94, 0.0],
+            Compute,
+        ),
+        program(
+            "training bf16",
+            0.99,
+            [0.99, 0.962, 0.836, 0.037, 0.239],
+            0.02,
+            [0.98, 0.0],
+            Tensor,
+        ),
+        program(
+            "element-wise",
+            0.99,
+            [0.99, 0.982, 0.0, 0.043, 0.867],
+            0.02,
+            [1.0, 0.0],
+            Memory,
+        ),
+        program(
+            "decode",
+            0.97,
+            [0.97, 0.79, 0.03, 0.024, 0.765],
+            0.12,
+            [1.0, 0.0],
+            Memory,
+        ),
+        program(
+            "tiny kernels",
+            0.27,
+            [0.27, 0.0003, 0.0, 0.0, 0.0],
+            0.22,
+            [1.0, 0.0],
+            Latency,
+        ),
+        program(
+            "tiny, synchronized",
+            0.13,
+            [0.13, 0.0002, 0.0, 0.0, 0.0],
+            0.11,
+            [1.0, 0.0],
+            Latency,
+        ),
+        program(
+            "small training",
+            0.14,
+            [0.14, 0.0145, 0.0, 0.002, 0.0],
+            0.07,
+            [0.98, 0.0],
+            Latency,
+        ),
+        program(
+            "pageable copies",
+            0.12,
+            [0.0; 5],
+            5.93,
+            [1.0, 0.0],
+            Transfer,
+        ),
+        program(
+            "pinned copies",
+            1.0,
+            [0.0, 0.0, 0.0, 0.0, 0.011],
+            57.4,
+            [1.0, 0.0],
+            Transfer,
+        ),
+        program(
+            "copies to the host",
+            1.0,
+            [0.0, 0.0, 0.0, 0.0, 0.011],
+            59.9,
+            [1.0, 0.0],
+            Transfer,
+        ),
+        program(
+            "copies of 4 KiB",
+            0.13,
+            [0.13, 0.0, 0.0, 0.0, 0.0],
+            0.45,
+            [1.0, 0.0],
+            Transfer,
+        ),
+        program(
+            "NumPy batches",
+            0.2,
+            [0.21, 0.198, 0.0, 0.154, 0.01],
+            0.24,
+            [1.0, 0.0],
+            Host,
+        ),
+        program("CPU only", 0.0, [0.0; 5], 0.0, [1.0, 0.0], Host),
+        program(
+            "slow loader",
+            0.03,
+            [0.02, 0.022, 0.003, 0.01, 0.012],
+            0.28,
+            [0.13, 2.0],
+            Host,
+        ),
+        program(
+            "serving",
+            0.81,
+            [0.81, 0.634, 0.041, 0.019, 0.614],
+            0.14,
+            [0.84, 0.0],
+            Memory,
+        ),
+        program(
+            "gather",
+            0.99,
+            [0.99, 0.988, 0.004, 0.107, 0.538],
+            0.03,
+            [1.0, 0.0],
+            Memory,
+        ),
+        program(
+            "double-precision sine",
+            0.98,
+            [0.98, 0.965, 0.0, 0.298, 0.821],
+            0.03,
+            [1.0, 0.0],
+            Memory,
+        ),
+    ];
+
+    fn window(program: &Program) -> Window {
+        let [graphics, sm, tensor, arithmetic, dram] = program.counters;
+        Window {
+            gpu: program.gpu,
+            activity: Some(Averages {
+                graphics,
+                sm,
+                tensor,
+                arithmetic,
+                dram,
+            }),
+            pcie: Some(program.pcie_gb * 1e9),
+            pcie_limit: Some(63e9),
+            cpu: Some(CpuShares {
+                process: program.cpu[0],
+                workers: program.cpu[1],
+                blocked: false,
+            }),
+            ..Window::default()
+        }
+    }
+
+    #[test]
+    fn programs_with_known_limits_are_classified() {
+        for program in &PROGRAMS {
+            let shares = classify(&window(program));
+            let sum: f64 = shares.0.iter().sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", program.name);
+            assert_eq!(
+                shares.main().0,
+                program.main,
+                "{}: {shares:?}",
+                program.name
+            );
+            assert!(
+                shares.get(program.main) > 0.5,
+                "{}: {shares:?}",
+                program.name
+            );
+        }
+    }
+
+    #[test]
+    fn reduced_clocks_take_their_share() {
+        let mut capped = window(&PROGRAMS[1]);
+        capped.reduced_clock = Some(0.74);
+        let shares = classify(&capped);
+        assert!((shares.get(LimitClass::Power) - 0.26).abs() < 1e-9);
+        assert!((shares.get(Tensor) - 0.74).abs() < 1e-9);
+        assert_eq!(shares.main(), (Tensor, Confidence::High));
+    }
+
+    #[test]
+    fn process_that_sleeps_until_data_arrives_is_input_bound() {
+        let disk = Window {
+            gpu: 0.07,
+            activity: Some(Averages {
+                graphics: 0.04,
+                sm: 0.042,
+                arithmetic: 0.033,
+                ..Averages::default()
+            }),
+            pcie: Some(1.17e9),
+            pcie_limit: Some(63e9),
+            cpu: Some(CpuShares {
+                process: 0.33,
+                ..CpuShares::default()
+            }),
+            input: Some(1.1e9),
+            ..Window::default()
+        };
+        assert_eq!(classify(&disk).main().0, LimitClass::Input);
+        let mut idle = window(&PROGRAMS[0]);
+        idle.input = Some(1.1e9);
+        assert_eq!(
+            classify(&idle).main().0,
+            Idle,
+            "another program reads the disk"
+        );
+    }
+
+    #[test]
+    fn two_owners_with_equal_use_cost_each_other_half_the_time() {
+        let mut two = window(&PROGRAMS[1]);
+        two.owners = vec![0.49, 0.49];
+        let shares = classify(&two);
+        assert!((shares.get(LimitClass::Shared) - 0.5).abs() < 1e-9);
+        two.owners = vec![0.98, 0.01];
+        assert!(classify(&two).get(LimitClass::Shared) < 1e-9);
+    }
+
+    #[test]
+    fn kernels_of_a_job_on_several_gpus_that_use_nothing_communicate() {
+        let mut waiting = window(&PROGRAMS[0]);
+        waiting.gpu = 1.0;
+        waiting.activity = Some(Averages {
+            graphics: 1.0,
+            sm: 0.18,
+            ..Averages::default()
+        });
+        waiting.cpu = Some(CpuShares {
+            process: 1.0,
+            ..CpuShares::default()
+        });
+        assert_eq!(classify(&waiting).main().0, Latency);
+        waiting.spans_gpus = true;
+        assert_eq!(
+            classify(&waiting).main(),
+            (LimitClass::Communication, Confidence::High)
+        );
+    }
+
+    #[test]
+    fn without_counters_running_kernels_are_not_classified() {
+        let mut old = window(&PROGRAMS[1]);
+        old.activity = None;
+        old.reduced_clock = Some(0.8);
+        let shares = classify(&old);
+        assert!((shares.get(LimitClass::Unknown) - 0.8).abs() < 1e-9);
+        assert!((shares.get(LimitClass::Power) - 0.2).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,473 @@
+//! What limits the work of a GPU: shares of a window of time, the numbers that decided, and advice.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use ts_rs::TS;
+
+use super::{Reading, wording};
+
+/// A cause that limits the work of a GPU for a part of the time.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitClass {
+    /// Nothing runs, and no process prepares work.
+    Idle,
+    /// The GPU waits while processes compute on the CPU.
+    Host,
+    /// The GPU waits while processes wait for a disk or the network.
+    Input,
+    /// The GPU waits for copies over PCIe.
+    Transfer,
+    /// Kernels wait for, or exchange data with, other GPUs of the same job.
+    Communication,
+    /// Kernels use most of the bandwidth of device memory.
+    Memory,
+    /// Kernels keep the tensor cores busy.
+    Tensor,
+    /// Kernels keep the floating-point or integer units busy, without tensor cores.
+    Compute,
+    /// Kernels are too small, or depend on each other too closely, to fill the GPU.
+    Latency,
+    /// The clocks are reduced by the power limit or the temperature.
+    Power,
+    /// Processes of another owner use the multiprocessors.
+    Shared,
+    /// Kernels run, but the GPU has no counters that show what limits them.
+    Unknown,
+}
+
+/// How clearly the readings show the main cause.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Another cause has almost the same share, or a reading that is needed is absent.
+    Low,
+    /// The main cause leads by at least 10 percentage points.
+    Medium,
+    /// The main cause leads by at least 30 percentage points.
+    High,
+}
+
+macro_rules! limits {
+    ($($class:ident $name:literal $field:ident: $about:literal,)+) => {
+        /// What limited the work of a GPU in the latest window of one to ten seconds. The shares of
+        /// all causes sum to 100. A GPU without the hardware counters of GPM (before Hopper)
+        /// reports the causes that need these counters as not supported, and the time in which
+        /// kernels run as `unknown_percent`.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+        pub struct Limits {
+            /// The length of the window.
+            pub window_ms: u64,
+            $(#[doc = $about] pub $field: Reading<f64>,)+
+            /// The cause with the largest share.
+            pub main: LimitClass,
+            /// How clearly the readings show the main cause.
+            pub confidence: Confidence,
+            /// The numbers that decided.
+            pub evidence: LimitEvidence,
+            /// The evidence for the main cause, as a sentence.
+            pub text: String,
+            /// What to try first, as a sentence; empty if there is nothing to improve.
+            pub advice: String,
+        }
+
+        impl LimitClass {
+            /// All causes, in display order.
+            pub const ALL: [Self; 12] = [$(Self::$class),+];
+
+            /// Returns the name in JSON, in alert rules and in metrics.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$class => $name,)+
+                }
+            }
+        }
+
+        impl Limits {
+            /// Returns the share of a cause, in percent.
+            pub fn share(&self, class: LimitClass) -> &Reading<f64> {
+                match class {
+                    $(LimitClass::$class => &self.$field,)+
+                }
+            }
+
+            /// Creates limits from the share of each cause in [`LimitClass::ALL`], in percent.
+            pub fn new(
+                window_ms: u64,
+                shares: [Reading<f64>; LimitClass::ALL.len()],
+                main: LimitClass,
+                confidence: Confidence,
+                evidence: LimitEvidence,
+            ) -> Self {
+                let [$($field),+] = shares;
+                let (text, advice) = evidence.describe(main);
+                Self { window_ms, $($field,)+ main, confidence, evidence, text, advice }
+            }
+        }
+    };
+}
+
+limits! {
+    Idle "idle" idle_percent: "Nothing ran, and no process prepared work.",
+    Host "host" host_percent: "The GPU waited while processes computed on the CPU.",
+    Input "input" input_percent: "The GPU waited for a disk or the network.",
+    Transfer "transfer" transfer_percent: "The GPU waited for copies over PCIe.",
+    Communication "communication" communication_percent: "Kernels waited for other GPUs of the job.",
+    Memory "memory" memory_percent: "Kernels used most of the bandwidth of device memory.",
+    Tensor "tensor" tensor_percent: "Kernels kept the tensor cores busy.",
+    Compute "compute" compute_percent: "Kernels kept the other arithmetic units busy.",
+    Latency "latency" latency_percent: "Kernels were too small to fill the GPU.",
+    Power "power" power_percent: "Time lost because power or temperature reduced the clocks.",
+    Shared "shared" shared_percent: "Processes of another owner used the multiprocessors.",
+    Unknown "unknown" unknown_percent: "Kernels ran, but no counter showed what limited them.",
+}
+
+/// The numbers that decided what limits a GPU: averages over the window. A number that was not
+/// needed or could not be read is omitted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+#[serde(default)]
+pub struct LimitEvidence {
+    /// Share of time in which a kernel or a copy ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub gpu_percent: Option<f64>,
+    /// CPU use of the busiest process that uses the GPU; 100 is one core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub cpu_percent: Option<f64>,
+    /// The number of its child processes that compute, such as data loader workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub workers: Option<u32>,
+    /// CPU use of these child processes together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub workers_percent: Option<f64>,
+    /// The number of logical processors of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub cores: Option<u32>,
+    /// Read rate of all disks of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub disk_bytes_per_second: Option<f64>,
+    /// Receive rate of all network cards of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub network_bytes_per_second: Option<f64>,
+    /// Data per second over PCIe, in the direction with more data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub pcie_bytes_per_second: Option<f64>,
+    /// Data per second over all NVLinks, in the direction with more data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub nvlink_bytes_per_second: Option<f64>,
+    /// Share of time in which a multiprocessor had work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub sm_percent: Option<f64>,
+    /// Share of time in which the tensor cores were busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub tensor_percent: Option<f64>,
+    /// Share of time in which the busiest of the other arithmetic units was busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub arithmetic_percent: Option<f64>,
+    /// Used bandwidth of device memory as a share of the peak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub dram_percent: Option<f64>,
+    /// The clock of the multiprocessors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub sm_mhz: Option<f64>,
+    /// The maximum clock of the multiprocessors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub max_sm_mhz: Option<f64>,
+    /// Whether the temperature reduced the clock, and not the power limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[ts(optional, as = "Option<bool>")]
+    pub too_hot: bool,
+    /// Whether copies are many and small, so that their number limits and not their size.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[ts(optional, as = "Option<bool>")]
+    pub small_copies: bool,
+    /// The number of owners whose processes use the multiprocessors, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub owners: Option<u32>,
+    /// The GPU of the same job that waits least, if the others wait for it (NVML's index).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub slow_gpu: Option<u32>,
+    /// How much longer this GPU waits for other GPUs than `slow_gpu` does, in milliseconds of each
+    /// second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub wait_ms: Option<u32>,
+}
+
+/// The share of a cause in a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, TS, JsonSchema)]
+pub struct LimitShare {
+    /// The cause.
+    pub cause: LimitClass,
+    /// Share of the measured time, in percent.
+    pub percent: f64,
+}
+
+/// The causes that limited a GPU during a measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
+pub struct LimitSummary {
+    /// The causes with at least 1 % of the time, the largest first.
+    pub shares: Vec<LimitShare>,
+    /// The numbers that decided in the latest window in which the first cause had the largest
+    /// share.
+    pub evidence: LimitEvidence,
+    /// The evidence for the first cause, as a sentence.
+    pub text: String,
+    /// What to try first, as a sentence; empty if there is nothing to improve.
+    pub advice: String,
+}
+
+/// The wording for one cause. Placeholders are as in the wording of conditions.
+#[derive(Debug)]
+pub struct LimitWording {
+    /// The cause.
+    pub class: LimitClass,
+    /// The name of the cause, as a heading.
+    pub label: &'static str,
+    /// The evidence, as sentences.
+    pub text: &'static str,
+    /// What to try first; empty if there is nothing to improve.
+    pub advice: &'static str,
+}
+
+macro_rules! limit_wordings {
+    ($($class:ident $label:literal $text:literal $advice:literal;)+) => {
+        [$(LimitWording { class: LimitClass::$class, label: $label, text: $text, advice: $advice }),+]
+    };
+}
+
+/// The wording of every cause, in the order of [`LimitClass::ALL`].
+pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
+    Idle "Idle" "No kernels or copies run." "";
+    Host "Host-bound"
+        "[workers|{#workers} worker processes use {workers_percent} of a core while the GPU \
+         waits.|A process uses {cpu_percent} of a core while the GPU waits.]"
+        "[workers|Raise `num_workers`: the loader uses {#workers} of {#cores} cores.|Prepare data \
+         in worker processes or on the GPU, and start the next step before its result is needed.]";
+    Input "Input-bound"
+        "[disk_bytes_per_second|The process waits for disks, which deliver \
+         {disk_bytes_per_second}.|][network_bytes_per_second|The process waits for the network, \
+         which delivers {network_bytes_per_second}.|]"
+        "Read ahead in parallel, store the data in fewer and larger files, or keep it in memory.";
+    Transfer "Transfer-bound"
+        "[small_copies|Many small copies run: PCIe carries {pcie_bytes_per_second}.|PCIe carries \
+         {pcie_bytes_per_second} while no kernel runs.]"
+        "[small_copies|Batch the copies: one large copy instead of many small ones.|Keep data on \
+         the GPU, pin host memory (`pin_memory=True`), and overlap copies with kernels \
+         (`non_blocking=True`).]";
+    Communication "Communication-bound"
+        "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange data \
+         with other GPUs, or wait for them: NVLink carries {nvlink_bytes_per_second}.]"
+        "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait for it.\
+         |Overlap communication with computing, accumulate gradients, or use larger batches for \
+         each GPU.]";
+    Memory "Memory-bound" "Device memory works at {dram_percent} of its peak bandwidth."
+        "Fuse kernels (`torch.compile`), use narrower types, or process larger batches.";
+    Tensor "Tensor-bound" "Tensor cores are busy {tensor_percent} of the time."
+        "The GPU is well used. Narrower types such as FP8 are faster.";
+    Compute "Compute-bound"
+        "Arithmetic units are busy {arithmetic_percent} of the time, tensor cores {tensor_percent}."
+        "Use BF16 or TF32: the tensor cores are idle.";
+    Latency "Latency-bound"
+        "Kernels run {gpu_percent} of the time on {sm_percent} of the SMs: they are small, or wait \
+         for each other."
+        "Fuse kernels (`torch.compile`), launch them in a CUDA graph, synchronize less often, or \
+         use larger batches.";
+    Power "Power-limited"
+        "[too_hot|The temperature reduces the clock to {sm_mhz} of {max_sm_mhz}.|The power limit \
+         reduces the clock to {sm_mhz} of {max_sm_mhz}.]"
+        "[too_hot|Improve the cooling.|Narrower types need less power; an administrator can raise \
+         the power limit.]";
+    Shared "Shared" "{#owners} owners use the SMs at the same time."
+        "Move one of the programs to another GPU, or run them one after the other.";
+    Unknown "Not distinguishable"
+        "Kernels run {gpu_percent} of the time; this GPU has no counters that show what limits \
+         them."
+        "";
+};
+
+impl LimitClass {
+    /// Returns the wording of the cause.
+    pub fn wording(self) -> &'static LimitWording {
+        &LIMIT_WORDINGS[self as usize]
+    }
+
+    /// Returns the name of the cause, as a heading.
+    pub fn label(self) -> &'static str {
+        self.wording().label
+    }
+
+    /// Returns the cause with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+impl LimitEvidence {
+    /// Returns the evidence and the advice for a main cause.
+    fn describe(&self, main: LimitClass) -> (String, String) {
+        let Ok(Value::Object(values)) = serde_json::to_value(self) else {
+            return Default::default();
+        };
+        let LimitWording { text, advice, .. } = main.wording();
+        (
+            wording::fill_template(values.clone(), text),
+            wording::fill_template(values, advice),
+        )
+    }
+}
+
+impl Limits {
+    /// Adds the GPU that this GPU waits for.
+    pub(crate) fn set_slow_gpu(&mut self, gpu: u32, wait_ms: u32) {
+        self.evidence.slow_gpu = Some(gpu);
+        self.evidence.wait_ms = Some(wait_ms);
+        (self.text, self.advice) = self.evidence.describe(self.main);
+    }
+
+    /// Returns the main cause with its share and its evidence, as in `Host-bound 62 %: …`.
+    pub fn summary(&self) -> String {
+        let Self { main, text, .. } = self;
+        let share = self.share(*main).value().copied().unwrap_or_default();
+        format!("{} {share:.0} %: {text}", main.label())
+    }
+}
+
+impl LimitSummary {
+    /// Returns the first cause with its share and its evidence, as in `Host-bound 62 %: …`.
+    pub fn headline(&self) -> String {
+        let Self { shares, text, .. } = self;
+        shares.first().map_or_else(String::new, |first| {
+            format!("{} {:.0} %: {text}", first.cause.label(), first.percent)
+        })
+    }
+
+    /// Returns all causes with their shares, as in `host-bound 62 %, tensor-bound 30 %`.
+    pub fn shares_text(&self) -> String {
+        let shares = self.shares.iter().map(|share| {
+            let label = share.cause.label().to_lowercase();
+            format!("{label} {:.0} %", share.percent)
+        });
+        shares.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Sums up what limited a GPU over several windows.
+#[derive(Debug, Clone, Default)]
+pub struct LimitSums {
+    ms: f64,
+    sums: [f64; LimitClass::ALL.len()],
+    /// The latest evidence for each cause in whose window it had the largest share.
+    evidence: [Option<LimitEvidence>; LimitClass::ALL.len()],
+}
+
+impl LimitSums {
+    /// Adds a window, or the part of a window that lasts `ms` milliseconds.
+    pub fn add(&mut self, limits: &Limits, ms: f64) {
+        self.ms += ms;
+        for (sum, class) in self.sums.iter_mut().zip(LimitClass::ALL) {
+            *sum += limits.share(class).value().copied().unwrap_or_default() * ms;
+        }
+        self.evidence[limits.main as usize] = Some(limits.evidence.clone());
+    }
+
+    /// Returns the time in which each cause limited the GPU, in seconds.
+    pub fn seconds(&self) -> impl Iterator<Item = (LimitClass, f64)> {
+        let seconds = self.sums.map(|sum| sum / 100.0 / 1000.0);
+        LimitClass::ALL.into_iter().zip(seconds)
+    }
+
+    /// Returns the summary, or `None` if no window was added.
+    pub fn summary(&self) -> Option<LimitSummary> {
+        let percent = |sum: f64| (sum / self.ms * 10.0).round() / 10.0;
+        let mut shares: Vec<_> = LimitClass::ALL
+            .into_iter()
+            .zip(self.sums)
+            .map(|(cause, sum)| LimitShare {
+                cause,
+                percent: percent(sum),
+            })
+            .filter(|share| share.percent >= 1.0)
+            .collect();
+        shares.sort_by(|one, other| other.percent.total_cmp(&one.percent));
+        let main = shares.first()?.cause;
+        let evidence = self.evidence[main as usize].clone().unwrap_or_default();
+        let (text, advice) = evidence.describe(main);
+        Some(LimitSummary {
+            shares,
+            evidence,
+            text,
+            advice,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_wording_in_order() {
+        for (class, wording) in LimitClass::ALL.into_iter().zip(&LIMIT_WORDINGS) {
+            assert_eq!(class, wording.class);
+            assert_eq!(LimitClass::from_name(class.name()), Some(class));
+            assert_eq!(serde_json::to_value(class).unwrap(), class.name());
+        }
+    }
+
+    #[test]
+    fn text_depends_on_the_numbers_that_are_known() {
+        let text = |evidence: LimitEvidence, main| evidence.describe(main);
+        let alone = LimitEvidence {
+            cpu_percent: Some(99.6),
+            ..LimitEvidence::default()
+        };
+        assert_eq!(
+            text(alone.clone(), LimitClass::Host).0,
+            "A process uses 100 % of a core while the GPU waits."
+        );
+        let loader = LimitEvidence {
+            workers: Some(2),
+            workers_percent: Some(198.0),
+            cores: Some(16),
+            ..alone
+        };
+        assert_eq!(
+            text(loader, LimitClass::Host),
+            (
+                "2 worker processes use 198 % of a core while the GPU waits.".to_owned(),
+                "Raise `num_workers`: the loader uses 2 of 16 cores.".to_owned()
+            )
+        );
+        let slow = LimitEvidence {
+            slow_gpu: Some(3),
+            wait_ms: Some(180),
+            ..LimitEvidence::default()
+        };
+        assert_eq!(
+            text(slow, LimitClass::Communication).0,
+            "Kernels wait 180 ms of each second for GPU 3."
+        );
+    }
+}
