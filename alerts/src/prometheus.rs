@@ -19,10 +19,11 @@ use crate::{
 };
 
 /// The metrics that exported rules use in addition to the metrics of fields.
-pub const METRICS: [&str; 6] = [
+pub const METRICS: [&str; 7] = [
     UP,
     CONDITION,
     SEVERITY,
+    LIMITED,
     COLLECTOR_UP,
     STATE,
     COLLECTOR_STATE,
@@ -31,6 +32,7 @@ pub const METRICS: [&str; 6] = [
 const UP: &str = "gpumon_gpu_up";
 const CONDITION: &str = "gpumon_condition";
 const SEVERITY: &str = "gpumon_condition_severity";
+const LIMITED: &str = "gpumon_gpu_limited_seconds_total";
 const COLLECTOR_UP: &str = "gpumon_collector_up";
 const STATE: &str = "gpumon_gpu_state";
 const COLLECTOR_STATE: &str = "gpumon_collector_state";
@@ -38,6 +40,10 @@ const COLLECTOR_STATE: &str = "gpumon_collector_state";
 /// Matches collectors that are paused or starting. They are not expected to read GPUs, so nothing
 /// on their machines counts as absent.
 const UNWATCHED_COLLECTORS: &str = "gpumon_collector_state{state=~\"paused|starting\"} == 1";
+
+/// The window in which the causes that limit a GPU are compared. It contains at least two samples
+/// if the scrape interval is a minute.
+const LIMITED_WINDOW: &str = "[2m]";
 
 /// The labels that identify a GPU across all machines. The index is needed because the UUID may be
 /// unknown.
@@ -206,12 +212,7 @@ fn selector_expression(rule: &Rule, selector: &str) -> Result<String, String> {
         Watch::Absent(subject) => absence_expression(*subject, None)?,
         Watch::Condition { kind, min_severity } => {
             let kind = kind.map(|kind| format!("condition=\"{kind}\""));
-            let own = (!selector.is_empty()).then(|| selector.to_owned());
-            let matchers = [kind, own]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(",");
+            let matchers = join_matchers(kind, selector);
             let holds = match min_severity {
                 Severity::Notice => format!("{} == 1", add_matchers(CONDITION, &matchers)),
                 // `/metrics` exports notice as 1, warning as 2 and critical as 3.
@@ -219,6 +220,14 @@ fn selector_expression(rule: &Rule, selector: &str) -> Result<String, String> {
                 Severity::Critical => format!("{} >= 3", add_matchers(SEVERITY, &matchers)),
             };
             format!("max without (condition) ({holds})")
+        }
+        // No cause limits a GPU whose counters do not grow.
+        Watch::LimitedBy(cause) => {
+            let own = format!("cause=\"{}\"", cause.name());
+            let [own, all] = [join_matchers(Some(own), selector), selector.to_owned()]
+                .map(|matchers| add_matchers(LIMITED, &matchers))
+                .map(|series| format!("max without (cause) (rate({series}{LIMITED_WINDOW}))"));
+            format!("{own} >= {all} > 0")
         }
     })
 }
@@ -361,6 +370,13 @@ fn format_matcher(Label { name, value }: &Label) -> String {
     }
 }
 
+/// Joins a matcher and a selector, which may be empty.
+fn join_matchers(matcher: Option<String>, selector: &str) -> String {
+    let selector = (!selector.is_empty()).then(|| selector.to_owned());
+    let both: Vec<_> = matcher.into_iter().chain(selector).collect();
+    both.join(",")
+}
+
 fn add_matchers(metric: &str, matchers: &str) -> String {
     if matchers.is_empty() {
         metric.to_owned()
@@ -419,6 +435,17 @@ mod tests {
             (
                 "condition = \"xid\"\nmin_severity = \"critical\"",
                 "max without (condition) (gpumon_condition_severity{condition=\"xid\"} >= 3)",
+            ),
+            (
+                "limited_by = \"host\"",
+                "max without (cause) (rate(gpumon_gpu_limited_seconds_total{cause=\"host\"}[2m])) \
+                 >= max without (cause) (rate(gpumon_gpu_limited_seconds_total[2m])) > 0",
+            ),
+            (
+                "limited_by = \"power\"\ngpus = [1]",
+                "max without (cause) \
+                 (rate(gpumon_gpu_limited_seconds_total{cause=\"power\",gpu=~\"1\"}[2m])) >= max \
+                 without (cause) (rate(gpumon_gpu_limited_seconds_total{gpu=~\"1\"}[2m])) > 0",
             ),
             (
                 "absent = true\ngpus = [0]",

@@ -1,7 +1,7 @@
 //! Descriptions of rules and alerts in sentences.
 
 use gpumon_probe::{
-    model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
+    model::{Alert, FiringAlert, GpuRef, Limits, Severity, fields::Unit},
     units::{format_byte_size, format_duration, format_scaled, unit_names},
 };
 
@@ -31,6 +31,7 @@ pub fn describe_check(check: &RuleCheck) -> String {
                 least => format!("{kind}, {} or worse", severity_word(*least)),
             }
         }
+        Watch::LimitedBy(cause) => cause.label().to_owned(),
     };
     let time = duration_suffix(check);
     let gpus: Vec<String> = check.gpus.iter().map(ToString::to_string).collect();
@@ -80,6 +81,17 @@ pub(crate) fn describe_absence(
         |subject| format!("No reading of {}", field_label(subject)),
     );
     format!("{what}{} ({why})", duration_suffix(check))
+}
+
+/// Describes what limits a GPU, with advice, for example `Host-bound 62 %: …. Raise …`.
+pub(crate) fn describe_main_cause(limits: &Limits) -> String {
+    let (summary, advice) = (limits.summary(), limits.advice.trim_end_matches('.'));
+    let summary = summary.trim_end_matches('.');
+    if advice.is_empty() {
+        summary.to_owned()
+    } else {
+        format!("{summary}. {advice}")
+    }
 }
 
 /// Returns an alert's text with its GPU, for example `GPU 0: Temperature 87 °C, above 85 °C`.
@@ -253,5 +265,9 @@ mod tests {
             "Any condition, critical or worse for 3.0 h"
         );
         assert_eq!(reported("condition = \"throttled\""), "Condition throttled");
+        assert_eq!(
+            reported("limited_by = \"host\"\nfor = \"10m\"\ngpus = [1]"),
+            "Host-bound for 10 min on GPU 1"
+        );
     }
 }

@@ -12,8 +12,9 @@ use gpumon_probe::{
     derive::ConditionSettings,
     host::HostReader,
     model::{
-        Absence, Condition, ConditionKind, EventKind, GpuSample, Health, Inventory, Reading,
-        Sample, Severity, fields::GPU_FIELDS,
+        Absence, Condition, ConditionKind, Confidence, EventKind, GpuSample, Health, Inventory,
+        LimitClass, LimitEvidence, LimitSums, Limits, Reading, Sample, Severity,
+        fields::GPU_FIELDS,
     },
 };
 use jiff::tz::TimeZone;
@@ -23,6 +24,10 @@ mod fleet;
 
 const SECONDS: u64 = 240;
 const START_MS: u64 = 1_764_547_200_000;
+
+/// The delay of Prometheus, in seconds. It compares the causes that limit a GPU in a window of two
+/// minutes, so a new cause has the largest share after a minute.
+const LIMITED_DELAY: u64 = 62;
 
 /// A rule with the timeline for testing it.
 struct Case {
@@ -146,6 +151,21 @@ const CASES: &[Case] = &[
                     kind,
                 }];
             }
+        },
+    },
+    Case {
+        rule: "limited_by = \"host\"\nfor = \"10s\"\nclear_for = \"0s\"",
+        change: |second, sample| {
+            let main = if (40..140).contains(&second) {
+                LimitClass::Host
+            } else {
+                LimitClass::Tensor
+            };
+            let shares = LimitClass::ALL
+                .map(|class| Reading::Now(f64::from(u8::from(class == main)) * 100.0));
+            let evidence = LimitEvidence::default();
+            let limits = Limits::new(1000, shares, main, Confidence::High, evidence);
+            sample.gpus[0].limits = Reading::Now(limits);
         },
     },
     Case {
@@ -280,6 +300,26 @@ fn metric_series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
             &|sample| of(sample).map(|severity| f64::from(severity + 1)),
         );
     }
+    let mut sums = LimitSums::default();
+    let limited: Vec<Vec<_>> = samples
+        .iter()
+        .map(|sample| {
+            if let Reading::Now(limits) = &sample.gpus[0].limits {
+                sums.add(limits, limits.window_ms as f64);
+            }
+            sums.seconds().collect()
+        })
+        .collect();
+    for class in LimitClass::ALL {
+        let name = class.name();
+        add(
+            format!("gpumon_gpu_limited_seconds_total{{cause=\"{name}\",{labels}}}"),
+            &|sample| {
+                let mut seconds = limited[sample.seq as usize].iter();
+                seconds.find_map(|(known, seconds)| (*known == class).then_some(*seconds))
+            },
+        );
+    }
     let host = "job=\"gpumon\",instance=\"a\"";
     add(
         format!("gpumon_host_memory_used_bytes{{{host}}}"),
@@ -384,12 +424,17 @@ fn exported_rule_fires_and_resolves_like_gpumon_alert() {
             )
             .unwrap();
         };
+        let delay = if rule.contains("limited_by") {
+            LIMITED_DELAY
+        } else {
+            0
+        };
         for (from, to) in &spans {
             check(from - 1, false);
-            check(*from, true);
+            check(from + delay, true);
             if *to < SECONDS {
                 check(to - 1, true);
-                check(*to, false);
+                check(to + delay, false);
             }
         }
         fs::write(folder.path().join(&tested), &text).unwrap();

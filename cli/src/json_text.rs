@@ -33,11 +33,11 @@ pub(crate) enum TextRole {
 
 /// Keys with fixed words as values. The last five keys occur in `versions.json` in a bundle.
 const WORD_KEYS: &str = "\
-    absent action advice architecture compute compute_capability condition cuda_version \
-    driver_version dtype energy_source kind library_version location meaning memory_kind name \
-    nvml_version part_number path pci_bus_id profile reasons recovery_action remote \
-    remote_pci_bus_id run runtime severity source state status throttle_reasons vbios_version \
-    vendor version what workload gpumon kernel libc os packages";
+    absent action advice architecture cause compute compute_capability condition confidence \
+    cuda_version driver_version dtype energy_source kind library_version location main meaning \
+    memory_kind name nvml_version part_number path pci_bus_id profile reasons recovery_action \
+    remote remote_pci_bus_id run runtime severity source state status throttle_reasons \
+    vbios_version vendor version what workload gpumon kernel libc os packages";
 
 impl TextRole {
     /// Returns the role of the string at `key` in `object`. `outer` is the role of `object` itself.
@@ -75,6 +75,8 @@ impl TextRole {
             "path" if has(&["id", "kernel_id"]) => NameKind::Notebook,
             "notebook" => NameKind::Notebook,
             "text" if is_naming() => NameKind::Text,
+            // The text about what limits a GPU contains only numbers besides gpumon's own words.
+            "text" if has(&["evidence"]) => return Self::Word,
             _ if WORD_KEYS.split(' ').any(|word| word == key) => return Self::Word,
             // If an object has the role of a fixed word, all its values are fixed words, whatever
             // their keys are. The keys can be names of packages, for example.

@@ -90,6 +90,10 @@ const GROUPS: [[Group; 2]; 3] = [
 const GROUP_WIDTH: usize = 40;
 const NAME_WIDTH: usize = 13;
 
+/// The maximum length of a description in a left group. Names are indented by two columns, and a
+/// space separates the groups.
+const MAX_LEFT_DESCRIPTION: usize = GROUP_WIDTH - NAME_WIDTH - 3;
+
 pub(crate) fn format_overview() -> StyledStr {
     let mut text =
         "Usage: gpumon [OPTIONS] [COMMAND]   Without a command: every GPU and process\n".to_owned();
@@ -122,6 +126,11 @@ fn format_entry(group: &Group, at: usize) -> StyledEntry {
 
 fn format_line(first: &StyledEntry, second: &StyledEntry) -> String {
     let width: usize = first.iter().map(|(_, text)| text.len()).sum();
+    assert!(
+        width < GROUP_WIDTH,
+        "shorten '{}': a description in a left group has at most {MAX_LEFT_DESCRIPTION} characters",
+        first[1].1
+    );
     let paint_piece = |piece: &StyledEntry| -> String {
         let shown = piece.iter().filter(|(_, text)| !text.is_empty());
         shown.map(|(style, text)| paint(*style, text)).collect()

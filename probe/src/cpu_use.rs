@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use crate::{bounded, process_stat::ProcessStat};
 
-/// The minimum time between two readings.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// The minimum time between two readings, as for the windows of limits.
+const INTERVAL_MS: u64 = 950;
 
 /// At most this many processes of a GPU are read, so that a machine with many processes costs no
 /// more time.
@@ -39,7 +39,8 @@ pub(crate) struct CpuUseReader {
     proc_root: PathBuf,
     /// The start time and the CPU time of each process at the latest reading.
     known: HashMap<u32, (u64, u64)>,
-    read_at: Option<Instant>,
+    /// The time of the latest reading, and the time of the sample that it belongs to.
+    read_at: Option<(Instant, u64)>,
     latest: Option<CpuUse>,
 }
 
@@ -55,15 +56,22 @@ impl CpuUseReader {
     }
 
     /// Returns the CPU use between the latest two readings. Reads again if `is_due`, but not more
-    /// than once a second. Returns `None` if no process can be read, for example because they are
-    /// in another PID namespace.
-    pub(crate) fn read(&mut self, pids: impl Iterator<Item = u32>, is_due: bool) -> Option<CpuUse> {
-        let since = self.read_at.map(|at| at.elapsed());
-        if since.is_some_and(|since| since < INTERVAL || !is_due) {
+    /// than once a second by the times of the samples. These times also end the windows of
+    /// [`LimitTracker`](crate::derive::LimitTracker), so a window and its CPU use cover the same
+    /// time. Returns `None` if no process can be read, for example because they are in another PID
+    /// namespace.
+    pub(crate) fn read(
+        &mut self,
+        pids: impl Iterator<Item = u32>,
+        sample_ms: u64,
+        is_due: bool,
+    ) -> Option<CpuUse> {
+        let is_recent = |(_, last_ms): (_, u64)| sample_ms.abs_diff(last_ms) < INTERVAL_MS;
+        if self.read_at.is_some_and(|at| is_recent(at) || !is_due) {
             return self.latest;
         }
-        self.read_at = Some(Instant::now());
-        let ms = since.map_or(0.0, |since| since.as_secs_f64() * 1000.0);
+        let last = self.read_at.replace((Instant::now(), sample_ms));
+        let ms = last.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64() * 1000.0);
         let mut now = HashMap::new();
         let mut found = CpuUse::default();
         let cores = |known: &HashMap<u32, (u64, u64)>, pid, stat: &ProcessStat| {
@@ -115,9 +123,10 @@ fn read_children(proc_root: &Path, pid: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command, thread};
+    use std::{fs, process::Command, thread, time::Duration};
 
     use super::*;
+    use crate::model::now_ms;
 
     #[test]
     fn busy_process_and_child_are_measured() {
@@ -127,11 +136,11 @@ mod tests {
             .unwrap();
         let own = std::process::id();
         let mut reader = CpuUseReader::new("/proc".into());
-        assert_eq!(reader.read([child.id()].into_iter(), true), None);
+        assert_eq!(reader.read([child.id()].into_iter(), now_ms(), true), None);
         let mut busy = None;
         while busy.is_none() {
             thread::sleep(Duration::from_millis(50));
-            busy = reader.read([child.id()].into_iter(), true);
+            busy = reader.read([child.id()].into_iter(), now_ms(), true);
         }
         assert!(busy.unwrap().process_cores > 0.1, "{busy:?}");
         // The child was started by a thread of the test, so it is listed only if that is the main
@@ -146,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_cannot_be_read_have_no_cpu_use() {
+    fn unreadable_processes_have_no_cpu_use() {
         let mut reader = CpuUseReader::new("/nowhere".into());
-        assert_eq!(reader.read([1].into_iter(), true), None);
-        assert_eq!(reader.read([1].into_iter(), true), None);
+        assert_eq!(reader.read([1].into_iter(), 1, true), None);
+        assert_eq!(reader.read([1].into_iter(), 1, true), None);
     }
 }

@@ -40,7 +40,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from gpumon._cost import CellRun, Condition, Cost, Energy, GpuCost, Spread, StoredCost
+    from gpumon._cost import (
+        CellRun,
+        Condition,
+        Cost,
+        Energy,
+        GpuCost,
+        LimitShare,
+        LimitSummary,
+        Spread,
+        StoredCost,
+    )
     from gpumon._history import GpuHistory, History, Series, history
     from gpumon._measure import mark, measure
     from gpumon._measurement import Measurement
@@ -61,6 +71,8 @@ __all__ = [
     "GpumonNotFound",
     "GpumonWarning",
     "History",
+    "LimitShare",
+    "LimitSummary",
     "Measurement",
     "MeasurementError",
     "Process",
@@ -82,7 +94,10 @@ __all__ = [
 #: These modules are only imported when they are used, because every Jupyter server imports this
 #: package at startup.
 _MODULES = {
-    "_cost": ["CellRun", "Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
+    "_cost": [
+        "CellRun", "Condition", "Cost", "Energy", "GpuCost", "LimitShare", "LimitSummary", "Spread",
+        "StoredCost",
+    ],  # fmt: skip
     "_history": ["GpuHistory", "History", "Series", "history"],
     "_measure": ["mark", "measure"],
     "_measurement": ["Measurement"],

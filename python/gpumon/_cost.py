@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Optional, TypedDict
 
 from gpumon._text import escape_unencodable
@@ -52,6 +52,29 @@ class Condition(_EncodableRepr):
     text: str
 
 
+class LimitShare(NamedTuple):
+    """The share of a cause that limits the work of a GPU."""
+
+    #: The name of the cause, for example ``host``.
+    cause: str
+    #: The share of the measured time, in percent.
+    percent: float
+
+
+@dataclass(frozen=True, repr=False)
+class LimitSummary(_EncodableRepr):
+    """The causes that limited a GPU during the measurement."""
+
+    #: The causes with at least 1 % of the time, the largest first.
+    shares: tuple[LimitShare, ...]
+    #: The evidence for the first cause, as a sentence; empty if it is not known.
+    text: str
+    #: A sentence about what to try first; empty if there is nothing to improve.
+    advice: str
+    #: The numbers that decided, for example ``cpu_percent``.
+    evidence: dict[str, float] = field(hash=False)
+
+
 @dataclass(frozen=True, repr=False)
 class GpuCost(_EncodableRepr):
     """The cost on one GPU. A number is None if the driver does not report it."""
@@ -86,6 +109,9 @@ class GpuCost(_EncodableRepr):
     nvlink_rx_bytes: Optional[int]
     nvlink_tx_bytes: Optional[int]
     conditions: tuple[Condition, ...] = ()
+    #: The causes that limited the GPU, counting all processes; None if the measurement was shorter
+    #: than a second.
+    limits: Optional[LimitSummary] = None
 
 
 class CellRun(TypedDict):
@@ -130,6 +156,7 @@ class Cost(TypedDict):
     memory_change_bytes: Optional[int]
     energy_joules: Optional[dict[str, float]]
     shared: bool
+    limits: Optional[dict[str, Any]]
     gpus: list[dict[str, Any]]
     xids: list[dict[str, Any]]
     marks: list[dict[str, Any]]
@@ -140,11 +167,12 @@ def parse_gpu_cost(json: dict[str, Any]) -> GpuCost:
     """Parse one element of the program's `gpus`. Unknown keys, which a newer program may send, are
     ignored.
     """
-    known: dict[str, Any] = {field.name: json.get(field.name) for field in fields(GpuCost)}
+    known: dict[str, Any] = {one.name: json.get(one.name) for one in fields(GpuCost)}
     for key in ("sm_percent", "tensor_percent", "dram_percent"):
         if known[key] is not None:
             known[key] = Spread(known[key]["mean"], known[key]["peak"])
     known["energy_joules"] = parse_energy(known["energy_joules"])
+    known["limits"] = parse_limits(known["limits"])
     known["conditions"] = tuple(_parse_condition(one) for one in known["conditions"] or ())
     return GpuCost(**known)
 
@@ -152,6 +180,14 @@ def parse_gpu_cost(json: dict[str, Any]) -> GpuCost:
 def parse_energy(json: dict[str, float] | None) -> Energy | None:
     """Parse an energy and its range."""
     return None if json is None else Energy(json["least"], json["most"], json["estimate"])
+
+
+def parse_limits(json: dict[str, Any] | None) -> LimitSummary | None:
+    """Parse the causes that limited a GPU."""
+    if json is None:
+        return None
+    shares = tuple(LimitShare(one["cause"], one["percent"]) for one in json["shares"])
+    return LimitSummary(shares, json["text"], json["advice"], json["evidence"])
 
 
 def _parse_condition(json: dict[str, Any]) -> Condition:

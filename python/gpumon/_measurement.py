@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from gpumon._cost import Cost, Energy, GpuCost, StoredCost
+    from gpumon._cost import Cost, Energy, GpuCost, LimitSummary, StoredCost
     from gpumon._helper import Helper, Run
     from gpumon._measure import _P, _R, Measured
 
@@ -196,6 +196,15 @@ class Measurement:
         return self.to_dict()["shared"]
 
     @property
+    def limits(self) -> LimitSummary | None:
+        """The causes that limited the GPUs, as the mean over all GPUs that were used; None if the
+        measurement was shorter than a second.
+        """
+        from gpumon._cost import parse_limits
+
+        return parse_limits(self.to_dict()["limits"])
+
+    @property
     def gpus(self) -> list[GpuCost]:
         """The cost on each GPU that was used, sorted by index; empty if no GPU was used."""
         from gpumon._cost import parse_gpu_cost
@@ -317,6 +326,7 @@ def _add_times_to_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, S
         "memory_change_bytes": None,
         "energy_joules": None,
         "shared": False,
+        "limits": None,
         "gpus": [],
         "xids": [],
         "marks": [],

@@ -7,6 +7,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpumon._limits import LIMIT_LABELS
 from gpumon._snapshot import is_json
 from gpumon._text import (
     DASH,
@@ -31,12 +32,17 @@ SMALL = "font-size:smaller;opacity:0.75"
 
 
 def cost_line(cost: Cost) -> str:
-    """Return the cost in one line: `12.4 s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ`."""
+    """Return the cost in one line.
+
+    For example: `12.4 s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ, host-bound 62 %`
+    """
     return ", ".join(cost_parts(cost))
 
 
 def cost_parts(cost: Mapping[str, Any]) -> list[str]:
-    """Return the known parts of the cost: duration, GPU time, peak memory and energy."""
+    """Return the known parts of the cost: duration, GPU time, peak memory, energy, and the first
+    cause that limited the work.
+    """
     parts = [format_seconds(cost["duration_s"])]
     if not cost["gpus"]:
         return [
@@ -51,7 +57,7 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
         parts.append(f"peak {format_bytes(cost['peak_memory_bytes'])}")
     if cost["energy_joules"] is not None:
         parts.append(energy_text(cost["energy_joules"], cost["shared"]))
-    return parts
+    return parts + share_texts(cost["limits"])[:1]
 
 
 def energy_text(energy: Mapping[str, float], shared: bool) -> str:
@@ -66,6 +72,22 @@ def energy_text(energy: Mapping[str, float], shared: bool) -> str:
     )
 
 
+def share_texts(limits: Mapping[str, Any] | None) -> list[str]:
+    """Return each cause with its share, the largest first: `host-bound 62 %`."""
+    return [
+        f"{LIMIT_LABELS.get(one['cause'], one['cause']).lower()} {one['percent']:.0f} %"
+        for one in (limits["shares"] if limits else ())
+    ]
+
+
+def limit_lines(limits: Mapping[str, Any] | None) -> list[str]:
+    """Return a line with the shares of all causes, and one with the evidence and the advice."""
+    if not limits:
+        return []
+    advice = " ".join(text for text in (limits["text"], limits["advice"]) if text)
+    return [f"Limited by: {', '.join(share_texts(limits))}", *([advice] if advice else [])]
+
+
 #: Columns that have the same name as their JSON key.
 PLAIN = (
     "index", "uuid", "name", "held_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes",
@@ -78,9 +100,12 @@ PARTS = {
     "dram_percent": ("mean", "peak"),
     "energy_joules": ("estimate", "least", "most"),
 }
+#: The column with the share of each cause that limited the GPU.
+SHARES = {cause: f"limits_{cause}_percent" for cause in LIMIT_LABELS}
 COST_COLUMNS = (
     "measurement", "duration_s", *PLAIN,
     *(f"{key}_{part}" for key, parts in PARTS.items() for part in parts),
+    *SHARES.values(),
 )  # fmt: skip
 
 
@@ -96,9 +121,16 @@ def cost_rows(cost: Mapping[str, Any]) -> list[Row]:
                 for key, parts in PARTS.items()
                 for part in parts
             },
+            **_share_columns(gpu.get("limits")),
         }
         for gpu in cost["gpus"]
     ]
+
+
+def _share_columns(limits: Mapping[str, Any] | None) -> Row:
+    """Return the share of each cause; None for a cause with less than 1 %, which is not listed."""
+    shares = {one["cause"]: one["percent"] for one in limits["shares"]} if limits else {}
+    return {column: shares.get(cause) for cause, column in SHARES.items()}
 
 
 def snapshot_rows(snapshot: Snapshot) -> list[Row]:
@@ -119,6 +151,12 @@ def snapshot_rows(snapshot: Snapshot) -> list[Row]:
                 "uuid": gpu.uuid,
                 "name": gpu.name,
                 **_flatten_row(readings),
+                # A server of an older version sends no limits.
+                **(
+                    {column: gpu[f"limits.{cause}_percent"] for cause, column in SHARES.items()}
+                    if "limits" in gpu.to_dict()
+                    else {}
+                ),
             }
         )
     return rows
@@ -249,16 +287,19 @@ def line_html(text: str) -> str:
 
 
 def cost_html(cost: Mapping[str, Any]) -> str:
-    """Return a summary in one line, a table of the GPUs, and notes about missing numbers."""
+    """Return a summary in one line, a table of the GPUs, what limited the work, and notes about
+    missing numbers.
+    """
     line = ", ".join(cost_parts(cost))
     name = f"<b>{escape(cost['name'])}</b>: " if cost["name"] else ""
     parts = [f"<div>{name}{escape(line)}</div>"]
     if cost["gpus"]:
-        headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy")
+        headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy", "Limited by")
         parts.append(_format_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
     # If the cost lists no GPUs, the summary already contains the first reason for missing numbers,
     # so this reason is not repeated.
-    parts.append(_format_notes(cost["lost"] if cost["gpus"] else cost["lost"][1:]))
+    lost = cost["lost"] if cost["gpus"] else cost["lost"][1:]
+    parts.append(_format_notes([*limit_lines(cost["limits"]), *lost]))
     return f'<div class="gpumon">{"".join(parts)}</div>'
 
 
@@ -270,6 +311,7 @@ def _gpu_cells(gpu: Mapping[str, Any]) -> tuple[str, ...]:
         spread_text(gpu["sm_percent"]),
         DASH if gpu["peak_memory_bytes"] is None else format_bytes(gpu["peak_memory_bytes"]),
         DASH if gpu["energy_joules"] is None else energy_text(gpu["energy_joules"], gpu["shared"]),
+        next(iter(share_texts(gpu.get("limits"))), DASH),
     )
 
 

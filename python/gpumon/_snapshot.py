@@ -46,6 +46,9 @@ def is_json(found: object) -> TypeGuard[Json]:
 def _find_field(holder: Json, field: str) -> object:
     found: object = holder
     for key in check_text(field, "the ID of a field").split("."):
+        # A group can be older than its sample, like a reading.
+        if is_json(found) and is_json(found.get("value")):
+            found = found["value"]
         if not is_json(found) or key not in found:
             raise KeyError(
                 f"there is no field {field!r}: the reference page of fields lists the IDs, for "

@@ -56,8 +56,8 @@ pub(crate) enum View {
 }
 
 /// A restricted kind of data about a process. Every client may read all other data: memory and
-/// shares of the GPU; pod, container, service and batch job according to `/proc/PID/cgroup`; and
-/// the random ID of a Jupyter kernel.
+/// shares of the GPU; CPU use, which is only a part of a GPU's limits; pod, container, service and
+/// batch job according to `/proc/PID/cgroup`; and the random ID of a Jupyter kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Datum {
     /// The names of the program and its ancestors, the user, and times: `/proc/PID/comm`, `stat`
@@ -570,7 +570,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::frame::{GpuHistory, HolderHistory};
+    use crate::{
+        frame::{GpuHistory, HolderHistory},
+        hub::make_limited_gpu,
+    };
 
     #[tokio::test]
     async fn mount_table_is_cached() {
@@ -739,6 +742,16 @@ mod tests {
             to_json(&own),
             to_json(&make_history(make_process(make_secret_path())))
         );
+    }
+
+    #[test]
+    fn every_client_sees_limits() {
+        let mut sample = make_sample(make_process(make_secret_path()), Vec::new());
+        sample.gpus[0].limits = make_limited_gpu(1, 1000).limits;
+        for view in [View::UNKNOWN_CLIENT, View::Own(None)] {
+            let seen = view.filter_sample(&sample);
+            assert_eq!(seen.gpus[0].limits, sample.gpus[0].limits, "{view:?}");
+        }
     }
 
     #[test]

@@ -206,6 +206,55 @@ async fn alert_and_its_resolution_reach_clients_and_receivers() {
 }
 
 #[tokio::test]
+async fn alert_fires_while_gpu_is_host_bound() {
+    let fake = FakeNvml::new(
+        "gpus = 2\n[[process]]\ngpu = 1\npid = 5000001\nsm_percent = 20\nworkers = 2\nto_s = 6\n",
+    );
+    let rule = "[[rule]]\nname = \"waits\"\nlimited_by = \"host\"\nclear_for = \"0s\"\nmessage = \
+                \"Ask Ana\"\n";
+    let file = write_alert_file(&fake, rule);
+    let arguments = ["--interval-ms", "250", "--alerts", file.to_str().unwrap()];
+    let server = Server::start_simulated(&fake, &arguments);
+    let mut stream = server.open_stream().await;
+    let firing = stream
+        .read_until(|frame| frame["what"] == "alert_firing")
+        .await;
+    assert_eq!(
+        (&firing["rule"], &firing["gpu"]["index"]),
+        (&json!("waits"), &json!(1))
+    );
+    let text = firing["text"].as_str().unwrap();
+    assert!(
+        text.starts_with(
+            "Host-bound 80 %: 2 worker processes use 200 % of a core while the GPU waits. Raise"
+        ) && text.ends_with(" cores. Ask Ana"),
+        "{text}"
+    );
+    let listed = fake.gpumon_command(&["alerts", "list"]).output().unwrap();
+    assert!(
+        stdout_text(&listed).contains("waits: Host-bound (warning)\n"),
+        "{}",
+        stdout_text(&listed)
+    );
+    let resolved = stream
+        .read_until(|frame| frame["what"] == "alert_resolved")
+        .await;
+    assert_eq!(resolved["rule"], "waits");
+
+    let exported = fake
+        .gpumon_command(&["alerts", "export", "--prometheus", file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(
+        stdout_text(&exported).contains(r#"gpumon_gpu_limited_seconds_total{cause=\"host\"}"#)
+            && stderr_text(&exported).is_empty(),
+        "{}{}",
+        stdout_text(&exported),
+        stderr_text(&exported)
+    );
+}
+
+#[tokio::test]
 async fn hanging_receivers_do_not_delay_samples() {
     // This receiver accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

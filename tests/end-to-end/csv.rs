@@ -49,6 +49,17 @@ fn csv_columns_keep_names_and_order() {
 }
 
 #[test]
+fn csv_limits_are_empty_until_window_ends() {
+    let fake = FakeNvml::new("gpus = 1");
+    let columns = "index,limits_idle_percent,limits_unknown_percent";
+    let rows = read_rows(&fake, &["--columns", columns]);
+    assert!(
+        rows[0].values().map(String::as_str).eq(["0", "", ""]),
+        "{rows:?}"
+    );
+}
+
+#[test]
 fn csv_numbers_lack_units_absent_readings_are_empty() {
     let fake = FakeNvml::new(
         "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 42\nmemory_used = \"12 GiB\"\n\

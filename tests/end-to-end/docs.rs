@@ -4,7 +4,8 @@
 //! GPUs, page by page, in one folder for each page, with a running server. A command must exit with
 //! 0, or with the code in its comment (`# exit code 3`). A command that runs until it is stopped
 //! passes as soon as it has written something. Blocks of other kinds are not run;
-//! `tests/python/test_documentation.py` checks the names in them.
+//! `tests/python/test_documentation.py` checks the names in them. A block that is marked with a type
+//! and a file, such as `toml slow.toml`, is written to that file before the commands run.
 
 use std::{
     fs::{self, File},
@@ -62,6 +63,16 @@ fn find_commands(text: &str) -> Vec<(usize, String)> {
         goes_on = is_console && line.ends_with('\\');
     }
     found
+}
+
+/// Returns the name and the text of each file that a page contains.
+pub(crate) fn find_files(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    let blocks = page.split("\n```").skip(1).step_by(2);
+    blocks.filter_map(|block| {
+        let (first_line, text) = block.split_once('\n')?;
+        let (_, name) = first_line.split_once(' ')?;
+        Some((name, text))
+    })
 }
 
 /// Returns whether a command runs until somebody stops it.
@@ -240,21 +251,27 @@ fn every_documented_command_works() {
     let complaints = std::sync::Mutex::new(Vec::new());
     let pages: Vec<_> = list_pages()
         .into_iter()
-        .map(|page| (find_commands(&fs::read_to_string(&page).unwrap()), page))
+        .map(|page| {
+            let text = fs::read_to_string(&page).unwrap();
+            (find_commands(&text), text, page)
+        })
         .collect();
     assert!(
         pages
             .iter()
-            .map(|(commands, _)| commands.len())
+            .map(|(commands, ..)| commands.len())
             .sum::<usize>()
             > 30,
         "too few commands were found"
     );
-    run_in_parallel(2, &pages, |(commands, page)| {
+    run_in_parallel(2, &pages, |(commands, text, page)| {
         if commands.is_empty() {
             return;
         }
         let place = CommandRunner::new();
+        for (name, content) in find_files(text) {
+            fs::write(place.folder.path().join(name), content).unwrap();
+        }
         for (line, command) in commands
             .iter()
             .filter(|(_, command)| has_needed_programs(command))

@@ -10,7 +10,7 @@ use gpumon_history::{
 };
 use gpumon_probe::{
     model::{
-        JobKind,
+        JobKind, LimitClass,
         fields::{GPU_FIELDS, HOST_FIELDS},
         now_ms,
     },
@@ -240,6 +240,8 @@ pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
             "memory.used_bytes" => Some(60e9 * busy),
             "memory.total_bytes" => Some(80e9),
             "power.draw_watts" => Some(100.0 + 500.0 * busy),
+            "limits.tensor_percent" => Some(70.0 * busy),
+            "limits.idle_percent" => Some(100.0 - 70.0 * busy),
             _ => None,
         };
         GPU_FIELDS
@@ -332,9 +334,17 @@ fn ended_job_is_reported_from_disk() {
         ),
         (&json!(100.0), &json!(0.0))
     );
+    let well_used = LimitClass::Tensor.wording().advice;
     assert_eq!(
-        report["advice"][0],
-        "GPU 1 was never used: request one GPU."
+        report["advice"],
+        json!([
+            "GPU 1 was never used: request one GPU.",
+            format!("GPU 0: Tensor cores are busy 40 % of the time. {well_used}"),
+        ])
+    );
+    assert_eq!(
+        one["limits"]["shares"],
+        json!([{"cause": "tensor", "percent": 70.0}, {"cause": "idle", "percent": 30.0}])
     );
     let text = stdout_text(
         &gpumon_command(&["job", "88123", "--data-dir", data])
@@ -353,6 +363,7 @@ fn ended_job_is_reported_from_disk() {
         "2 GPUs",
         "90 %",
         "55.9 of 74.5 GiB",
+        "GPU 0 limited by: tensor-bound 70 %, idle 30 %",
         "GPU 1 was never used: request one GPU.",
     ] {
         assert!(text.contains(words), "{words}: {text}");

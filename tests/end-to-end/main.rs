@@ -38,6 +38,7 @@ mod jobs;
 mod join;
 mod learned;
 mod libraries;
+mod limits;
 mod local_time;
 mod long_waits;
 mod marks;

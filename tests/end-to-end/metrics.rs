@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{FakeNvml, Server, wait_for_condition};
+use crate::support::{FakeNvml, Server, send_signal, wait_for_condition};
 
 /// Returns the value of a series, for example `name{label="value"}`.
 fn series_value(page: &str, series: &str) -> Option<f64> {
@@ -110,6 +110,60 @@ fn xid_starts_condition_and_is_counted_by_code() {
     assert_eq!(
         (series("gpumon_gpu_xid{", "code=\"31\""), of_gpu(0)),
         (Some(1.0), Some(0.0))
+    );
+}
+
+#[test]
+fn time_of_limiting_causes_is_counted_across_collectors() {
+    let fake = FakeNvml::new(
+        "gpus = 2\ngpu = [{ index = 1, gpm = false }]\nprocess = [{ gpu = 0, pid = 5000001, \
+         sm_percent = 20, workers = 2 }, { gpu = 1, pid = 5000002, sm_percent = 90 }]\n",
+    );
+    let begun = Instant::now();
+    let server = Server::start_simulated(&fake, &["--interval-ms", "250"]);
+    // Returns the time of each cause on a GPU, in seconds.
+    let read_seconds = |gpu: u32| -> Vec<(String, f64)> {
+        let page = server.get("/metrics").body;
+        let start = format!("gpumon_gpu_limited_seconds_total{{gpu=\"{gpu}\",");
+        let lines = page.lines().filter(|line| line.starts_with(&start));
+        let parse = |line: &str| {
+            let (_, cause) = line.split_once("cause=\"")?;
+            let (cause, seconds) = cause.split_once("\"} ")?;
+            Some((cause.to_owned(), seconds.parse().ok()?))
+        };
+        lines.map(|line| parse(line).unwrap()).collect()
+    };
+    let sum = |seconds: &[(String, f64)]| seconds.iter().map(|(_, seconds)| seconds).sum::<f64>();
+    wait_for_condition("the first window has ended", || sum(&read_seconds(0)) > 0.0);
+    let first = read_seconds(0);
+    assert_eq!(first.len(), 12, "{first:?}");
+
+    send_signal("-KILL", server.collector_pid().expect("a collector runs"));
+    let mut last = first;
+    let second = sum(&last) + 3.0;
+    wait_for_condition("a new collector's windows are counted", || {
+        let seconds = read_seconds(0);
+        let pairs = seconds.iter().zip(&last);
+        assert!(
+            pairs
+                .clone()
+                .all(|(new, old)| new.0 == old.0 && new.1 >= old.1)
+                && pairs.count() == 12,
+            "{last:?}, {seconds:?}"
+        );
+        last = seconds;
+        sum(&last) > second
+    });
+    let elapsed = begun.elapsed().as_secs_f64();
+    assert!(sum(&last) <= elapsed, "{elapsed}: {last:?}");
+    let largest = last.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+    assert_eq!(largest.unwrap().0, "host", "{last:?}");
+
+    // Without hardware counters, five causes cannot be distinguished.
+    let without_counters = read_seconds(1);
+    assert!(
+        without_counters.len() == 7 && without_counters.iter().any(|it| it.0 == "unknown"),
+        "{without_counters:?}"
     );
 }
 

@@ -94,6 +94,47 @@ fn run_reports_gpu_use_of_command() {
 }
 
 #[test]
+fn run_reports_what_limited_each_gpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "\
+        [[gpu]]\nindex = 0\nutilization_percent = 30\ngraphics_percent = 30\nsm_percent = 28\n\
+        tensor_percent = 27\npcie_per_second = \"0 B\"\n\
+        [[gpu]]\nindex = 1\nutilization_percent = 100\ngraphics_percent = 100\nsm_percent = 95\n\
+        tensor_percent = 92\npower_watts = 300\n\
+        [[process]]\ngpu = 0\npid = PID\nmemory = \"4 GiB\"\nsm_percent = 28\ncpu_percent = 100\n\
+        [[process]]\ngpu = 1\npid = PID\nmemory = \"4 GiB\"\nsm_percent = 95\ncpu_percent = 100\n";
+    std::fs::write(folder.path().join("template.toml"), scenario).unwrap();
+    // The simulated processes have the PID of gpumon, which is the root of the measured tree.
+    let script = "sed s/PID/$$/ template.toml > scenario.toml; exec \"$0\" \"$@\"";
+    let run = |arguments: &[&str]| {
+        let output = Command::new("sh")
+            .args(["-c", script, GPUMON, "--source", "sim:scenario.toml", "run"])
+            .args(arguments)
+            .args(["--", "sleep", "3"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        output
+    };
+    let report = stderr_text(&run(&[]));
+    for words in [
+        "\nGPU 0 limited by: host-bound ",
+        "\nGPU 0: A process uses 100 % of a core while the GPU waits. ",
+        "\nGPU 1 limited by: tensor-bound ",
+        "\nGPU 1: Tensor cores are busy 92 % of the time. ",
+    ] {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+    let cost: Value = serde_json::from_str(&stdout_text(&run(&["--json", "-"]))).unwrap();
+    let causes = ["/gpus/0", "/gpus/1", ""].map(|part| {
+        cost.pointer(&format!("{part}/limits/shares/0/cause"))
+            .unwrap_or_else(|| panic!("{cost}"))
+    });
+    assert_eq!(causes, ["host", "tensor", "tensor"], "{cost}");
+}
+
+#[test]
 fn exit_code_and_signals_come_from_command() {
     let fake = FakeNvml::new("gpus = 1");
     let sh = |script: &str| fake.gpumon_command(&["run", "--", "sh", "-c", script]);

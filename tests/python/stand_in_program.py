@@ -12,12 +12,20 @@ import os
 import sys
 import time
 
+#: The causes that limited the GPU.
+LIMITS = {
+    "shares": [{"cause": "host", "percent": 61.8}, {"cause": "tensor", "percent": 30.2}],
+    "evidence": {"cpu_percent": 100.0},
+    "text": "A process uses 100 % of a core while the GPU waits.",
+    "advice": "Prepare data in worker processes.",
+}
 COST = {
     "gpu_s": 9.8,
     "peak_memory_bytes": 61 * 1024**3,
     "memory_change_bytes": 1024**3,
     "energy_joules": {"least": 6100.0, "most": 6100.0, "estimate": 6100.0},
     "shared": False,
+    "limits": LIMITS,
     "gpus": [
         {
             "index": 0,
@@ -36,6 +44,7 @@ COST = {
             "pcie_tx_bytes": None,
             "nvlink_rx_bytes": None,
             "nvlink_tx_bytes": None,
+            "limits": LIMITS,
             "conditions": [
                 {"kind": "throttled", "from_ms": 1, "to_ms": 2, "text": "Power-capped at 700 W"}
             ],

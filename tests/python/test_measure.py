@@ -39,9 +39,29 @@ class Numbers(StandInTest):
         self.assertAlmostEqual(cost["duration_s"], m.duration_s, delta=0.001)
         self.assertEqual((cost["version"], cost["name"], cost["gpu_s"]), (1, "train", 9.8))
         self.assertEqual(m.stored()["gpus"], ["NVIDIA H200"])
-        self.assertRegex(str(m), r"^[\d.]+ m?s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$")
+        self.assertRegex(
+            str(m), r"^[\d.]+ m?s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ, host-bound 62 %$"
+        )
         self.assertRegex(repr(m), r"^<Measurement 'train': [\d.]+ m?s, GPU 9.80 s")
         self.assertIn("<td", m._repr_html_())
+
+    def test_measurement_has_causes_that_limited_gpus(self) -> None:
+        with gpumon.measure() as m:
+            pass
+        limits = m.limits
+        self.assertEqual(limits.shares[0], ("host", 61.8))
+        self.assertEqual(limits.evidence, {"cpu_percent": 100.0})
+        self.assertEqual(m.gpus[0].limits, limits)
+        self.assertEqual(len({m.gpus[0], m.gpus[0]}), 1, "it can be in a set")
+        html = m._repr_html_()
+        for text in (
+            "Limited by: host-bound 62 %, tensor-bound 30 %",
+            "A process uses 100 % of a core while the GPU waits. Prepare data in worker processes.",
+            ">host-bound 62 %</td>",
+        ):
+            self.assertIn(text, html)
+        self.assertEqual(m.to_pandas()["limits_host_percent"][0], 61.8)
+        self.assertTrue(m.to_pandas()["limits_idle_percent"].isna()[0])
 
     def test_begin_and_end_requests_have_times(self) -> None:
         before = time.time() * 1000

@@ -33,6 +33,8 @@ class Costs(SimulatedGpuTest):
         (gpu,) = m.gpus
         self.assertEqual((gpu.index, gpu.name), (0, "NVIDIA H200"))
         self.assertAlmostEqual(gpu.held_s, m.duration_s, delta=0.2)
+        self.assertEqual(m.limits, gpu.limits)
+        self.assertAlmostEqual(sum(share.percent for share in m.limits.shares), 100, delta=5)
         self.assertEqual([mark["text"] for mark in m.to_dict()["marks"]], ["epoch 3"])
         stored = m.stored()
         self.assertEqual((stored["gpus"], stored["peak_memory_bytes"]), (["NVIDIA H200"], 4 * GIB))
@@ -189,12 +191,22 @@ class Readings(SimulatedGpuTest):
         columns = subprocess.run(
             [
                 gpumon.find_gpumon_bin(), "--csv", "--columns",
-                "index,memory_used_bytes,power_draw_watts,pcie_rx_bytes_per_second",
+                "index,memory_used_bytes,power_draw_watts,pcie_rx_bytes_per_second,"
+                "limits_idle_percent",
             ],
             capture_output=True, text=True, check=True,
         ).stdout.splitlines()[0].split(",")  # fmt: skip
         self.assertLessEqual(set(columns), set(frame.columns))
         self.assertEqual(now.to_polars()["name"].to_list(), ["NVIDIA H200"] * 2)
+
+    def test_limits_are_known_between_windows(self) -> None:
+        values = []
+        for now in gpumon.stream(interval_s=0.2):
+            values.append(now.gpus[0]["limits.idle_percent"])
+            if values[-4:].count(None) == 0:
+                break
+        self.assertEqual(len(set(values[-4:])), 1, "a window is longer than the interval")
+        self.assertEqual(now.to_pandas()["limits_idle_percent"][0], values[-1])
 
     def test_stream_has_each_sample_once_until_closed(self) -> None:
         times = []

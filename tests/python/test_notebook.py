@@ -14,7 +14,12 @@ from nbclient import NotebookClient
 from simulated import GPUS, SimulatedGpuTest, make_constant_process
 from stand_in import PRELUDE, StandInTest
 
-LINE = r"^[\d.]+ m?s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
+LINE = r"^[\d.]+ m?s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ, host-bound 62 %$"
+#: The text of a cell's report.
+REPORT = (
+    f"{LINE[:-1]}\nLimited by: host-bound 62 %, tensor-bound 30 %\nA process uses 100 % of a core "
+    f"while the GPU waits. Prepare data in worker processes.$"
+)
 
 
 class Magics(StandInTest):
@@ -96,12 +101,13 @@ class Magics(StandInTest):
         ran = self.kernel.run_cell("%%gpu train\nx = 6\nprint('mine')\nx * 7")
         self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
         (shown,) = ran.displayed
-        self.assertRegex(shown["text/plain"], LINE)
+        self.assertRegex(shown["text/plain"], REPORT)
         self.assertIn("<b>train</b>", shown["text/html"])
+        self.assertIn("Limited by: host-bound 62 %, tensor-bound 30 %", shown["text/html"])
         self.assertEqual(self.kernel.run_cell("x").result, "6")
         failed = self.kernel.run_cell("%%gpu\n1 / 0")
         self.assertEqual(failed.error, "ZeroDivisionError: division by zero")
-        self.assertRegex(failed.displayed[0]["text/plain"], LINE)
+        self.assertRegex(failed.displayed[0]["text/plain"], REPORT)
 
     def test_cell_magic_replaces_line_of_cell(self) -> None:
         self.kernel.run_cell("%gpu on")
@@ -206,7 +212,7 @@ class Headless(StandInTest):
         self.assertEqual([len(shown) for shown in lines], [0, 1, 1, 1, 1, 1])
         for shown in lines[1:4]:
             self.assertRegex(shown[0], LINE.replace("ms", "m?s"))
-        self.assertRegex(lines[4][0], LINE)
+        self.assertRegex(lines[4][0], REPORT)
         self.assertRegex(lines[5][0], LINE + r"|^[\d.]+ m?s, GPU …$")
 
 
@@ -247,13 +253,13 @@ class Numbers(SimulatedGpuTest):
             self.set_scenario(GPUS + make_constant_process(script.pid))
             alone = script.communicate()[0]
         for line in (
-            cell["text/plain"],
+            cell["text/plain"].splitlines()[0],
             self.wait_for_final_line(below),
             within.splitlines()[0],
             alone.strip(),
         ):
             duration_s, gpu, memory, joules = re.fullmatch(
-                r"([\d.]+) s, GPU ([\d.]+ m?s), peak (.* GiB), ([\d.]+) J", line
+                r"([\d.]+) s, GPU ([\d.]+ m?s), peak (.* GiB), ([\d.]+) J, [a-z -]+ \d+ %", line
             ).groups()
             gpu_s = float(gpu.split()[0]) / (1000 if "ms" in gpu else 1)
             self.assertAlmostEqual(float(duration_s), 2, delta=0.5)

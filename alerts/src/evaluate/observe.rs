@@ -110,6 +110,16 @@ pub(super) fn observe_target(
                 Observation::Active(met.text.trim_end_matches('.').to_owned())
             })
         }
+        Watch::LimitedBy(cause) => {
+            let responding = gpu.filter(|gpu| gpu.health == Health::Ok);
+            match responding.and_then(|gpu| gpu.limits.value()) {
+                None => Observation::Unknown,
+                Some(limits) if limits.main == *cause => {
+                    Observation::Active(wording::describe_main_cause(limits))
+                }
+                Some(_) => Observation::Inactive,
+            }
+        }
     }
 }
 

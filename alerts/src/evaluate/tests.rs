@@ -1,5 +1,6 @@
 use gpumon_probe::model::{
-    Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity, ThrottleReason,
+    Absence, Condition, ConditionKind, Confidence, GpuSample, Health, LimitClass, LimitEvidence,
+    Limits, Reading, Severity, ThrottleReason,
 };
 
 use super::{
@@ -282,6 +283,58 @@ fn alert_ignores_condition_below_minimum_severity() {
             .advance_with_gpu(2, |_| {});
         assert_eq!(timeline.take_events(), expected, "{kind}");
     }
+}
+
+/// Returns the limits in a window in which the cause had a share of 62 %.
+fn make_limits(main: LimitClass) -> Limits {
+    let shares = LimitClass::ALL.map(|class| {
+        Reading::Now(match class {
+            _ if class == main => 62.0,
+            LimitClass::Idle => 38.0,
+            _ => 0.0,
+        })
+    });
+    let evidence = LimitEvidence {
+        cpu_percent: Some(100.0),
+        ..LimitEvidence::default()
+    };
+    Limits::new(10_000, shares, main, Confidence::Medium, evidence)
+}
+
+#[test]
+fn alert_fires_while_cause_has_largest_share() {
+    let limited_by = |cause| {
+        move |sample: &mut GpuSample| {
+            // The limits of the latest window remain in the samples until the next window ends.
+            sample.limits = Reading::Earlier {
+                value: make_limits(cause),
+                at_ms: sample.at_ms - 9_000,
+            };
+        }
+    };
+    let rule = "limited_by = \"host\"\nfor = \"10m\"\nclear_for = \"30s\"\nmessage = \"Ask Ana\"";
+    let mut timeline = TestTimeline::new(rule);
+    timeline
+        .advance_with_gpu(590, limited_by(LimitClass::Host))
+        .advance_with_gpu(10, limited_by(LimitClass::Tensor))
+        .advance_with_gpu(601, limited_by(LimitClass::Host));
+    assert_eq!(timeline.take_events(), ["1201 +a 0"]);
+    assert_eq!(
+        timeline.evaluator.firing_alerts()[0].alert.text,
+        "Host-bound 62 %: A process uses 100 % of a core while the GPU waits. Prepare data in \
+         worker processes or on the GPU, and start the next step before its result is needed. Ask \
+         Ana"
+    );
+    // A GPU without limits, or one that does not respond, shows nothing.
+    timeline
+        .advance_with_gpu(20, |_| {})
+        .advance_with_gpu(20, |sample| {
+            limited_by(LimitClass::Tensor)(sample);
+            sample.health = Health::Hung { since_ms: 1 };
+        });
+    assert_eq!(timeline.take_events(), [""; 0]);
+    timeline.advance_with_gpu(31, limited_by(LimitClass::Tensor));
+    assert_eq!(timeline.take_events(), ["1272 -a 0"]);
 }
 
 #[test]

@@ -161,6 +161,10 @@ fn build_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Problem> 
 }
 
 fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
+    if let Some(cause) = &rule.limited_by {
+        refuse_meaningless_keys(rule, &["limited_by"], "a rule with `limited_by`")?;
+        return Ok(Watch::LimitedBy(*cause.get_ref()));
+    }
     match (&rule.condition, &rule.absent, &rule.field) {
         (Some(condition), _, _) => {
             refuse_meaningless_keys(
@@ -217,7 +221,8 @@ fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
         (None, None, None) => Err((
             rule.name.span(),
             "the rule has nothing to check; add `field = \"temperature.gpu_celsius\"` with \
-             `above` or `below`, `condition = \"throttled\"`, or `absent = true`"
+             `above` or `below`, `condition = \"throttled\"`, `limited_by = \"host\"`, or `absent \
+             = true`"
                 .to_owned(),
         )),
     }
@@ -233,6 +238,7 @@ fn refuse_meaningless_keys(rule: &RuleTable, allowed: &[&str], what: &str) -> Re
         ("field", find_span(rule.field.as_ref())),
         ("condition", find_span(rule.condition.as_ref())),
         ("min_severity", find_span(rule.min_severity.as_ref())),
+        ("limited_by", find_span(rule.limited_by.as_ref())),
         ("absent", find_span(rule.absent.as_ref())),
         ("above", find_span(rule.above.as_ref())),
         ("below", find_span(rule.below.as_ref())),

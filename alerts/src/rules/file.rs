@@ -4,7 +4,7 @@
 use std::{fmt, time::Duration};
 
 use gpumon_probe::{
-    model::{GpuName, Severity},
+    model::{GpuName, LimitClass, Severity},
     units::{AcceptedAmounts, Amount},
 };
 use jiff::{
@@ -35,6 +35,7 @@ pub(super) struct RuleTable {
     pub(super) field: Option<Spanned<String>>,
     pub(super) condition: Option<Spanned<String>>,
     pub(super) min_severity: Option<Spanned<Severity>>,
+    pub(super) limited_by: Option<Spanned<LimitClass>>,
     pub(super) absent: Option<Spanned<bool>>,
     pub(super) above: Option<Spanned<Amount>>,
     pub(super) below: Option<Spanned<Amount>>,

@@ -10,7 +10,7 @@ use std::{path::Path, time::Duration};
 
 use gpumon_probe::{
     model::{
-        ConditionKind, GpuName, GpuSample, HostSample, Severity,
+        ConditionKind, GpuName, GpuSample, HostSample, LimitClass, Severity,
         fields::{Field, Unwatched},
     },
     private_file::{PrivateFile, PrivateFileError, Secrecy},
@@ -69,12 +69,12 @@ impl RuleCheck {
             Watch::Condition { kind, .. } => {
                 kind.is_none_or(ConditionKind::texts_contain_process_names)
             }
-            Watch::Value { .. } | Watch::Absent(_) => false,
+            Watch::Value { .. } | Watch::Absent(_) | Watch::LimitedBy(_) => false,
         }
     }
 }
 
-/// The value, absence or condition that a rule watches for.
+/// The value, absence, condition or limit that a rule watches for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Watch {
     /// A field with a value beyond a threshold.
@@ -93,6 +93,8 @@ pub enum Watch {
         /// The lowest severity that matches.
         min_severity: Severity,
     },
+    /// The cause with the largest share of what limits a GPU.
+    LimitedBy(LimitClass),
 }
 
 /// Returns a property of a watched field. The field can belong to a GPU or to the machine.
@@ -240,7 +242,7 @@ impl Watch {
         match self {
             Self::Value { subject, .. } => Some(*subject),
             Self::Absent(subject) => *subject,
-            Self::Condition { .. } => None,
+            Self::Condition { .. } | Self::LimitedBy(_) => None,
         }
     }
 

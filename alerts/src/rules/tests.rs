@@ -84,6 +84,10 @@ fn rule_is_parsed_with_defaults() {
     );
     assert_eq!(xid.repeat_ms, Some(14_400_000));
     assert_eq!(parse_rule("absent = true").check.watch, Watch::Absent(None));
+    for class in LimitClass::ALL {
+        let rule = parse_rule(&format!("limited_by = {:?}", class.name()));
+        assert_eq!(rule.check.watch, Watch::LimitedBy(class));
+    }
 }
 
 #[test]
@@ -191,6 +195,22 @@ fn errors_show_position_and_remedy() {
         (
             "condition = \"xid\"\nmin_severity = \"critcal\"",
             "unknown value `critcal`; did you mean `critical`?",
+        ),
+        (
+            "limited_by = \"hots\"",
+            "3:14: unknown value `hots`; did you mean `host`?",
+        ),
+        (
+            "limited_by = \"cpu\"",
+            "unknown value `cpu`; use one of idle, host, input, transfer",
+        ),
+        (
+            "limited_by = \"host\"\nabove = \"50 %\"",
+            "4:9: `above` has no effect in a rule with `limited_by`; remove it",
+        ),
+        (
+            "limited_by = \"host\"\ncondition = \"xid\"",
+            "`condition` has no effect in a rule with `limited_by`",
         ),
         (
             "absent = false",
@@ -435,4 +455,5 @@ fn rule_on_slowly_read_field_requests_frequent_readings() {
     ));
     assert!(!watch("field = \"temperature.gpu_celsius\"\nabove = 85"));
     assert!(!watch("condition = \"throttled\""));
+    assert!(!watch("limited_by = \"host\""));
 }

@@ -124,13 +124,8 @@ pub(super) const FIGURES: [Figure; FIGURE_COUNT] = [
     ),
 ];
 
-/// The index of the utilization in [`FIGURES`]. The constants below are the indices of other
-/// figures.
-pub(super) const UTILIZATION_INDEX: usize = 0;
-pub(super) const SM_ACTIVE_INDEX: usize = 2;
-pub(super) const TENSOR_ACTIVE_INDEX: usize = 3;
+/// The index of the peak memory in [`FIGURES`].
 pub(super) const MEMORY_PEAK_INDEX: usize = 4;
-pub(super) const THROTTLED_INDEX: usize = 7;
 
 /// The value of each figure; `None` if it was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gpumon_probe::untrusted::escape_untrusted;
 use gpumon_workload::protocol::{
-    BackendChoice, DeviceName, Job, ReadingCheck, Report, SelftestJob, Verdict, Where,
+    BackendChoice, DeviceName, Job, ReadingCheck, Report, SelftestJob, Unit, Verdict, Where,
 };
 
 use crate::{
@@ -22,11 +22,12 @@ use crate::{
 /// Verify gpumon's readings against known GPU loads
 ///
 /// The loads hold memory, keep half of the multiprocessors busy, run kernels half of the time, read
-/// memory, multiply matrices, and copy over PCIe and NVLink, for five seconds each. What a load
-/// does is counted independently of the driver: by bytes, operations, and host and device clocks.
-/// Each reading of the probe is compared with that count.
+/// memory, multiply matrices, copy over PCIe and NVLink, launch tiny kernels, and compute on the
+/// CPU, for six seconds each. What a load does is counted independently of the driver: by bytes,
+/// operations, and host and device clocks. Each reading of the probe is compared with that count.
+/// What limits the GPU is compared with the known cause of the load.
 ///
-/// The self-test takes about 75 seconds per GPU and up to 8 GiB in addition to the matrices. It
+/// The self-test takes about two minutes per GPU and up to 8 GiB in addition to the matrices. It
 /// refuses a GPU on which another user computes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
@@ -36,7 +37,7 @@ pub(crate) struct SelftestArgs {
     #[arg(long, value_name = "GPU", default_value = "0")]
     device: String,
 
-    /// Run each load for 1.5 seconds, and skip energy, which needs more time
+    /// Run each load for 3 seconds, and skip energy, which needs more time
     #[arg(long)]
     quick: bool,
 
@@ -92,7 +93,7 @@ const COLUMNS: [Column; 5] = [
     Column::new_left_aligned("reading", 0).with_min_width(39),
     Column::new_point_aligned("expected", 4, 3, 0),
     Column::new_point_aligned("reported", 4, 3, 0),
-    Column::new_left_aligned("unit", 0).with_min_width(4),
+    Column::new_left_aligned("unit", 0).with_min_width(7),
     Column::new_left_aligned("result", 0).with_min_width(12),
 ];
 
@@ -154,13 +155,18 @@ impl ChecksFormatter {
             verdict,
         ];
         text += &(self.columns.format_row(&cells) + "\n");
-        if check.verdict == Verdict::Mismatch {
-            let why = format!(
+        let why = match check.verdict {
+            Verdict::Mismatch => Some(format!(
                 "expected {} to {} {unit}: {}",
                 figure(&check.least),
                 figure(&check.most),
                 check.how
-            );
+            )),
+            // The reason why no window can be checked.
+            Verdict::NotReported if check.unit == Unit::Windows => Some(check.how.clone()),
+            Verdict::NotReported | Verdict::Verified => None,
+        };
+        if let Some(why) = why {
             text += &self.columns.format_remark(2 * INDENT, DIM, &why);
         }
         text
@@ -215,10 +221,8 @@ impl ReportFormatter for ChecksFormatter {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, Reading};
-    use gpumon_workload::protocol::Unit;
-
     use crate::terminal::snapshot::assert_report_matches_snapshot;
+    use gpumon_probe::model::{Absence, Reading};
 
     use super::*;
 
@@ -260,6 +264,15 @@ mod tests {
             ] {
                 shown += &text.format_check(&make_check(load, verdict));
             }
+            let unknown = || Reading::Absent(Absence::Unknown);
+            shown += &text.format_check(&ReadingCheck {
+                reading: "limits.power_percent".into(),
+                unit: Unit::Windows,
+                expected: unknown(),
+                reported: unknown(),
+                how: "not checkable: the driver did not report a power cap".to_owned(),
+                ..make_check("other", Verdict::NotReported)
+            });
             shown + &text.format_result(&failed).unwrap_or_default() + &text.format_summary()
         });
         assert_eq!(ChecksFormatter::with_width(None).format_summary(), "");

@@ -4,24 +4,28 @@
 
 mod event;
 mod framework;
+mod limits;
 mod names;
 mod readings;
 
 use gpumon_probe::{
-    derive::is_memory_nearly_full,
+    derive::{MAX_LIMITS_AGE_MS, is_memory_nearly_full},
     model::{
-        Absence, Allocation, Condition, ConditionKind, Gpu, GpuSample, Health, MigInstance,
-        REASONS, Reading, Severity, ThrottleCause, ThrottleReason, join_meaning_and_advice,
+        Absence, Allocation, Condition, ConditionKind, Gpu, GpuSample, Health, LimitClass, Limits,
+        MigInstance, REASONS, Reading, Severity, ThrottleCause, ThrottleReason,
+        join_meaning_and_advice,
     },
     units::{format_byte_size, format_duration},
     vendor::describe_error,
 };
+use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::units::format_clock;
+use crate::terminal::{text::make_printable, units::format_clock};
 
 pub(crate) use self::{
     event::describe_event,
     framework::{compare_with_framework, format_factor, format_framework_label},
+    limits::{LimitLines, describe_limits},
     names::{
         MAX_NAME_WIDTH, NotebookNames, capitalize, find_mig_device, find_notebook_path, fit_name,
         format_mig_label, format_name_without_vendor, label_device,
@@ -264,6 +268,25 @@ fn find_clock_setting_phrase(reasons: &[ThrottleReason]) -> Option<Phrase> {
         .iter()
         .find(|info| info.cause == ThrottleCause::Setting && reasons.contains(&info.reason))?;
     Some(Phrase::new(Level::Quiet, setting.short, setting.short))
+}
+
+/// Returns what limits the GPU, or `None` if this is unknown or outdated.
+pub(crate) fn find_current_limits(gpu: &GpuSample, now_ms: u64) -> Option<&Limits> {
+    let age_ms = now_ms.saturating_sub(gpu.limits.read_at_ms(gpu.at_ms));
+    let limits = gpu.limits.value();
+    limits.filter(|_| age_ms <= MAX_LIMITS_AGE_MS)
+}
+
+/// Returns a phrase about what limits the GPU. Returns `None` if the GPU is idle, or if its limits
+/// are unknown or outdated.
+pub(crate) fn find_limits_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
+    let limits = find_current_limits(gpu, now_ms).filter(|it| it.main != LimitClass::Idle)?;
+    let mut short = limits.main_share();
+    if short.width() > Phrase::MAX_SHORT_WIDTH {
+        limits.main.label().clone_into(&mut short);
+    }
+    let long = make_printable(&limits.summary());
+    Some(Phrase::new(Level::Note, short, long))
 }
 
 fn make_xid_phrase(level: Level, code: u32, count: u32) -> Phrase {

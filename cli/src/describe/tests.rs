@@ -4,7 +4,6 @@ use gpumon_probe::model::{
     Absence, Condition, ConditionKind, GpuProcess, Reading, RecoveryAction, Severity,
     ThrottleReason,
 };
-use unicode_width::UnicodeWidthStr;
 
 use super::*;
 use crate::table::examples::{self, GIB, NOW_MS};
@@ -318,4 +317,35 @@ fn growing_memory_is_shown_with_rate() {
         phrase.long,
         "memory full in about 40 s: grows by 1.00 GiB/s"
     );
+}
+
+#[test]
+fn limits_are_shown_until_they_are_outdated() {
+    let mut gpu = example_gpu();
+    assert_eq!(find_limits_phrase(&gpu, NOW_MS), None);
+    let mut show = |main, percent, now_ms| {
+        gpu.limits = Reading::Earlier {
+            value: examples::example_limits(&[(main, percent)]),
+            at_ms: NOW_MS,
+        };
+        find_limits_phrase(&gpu, now_ms).map(|phrase| (phrase.short, phrase.long))
+    };
+    let (short, long) = show(LimitClass::Host, 62.4, NOW_MS + 30_000).unwrap();
+    assert_eq!(short, "Host-bound 62 %");
+    assert_eq!(
+        long,
+        "Host-bound 62 %: A process uses 100 % of a core while the GPU waits."
+    );
+    assert_eq!(show(LimitClass::Host, 62.4, NOW_MS + 30_001), None);
+    let mut hostile = example_gpu();
+    let mut limits = examples::example_limits(&[(LimitClass::Host, 62.4)]);
+    limits.text = "a\u{1b}[2Jb".to_owned();
+    hostile.limits = Reading::Now(limits);
+    let phrase = find_limits_phrase(&hostile, NOW_MS).unwrap();
+    assert_eq!(phrase.long, "Host-bound 62 %: a [2Jb");
+    assert_eq!(show(LimitClass::Idle, 80.0, NOW_MS), None);
+    for main in LimitClass::ALL {
+        let short = show(main, 100.0, NOW_MS).map_or(String::new(), |(short, _)| short);
+        assert!(short.len() <= Phrase::MAX_SHORT_WIDTH, "{short}");
+    }
 }

@@ -114,6 +114,11 @@ impl CellWidths {
         }
     }
 
+    /// Returns the column at which the cells start, after the index.
+    pub(crate) fn first_column(&self) -> usize {
+        self.index + 1
+    }
+
     /// Returns the width of the memory cell, such as `78.2/140 GiB`.
     fn memory_width(&self) -> usize {
         self.used + width_with_slash(self.total) + " GiB".len()

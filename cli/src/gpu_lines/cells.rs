@@ -39,6 +39,9 @@ pub(crate) struct GpuCells {
     pub(super) loads: LoadLevels,
     /// Phrases about the GPU's state, most important first.
     pub(super) words: Vec<Phrase>,
+    /// A phrase about what limits the GPU. It is shown only if there is room next to the other
+    /// phrases.
+    pub(crate) limits: Option<Phrase>,
     /// Whether the values are old, rather than current readings.
     pub(super) is_stale: bool,
     pub(super) kind: CellsKind,

@@ -202,18 +202,26 @@ impl GpuLines<'_> {
     /// Adds the phrases to the right of the numbers if there is room. Otherwise, adds lines below
     /// if several lines are allowed.
     fn add_phrases(&self, lines: &mut Vec<Line>) {
-        let (words, layout) = (&self.cells.words, self.layout);
+        let (GpuCells { words, limits, .. }, layout) = (self.cells, self.layout);
         let room = match layout.width {
             Some(_) => self.columns_left_for_phrases(|slot| self.is_shown(slot)),
             None => usize::MAX,
         };
-        let Some(last) = lines.last_mut().filter(|_| !words.is_empty()) else {
+        let has_phrases = !words.is_empty() || limits.is_some();
+        let Some(last) = lines.last_mut().filter(|_| has_phrases) else {
             return;
         };
         let in_one_line = || (!self.arrangement.may_break).then(|| fit_first_phrases(words, room));
         let pieces = fit_phrases(words, room).or_else(in_one_line);
         match pieces {
-            Some(pieces) => {
+            Some(mut pieces) => {
+                let shown = joined_width(pieces.iter().map(|(_, text)| text.as_str()));
+                let taken = if pieces.is_empty() { 0 } else { shown + 2 };
+                pieces.extend(limits.as_ref().and_then(|Phrase { short, long, level }| {
+                    let mut texts = [long, short].into_iter();
+                    let text = texts.find(|text| taken + text.width() <= room)?;
+                    Some((*level, text.clone()))
+                }));
                 last.push(Role::Plain, " ".repeat(GAP));
                 last.extend(join_pieces(pieces));
             }
@@ -407,6 +415,57 @@ mod tests {
             long: long.to_owned(),
             level,
         }
+    }
+
+    #[test]
+    fn limits_use_only_room_left_by_phrases() {
+        let mut cells = GpuCells {
+            name: "H200".to_owned(),
+            limits: Some(new_phrase(
+                Level::Note,
+                "Host-bound 62 %",
+                "Host-bound 62 %: A process uses 100 % of a core.",
+            )),
+            ..GpuCells::default()
+        };
+        let widths = CellWidths::new(std::slice::from_ref(&cells));
+        let draw = |cells: &GpuCells, columns| {
+            let layout = Layout {
+                width: Some(columns),
+                height: None,
+                glyphs: Glyphs::Braille,
+            };
+            let options = LineOptions {
+                columns,
+                has_past: false,
+                is_steady: true,
+                may_break: false,
+            };
+            let arrangement = Arrangement {
+                columns,
+                may_break: false,
+                ..Arrangement::new(std::slice::from_ref(cells), &widths, options)
+            };
+            let lines = GpuLines {
+                cells,
+                widths: &widths,
+                arrangement: &arrangement,
+                layout,
+            };
+            let [line] = lines.draw(&[]).try_into().unwrap();
+            let text: String = line
+                .into_pieces()
+                .into_iter()
+                .map(|(_, text)| text)
+                .collect();
+            text.trim_end().to_owned()
+        };
+        assert!(draw(&cells, 80).ends_with("  Host-bound 62 %"));
+        assert!(draw(&cells, 200).ends_with("  Host-bound 62 %: A process uses 100 % of a core."));
+        assert!(!draw(&cells, 30).contains("Host"));
+        cells.words = vec![new_phrase(Level::Warn, "NVLink 3 down", "NVLink 3 is down")];
+        assert!(draw(&cells, 80).ends_with("  NVLink 3 is down"));
+        assert!(draw(&cells, 200).contains("NVLink 3 is down, Host-bound 62 %: A "));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! An example machine on which all readings are available and no problems exist.
 
 use gpumon_probe::model::{
-    Absence, BatchJob, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Driver, Gpu,
-    GpuSample, Health, HostSample, Inventory, MemoryKind, MemorySample, NetworkSample, Notebook,
-    Owner, Platform, Power, Process, ProcessKind, RamSample, Reading, Sample, Temperature,
-    Utilization, Vendor,
+    Absence, BatchJob, Clocks, Confidence, Container, ContainerRuntime, CpuSample, DiskSample,
+    Driver, Gpu, GpuSample, Health, HostSample, Inventory, LimitClass, LimitEvidence, Limits,
+    MemoryKind, MemorySample, NetworkSample, Notebook, Owner, Platform, Power, Process,
+    ProcessKind, RamSample, Reading, Sample, Temperature, Utilization, Vendor,
 };
 
 pub(crate) const GIB: u64 = 1 << 30;
@@ -93,6 +93,20 @@ fn example_gpu(index: u32) -> GpuSample {
 }
 
 /// Returns a compute process that was started a little over two hours before [`NOW_MS`].
+/// Returns limits with these shares of causes, in percent. The first cause is the main cause.
+pub(crate) fn example_limits(given: &[(LimitClass, f64)]) -> Limits {
+    let shares = LimitClass::ALL.map(|class| {
+        let share = given.iter().find(|(cause, _)| *cause == class);
+        Reading::Now(share.map_or(0.0, |(_, percent)| *percent))
+    });
+    let evidence = LimitEvidence {
+        cpu_percent: Some(100.0),
+        tensor_percent: Some(88.0),
+        ..LimitEvidence::default()
+    };
+    Limits::new(1000, shares, given[0].0, Confidence::High, evidence)
+}
+
 pub(crate) fn example_process(pid: u32, user: &str, memory_gib: f64, command: &str) -> Process {
     let none = || Reading::Absent(Absence::NotSupported);
     Process {

@@ -12,6 +12,9 @@ const MIN_GPU_WIDTH: u16 = 80;
 /// A line of totals is shown only if the area below the host's line has at least this height, in
 /// lines.
 const MIN_HEIGHT_WITH_TOTALS: u16 = 16;
+/// Each GPU gets a second line, about what limits it, only if the area below the host's line has at
+/// least this height, in lines.
+const MIN_HEIGHT_WITH_LIMITS: u16 = 30;
 /// The minimum height of a view, in lines. The constant below is the minimum height of the list of
 /// processes.
 const MIN_VIEW_HEIGHT: u16 = 4;
@@ -26,6 +29,8 @@ pub(super) struct Areas {
     pub(super) host: Rect,
     pub(super) gpus: Rect,
     pub(super) gpu_columns: u16,
+    /// The height of each GPU: one line, or two lines if the second line shows what limits the GPU.
+    pub(super) lines_per_gpu: u16,
     /// The line with the totals of all GPUs.
     pub(super) totals: Rect,
     pub(super) tabs: Rect,
@@ -41,6 +46,8 @@ pub(super) struct LayoutRequest {
     pub(super) banner: bool,
     pub(super) gpus: usize,
     pub(super) processes: usize,
+    /// Whether the GPUs have shown what limits them.
+    pub(super) limits: bool,
     pub(super) room: ScreenSplit,
 }
 
@@ -62,7 +69,9 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
     let gpus = wishes.gpus.max(1) as u16;
     let most = (left.height * 2 / 5).max(1);
     let columns = gpus.div_ceil(most).min(screen.width / MIN_GPU_WIDTH).max(1);
-    let gpu_lines = gpus.div_ceil(columns).min(most);
+    let has_limits = wishes.limits && left.height >= MIN_HEIGHT_WITH_LIMITS && gpus <= most / 2;
+    let lines_per_gpu = if has_limits { 2 } else { 1 };
+    let gpu_lines = (gpus.div_ceil(columns) * lines_per_gpu).min(most);
     let has_totals = wishes.gpus > 1 && left.height >= MIN_HEIGHT_WITH_TOTALS;
     let gpu_area = split_off_top_lines(&mut left, gpu_lines);
     let totals = split_off_top_lines(&mut left, u16::from(has_totals));
@@ -92,6 +101,7 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
         host,
         gpus: gpu_area,
         gpu_columns,
+        lines_per_gpu,
         totals,
         tabs,
         view,
@@ -288,6 +298,7 @@ mod tests {
                             banner,
                             gpus,
                             processes,
+                            limits: processes > 0,
                             room,
                         };
                         let areas = divide_screen(screen_area(width, height), wishes).unwrap();
@@ -322,6 +333,7 @@ mod tests {
                     banner: false,
                     gpus: 1,
                     processes: 0,
+                    limits: false,
                     room: ScreenSplit::Both
                 }
             ),
@@ -334,6 +346,7 @@ mod tests {
                     banner: false,
                     gpus: 1,
                     processes: 0,
+                    limits: false,
                     room: ScreenSplit::Both
                 }
             ),
@@ -347,6 +360,7 @@ mod tests {
             banner: false,
             gpus: 8,
             processes: 8,
+            limits: false,
             room: ScreenSplit::Both,
         };
         let areas = divide_screen(screen_area(80, 24), wishes).unwrap();
@@ -358,11 +372,32 @@ mod tests {
     }
 
     #[test]
+    fn limits_take_no_line_of_small_screens() {
+        let divide = |gpus, height, limits| {
+            let wishes = LayoutRequest {
+                banner: false,
+                gpus,
+                processes: 8,
+                limits,
+                room: ScreenSplit::Both,
+            };
+            let areas = divide_screen(screen_area(120, height), wishes).unwrap();
+            (areas.gpus.height, areas.lines_per_gpu)
+        };
+        assert_eq!(divide(1, 24, true), (1, 1));
+        assert_eq!(divide(7, 40, true), (14, 2));
+        assert_eq!(divide(7, 40, false), (7, 1));
+        assert_eq!(divide(8, 40, true), (8, 1));
+        assert_eq!(divide(8, 60, true), (16, 2));
+    }
+
+    #[test]
     fn wide_screen_has_several_gpu_columns() {
         let wishes = LayoutRequest {
             banner: false,
             gpus: 64,
             processes: 8,
+            limits: false,
             room: ScreenSplit::Both,
         };
         assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use gpumon_probe::{
     model::{
         HostSample,
-        fields::{Field, GPU_FIELDS, HOST_FIELDS, Unit, charted_fields, overview_fields},
+        fields::{CHARTS, Field, GPU_FIELDS, HOST_FIELDS, Unit, charted_fields, overview_fields},
     },
     units::format_byte_size,
 };
@@ -27,8 +27,31 @@ pub(super) fn default_metrics() -> Vec<usize> {
         .collect()
 }
 
+/// The metric of the causes that limit a GPU, whose fields are stacked.
+const LIMITS: &str = "limits";
+
+/// Returns `true` if the metric is the share of a cause that limits a GPU.
+pub(super) fn is_limit(metric: usize) -> bool {
+    metric_key(METRICS[metric]) == LIMITS
+}
+
 pub(super) fn metric_key(field: &Field) -> &'static str {
     field.chart.map_or(field.id, |chart| chart.key)
+}
+
+pub(super) fn metric_label(metric: usize) -> &'static str {
+    let limits = CHARTS.iter().find(|(name, _)| *name == LIMITS);
+    match limits.filter(|_| is_limit(metric)) {
+        Some((_, title)) => title,
+        None => METRICS[metric].label,
+    }
+}
+
+/// Returns the metrics that the user can choose, as positions in [`METRICS`]. The first of several
+/// fields that are stacked stands for all of them.
+pub(super) fn list_metrics() -> impl Iterator<Item = usize> {
+    (0..METRICS.len())
+        .filter(|metric| find_metric_position(metric_key(METRICS[*metric])) == Some(*metric))
 }
 
 /// Returns the position of a metric in [`METRICS`].
@@ -99,6 +122,8 @@ fn round_up_axis_end(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::model::LimitClass;
+
     use super::*;
 
     #[test]
@@ -107,6 +132,21 @@ mod tests {
             .into_iter()
             .map(|place| metric_key(METRICS[place]));
         assert!(keys.eq(["utilization", "memory", "power", "temperature"]));
+    }
+
+    #[test]
+    fn limits_are_one_metric_of_all_causes() {
+        let fields = (0..METRICS.len()).filter(|metric| is_limit(*metric));
+        let ids = fields.map(|metric| METRICS[metric].id.to_owned());
+        assert!(ids.eq(LimitClass::ALL.map(|cause| format!("limits.{}_percent", cause.name()))));
+        let [limits] = list_metrics()
+            .filter(|metric| is_limit(*metric))
+            .collect::<Vec<_>>()[..]
+        else {
+            panic!("there is one metric");
+        };
+        assert_eq!(metric_label(limits), "Limited by");
+        assert_eq!(find_metric_position("limits"), Some(limits));
     }
 
     #[test]

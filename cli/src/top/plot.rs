@@ -1,5 +1,7 @@
 //! Charts of one value over time, with the area below the value filled. A second value may be drawn
-//! as a line on the same axis.
+//! as a line on the same axis. Other charts show the parts of a whole, stacked.
+
+use std::{cmp::Reverse, iter};
 
 use gpumon_probe::model::fields::Unit;
 use ratatui::{layout::Rect, style::Style};
@@ -41,6 +43,8 @@ pub(super) struct Plot<'a> {
     /// A function that returns the given number of values, oldest first.
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
     pub(super) overlay: Option<Overlay<'a>>,
+    /// The parts to draw instead of a single value.
+    pub(super) stack: Option<Stack<'a>>,
     /// The reason why there are no values, if known.
     pub(super) reason: Option<String>,
     pub(super) is_selected: bool,
@@ -50,6 +54,20 @@ pub(super) struct Plot<'a> {
 pub(super) struct Overlay<'a> {
     pub(super) style: Style,
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
+}
+
+/// The parts of a whole, which fill the height of the chart in each column. A legend follows below.
+pub(super) struct Stack<'a> {
+    pub(super) parts: &'a [StackPart],
+    /// A function that returns the given number of values of the part at a position.
+    pub(super) values: &'a dyn Fn(usize, usize) -> Vec<Option<f64>>,
+}
+
+pub(super) struct StackPart {
+    /// The letter that fills the part, because its color alone may not be visible.
+    pub(super) letter: char,
+    pub(super) label: &'static str,
+    pub(super) style: Style,
 }
 
 impl Plot<'_> {
@@ -72,11 +90,12 @@ impl Plot<'_> {
             (true, false) => PERCENTAGE_AXIS_WIDTH,
             (true, true) => AXIS_WIDTH,
         };
+        let has_legend = self.stack.is_some() && area.height > 2;
         let inner = Rect {
             x: area.x + gutter,
             y: area.y + 1,
             width: area.width - gutter,
-            height: area.height - 1 - u16::from(has_times),
+            height: area.height - 1 - u16::from(has_times) - u16::from(has_legend),
         };
         let (across, up) = painter.glyphs.dots_per_cell();
         let values = (self.values)(usize::from(inner.width) * across);
@@ -115,6 +134,12 @@ impl Plot<'_> {
             overlay.draw(painter, inner, |value| {
                 height_in_dots(value, floor, ceiling, levels)
             });
+        }
+        if let Some(stack) = &self.stack {
+            let legend = stack.draw(painter, inner);
+            if has_legend {
+                painter.draw_pieces(inner.x, inner.bottom(), inner.width, &legend);
+            }
         }
         if let Some(reason) = self
             .reason
@@ -251,6 +276,60 @@ impl Overlay<'_> {
     }
 }
 
+impl Stack<'_> {
+    /// Draws the parts from top to bottom, and returns the legend of the drawn parts, the largest
+    /// first.
+    fn draw(&self, painter: &mut Painter<'_>, area: Rect) -> Vec<(String, Style)> {
+        let lines = 0..self.parts.len();
+        let lines: Vec<_> = lines
+            .map(|part| (self.values)(part, area.width.into()))
+            .collect();
+        let mut cells = vec![0; self.parts.len()];
+        for column in 0..area.width {
+            let share = |line: &Vec<_>| line.get(usize::from(column)).copied().flatten();
+            let shares: Vec<_> = lines
+                .iter()
+                .map(|line| share(line).unwrap_or(0.0))
+                .collect();
+            let mut y = area.y;
+            for (place, rows) in divide_rows(&shares, area.height).into_iter().enumerate() {
+                let StackPart { letter, style, .. } = self.parts[place];
+                for y in y..y + rows {
+                    painter.draw_cell(area.x + column, y, letter, style);
+                }
+                y += rows;
+                cells[place] += usize::from(rows);
+            }
+        }
+        let mut drawn: Vec<_> = iter::zip(cells, self.parts)
+            .filter(|(cells, _)| *cells > 0)
+            .collect();
+        drawn.sort_by_key(|(cells, _)| Reverse(*cells));
+        let legend = drawn.into_iter().flat_map(|(_, part)| {
+            let label = (format!(" {}  ", part.label), painter.theme.plain);
+            [(part.letter.to_string(), part.style), label]
+        });
+        legend.collect()
+    }
+}
+
+/// Divides the rows of a column among shares, as seats are divided among parties (Sainte-Laguë). A
+/// single row goes to the largest share. Without any share, nothing is divided.
+fn divide_rows(shares: &[f64], rows: u16) -> Vec<u16> {
+    let mut divided = vec![0; shares.len()];
+    for _ in 0..rows {
+        let quotients = iter::zip(shares, &divided)
+            .map(|(share, rows)| share / f64::from(2 * u32::from(*rows) + 1));
+        let largest = quotients
+            .enumerate()
+            .max_by(|(_, one), (_, other)| one.total_cmp(other));
+        if let Some((place, _)) = largest.filter(|(_, quotient)| *quotient > 0.0) {
+            divided[place] += 1;
+        }
+    }
+    divided
+}
+
 /// Draws guide lines at the upper end and in the middle of the axis.
 fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
     if area.height < MIN_HEIGHT_WITH_GUIDES {
@@ -279,6 +358,15 @@ fn height_in_dots(value: Option<f64>, floor: f64, ceiling: f64, levels: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_divided_in_proportion_to_shares() {
+        let shares = [8.0, 62.0, 0.0, 30.0];
+        assert_eq!(divide_rows(&shares, 1), [0, 1, 0, 0]);
+        assert_eq!(divide_rows(&shares, 3), [0, 2, 0, 1]);
+        assert_eq!(divide_rows(&shares, 13), [1, 8, 0, 4]);
+        assert_eq!(divide_rows(&[0.0, 0.0], 3), [0, 0]);
+    }
 
     #[test]
     fn zero_is_drawn_as_dot_unlike_absence() {

@@ -10,7 +10,7 @@ use clap::{
 
 use super::{
     layout::View,
-    metrics::{METRICS, default_metrics, find_metric_position, metric_key},
+    metrics::{METRICS, default_metrics, find_metric_position, list_metrics, metric_key},
     processes::Column,
     theme::ThemeName,
 };
@@ -279,7 +279,7 @@ fn default_columns_text() -> String {
 /// Returns a parser for metrics. Its values are positions in `METRICS`.
 fn metric_parser() -> impl TypedValueParser<Value = usize> {
     build_name_parser(
-        METRICS.iter().map(|field| metric_key(field)),
+        list_metrics().map(|metric| metric_key(METRICS[metric])),
         find_metric_position,
     )
 }

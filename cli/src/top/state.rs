@@ -46,6 +46,9 @@ pub(super) struct State {
     pub(super) gpu_scroll: usize,
     /// The maximum widths of the cells in the GPUs' lines so far.
     pub(super) gpu_widths: CellWidths,
+    /// Whether a GPU has shown what limits it. The lines for the limits then stay, so that nothing
+    /// moves.
+    pub(super) has_limits: bool,
     pub(super) view_scroll: usize,
     pub(super) thresholds: Thresholds,
     pub(super) notice: Option<Notice>,
@@ -86,6 +89,7 @@ impl State {
             },
             gpu_scroll: 0,
             gpu_widths: CellWidths::default(),
+            has_limits: false,
             view_scroll: 0,
             thresholds: settings.thresholds,
             notice: None,

@@ -19,6 +19,7 @@ const COST: CellCost = {
   memory_change_bytes: 0,
   energy_joules: 100,
   shared: false,
+  limits: null,
 };
 const STORED_COST: StoredCost = {
   version: 1,

@@ -7,7 +7,8 @@
 //! - [`detection_time_ms`] returns the time that a newly started collector needs to detect a
 //!   condition that was already present.
 //! - [`Baseline`] contains the learned usual clock and power of a GPU.
-//! - [`LimitTracker`] and [`name_slow_gpus`] derive what limits the work of a GPU.
+//! - [`LimitTracker`] and [`name_slow_gpus`] derive what limits the work of a GPU. After
+//!   [`MAX_LIMITS_AGE_MS`], the limits are outdated.
 //! - [`Clock`] and [`Hysteresis`] delay the start and end of conditions and alerts.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
 //! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
@@ -28,15 +29,18 @@ pub use conditions::{
     detection_time_ms, is_memory_nearly_full, may_be_hung, unlisted_bytes,
 };
 pub use events::{EccTracker, ErrorFilter, ProcessTracker};
-pub use limits::{LimitTracker, name_slow_gpus};
+pub use limits::{LimitTracker, MAX_LIMITS_AGE_MS, name_slow_gpus};
 pub use rates::HostRates;
 
 /// Example GPUs for tests.
 #[cfg(test)]
 pub(crate) mod examples {
+    use std::sync::LazyLock;
+
+    use crate::host::HostReader;
     use crate::model::{
-        Absence, Absent, Activity, Board, Confidence, GpuDetails, GpuSample, Health, LimitClass,
-        LimitEvidence, Limits, Owner, Process, ProcessKind, Reading,
+        Absence, Absent, Activity, Board, Confidence, GpuDetails, GpuSample, Health, HostSample,
+        LimitClass, LimitEvidence, Limits, Owner, Process, ProcessKind, Reading,
     };
 
     pub(super) const GIB: u64 = 1 << 30;
@@ -74,6 +78,12 @@ pub(crate) mod examples {
             tensor_percent: Reading::Now(tensor_percent),
             ..Activity::new_absent(&Absence::NotSupported)
         }
+    }
+
+    /// Returns the readings of a host.
+    pub(super) fn make_host() -> HostSample {
+        static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
+        HOST.clone()
     }
 
     /// Returns limits of a GPU that is idle.

@@ -40,6 +40,9 @@ pub struct Cost {
     pub energy_joules: Option<Joules>,
     /// Whether other processes used one of the GPUs at the same time.
     pub shared: bool,
+    /// The causes that limited the GPUs, as the mean over all GPUs; `null` if the measurement was
+    /// shorter than a second.
+    pub limits: Option<LimitSummary>,
     /// The use of each GPU, by index.
     pub gpus: Vec<GpuCost>,
     /// Driver errors of the GPUs during the measurement.

@@ -1,4 +1,5 @@
-//! What limits the work of a GPU: shares of a window of time, the numbers that decided, and advice.
+//! The causes that limit the work of a GPU: shares of a window of time, the numbers that decided,
+//! and advice.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,8 +56,8 @@ pub enum Confidence {
 
 macro_rules! limits {
     ($($class:ident $name:literal $field:ident: $about:literal,)+) => {
-        /// What limited the work of a GPU in the latest window of one to ten seconds. The shares of
-        /// all causes sum to 100. A GPU without the hardware counters of GPM (before Hopper)
+        /// The causes that limited the work of a GPU in the latest window of one to ten seconds.
+        /// Their shares sum to 100. A GPU without the hardware counters of GPM (before Hopper)
         /// reports the causes that need these counters as not supported, and the time in which
         /// kernels run as `unknown_percent`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -72,7 +73,7 @@ macro_rules! limits {
             pub evidence: LimitEvidence,
             /// The evidence for the main cause, as a sentence.
             pub text: String,
-            /// What to try first, as a sentence; empty if there is nothing to improve.
+            /// The advice about the main cause, as a sentence; empty if there is none.
             pub advice: String,
         }
 
@@ -90,7 +91,7 @@ macro_rules! limits {
 
         impl Limits {
             /// Returns the share of a cause, in percent.
-            pub fn share(&self, class: LimitClass) -> &Reading<f64> {
+            pub fn get_share(&self, class: LimitClass) -> &Reading<f64> {
                 match class {
                     $(LimitClass::$class => &self.$field,)+
                 }
@@ -148,7 +149,8 @@ pub struct LimitEvidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub workers_percent: Option<f64>,
-    /// The number of logical processors of the machine.
+    /// The number of logical processors of the machine, if the child processes use only a part of
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub cores: Option<u32>,
@@ -234,7 +236,7 @@ pub struct LimitSummary {
     pub evidence: LimitEvidence,
     /// The evidence for the first cause, as a sentence.
     pub text: String,
-    /// What to try first, as a sentence; empty if there is nothing to improve.
+    /// The advice about the first cause, as a sentence; empty if there is nothing to improve.
     pub advice: String,
 }
 
@@ -247,7 +249,7 @@ pub struct LimitWording {
     pub label: &'static str,
     /// The evidence, as sentences.
     pub text: &'static str,
-    /// What to try first; empty if there is nothing to improve.
+    /// The advice; empty if there is nothing to improve.
     pub advice: &'static str,
 }
 
@@ -261,14 +263,15 @@ macro_rules! limit_wordings {
 pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
     Idle "Idle" "No kernels or copies run." "";
     Host "Host-bound"
-        "[workers|{#workers} worker processes use {workers_percent} of a core while the GPU \
-         waits.|A process uses {cpu_percent} of a core while the GPU waits.]"
-        "[workers|Raise `num_workers`: the loader uses {#workers} of {#cores} cores.|Prepare data \
+        "[#workers|{#workers} worker process uses {workers_percent} of a core while the GPU \
+         waits.|{#workers} worker processes use {workers_percent} of a core while the GPU waits.]\
+         [workers||A process uses {cpu_percent} of a core while the GPU waits.]"
+        "[cores|Raise `num_workers`: the loader uses {#workers} of {#cores} cores.|Prepare data \
          in worker processes or on the GPU, and start the next step before its result is needed.]";
     Input "Input-bound"
-        "[disk_bytes_per_second|The process waits for disks, which deliver \
-         {disk_bytes_per_second}.|][network_bytes_per_second|The process waits for the network, \
-         which delivers {network_bytes_per_second}.|]"
+        "A process waits for a disk or the network.[disk_bytes_per_second| Disks deliver \
+         {disk_bytes_per_second}.|][network_bytes_per_second| The network delivers \
+         {network_bytes_per_second}.|]"
         "Read ahead in parallel, store the data in fewer and larger files, or keep it in memory.";
     Transfer "Transfer-bound"
         "[small_copies|Many small copies run: PCIe carries {pcie_bytes_per_second}.|PCIe carries \
@@ -278,7 +281,8 @@ pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
          (`non_blocking=True`).]";
     Communication "Communication-bound"
         "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange data \
-         with other GPUs, or wait for them: NVLink carries {nvlink_bytes_per_second}.]"
+         with other GPUs, or wait for them.][nvlink_bytes_per_second| NVLink carries \
+         {nvlink_bytes_per_second}.|]"
         "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait for it.\
          |Overlap communication with computing, accumulate gradients, or use larger batches for \
          each GPU.]";
@@ -346,20 +350,86 @@ impl Limits {
         (self.text, self.advice) = self.evidence.describe(self.main);
     }
 
+    /// Returns the main cause with its share, as in `Host-bound 62 %`.
+    pub fn main_share(&self) -> String {
+        self.format_headline("")
+    }
+
     /// Returns the main cause with its share and its evidence, as in `Host-bound 62 %: …`.
     pub fn summary(&self) -> String {
-        let Self { main, text, .. } = self;
-        let share = self.share(*main).value().copied().unwrap_or_default();
-        format!("{} {share:.0} %: {text}", main.label())
+        self.format_headline(&self.text)
+    }
+
+    fn format_headline(&self, text: &str) -> String {
+        let share = self
+            .get_share(self.main)
+            .value()
+            .copied()
+            .unwrap_or_default();
+        format_headline(self.main, share, text)
+    }
+}
+
+fn format_headline(cause: LimitClass, percent: f64, text: &str) -> String {
+    let headline = format!("{} {percent:.0} %", cause.label());
+    if text.is_empty() {
+        headline
+    } else {
+        format!("{headline}: {text}")
     }
 }
 
 impl LimitSummary {
+    /// Creates a summary from the share of each cause, in percent. `find_evidence` returns the
+    /// numbers for the first cause. Returns `None` if every share is less than 1 %.
+    pub fn new(
+        shares: impl IntoIterator<Item = (LimitClass, f64)>,
+        find_evidence: impl FnOnce(LimitClass) -> LimitEvidence,
+    ) -> Option<Self> {
+        let shares = shares.into_iter().map(|(cause, percent)| LimitShare {
+            cause,
+            percent: (percent * 10.0).round() / 10.0,
+        });
+        let mut shares: Vec<_> = shares.filter(|share| share.percent >= 1.0).collect();
+        shares.sort_by(|one, other| other.percent.total_cmp(&one.percent));
+        let main = shares.first()?.cause;
+        let evidence = find_evidence(main);
+        let (text, advice) = evidence.describe(main);
+        Some(Self {
+            shares,
+            evidence,
+            text,
+            advice,
+        })
+    }
+
+    /// Returns the mean shares of several GPUs, with the evidence of the GPU on which the first
+    /// cause has the largest share. Returns `None` if there are no GPUs.
+    pub fn combine<'a>(gpus: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let gpus: Vec<_> = gpus.into_iter().collect();
+        let mean = |cause| {
+            let shares = gpus.iter().flat_map(|gpu| &gpu.shares);
+            let percents = shares.filter(|share| share.cause == cause);
+            percents.map(|share| share.percent).sum::<f64>() / gpus.len() as f64
+        };
+        Self::new(LimitClass::ALL.map(|cause| (cause, mean(cause))), |main| {
+            let limited = gpus.iter().filter(|gpu| gpu.main() == Some(main));
+            let most = limited
+                .max_by(|one, other| one.shares[0].percent.total_cmp(&other.shares[0].percent));
+            most.map(|gpu| gpu.evidence.clone()).unwrap_or_default()
+        })
+    }
+
+    /// Returns the first cause.
+    pub fn main(&self) -> Option<LimitClass> {
+        self.shares.first().map(|share| share.cause)
+    }
+
     /// Returns the first cause with its share and its evidence, as in `Host-bound 62 %: …`.
     pub fn headline(&self) -> String {
         let Self { shares, text, .. } = self;
         shares.first().map_or_else(String::new, |first| {
-            format!("{} {:.0} %: {text}", first.cause.label(), first.percent)
+            format_headline(first.cause, first.percent, text)
         })
     }
 
@@ -377,7 +447,8 @@ impl LimitSummary {
 #[derive(Debug, Clone, Default)]
 pub struct LimitSums {
     ms: f64,
-    sums: [f64; LimitClass::ALL.len()],
+    /// The sums of shares and times; `None` for a cause that the GPU's counters cannot show.
+    sums: [Option<f64>; LimitClass::ALL.len()],
     /// The latest evidence for each cause in whose window it had the largest share.
     evidence: [Option<LimitEvidence>; LimitClass::ALL.len()],
 }
@@ -387,38 +458,25 @@ impl LimitSums {
     pub fn add(&mut self, limits: &Limits, ms: f64) {
         self.ms += ms;
         for (sum, class) in self.sums.iter_mut().zip(LimitClass::ALL) {
-            *sum += limits.share(class).value().copied().unwrap_or_default() * ms;
+            if let Some(share) = limits.get_share(class).value() {
+                *sum.get_or_insert_default() += share * ms;
+            }
         }
         self.evidence[limits.main as usize] = Some(limits.evidence.clone());
     }
 
-    /// Returns the time in which each cause limited the GPU, in seconds.
+    /// Returns the time in which each cause limited the GPU, in seconds, without the causes that
+    /// the GPU's counters cannot show.
     pub fn seconds(&self) -> impl Iterator<Item = (LimitClass, f64)> {
-        let seconds = self.sums.map(|sum| sum / 100.0 / 1000.0);
-        LimitClass::ALL.into_iter().zip(seconds)
+        let sums = LimitClass::ALL.into_iter().zip(self.sums);
+        sums.filter_map(|(class, sum)| Some((class, sum? / 100.0 / 1000.0)))
     }
 
     /// Returns the summary, or `None` if no window was added.
     pub fn summary(&self) -> Option<LimitSummary> {
-        let percent = |sum: f64| (sum / self.ms * 10.0).round() / 10.0;
-        let mut shares: Vec<_> = LimitClass::ALL
-            .into_iter()
-            .zip(self.sums)
-            .map(|(cause, sum)| LimitShare {
-                cause,
-                percent: percent(sum),
-            })
-            .filter(|share| share.percent >= 1.0)
-            .collect();
-        shares.sort_by(|one, other| other.percent.total_cmp(&one.percent));
-        let main = shares.first()?.cause;
-        let evidence = self.evidence[main as usize].clone().unwrap_or_default();
-        let (text, advice) = evidence.describe(main);
-        Some(LimitSummary {
-            shares,
-            evidence,
-            text,
-            advice,
+        let shares = self.sums.map(|sum| sum.unwrap_or_default() / self.ms);
+        LimitSummary::new(LimitClass::ALL.into_iter().zip(shares), |main| {
+            self.evidence[main as usize].clone().unwrap_or_default()
         })
     }
 }
@@ -447,6 +505,15 @@ mod tests {
             text(alone.clone(), LimitClass::Host).0,
             "A process uses 100 % of a core while the GPU waits."
         );
+        let worker = LimitEvidence {
+            workers: Some(1),
+            workers_percent: Some(99.0),
+            ..alone.clone()
+        };
+        assert_eq!(
+            text(worker, LimitClass::Host).0,
+            "1 worker process uses 99 % of a core while the GPU waits."
+        );
         let loader = LimitEvidence {
             workers: Some(2),
             workers_percent: Some(198.0),
@@ -460,6 +527,24 @@ mod tests {
                 "Raise `num_workers`: the loader uses 2 of 16 cores.".to_owned()
             )
         );
+        let text_of_input = |disk, network| {
+            let evidence = LimitEvidence {
+                disk_bytes_per_second: disk,
+                network_bytes_per_second: network,
+                ..LimitEvidence::default()
+            };
+            text(evidence, LimitClass::Input).0
+        };
+        assert_eq!(
+            text_of_input(None, None),
+            "A process waits for a disk or the network."
+        );
+        let rate = Some(f64::from(1 << 30));
+        assert_eq!(
+            text_of_input(rate, rate),
+            "A process waits for a disk or the network. Disks deliver 1.00 GiB/s. The network \
+             delivers 1.00 GiB/s."
+        );
         let slow = LimitEvidence {
             slow_gpu: Some(3),
             wait_ms: Some(180),
@@ -469,5 +554,40 @@ mod tests {
             text(slow, LimitClass::Communication).0,
             "Kernels wait 180 ms of each second for GPU 3."
         );
+    }
+
+    #[test]
+    fn text_without_its_numbers_is_empty() {
+        let nothing = LimitEvidence::default();
+        let (text, advice) = nothing.describe(LimitClass::Host);
+        assert_eq!(text, "");
+        assert!(
+            advice.starts_with("Prepare data in worker processes"),
+            "{advice}"
+        );
+        let idle = nothing.describe(LimitClass::Idle);
+        assert_eq!(idle.0, "No kernels or copies run.");
+    }
+
+    #[test]
+    fn combined_summary_has_mean_shares() {
+        let make = |host, tensor, tensor_percent| {
+            let shares = [(LimitClass::Host, host), (LimitClass::Tensor, tensor)];
+            let evidence = LimitEvidence {
+                tensor_percent: Some(tensor_percent),
+                ..LimitEvidence::default()
+            };
+            LimitSummary::new(shares, |_| evidence).unwrap()
+        };
+        let gpus = [
+            make(60.0, 40.0, 7.0),
+            make(0.4, 99.6, 90.0),
+            make(20.0, 80.0, 80.0),
+        ];
+        assert_eq!(gpus[1].shares.len(), 1, "small shares are omitted");
+        let all = LimitSummary::combine(&gpus).unwrap();
+        assert_eq!(all.shares_text(), "tensor-bound 73 %, host-bound 27 %");
+        assert_eq!(all.text, "Tensor cores are busy 90 % of the time.");
+        assert_eq!(LimitSummary::combine([]), None);
     }
 }

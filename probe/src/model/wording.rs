@@ -223,10 +223,22 @@ impl ConditionKind {
     }
 }
 
-/// Fills in a template with the values of fields that contain no processes.
+/// Fills in a template with the values of fields that contain no processes. Returns an empty text
+/// if the template needs a value that is absent.
 pub(super) fn fill_template(values: Map<String, Value>, text: &str) -> String {
     let name = &|_| String::new();
-    ConditionFields { values, name }.fill_template(text)
+    let fields = ConditionFields { values, name };
+    let chosen = fields.choose_alternatives(text);
+    let mut needed = chosen.split('{').skip(1);
+    let is_complete = needed.all(|part| {
+        let field = part.split('}').next().unwrap_or_default();
+        fields.values.contains_key(field.trim_start_matches('#'))
+    });
+    if is_complete {
+        fields.fill_fields(&chosen)
+    } else {
+        String::new()
+    }
 }
 
 /// The values of a condition's fields, by field name.
@@ -237,14 +249,19 @@ struct ConditionFields<'a> {
 
 impl ConditionFields<'_> {
     fn fill_template(&self, text: &str) -> String {
+        self.fill_fields(&self.choose_alternatives(text))
+    }
+
+    /// Returns the template with only those alternatives that apply.
+    fn choose_alternatives(&self, text: &str) -> String {
         let mut parts = text.split('[');
-        let mut filled = self.fill_fields(parts.next().unwrap_or_default());
+        let mut chosen = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let (choice, rest) = part.split_once(']').unwrap_or((part, ""));
-            filled += &self.fill_fields(self.choose_alternative(choice));
-            filled += &self.fill_fields(rest);
+            chosen += self.choose_alternative(choice);
+            chosen += rest;
         }
-        filled
+        chosen
     }
 
     fn choose_alternative<'t>(&self, choice: &'t str) -> &'t str {

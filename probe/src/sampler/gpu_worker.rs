@@ -236,7 +236,8 @@ impl GpuWorker {
         };
         let is_due = sample.activity.earlier_ms().is_none();
         let processes = sample.processes.value().into_iter().flatten();
-        reader.read(processes.map(|process| process.pid), is_due)
+        let pids = processes.map(|process| process.pid);
+        reader.read(pids, sample.at_ms, is_due)
     }
 
     /// Fills in the owners of processes, and returns the processes that do not fit into the sample.

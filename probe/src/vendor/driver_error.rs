@@ -47,8 +47,8 @@ pub struct ErrorInfo {
     pub by_program: bool,
     /// Whether the GPU needs a reset, or the machine a reboot, before the GPU works again.
     pub needs_reset: bool,
-    /// A label of at most 14 characters and a clause, both for display in terminals. Both are empty
-    /// for rare errors.
+    /// A label and a clause, both for display in terminals. `Xid 123: ` and the label together have
+    /// at most 24 characters. Both are empty for rare errors.
     pub brief: [&'static str; 2],
 }
 

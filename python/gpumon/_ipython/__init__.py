@@ -17,7 +17,7 @@ from gpumon._errors import GpumonError
 from gpumon._ipython.chart import Samples, cost_and_chart_html
 from gpumon._ipython.lines import CellLines, Output
 from gpumon._measurement import Measurement
-from gpumon._results import snapshot_html
+from gpumon._results import limit_lines, snapshot_html
 from gpumon._stream import snapshot
 
 if TYPE_CHECKING:
@@ -59,10 +59,12 @@ class GpuMagics(Magics):
         """Show the GPUs, or the cost of cells.
 
         %gpu        show the GPUs now
-        %gpu on     show a line below each cell: duration, GPU time, peak memory and energy
+        %gpu on     show a line below each cell: duration, GPU time, peak memory, energy, and the
+                    first cause that limited the work
         %gpu off    stop showing these lines
-        %%gpu NAME  show the cost of this cell and a chart, up to three seconds after its end;
-                    the name is optional, and the cell cannot use `await` outside of functions
+        %%gpu NAME  show the cost of this cell, what limited it, and a chart, up to three seconds
+                    after its end; the name is optional, and the cell cannot use `await` outside of
+                    functions
         """
         word = line.strip()
         # Tracebacks leave out this function, because errors come from the cell.
@@ -97,9 +99,9 @@ def _measure_cell(shell: InteractiveShell, name: str | None, cell: str) -> None:
         with samples, measurement:
             _execute_cell(shell, cell)
     finally:
-        Output(
-            str(measurement), cost_and_chart_html(measurement.to_dict(), samples.samples_by_gpu())
-        )
+        cost = measurement.to_dict()
+        text = "\n".join([str(measurement), *limit_lines(cost["limits"])])
+        Output(text, cost_and_chart_html(cost, samples.samples_by_gpu()))
 
 
 def _execute_cell(shell: Any, cell: str) -> None:

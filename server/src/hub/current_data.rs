@@ -52,6 +52,7 @@ impl Hub {
             sample: state.sample.clone(),
             details: state.details.values().cloned().collect(),
             xids: state.xids.clone(),
+            limit_times: Arc::clone(&state.limit_times),
             usage,
             refused: state.refused.clone(),
         })

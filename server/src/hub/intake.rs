@@ -40,6 +40,7 @@ impl Hub {
             state.details.clear();
             state.events = EventLog::default();
             state.xids = XidCounts::default();
+            state.limit_times = Arc::default();
         });
         self.set_collector_state(CollectorState::Running, None);
         for line in lines {
@@ -103,6 +104,7 @@ impl Hub {
                 let sample = Arc::new(sample);
                 self.write_state(|state| {
                     state.sample = Some(Arc::clone(&sample));
+                    Arc::make_mut(&mut state.limit_times).count_sample(&sample);
                     state.events.reset_process_event_count();
                 });
                 if is_reported {

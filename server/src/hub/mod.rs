@@ -8,6 +8,7 @@ mod current_data;
 mod event_log;
 mod history;
 mod intake;
+mod limit_times;
 mod shared_frames;
 
 use std::{
@@ -28,8 +29,11 @@ use gpumon_probe::{
 };
 use tokio::sync::{broadcast, watch};
 
+#[cfg(test)]
+pub(crate) use self::limit_times::tests::make_limited_gpu;
 pub(crate) use self::{
     current_data::SnapshotParts,
+    limit_times::LimitTimes,
     shared_frames::{Notice, SampleFrame},
 };
 use self::{event_log::EventLog, shared_frames::NoticeSubject};
@@ -186,6 +190,7 @@ struct HubState {
     joined: Option<PathBuf>,
     /// The number of Xids since the server's start.
     xids: XidCounts,
+    limit_times: Arc<LimitTimes>,
     /// The counts of wrong tokens and passwords; `None` if nobody has to sign in.
     refused: Option<Arc<RefusedCredentials>>,
     /// Whether this server also shows a fleet.
@@ -214,6 +219,7 @@ impl HubState {
             joined_alerts: Vec::new(),
             joined: None,
             xids: XidCounts::default(),
+            limit_times: Arc::default(),
             refused: None,
             has_fleet: false,
             energy_price: None,
@@ -280,6 +286,8 @@ pub(crate) struct HubData {
     pub(crate) details: Vec<Arc<GpuDetails>>,
     /// The number of Xids by GPU and code since the server's start.
     pub(crate) xids: XidCounts,
+    /// The time in which each cause limited each GPU since the server's start.
+    pub(crate) limit_times: Arc<LimitTimes>,
     /// The usage by owner since the server's start.
     pub(crate) usage: Usage,
     /// The counts of wrong tokens and passwords; `None` if nobody has to sign in.

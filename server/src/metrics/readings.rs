@@ -45,6 +45,22 @@ pub(super) fn write_gpu_metrics(page: &mut Page, scrape: &Scrape<'_>) {
             .map(|reason| (json_name(&reason), reasons.contains(&reason)));
         throttled.add_states(&reported.labels, "reason", states);
     }
+    write_limit_times(page, scrape);
+}
+
+/// Writes the time in which each cause limited each GPU. These counters of the server also remain
+/// while a GPU does not respond.
+fn write_limit_times(page: &mut Page, scrape: &Scrape<'_>) {
+    if scrape.known.is_from_recording() {
+        return;
+    }
+    let help = "Time in which this cause limited the GPU since the server was started.";
+    let mut family = page.start_family("gpumon_gpu_limited_seconds_total", Counter, help);
+    for reported in &scrape.gpus {
+        for (cause, seconds) in scrape.known.limit_times.gpu_seconds(reported.gpu.index) {
+            family.add_series(&reported.labels, &[("cause", cause.name())], Some(seconds));
+        }
+    }
 }
 
 /// Writes the metrics that rarely or never change.

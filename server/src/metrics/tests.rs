@@ -13,7 +13,7 @@ use gpumon_probe::{
 use super::*;
 use crate::{
     frame::{CollectorState, CollectorStatus},
-    hub::XidCounts,
+    hub::{LimitTimes, XidCounts, make_limited_gpu},
 };
 
 pub(super) const ABSENT: Absence = Absence::NotSupported;
@@ -35,6 +35,7 @@ pub(super) struct Example {
     pub(super) sample: Sample,
     pub(super) details: Vec<GpuDetails>,
     pub(super) xids: XidCounts,
+    pub(super) limit_times: LimitTimes,
     pub(super) usage: Usage,
 }
 
@@ -46,6 +47,7 @@ impl Example {
             sample: Some(Arc::new(self.sample.clone())),
             details: self.details.iter().cloned().map(Arc::new).collect(),
             xids: self.xids.clone(),
+            limit_times: Arc::new(self.limit_times.clone()),
             usage: self.usage.clone(),
             refused: Some(Arc::default()),
         }
@@ -164,6 +166,7 @@ pub(super) fn make_example() -> Example {
         },
         details: vec![details(0), details(1)],
         xids,
+        limit_times: LimitTimes::default(),
         usage: Usage::default(),
     }
 }
@@ -321,6 +324,26 @@ fn state_metrics_have_value_0_or_1() {
     ] {
         assert!(page.lines().any(|line| line == series), "{series}: {page}");
     }
+}
+
+#[test]
+fn time_of_each_limiting_cause_is_counted() {
+    let mut example = make_example();
+    example.sample.gpus[0] = make_limited_gpu(example.sample.at_ms, 10_000);
+    example.limit_times.count_sample(&example.sample);
+    // The counter of a GPU that does not respond remains.
+    example.sample.gpus[0].health = Health::Lost { since_ms: 1 };
+    let page = example.render_gpumon_page();
+    let lines = family_lines(&page, "gpumon_gpu_limited_seconds_total");
+    for (cause, seconds) in [("idle", "0"), ("host", "7.5"), ("unknown", "2.5")] {
+        let labels = format!(r#"{{gpu="0",uuid="GPU-0",cause="{cause}"}}"#);
+        let line = format!("gpumon_gpu_limited_seconds_total{labels} {seconds}");
+        assert!(lines.contains(&line.as_str()), "{line}: {lines:?}");
+    }
+    assert!(
+        !page.contains(r#"cause="tensor""#),
+        "the GPU has no counter of its tensor cores"
+    );
 }
 
 #[test]

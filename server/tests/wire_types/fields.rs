@@ -36,8 +36,14 @@ export interface FieldChart {
   color: FieldColor;
 }
 
-/** Returns a part of a reading that can be absent as a whole. */
-export function within<T>(outer: Reading<T>, part: (inner: T) => Reading<number>): Reading<number> {
+/** Returns a part of a reading that can be absent as a whole. It is omitted if not supported. */
+export function within<T>(
+  outer: Reading<T> | undefined,
+  part: (inner: T) => Reading<number>,
+): Reading<number> {
+  if (outer === undefined) {
+    return { absent: 'not_supported' };
+  }
   if (typeof outer === 'object' && outer !== null) {
     if ('absent' in outer) {
       return outer as Absence;
@@ -149,9 +155,11 @@ fn write_field_list<S: 'static>(
 /// Returns the TypeScript expression that reads a field.
 fn field_expression(id: &str) -> String {
     let path = id.strip_prefix("host.").unwrap_or(id);
-    match path.strip_prefix("activity.") {
-        Some(part) => format!("(of) => within(of.activity, (parts) => parts.{part})"),
-        None => format!("(of) => of.{path}"),
+    match path.split_once('.') {
+        Some((outer @ ("activity" | "limits"), part)) => {
+            format!("(of) => within(of.{outer}, (parts) => parts.{part})")
+        }
+        _ => format!("(of) => of.{path}"),
     }
 }
 

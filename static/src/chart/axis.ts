@@ -66,8 +66,8 @@ export function computeFittedAxis(
 }
 
 /** Returns the lowest and the highest visible value, or `null` if there are none. */
-function findExtent(
-  lines: readonly ChartLine[],
+export function findExtent(
+  lines: readonly Pick<ChartLine, 'values' | 'extremes' | 'times_ms'>[],
   window: TimeWindow,
 ): [lowest: number, highest: number] | null {
   let [lowest, highest] = [Infinity, -Infinity];

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { setEnergyPrice } from '../lib/format';
-import { GIB, NOW } from '../testing/frames';
+import { GIB, LIMIT_SUMMARY, NOW } from '../testing/frames';
 import { makeKernelCost } from '../testing/kernel-cost';
 import { toCellCost, isWorthShowing, requestCost, type CellCost } from './cell-cost';
 import { describeCell } from './describe-cell';
@@ -28,6 +28,7 @@ describe('cost of a cell', () => {
     expect(toCellCost(makeKernelCost({ energy_joules }))).toMatchObject({
       energy_joules: 9,
       gpus: [0, 1],
+      limits: LIMIT_SUMMARY,
     });
     expect(toCellCost(makeKernelCost({ energy_joules: null }))?.energy_joules).toBeNull();
   });
@@ -61,6 +62,7 @@ describe('text of a cost', () => {
     memory_change_bytes: 8.2 * GIB,
     energy_joules: 6100,
     shared: false,
+    limits: null,
   };
   const line = (changes: Partial<CellCost> = {}): string =>
     describeCell({ ...cost, ...changes })
@@ -74,6 +76,20 @@ describe('text of a cost', () => {
     setEnergyPrice({ per_kwh: 0.3, before: '', after: ' EUR' });
     expect(line()).toContain('6.10 kJ (0.0005 EUR)');
     setEnergyPrice(null);
+  });
+
+  it('cost text ends with the main cause', () => {
+    const limits = LIMIT_SUMMARY;
+    expect(line({ limits })).toMatch(/6\.10 kJ {3}host-bound 62 %$/);
+    const part = describeCell({ ...cost, limits }).find(({ id }) => id === 'limit');
+    expect(part?.title.replaceAll('\u00a0', ' ').split('\n')).toEqual([
+      'What limited GPU 0 while the cell ran, including other processes: host-bound 62 %, tensor-bound 30 %',
+      'A process uses 100 % of a core while the GPU waits.',
+      'Prepare data in worker processes or on the GPU, and start the next step before its result is needed.',
+    ]);
+    const idle = { ...limits, shares: [{ cause: 'idle', percent: 97 } as const] };
+    expect(line({ limits: idle })).toBe(line());
+    expect(line({ limits: { ...limits, shares: [] } })).toBe(line());
   });
 
   it('cost text omits unknown values and marks sharing', () => {

@@ -5,7 +5,7 @@
  */
 
 import { plainText } from '../lib/text';
-import type { Cell, CellRun, KernelCost, StoredCost } from '../wire';
+import type { Cell, CellRun, KernelCost, LimitSummary, StoredCost } from '../wire';
 import type { CellExecution } from './cell-log';
 import { readJsonResponse, REQUEST_HEADERS, type Request } from './request';
 
@@ -14,6 +14,11 @@ export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
   ended_ms: number;
   /** The indexes of the GPUs that the kernel used. */
   gpus: readonly number[];
+  /**
+   * The causes that limited these GPUs. `null` if the run was shorter than a second, or if it is
+   * from the server's history.
+   */
+  limits: LimitSummary | null;
 }
 
 /**
@@ -59,7 +64,7 @@ export function isWorthShowing(cost: CellCost): boolean {
  * other processes also used the GPUs.
  */
 export function toCellCost({ cost }: KernelCost): CellCost | null {
-  const { started_ms, ended_ms, duration_s, gpu_s, shared, gpus, energy_joules } = cost;
+  const { started_ms, ended_ms, duration_s, gpu_s, shared, gpus, energy_joules, limits } = cost;
   const { peak_memory_bytes, memory_change_bytes } = cost;
   return gpus.length === 0
     ? null
@@ -73,6 +78,7 @@ export function toCellCost({ cost }: KernelCost): CellCost | null {
         energy_joules: energy_joules?.most ?? null,
         shared,
         gpus: gpus.map(({ index }) => index),
+        limits,
       };
 }
 
@@ -89,6 +95,7 @@ export function costFromHistory(cell: Cell): CellCost {
     energy_joules: cell.joules,
     shared,
     gpus,
+    limits: null,
   };
 }
 

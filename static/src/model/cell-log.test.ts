@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import { LIMIT_SUMMARY } from '../testing/frames';
 import type { Event } from '../wire';
 import {
   selectAndSortByCost,
@@ -23,6 +24,7 @@ function makeRun(key: string, gpu_s: number | null, gpus: number[] = [0]): CellE
     memory_change_bytes: 0,
     energy_joules: 1,
     shared: false,
+    limits: null,
   };
   return {
     key,
@@ -132,6 +134,19 @@ describe('notebook names', () => {
 });
 
 describe('recorded executions', () => {
+  it('stored limits in unknown format are dropped', () => {
+    const { stored, storage } = newStorage();
+    const { limits, ...cost } = makeRun('', 1).cost;
+    const all = [LIMIT_SUMMARY, limits, { shares: 'none' }, undefined].map((stored, i) => ({
+      ...makeRun(String(i), 1),
+      cost: { ...cost, limits: stored },
+    }));
+    stored.set('gpumon:cells', JSON.stringify(all));
+    const log = new CellLog();
+    log.attachStorage(() => storage);
+    expect(log.executions.map((one) => one.cost.limits)).toEqual([LIMIT_SUMMARY, null, null, null]);
+  });
+
   it('newest five hundred executions are kept', () => {
     const log = new CellLog();
     for (let i = 0; i < 510; i += 1) {

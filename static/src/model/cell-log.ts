@@ -4,6 +4,7 @@ import { plainText } from '../lib/text';
 import type { Event } from '../wire';
 import { costFromHistory, type CellCost } from './cell-cost';
 import type { PathOf } from './holders';
+import { parseLimitSummary } from './limits';
 import { notebookNames } from './notebooks';
 
 export interface CellExecution {
@@ -59,8 +60,11 @@ export class CellLog {
       this.storage = storageOf();
       const stored: unknown = JSON.parse(this.storage.getItem(STORAGE_KEY) ?? '[]');
       const known = Array.isArray(stored) ? stored.filter(isExecution) : [];
-      // Executions that were stored by earlier versions have no path.
-      known.forEach((one) => this.all.set(one.key, { ...one, path: one.path ?? null }));
+      // Executions that were stored by earlier versions have no path and no limits.
+      known.forEach(({ path = null, cost, ...one }) => {
+        const limits = parseLimitSummary(cost.limits);
+        this.all.set(one.key, { ...one, path, cost: { ...cost, limits } });
+      });
       this.listed = null;
     } catch {
       // Without storage, the page starts with an empty list.

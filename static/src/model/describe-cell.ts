@@ -10,12 +10,13 @@ import {
 } from '../lib/format';
 import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { StoredCost } from '../wire';
+import type { LimitSummary, StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
+import { describeLimit, describeLimitShares } from './limits';
 
 /** A part of the line below a cell, with a hover text. */
 export interface CellPart {
-  id: 'elapsed' | 'gpu' | 'peak' | 'energy';
+  id: 'elapsed' | 'gpu' | 'peak' | 'energy' | 'limit';
   text: string;
   /** A shorter text for a table column whose heading already contains the name of the part. */
   brief: string;
@@ -31,7 +32,10 @@ export interface CellPart {
  */
 const MAX_NOISE = 0.02;
 
-/** Returns the parts of a cost: `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
+/**
+ * Returns the parts of a cost: `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ` and
+ * `host-bound 62 %`.
+ */
 export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): CellPart[] {
   const elapsed = formatPreciseDuration(cost.duration_s * 1000);
   const where = cost.gpus.map(String).join(', ');
@@ -75,7 +79,27 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
       : trans.__('Energy of GPU %1 while the cell ran', where);
     parts.push({ id: 'energy', text, brief: text, title, value: cost.energy_joules, own });
   }
-  return parts;
+  return [...parts, ...describeLimits(cost.limits, where)];
+}
+
+/** Returns the part with the main cause that limited the GPUs, if there is one. */
+function describeLimits(limits: LimitSummary | null, where: string): CellPart[] {
+  const [main] = limits?.shares ?? [];
+  if (limits === null || main === undefined) {
+    return [];
+  }
+  const limit = describeLimit(main, limits.evidence);
+  if (limit === null) {
+    return [];
+  }
+  const all = trans.__(
+    'What limited GPU %1 while the cell ran, including other processes: %2',
+    where,
+    describeLimitShares(limits.shares),
+  );
+  const text = limit.text.toLowerCase();
+  const title = joinParts([all, limit.evidence, limit.advice], '\n');
+  return [{ id: 'limit', text, brief: text, title, value: main.percent, own: text }];
 }
 
 /**
@@ -88,7 +112,7 @@ export function describeStoredCost({ gpus, ...cost }: StoredCost, isLastRun: boo
     ', ',
   );
   const title = isLastRun ? lastRunTitle(where) : earlierRunTitle(where);
-  const parts = describeCell({ ...cost, gpus: [] });
+  const parts = describeCell({ ...cost, gpus: [], limits: null });
   return parts.map((part) => ({ ...part, title }));
 }
 

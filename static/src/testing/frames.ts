@@ -8,6 +8,9 @@ import type {
   Hello,
   History,
   Inventory,
+  LimitEvidence,
+  Limits,
+  LimitSummary,
   MigSample,
   Process,
   Sample,
@@ -100,6 +103,7 @@ export function makeGpu(index: number, changes: Partial<GpuSample> = {}): GpuSam
       limit_watts: 700,
     },
     activity: makeActivity(),
+    limits: makeLimits(),
     temperature: { gpu_celsius: 64, memory_celsius: 70, margin_celsius: 23 },
     clocks: { graphics_mhz: 1980, sm_mhz: 1980, memory_mhz: 3201, video_mhz: 1545 },
     performance_state: 0,
@@ -151,6 +155,45 @@ function makeActivity(): Activity {
     dram_bandwidth_percent: 40,
   };
 }
+
+/** Returns the limits of a GPU whose tensor cores are busy for most of the time. */
+export function makeLimits(changes: Partial<Limits> = {}): Limits {
+  return {
+    window_ms: 1000,
+    idle_percent: 4,
+    host_percent: 0.4,
+    input_percent: 0,
+    transfer_percent: 0,
+    communication_percent: 0,
+    memory_percent: 8,
+    tensor_percent: 62,
+    compute_percent: 0,
+    latency_percent: 25.6,
+    power_percent: 0,
+    shared_percent: 0,
+    unknown_percent: 0,
+    main: 'tensor',
+    confidence: 'high',
+    evidence: { gpu_percent: 96, sm_percent: 95, tensor_percent: 58, dram_percent: 8 },
+    text: 'A sentence of the server.',
+    advice: 'A sentence of the server.',
+    ...changes,
+  };
+}
+
+/** The evidence for a process that computes on the CPU while the GPU waits. */
+export const HOST_EVIDENCE: LimitEvidence = { gpu_percent: 38, cpu_percent: 100 };
+
+/** The limits of a measurement in which the GPU waited most of the time. */
+export const LIMIT_SUMMARY: LimitSummary = {
+  shares: [
+    { cause: 'host', percent: 62 },
+    { cause: 'tensor', percent: 30.4 },
+  ],
+  evidence: HOST_EVIDENCE,
+  text: 'A sentence of the server.',
+  advice: 'A sentence of the server.',
+};
 
 /** Returns one of the seven MIG devices of a GPU. */
 export function makeMigDevice(instance: number): MigSample {

@@ -13,6 +13,7 @@ import type {
 import { makeDetails, makeNvLink } from './details';
 import {
   GIB,
+  LIMIT_SUMMARY,
   makeGpu,
   makeHello,
   makeInventory,
@@ -47,6 +48,7 @@ export const COST: CellCost = {
   memory_change_bytes: 0,
   energy_joules: 1,
   shared: true,
+  limits: LIMIT_SUMMARY,
 };
 
 const owner = { parents: [], notebook: { kernel_id: 'k1', kernel_pid: 10, path: 'train.ipynb' } };

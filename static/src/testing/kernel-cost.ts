@@ -1,7 +1,7 @@
 /** The server's answers about the cost of a kernel, for tests. */
 
 import type { Cost, GpuCost, KernelCost } from '../wire';
-import { GIB, NOW } from './frames';
+import { GIB, LIMIT_SUMMARY, NOW } from './frames';
 
 function makeGpuCost(index: number): GpuCost {
   return {
@@ -21,6 +21,7 @@ function makeGpuCost(index: number): GpuCost {
     pcie_tx_bytes: null,
     nvlink_rx_bytes: null,
     nvlink_tx_bytes: null,
+    limits: LIMIT_SUMMARY,
     conditions: [],
   };
 }
@@ -35,6 +36,7 @@ export function makeKernelCost(changes: Partial<Cost> = {}): KernelCost {
     ...numbers,
     energy_joules: { least: 100, most: 100, estimate: 100 },
     shared: false,
+    limits: LIMIT_SUMMARY,
     gpus: [makeGpuCost(0), makeGpuCost(1)],
     xids: [],
     marks: [],

@@ -34,14 +34,14 @@ it('stored cost is marked until a new run', () => {
   expect(line.element.getAttribute('data-stored')).toBe('earlier');
   expect(line.element.getAttribute('aria-label')).toBe('GPU use of an earlier run of this cell');
   line.update(COST, true, null);
-  expect(visibleText()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared');
+  expect(visibleText()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, host-bound 62 %');
   expect([...line.element.attributes].map(({ name }) => name)).not.toContain('data-stored');
 });
 
 it('different cost of an earlier run is shown', () => {
   line.update(COST, false, { ...stored, energy_joules: 1.2 });
   expect(visibleText()).toBe(
-    '5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J',
+    '5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J, host-bound 62 %',
   );
   const was = line.element.querySelector('.gpumon-cell-was');
   expect(was?.getAttribute('title')).toBe('Earlier run on 2 × NVIDIA H200, stored in the notebook');
@@ -56,7 +56,9 @@ it('small difference from earlier run is not shown', () => {
     peak_memory_bytes: 3 * GIB,
     memory_change_bytes: GIB,
   });
-  expect(visibleText()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared');
+  expect(visibleText()).toBe(
+    '5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared, host-bound 62 %',
+  );
 });
 
 it('markup in names is shown as text', () => {
@@ -91,7 +93,7 @@ it('values are isolated in right-to-left languages', () => {
   setLocale('ar');
   line.update(COST, false, null);
   const parts = [...line.element.querySelectorAll('[data-cost]')];
-  const isolated = /^\P{L}*\p{L}*\s?\u2066[^\u2069]*\d\u00a0\p{L}+[^\u2069]*\u2069/u;
+  const isolated = /^\P{L}*[\p{L}-]*\s?\u2066[^\u2069]*\d\u00a0[\p{L}%]+[^\u2069]*\u2069/u;
   expect(parts.filter(({ textContent }) => !isolated.test(textContent))).toEqual([]);
   setLocale('en-US');
 });

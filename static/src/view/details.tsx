@@ -50,10 +50,11 @@ export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
       {isWhole ? (
         <>
           <div class="gpumon-groups">
-            {groups.map(({ title, rows }) => (
+            {groups.map(({ title, rows, note: about }) => (
               <section key={title} aria-label={title}>
                 <h2 class="gpumon-group">{title}</h2>
                 {list(rows, 'gpumon-details')}
+                {about !== '' && <p class="gpumon-missing">{about}</p>}
               </section>
             ))}
           </div>

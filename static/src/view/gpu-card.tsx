@@ -16,6 +16,7 @@ import { worstLevel, summarizeState, type Alert } from '../model/alerts';
 import { seriesKey, isUnified, type GpuState } from '../model/gpu';
 import { SORT_KEYS, type SortKey } from '../model/gpu-list';
 import type { HolderRow } from '../model/holders';
+import { describeMainLimit } from '../model/limits';
 import {
   describeAvailableUnifiedMemory,
   describeReservedMemory,
@@ -24,7 +25,7 @@ import {
   describeMemorySegments,
 } from '../model/memory';
 import { isNearLimit, limitLineOf, limitOf, METRICS, type Metric } from '../model/metric';
-import { valueOf } from '../model/reading';
+import { absenceOf, valueOf } from '../model/reading';
 import type { Store } from '../model/store';
 import { formatValue, type FormattedValue } from '../model/unit';
 import { vendorSpecificTitle } from '../model/vendor-words';
@@ -158,7 +159,14 @@ function CardContent(props: CardContentProps): ComponentChild {
   const { gpu, rows, alerts, context, isOpen, id, layout, freshness, onToggle } = props;
   const { index, now } = gpu;
   const { onOpenGpu } = context;
-  const state = summarizeState(gpu, alerts, context.now_ms);
+  const limit = freshness.stale ? null : describeMainLimit(now);
+  const limitTitle = limit === null ? '' : joinParts([limit.evidence, limit.advice], '\n');
+  const ownState = summarizeState(gpu, alerts, context.now_ms);
+  // A row has no line for the limit, so the limit is shown instead of an empty state.
+  const state =
+    layout !== null && limit !== null && ownState.text === ''
+      ? { ...ownState, text: limit.text, title: limitTitle }
+      : ownState;
   const openTitle = trans.__('Open charts');
   const toggleTitle = isOpen
     ? trans.__('Hide charts and details')
@@ -237,6 +245,11 @@ function CardContent(props: CardContentProps): ComponentChild {
               </MetricCell>
             ),
         )}
+        {layout === null && hasLimits(gpu) && (
+          <p class="gpumon-limit" data-testid="gpumon-limit" title={limitTitle || undefined}>
+            {limit !== null && trans.__('%1: %2', limit.text, limit.evidence)}
+          </p>
+        )}
       </div>
       {isOpen && <AlertList alerts={alerts} />}
       {isOpen && (
@@ -246,6 +259,15 @@ function CardContent(props: CardContentProps): ComponentChild {
       )}
     </>
   );
+}
+
+/**
+ * Returns whether the server reports what limits a GPU. The card of such a GPU reserves a line, so
+ * that it keeps its height.
+ */
+function hasLimits({ now }: GpuState): boolean {
+  const limits = now?.limits;
+  return limits !== undefined && absenceOf(limits)?.absent !== 'not_supported';
 }
 
 /** A metric of a GPU: its name, value and line. */

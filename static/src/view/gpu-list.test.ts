@@ -142,6 +142,20 @@ describe('GPU list', () => {
     expect(item.dataset.open).toBe('true');
   });
 
+  it('row without other state shows main cause', () => {
+    showMany(8, (index) => (index === 3 ? { throttle_reasons: ['gpu_idle'] } : {}));
+    const states = [2, 3].map((index) =>
+      find(`[data-gpu-index="${index}"] [data-testid="gpumon-gpu-state"]`),
+    );
+    expect(states.map(({ textContent }) => textContent)).toEqual([
+      'Tensor-bound 62\u00a0%',
+      'idle',
+    ]);
+    expect(states.map(({ dataset }) => dataset.level)).toEqual(['none', 'none']);
+    expect(states[0]?.title).toContain('Tensor cores are busy');
+    expect(overview.element.querySelector('[data-testid="gpumon-limit"]')).toBeNull();
+  });
+
   it('arrow keys move between GPUs', () => {
     showMany(8);
     find('[data-gpu-index="3"]').focus();

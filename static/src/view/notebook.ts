@@ -25,7 +25,7 @@ export interface NotebookHost {
   openMenu: (kernelId: string, anchor: HTMLElement) => void;
 }
 
-const PARTS: readonly CellPart['id'][] = ['elapsed', 'gpu', 'peak', 'energy'];
+const PARTS: readonly CellPart['id'][] = ['elapsed', 'gpu', 'peak', 'energy', 'limit'];
 
 /**
  * The line below a notebook's cell: the GPU cost of its run, or the cost that the notebook has

@@ -9,6 +9,7 @@ import {
   makeGpu,
   makeHello,
   makeInventory,
+  makeLimits,
   makeMigDevice,
   NOW,
   makeProcess,
@@ -246,6 +247,32 @@ describe('overview GPU', () => {
     store.apply({ type: 'details', ...makeDetails(0, { recovery_action: 'gpu_reset' }) });
     overview.render();
     expect(text('[data-reading="recovery_action"]')).toBe('reset the GPU');
+  });
+
+  it('card shows what limits the GPU', () => {
+    const line = (): string | null =>
+      overview.element
+        .querySelector('[data-testid="gpumon-limit"]')
+        ?.textContent.replaceAll('\u00a0', ' ') ?? null;
+    show(makeGpu(0, { throttle_reasons: ['sw_power_cap'] }));
+    expect(line()).toBe('Tensor-bound 62 %: Tensor cores are busy 58 % of the time.');
+    expect(find('[data-testid="gpumon-limit"]').title).toContain('Narrower types');
+    expect(find('[data-testid="gpumon-limit"]').dataset.level).toBeUndefined();
+    // The line keeps its height while nothing limits the GPU, or before the first window ends.
+    show(makeGpu(0, { limits: makeLimits({ main: 'idle' }) }));
+    expect(line()).toBe('');
+    show(makeGpu(0, { limits: { absent: 'warming_up' } }));
+    expect(line()).toBe('');
+    show(makeGpu(0, { limits: { absent: 'not_supported' } }));
+    expect(line()).toBeNull();
+  });
+
+  it('outdated limits are not shown', () => {
+    show(makeGpu(0));
+    expect(text('[data-testid="gpumon-limit"]')).not.toBe('');
+    vi.setSystemTime(NOW + 30_000);
+    overview.render();
+    expect(text('[data-testid="gpumon-limit"]')).toBe('');
   });
 
   it('available unified memory is shown', () => {

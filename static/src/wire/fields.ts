@@ -27,8 +27,14 @@ export interface FieldChart {
   color: FieldColor;
 }
 
-/** Returns a part of a reading that can be absent as a whole. */
-export function within<T>(outer: Reading<T>, part: (inner: T) => Reading<number>): Reading<number> {
+/** Returns a part of a reading that can be absent as a whole. It is omitted if not supported. */
+export function within<T>(
+  outer: Reading<T> | undefined,
+  part: (inner: T) => Reading<number>,
+): Reading<number> {
+  if (outer === undefined) {
+    return { absent: 'not_supported' };
+  }
   if (typeof outer === 'object' && outer !== null) {
     if ('absent' in outer) {
       return outer as Absence;
@@ -272,84 +278,84 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     id: 'limits.idle_percent',
     label: () => trans.__('Idle'),
     unit: 'percent',
-    read: (of) => of.limits.idle_percent,
+    read: (of) => within(of.limits, (parts) => parts.idle_percent),
     chart: { name: 'limits', line: () => trans.__('Idle'), color: 0 },
   },
   {
     id: 'limits.host_percent',
     label: () => trans.__('Host-bound'),
     unit: 'percent',
-    read: (of) => of.limits.host_percent,
+    read: (of) => within(of.limits, (parts) => parts.host_percent),
     chart: { name: 'limits', line: () => trans.__('Host-bound'), color: 1 },
   },
   {
     id: 'limits.input_percent',
     label: () => trans.__('Input-bound'),
     unit: 'percent',
-    read: (of) => of.limits.input_percent,
+    read: (of) => within(of.limits, (parts) => parts.input_percent),
     chart: { name: 'limits', line: () => trans.__('Input-bound'), color: 2 },
   },
   {
     id: 'limits.transfer_percent',
     label: () => trans.__('Transfer-bound'),
     unit: 'percent',
-    read: (of) => of.limits.transfer_percent,
+    read: (of) => within(of.limits, (parts) => parts.transfer_percent),
     chart: { name: 'limits', line: () => trans.__('Transfer-bound'), color: 3 },
   },
   {
     id: 'limits.communication_percent',
     label: () => trans.__('Communication-bound'),
     unit: 'percent',
-    read: (of) => of.limits.communication_percent,
+    read: (of) => within(of.limits, (parts) => parts.communication_percent),
     chart: { name: 'limits', line: () => trans.__('Communication-bound'), color: 4 },
   },
   {
     id: 'limits.memory_percent',
     label: () => trans.__('Memory-bound'),
     unit: 'percent',
-    read: (of) => of.limits.memory_percent,
+    read: (of) => within(of.limits, (parts) => parts.memory_percent),
     chart: { name: 'limits', line: () => trans.__('Memory-bound'), color: 5 },
   },
   {
     id: 'limits.tensor_percent',
     label: () => trans.__('Tensor-bound'),
     unit: 'percent',
-    read: (of) => of.limits.tensor_percent,
+    read: (of) => within(of.limits, (parts) => parts.tensor_percent),
     chart: { name: 'limits', line: () => trans.__('Tensor-bound'), color: 6 },
   },
   {
     id: 'limits.compute_percent',
     label: () => trans.__('Compute-bound'),
     unit: 'percent',
-    read: (of) => of.limits.compute_percent,
+    read: (of) => within(of.limits, (parts) => parts.compute_percent),
     chart: { name: 'limits', line: () => trans.__('Compute-bound'), color: 7 },
   },
   {
     id: 'limits.latency_percent',
     label: () => trans.__('Latency-bound'),
     unit: 'percent',
-    read: (of) => of.limits.latency_percent,
+    read: (of) => within(of.limits, (parts) => parts.latency_percent),
     chart: { name: 'limits', line: () => trans.__('Latency-bound'), color: 8 },
   },
   {
     id: 'limits.power_percent',
     label: () => trans.__('Power-limited'),
     unit: 'percent',
-    read: (of) => of.limits.power_percent,
+    read: (of) => within(of.limits, (parts) => parts.power_percent),
     chart: { name: 'limits', line: () => trans.__('Power-limited'), color: 9 },
   },
   {
     id: 'limits.shared_percent',
     label: () => trans.__('Shared'),
     unit: 'percent',
-    read: (of) => of.limits.shared_percent,
+    read: (of) => within(of.limits, (parts) => parts.shared_percent),
     chart: { name: 'limits', line: () => trans.__('Shared'), color: 10 },
   },
   {
     id: 'limits.unknown_percent',
     label: () => trans.__('Not distinguishable'),
     unit: 'percent',
-    read: (of) => of.limits.unknown_percent,
+    read: (of) => within(of.limits, (parts) => parts.unknown_percent),
     chart: { name: 'limits', line: () => trans.__('Not distinguishable'), color: 11 },
   },
   {

@@ -583,6 +583,11 @@ export type Cost = {
   energy_joules: Joules | null,
   /** Whether other processes used one of the GPUs at the same time. */
   shared: boolean,
+  /**
+   * The causes that limited the GPUs, as the mean over all GPUs; `null` if the measurement was
+   * shorter than a second.
+   */
+  limits: LimitSummary | null,
   /** The use of each GPU, by index. */
   gpus: Array<GpuCost>,
   /** Driver errors of the GPUs during the measurement. */
@@ -1503,7 +1508,10 @@ export type LimitEvidence = {
   workers?: number,
   /** CPU use of these child processes together. */
   workers_percent?: number,
-  /** The number of logical processors of the machine. */
+  /**
+   * The number of logical processors of the machine, if the child processes use only a part of
+   * them.
+   */
   cores?: number,
   /** Read rate of all disks of the machine. */
   disk_bytes_per_second?: number,
@@ -1557,12 +1565,12 @@ export type LimitSummary = {
   evidence: LimitEvidence,
   /** The evidence for the first cause, as a sentence. */
   text: string,
-  /** What to try first, as a sentence; empty if there is nothing to improve. */
+  /** The advice about the first cause, as a sentence; empty if there is nothing to improve. */
   advice: string, };
 
 /**
- * What limited the work of a GPU in the latest window of one to ten seconds. The shares of
- * all causes sum to 100. A GPU without the hardware counters of GPM (before Hopper)
+ * The causes that limited the work of a GPU in the latest window of one to ten seconds.
+ * Their shares sum to 100. A GPU without the hardware counters of GPM (before Hopper)
  * reports the causes that need these counters as not supported, and the time in which
  * kernels run as `unknown_percent`.
  */
@@ -1601,7 +1609,7 @@ export type Limits = {
   evidence: LimitEvidence,
   /** The evidence for the main cause, as a sentence. */
   text: string,
-  /** What to try first, as a sentence; empty if there is nothing to improve. */
+  /** The advice about the main cause, as a sentence; empty if there is none. */
   advice: string, };
 
 /** A moment that a person or a script marked. */

@@ -33,6 +33,7 @@ describe('charts page', () => {
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=1$/);
     for (const name of [
       'activity',
+      'limits',
       'memory',
       'power',
       'temperature',

@@ -76,7 +76,7 @@ export function makeEnvironment(more: Record<string, string>): Record<string, st
   return { ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ''])), ...more };
 }
 
-/** Creates a file with a scenario for the fake library. */
+/** Creates a file with a scenario for the fake library or the simulation. */
 export function newScenario(text: string): string {
   const file = path.join(newFolder(), 'scenario.toml');
   writeFileSync(file, text);

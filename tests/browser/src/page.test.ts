@@ -7,6 +7,13 @@ import { Charts } from './charts';
 import { contrastOf } from './contrast';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
+import { newScenario } from './machine';
+
+/** A GPU that waits most of the time for a process that computes on the CPU. */
+const HOST_BOUND =
+  '[[gpu]]\nindex = 0\nutilization_percent = 30\nsm_percent = 29\ntensor_percent = 20\n' +
+  'pcie_per_second = "10 MB"\n' +
+  '[[process]]\ngpu = 0\npid = 7\nmemory = "9 GiB"\ncpu_percent = 100\n';
 
 describe('standalone page', () => {
   const source = { GPUMON_SOURCE: 'sim:2' };
@@ -124,5 +131,44 @@ describe('standalone page', () => {
     server = await GpumonServer.start(source, port);
     await view.waitUntilLive();
     await view.waitForChange(0, 'power.draw_watts');
+  });
+});
+
+describe('page of a GPU that waits', () => {
+  let server: GpumonServer;
+
+  it.beforeEach(async () => {
+    server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${newScenario(HOST_BOUND)}` });
+  });
+  it.afterEach(async () => {
+    await server.stop();
+  });
+
+  it('card and chart show the main cause', async ({ page, view, charts }) => {
+    await page.setViewportSize({ width: 250, height: 800 });
+    await page.goto(server.url);
+    await view.waitUntilLive();
+    const line = page.getByTestId('gpumon-limit');
+    await expect.poll(() => line.textContent()).toMatch(/^Host-bound \d\d\s%: A process uses 100/);
+    expect(await line.getAttribute('title')).toContain('Prepare data in worker processes');
+    // A long text is cut off instead of changing the layout.
+    const card = await view.findCard(0).boundingBox();
+    expect(card?.width).toBe(250);
+    expect((await line.boundingBox())?.height).toBeLessThan(20);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.goto(`${server.url}#charts`);
+    await charts.waitUntilLive();
+    await expect
+      .poll(() => charts.readLegend('gpu 0 limits'))
+      .toContainEqual(expect.stringMatching(/^Host-bound \d\d %$/));
+    // The time at the pointer is fixed, so the pointer moves until it is at a recorded time.
+    const chart = charts.findPlot('gpu 0 limits').locator('.gpumon-plot-chart');
+    const { x, y, width } = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0 };
+    const readTooltip = async (): Promise<string> => {
+      await page.mouse.move(x + width - 9, y + 40);
+      await page.mouse.move(x + width - 8, y + 40);
+      return charts.root.locator('.gpumon-tooltip').innerText();
+    };
+    await expect.poll(readTooltip).toContain('Host-bound');
   });
 });

@@ -28,6 +28,10 @@ fn reading_name(check: &Value) -> &str {
     check["reading"].as_str().unwrap()
 }
 
+fn is_limit(check: &Value) -> bool {
+    reading_name(check).starts_with("limits.")
+}
+
 #[test]
 fn every_reading_is_compared_with_generated_load() {
     let machine = FakeMachine::new(TWO_GPUS);
@@ -55,16 +59,19 @@ fn every_reading_is_compared_with_generated_load() {
         "pcie.tx_bytes_per_second",
         "nvlink.tx_bytes_per_second",
         "nvlink.rx_bytes_per_second",
+        "limits.main",
+        "limits.power_percent",
     ]);
     assert_eq!(readings, all.collect());
-    for check in &checks {
+    for check in checks.iter().filter(|check| !is_limit(check)) {
         let [expected, reported] = ["expected", "reported"].map(|figure| check[figure].as_f64());
         match reading_name(check) {
-            // These readings are not reported, because the driver needs more time to count them
-            // than the load lasts.
-            "power.energy_joules_total" | "processes[].sm_percent" => {
+            // The driver needs more time to count the energy than the load lasts.
+            "power.energy_joules_total" => {
                 assert_eq!(check["verdict"], "not_reported", "{check}");
             }
+            // The driver reports this reading only once a second.
+            "processes[].sm_percent" if reported.is_none() => {}
             steady if STEADY_READINGS.contains(&steady) => {
                 assert_eq!(check["verdict"], "verified", "{check}");
             }
@@ -81,6 +88,41 @@ fn every_reading_is_compared_with_generated_load() {
         |check: &&Value| check["gpu"] == 1 && reading_name(check) == "nvlink.rx_bytes_per_second";
     assert_eq!(checks.iter().filter(of_next).count(), 2);
     machine.cuda.assert_resources_released();
+}
+
+/// Each kernel saturates the units or the memory that it uses, as large kernels do on a real GPU.
+#[test]
+fn cause_of_every_load_is_recognized() {
+    let machine = FakeMachine::with_device(ONE_GPU, "saturates = true");
+    let (_, checks, said) =
+        run_json_lines(machine.gpumon_command(&["selftest", "--quick", "--json"]));
+    let limits: Vec<_> = checks.iter().filter(|check| is_limit(check)).collect();
+    let loads: Vec<_> = limits
+        .iter()
+        .map(|check| check["load"].as_str().unwrap())
+        .collect();
+    let all = [
+        "memory",
+        "read",
+        "bf16",
+        "fp32",
+        "to-device",
+        "to-host",
+        "launches",
+        "synchronized",
+        "host",
+        "burn",
+    ];
+    assert_eq!(loads, all, "{said}");
+    for check in limits {
+        if check["load"] == "burn" {
+            assert_eq!(check["verdict"], "not_reported", "{check}");
+            let reason = "not checkable: the driver did not report a power cap";
+            assert_eq!(check["how"], reason);
+        } else {
+            assert_eq!(check["verdict"], "verified", "{check}");
+        }
+    }
 }
 
 /// NVML and CUDA do not share their state here, so NVML does not see the activity of CUDA programs.
@@ -104,9 +146,11 @@ fn wrong_readings_of_driver_are_detected() {
         assert!(line.ends_with("mismatch"), "{line}");
     }
     assert!(
-        text.contains("    expected ") && text.matches("reported unit result").count() == 1,
+        text.contains("    expected ") && text.matches("reported unit").count() == 1,
         "{text}"
     );
+    let evidence = "windows: the main cause of each window must be tensor; ";
+    assert!(text.contains(evidence), "{text}");
     assert!(
         said.contains("needs a second GPU: memory is copied to the next GPU\n"),
         "{said}"

@@ -32,6 +32,16 @@ pub(crate) struct FakeMachine {
 impl FakeMachine {
     /// Creates both libraries. `gpus` is the scenario of NVML.
     pub(crate) fn new(gpus: &str) -> Self {
+        // The device is small, because this CPU executes the work. On a device as large as an H200,
+        // this work would hardly be visible as a percentage of the peak.
+        Self::with_device(
+            gpus,
+            "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16",
+        )
+    }
+
+    /// Creates both libraries. `device` contains keys of the scenario of CUDA.
+    pub(crate) fn with_device(gpus: &str, device: &str) -> Self {
         let nvml = FakeNvml::new(gpus);
         let gpus = &nvml.read_json()["inventory"]["gpus"];
         let uuids: Vec<_> = gpus
@@ -40,10 +50,7 @@ impl FakeMachine {
             .iter()
             .map(|gpu| gpu["uuid"].as_str().unwrap())
             .collect();
-        // The device is small, because this CPU executes the work. On a device as large as an H200,
-        // this work would hardly be visible as a percentage of the peak.
-        let small = "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16";
-        let scenario = format!("devices = {}\nuuids = {uuids:?}\n{small}", uuids.len());
+        let scenario = format!("devices = {}\nuuids = {uuids:?}\n{device}", uuids.len());
         Self {
             nvml,
             cuda: FakeCuda::new(&scenario),

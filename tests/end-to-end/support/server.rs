@@ -24,6 +24,12 @@ impl Server {
         )
     }
 
+    /// Starts a server for simulated GPUs, with the scenario of `fake`.
+    pub(crate) fn start_simulated(fake: &FakeNvml, arguments: &[&str]) -> Self {
+        let source = format!("sim:{}", fake.path("scenario.toml").display());
+        Self::start_with_fake(fake, &[&["--source", &source], arguments].concat())
+    }
+
     /// Starts a server and reads its port from its first message.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

@@ -183,6 +183,30 @@ fn once_option_prints_single_frame() {
 }
 
 #[test]
+fn limits_are_shown_as_evidence_chart_and_advice() {
+    let fake = FakeNvml::new(
+        "gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 100\ngraphics_percent = 100\n\
+         sm_percent = 95\ntensor_percent = 92\npower_watts = 300\n",
+    );
+    let mut terminal = Tty::start(&top_command(&fake, &["--metrics", "limits"]), 120, 40);
+    for text in [
+        "   Tensor-bound 100 %: Tensor cores are busy 92 % of the time.",
+        "Limited by",
+        "TTT",
+        "T Tensor-bound",
+    ] {
+        terminal.wait_for_text(text);
+    }
+    terminal.press("2");
+    terminal.wait_for_text("The GPU is well used. Narrower types such as FP8 are faster.");
+    // A smaller terminal has no line for the evidence.
+    terminal.press("1");
+    terminal.resize(80, 24);
+    terminal.wait_for_text(" W  Tensor-bound 100 %");
+    quit(&mut terminal, "q");
+}
+
+#[test]
 fn recording_of_collect_is_played() {
     let fake = FakeNvml::new("gpus = 2");
     let recording = fake.path("recording.ndjson");

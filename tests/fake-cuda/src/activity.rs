@@ -102,6 +102,7 @@ impl Grid {
         Load {
             sms,
             warps: resident / f64::from(multiprocessors * MAX_WARPS),
+            ..Load::default()
         }
     }
 }
@@ -133,8 +134,18 @@ impl Activities {
 
 impl State {
     /// Returns the part of a device that a kernel uses.
-    pub(crate) fn compute_load(&self, grid: Grid) -> Load {
-        grid.compute_load(self.scenario.multiprocessors)
+    pub(crate) fn compute_load(&self, kernel: &str, grid: Grid) -> Load {
+        let load = grid.compute_load(self.scenario.multiprocessors);
+        if !self.scenario.saturates {
+            return load;
+        }
+        let share_if_named = |prefix| f64::from(u8::from(kernel.starts_with(prefix)));
+        Load {
+            tensor: share_if_named("matmul_bf16_"),
+            single: share_if_named("matmul_fp32_"),
+            dram: share_if_named("stream_"),
+            ..load
+        }
     }
 
     pub(crate) fn start_work(&mut self, load: Load) -> Option<(u32, RunningWork)> {

@@ -22,6 +22,7 @@ pub(crate) struct Scenario {
     pub(crate) multiprocessors: u32,
     pub(crate) sm_mhz: u32,
     pub(crate) memory_bus_bits: u32,
+    pub(crate) saturates: bool,
     pub(crate) counters: Option<PathBuf>,
     pub(crate) fault: Vec<Fault>,
 }
@@ -61,6 +62,7 @@ impl Default for Scenario {
             multiprocessors: 132,
             sm_mhz: 1980,
             memory_bus_bits: 6144,
+            saturates: false,
             counters: None,
             fault: Vec::new(),
         }

@@ -7,6 +7,8 @@ use std::array;
 pub struct Activity {
     /// The time during which a kernel or a copy ran.
     pub busy_ns: u64,
+    /// The time during which a kernel ran.
+    pub kernel_ns: u64,
     /// The time of kernels, multiplied by the share of multiprocessors that they used.
     pub sm_ns: u64,
     /// The time of kernels, multiplied by the share of the possible warps that they had resident.
@@ -40,6 +42,13 @@ pub struct Load {
     pub sms: f64,
     /// The share of possible warps that are resident.
     pub warps: f64,
+    /// The share of time in which tensor cores work on half-precision numbers, in addition to the
+    /// operations that are recorded at the end.
+    pub tensor: f64,
+    /// The same share for the single-precision units.
+    pub single: f64,
+    /// The used share of the memory bandwidth, in addition to the recorded bytes.
+    pub dram: f64,
 }
 
 /// The peak performance of a device.
@@ -60,7 +69,7 @@ impl Peaks {
 }
 
 /// The number of counters in [`Activity`].
-pub(crate) const COUNTER_COUNT: usize = 12;
+pub(crate) const COUNTER_COUNT: usize = 13;
 
 impl Activity {
     /// An activity with all counters at 0.
@@ -86,6 +95,7 @@ impl Activity {
     pub(crate) fn to_words(self) -> [u64; COUNTER_COUNT] {
         [
             self.busy_ns,
+            self.kernel_ns,
             self.sm_ns,
             self.warp_ns,
             self.half_clocks,
@@ -103,17 +113,18 @@ impl Activity {
     pub(crate) const fn from_words(words: [u64; COUNTER_COUNT]) -> Self {
         Self {
             busy_ns: words[0],
-            sm_ns: words[1],
-            warp_ns: words[2],
-            half_clocks: words[3],
-            integer_clocks: words[4],
-            double_clocks: words[5],
-            single_clocks: words[6],
-            dram_bytes: words[7],
-            pcie_rx_bytes: words[8],
-            pcie_tx_bytes: words[9],
-            nvlink_tx_bytes: words[10],
-            nvlink_rx_bytes: words[11],
+            kernel_ns: words[1],
+            sm_ns: words[2],
+            warp_ns: words[3],
+            half_clocks: words[4],
+            integer_clocks: words[5],
+            double_clocks: words[6],
+            single_clocks: words[7],
+            dram_bytes: words[8],
+            pcie_rx_bytes: words[9],
+            pcie_tx_bytes: words[10],
+            nvlink_tx_bytes: words[11],
+            nvlink_rx_bytes: words[12],
         }
     }
 }
@@ -132,7 +143,7 @@ mod tests {
                 activity.busy_ns,
                 activity.nvlink_rx_bytes
             ),
-            (words, 1, 12)
+            (words, 1, 13)
         );
         assert_eq!(Activity::NONE.subtract(activity), Activity::NONE);
         assert_eq!(activity.sum_with(activity).subtract(activity), activity);

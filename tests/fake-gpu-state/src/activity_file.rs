@@ -11,7 +11,7 @@ use crate::activity::{Activity, COUNTER_COUNT, Load, Peaks};
 /// The number of words before the spans. They contain the number of spans, the counters, the time
 /// up to which the counters are valid, and the peaks.
 const HEADER_WORDS: usize = 1 + COUNTER_COUNT + 1 + 3;
-const SPAN_WORDS: usize = 4;
+const SPAN_WORDS: usize = 7;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ActivityFile {
@@ -58,7 +58,9 @@ impl ActivityFile {
     /// Counts the times until `now_ns`.
     pub(crate) fn count_times_until(&mut self, now_ns: u64) {
         self.spans.sort_by_key(|span| span.from_ns);
-        let (mut busy_until_ns, mut sm_ns, mut warp_ns) = (self.until_ns, 0.0, 0.0);
+        let (mut busy_until_ns, mut kernel_until_ns) = (self.until_ns, self.until_ns);
+        let (mut sm_ns, mut warp_ns) = (0.0, 0.0);
+        let (clocks, dram_bytes) = (self.peaks.clocks_per_second(), self.peaks.dram_bytes);
         for Span {
             from_ns,
             until_ns,
@@ -69,9 +71,16 @@ impl ActivityFile {
             let ns = until_ns.saturating_sub(from_ns) as f64;
             sm_ns += ns * load.sms;
             warp_ns += ns * load.warps;
+            self.done.half_clocks += (ns * load.tensor * clocks / 1e9) as u64;
+            self.done.single_clocks += (ns * load.single * clocks / 1e9) as u64;
+            self.done.dram_bytes += (ns * load.dram * dram_bytes / 1e9) as u64;
             // Spans that run at the same time count only once as busy time.
             self.done.busy_ns += until_ns.saturating_sub(from_ns.max(busy_until_ns));
             busy_until_ns = busy_until_ns.max(until_ns);
+            if load.sms > 0.0 {
+                self.done.kernel_ns += until_ns.saturating_sub(from_ns.max(kernel_until_ns));
+                kernel_until_ns = kernel_until_ns.max(until_ns);
+            }
         }
         self.done.sm_ns += sm_ns as u64;
         self.done.warp_ns += warp_ns as u64;
@@ -95,12 +104,9 @@ impl ActivityFile {
             load,
         } in &self.spans
         {
-            words.extend([
-                *from_ns,
-                *until_ns,
-                load.sms.to_bits(),
-                load.warps.to_bits(),
-            ]);
+            words.extend([*from_ns, *until_ns]);
+            let shares = [load.sms, load.warps, load.tensor, load.single, load.dram];
+            words.extend(shares.map(f64::to_bits));
         }
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
@@ -127,13 +133,19 @@ impl ActivityFile {
             sm_mhz,
             dram_bytes,
         };
-        let span = |[from_ns, until_ns, sms, warps]: &[u64; SPAN_WORDS]| Span {
-            from_ns: *from_ns,
-            until_ns: *until_ns,
-            load: Load {
-                sms: f64::from_bits(*sms),
-                warps: f64::from_bits(*warps),
-            },
+        let span = |[from_ns, until_ns, shares @ ..]: &[u64; SPAN_WORDS]| {
+            let [sms, warps, tensor, single, dram] = shares.map(f64::from_bits);
+            Span {
+                from_ns: *from_ns,
+                until_ns: *until_ns,
+                load: Load {
+                    sms,
+                    warps,
+                    tensor,
+                    single,
+                    dram,
+                },
+            }
         };
         let spans = own[HEADER_WORDS..].as_chunks().0.iter().map(span).collect();
         Some(Self {
@@ -152,6 +164,9 @@ mod tests {
     const HALF_LOAD: Load = Load {
         sms: 0.5,
         warps: 0.25,
+        tensor: 0.0,
+        single: 0.0,
+        dram: 0.0,
     };
 
     fn make_span(from_ns: u64, until_ns: u64) -> Span {
@@ -160,6 +175,39 @@ mod tests {
             until_ns,
             load: HALF_LOAD,
         }
+    }
+
+    #[test]
+    fn shares_of_running_kernel_are_counted() {
+        let mut page = ActivityFile::new(Peaks {
+            multiprocessors: 2.0,
+            sm_mhz: 1000.0,
+            dram_bytes: 4e9,
+        });
+        page.count_times_until(1000);
+        page.add_span(Span {
+            load: Load {
+                tensor: 1.0,
+                dram: 0.5,
+                ..HALF_LOAD
+            },
+            ..make_span(1000, u64::MAX)
+        });
+        page.count_times_until(1500);
+        assert_eq!((page.done.half_clocks, page.done.dram_bytes), (1000, 1000));
+    }
+
+    #[test]
+    fn copies_are_not_kernel_time() {
+        let mut page = ActivityFile::default();
+        page.count_times_until(1000);
+        page.add_span(Span {
+            load: Load::default(),
+            ..make_span(1000, 1500)
+        });
+        page.add_span(make_span(1400, 1700));
+        page.count_times_until(2000);
+        assert_eq!((page.done.busy_ns, page.done.kernel_ns), (700, 300));
     }
 
     fn count_times(page: &ActivityFile, now_ns: u64) -> [u64; 3] {

@@ -98,6 +98,9 @@ mod tests {
     const WHOLE_LOAD: Load = Load {
         sms: 1.0,
         warps: 0.5,
+        tensor: 0.0,
+        single: 0.0,
+        dram: 0.0,
     };
     const PEAKS: Peaks = Peaks {
         multiprocessors: 132.0,

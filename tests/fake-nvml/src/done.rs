@@ -88,7 +88,7 @@ impl TotalActivity {
             tensor_integer_percent: of_peak(did.integer_clocks, uses.peaks.clocks_per_second()),
             tensor_double_percent: of_peak(did.double_clocks, uses.peaks.clocks_per_second()),
             counters: Counters {
-                graphics_percent: percent(did.busy_ns),
+                graphics_percent: percent(did.kernel_ns),
                 sm_percent: percent(did.sm_ns),
                 occupancy_percent: percent(did.warp_ns),
                 tensor_percent: of_peak(did.half_clocks, uses.peaks.clocks_per_second()),
@@ -169,6 +169,7 @@ mod tests {
         );
         let one = Activity {
             busy_ns: 100_000_005,
+            kernel_ns: 80_000_000,
             sm_ns: 50_000_000,
             half_clocks: 40_000,
             ..Activity::NONE
@@ -191,6 +192,7 @@ mod tests {
         near(between.busy_percent, 60.0);
         near(between.by_pid[0].1, 50.0);
         near(between.by_pid[1].1, 10.0);
+        near(between.counters.graphics_percent, 40.0);
         near(between.counters.sm_percent, 25.0);
         near(between.counters.tensor_percent, 20.0);
         near(between.counters.dram_bandwidth_percent, 0.524_288);

@@ -217,7 +217,7 @@ tagged!(Job by "kind" {
 /// The default time limit of a job. The duration that the job specifies is added to it.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_mins(10);
 /// The time in seconds that a self-test needs for each GPU.
-const SELFTEST_SECONDS: f64 = 90.0;
+const SELFTEST_SECONDS: f64 = 150.0;
 /// The maximum number of GPUs that a machine is assumed to have.
 const MAX_GPUS: f64 = 16.0;
 

@@ -71,6 +71,8 @@ pub enum Unit {
     BytesPerSecond,
     Megahertz,
     Joules,
+    /// Windows in which gpumon determines what limits the GPU.
+    Windows,
 }
 
 impl Unit {
@@ -83,6 +85,7 @@ impl Unit {
             Self::BytesPerSecond => ("GB/s", 1e9, 2),
             Self::Megahertz => ("MHz", 1.0, 0),
             Self::Joules => ("J", 1.0, 0),
+            Self::Windows => ("windows", 1.0, 0),
         }
     }
 

@@ -29,21 +29,11 @@ const GPU_COUNT: usize = 2;
 /// with the next load.
 const LOAD_PAUSE: Duration = Duration::from_millis(700);
 
-#[derive(Clone, Copy)]
-struct LoadTimes {
-    load: Duration,
-    /// The time until readings show the load. The driver averages readings over up to a second.
-    settling: Duration,
-}
-
-const USUAL_TIMES: LoadTimes = LoadTimes {
-    load: Duration::from_secs(5),
-    settling: Duration::from_millis(1200),
-};
-const QUICK_TIMES: LoadTimes = LoadTimes {
-    load: Duration::from_millis(1500),
-    settling: Duration::from_millis(600),
-};
+/// The duration of each load, and its duration in a quick self-test.
+const LOAD_TIME: Duration = Duration::from_secs(6);
+const QUICK_LOAD_TIME: Duration = Duration::from_secs(3);
+/// The time until readings show the load. The driver averages readings over up to a second.
+const SETTLING_TIME: Duration = Duration::from_millis(1200);
 
 pub(super) fn run_selftest(
     job: &SelftestJob,
@@ -83,13 +73,16 @@ pub(super) fn run_selftest(
             text: format!("links between GPUs are not tested: {why}"),
         });
     }
-    let times = if job.quick { QUICK_TIMES } else { USUAL_TIMES };
     let mut run = SelftestRun {
         placement: &placement,
         readings,
         devices,
         gpus,
-        times,
+        load_time: if job.quick {
+            QUICK_LOAD_TIME
+        } else {
+            LOAD_TIME
+        },
         context,
         report,
         step: 0,
@@ -149,7 +142,7 @@ struct SelftestRun<'a> {
     devices: Vec<Device>,
     /// The number of GPUs that a load can use.
     gpus: usize,
-    times: LoadTimes,
+    load_time: Duration,
     context: &'a JobContext<'a>,
     report: &'a mut Reporter<'a>,
     step: usize,
@@ -200,18 +193,11 @@ impl SelftestRun<'_> {
             backend,
             phase: Phase::Measuring,
         });
-        let (
-            LoadTimes {
-                load: time,
-                settling,
-            },
-            interrupted,
-        ) = (self.times, self.context.interrupted);
         let made = load.put_on_gpu(&LoadContext {
             gpu,
-            time,
-            settling,
-            interrupted,
+            time: self.load_time,
+            settling: SETTLING_TIME,
+            interrupted: self.context.interrupted,
         })?;
         let Some(made) = made else {
             self.report_skipped_load(load, "this GPU does not support this load");
@@ -243,7 +229,7 @@ impl SelftestRun<'_> {
                 self.readings.samples_of_gpu(&device.uuid),
                 self.placement.readings.samples_of_gpu(&device.uuid),
             );
-            let from_ms = made.from_ms + self.times.settling.as_millis() as u64;
+            let from_ms = made.from_ms + SETTLING_TIME.as_millis() as u64;
             let during = SampleWindow::new(&samples, &metered, from_ms, made.to_ms);
             let before = SampleWindow::new(
                 &samples,

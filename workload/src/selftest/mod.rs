@@ -2,6 +2,7 @@
 //! after another, and the readings are compared with expected values.
 //!
 //! - [`loads`] contains the loads. Each load returns an [`Expectation`] for some of the readings.
+//! - [`limits`] compares the causes that limited the GPU with the cause of the load.
 //! - [`SampleWindow`] contains the readings of a GPU in a time range. [`check_expectation`]
 //!   compares them with an expectation.
 //!
@@ -9,6 +10,7 @@
 //! operations, from the clocks of the host and the device, and from measurements made by the
 //! blocks.
 
+mod limits;
 mod loads;
 
 use std::{fmt, process, sync::atomic::AtomicBool, time::Duration};
@@ -52,10 +54,11 @@ pub(crate) struct Expectation {
     /// A function that returns the reported value, from the readings during the load and before it.
     reported: ReportedValue,
     accepted: AcceptedDeviation,
-    /// The way in which the expected value was determined.
-    how: String,
+    /// A function that returns the way in which the expected value was determined.
+    how: Explanation,
 }
 
+type Explanation = Box<dyn Fn(&SampleWindow) -> String>;
 type ExpectedValue = Box<dyn Fn(&SampleWindow) -> Reading<f64>>;
 type ReportedValue = Box<dyn Fn(&SampleWindow, &SampleWindow) -> Reading<f64>>;
 
@@ -102,7 +105,7 @@ impl Expectation {
             made: Box::new(move |_| Reading::Now(made)),
             reported: Box::new(|_, _| SampleWindow::missing_reading()),
             accepted,
-            how,
+            how: Box::new(move |_| how.clone()),
         }
     }
 
@@ -135,6 +138,13 @@ impl Expectation {
     fn with_expected_value(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
         Self {
             made: Box::new(of),
+            ..self
+        }
+    }
+
+    fn with_explanation(self, of: impl Fn(&SampleWindow) -> String + 'static) -> Self {
+        Self {
+            how: Box::new(of),
             ..self
         }
     }
@@ -197,7 +207,7 @@ pub(crate) fn check_expectation(
         most,
         reported,
         verdict,
-        how: expectation.how.clone(),
+        how: (expectation.how)(during),
         text,
     }
 }

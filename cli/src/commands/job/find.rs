@@ -11,15 +11,18 @@ use gpumon_history::{
     span::{ConditionSpan, HistorySpan},
 };
 use gpumon_probe::{
-    model::{JobKind, now_ms},
+    model::{JobKind, LimitSummary, now_ms},
     units::format_duration,
     untrusted::escape_untrusted,
 };
 use strsim::jaro_winkler;
 
-use super::super::figures::{
-    Figures, METRICS, Meter, Point, calculate_overlap_ms, calculate_throttled_percent, find_series,
-    point_duration_ms,
+use super::{
+    super::figures::{
+        Figures, METRICS, Meter, Point, calculate_overlap_ms, calculate_throttled_percent,
+        find_series, point_duration_ms,
+    },
+    limits::LimitMeter,
 };
 use crate::{
     exit::{Failure, usage},
@@ -251,6 +254,8 @@ pub(crate) struct MeasuredDevice {
     pub(crate) figures: Figures,
     pub(crate) idle_percent: Option<f64>,
     pub(crate) memory_total_bytes: Option<f64>,
+    /// `None` for MIG devices, and if the history was recorded by an older version.
+    pub(crate) limits: Option<LimitSummary>,
     /// The device's conditions while the job ran, oldest first.
     pub(crate) conditions: Vec<ConditionSpan>,
 }
@@ -269,8 +274,9 @@ impl MeasuredJob {
             .into_iter()
             .chain([TOTAL_MEMORY])
             .chain(MIG_METRICS)
+            .chain(LimitMeter::metrics())
             .collect();
-        let mut accounts: BTreeMap<&str, (MeasuredDevice, Meter)> = BTreeMap::new();
+        let mut accounts = BTreeMap::new();
         for range in merge_ranges(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
             // The first point may start before the job was first seen, so the range is extended by
             // the length of one point.
@@ -332,17 +338,20 @@ fn merge_ranges(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     merged
 }
 
+/// A device with the sums of its readings.
+type Account = (MeasuredDevice, Meter, LimitMeter);
+
 fn add_span_to_devices<'a>(
     span: &HistorySpan,
     held: &BTreeMap<&'a str, Vec<Range<u64>>>,
-    measured: &mut BTreeMap<&'a str, (MeasuredDevice, Meter)>,
+    measured: &mut BTreeMap<&'a str, Account>,
 ) {
     let gpus = span.gpus.iter().map(|gpu| (gpu, false));
     for (device, is_mig) in gpus.chain(span.mig_devices.iter().map(|mig| (mig, true))) {
         let Some((uuid, ranges)) = held.get_key_value(device.uuid.as_str()) else {
             continue;
         };
-        let (known, meter) = measured.entry(uuid).or_default();
+        let (known, meter, limits) = measured.entry(uuid).or_default();
         (known.index, known.is_mig) = (device.index, is_mig);
         known.name = device.name.clone().or(known.name.take());
         meter.mark_gap();
@@ -359,6 +368,7 @@ fn add_span_to_devices<'a>(
             let mut point = Point::new(span, device, place);
             point.time_ms = point.time_ms.min(held_ms);
             meter.add(&point);
+            limits.add(device, place, point.time_ms);
             let total = find_series(device, TOTAL_MEMORY).and_then(|series| series.values[place]);
             known.memory_total_bytes = total.or(known.memory_total_bytes);
         }
@@ -380,9 +390,9 @@ fn add_span_to_devices<'a>(
 fn finish_device_measurement(
     uuid: &str,
     held: &[Range<u64>],
-    measured: Option<(MeasuredDevice, Meter)>,
+    measured: Option<Account>,
 ) -> MeasuredDevice {
-    let (device, meter) = measured.unwrap_or_default();
+    let (device, meter, limits) = measured.unwrap_or_default();
     let held_ms: u64 = held.iter().map(|range| range.end - range.start).sum();
     let throttled = (held_ms > 0 && !device.is_mig)
         .then(|| calculate_throttled_percent(&device.conditions, held));
@@ -392,6 +402,7 @@ fn finish_device_measurement(
         known_ms: meter.covered_ms(),
         figures: meter.to_figures(throttled),
         idle_percent: meter.idle_percent(),
+        limits: limits.summary(&device.conditions, held),
         ..device
     }
 }

@@ -1,6 +1,7 @@
 //! `gpumon job ID`: reports how well a job used its GPUs.
 
 mod find;
+mod limits;
 
 use gpumon_history::span::ConditionSpan;
 use gpumon_probe::{
@@ -15,11 +16,8 @@ use serde_json::{Value, json};
 use self::find::{FoundJob, MeasuredDevice};
 pub(super) use self::find::{MeasuredJob, find_job};
 use crate::{
-    commands::figures::{
-        FIGURES, Figure, MEMORY_PEAK_INDEX, SM_ACTIVE_INDEX, TENSOR_ACTIVE_INDEX, THROTTLED_INDEX,
-        UTILIZATION_INDEX,
-    },
-    describe,
+    commands::figures::{FIGURES, Figure, MEMORY_PEAK_INDEX},
+    describe::{self, LimitLines, describe_limits},
     exit::Failure,
     past_readings::PastArgs,
     terminal::{
@@ -36,9 +34,10 @@ use crate::{
 /// ID is the ID of the Slurm, PBS or LSF job, the namespace and name or the UID of a pod, the path
 /// or the file name of a notebook, the ID of a container, or the name of a service. For each GPU,
 /// the report has the time, utilization, SM active and Tensor active, the share of time in which
-/// the GPU was idle, peak memory, energy, and the share of time with reduced clocks. The values are
-/// of the whole GPU: they include other work on it at the same time, and the report names its
-/// owners. A job can be reported for as long as history is kept, also after it has ended.
+/// the GPU was idle, peak memory, energy, the share of time with reduced clocks, and what limited
+/// the work, with advice. The values are of the whole GPU: they include other work on it at the
+/// same time, and the report names its owners. A job can be reported for as long as history is
+/// kept, also after it has ended.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct JobArgs {
@@ -106,6 +105,7 @@ pub(crate) fn to_json(job: &FoundJob, measured: &MeasuredJob) -> Value {
                 "known_ms": device.known_ms,
                 "idle_percent": device.idle_percent.map(|percent| (percent * 10.0).round() / 10.0),
                 "memory_total_bytes": device.memory_total_bytes,
+                "limits": device.limits,
                 "figures": device.figures.to_json(),
                 "conditions": device.conditions,
             })
@@ -193,7 +193,9 @@ fn format_report(
             ),
         );
     }
-    for sentence in give_advice(measured, !job.others.is_empty()) {
+    let limits = describe_used_devices(measured);
+    let shares = limits.into_iter().map(|lines| lines.shares);
+    for sentence in shares.chain(give_advice(measured, !job.others.is_empty())) {
         text += &(columns.wrap_sentence(0, &sentence) + "\n");
     }
     text
@@ -290,20 +292,14 @@ const MIN_TIME_MS: u64 = 60_000;
 /// A GPU counts as unused if it was idle for at least this percentage of the time.
 const UNUSED_IDLE_PERCENT: f64 = 99.9;
 
-const MUCH_IDLE_PERCENT: f64 = 30.0;
-const LOW_UTILIZATION_PERCENT: f64 = 40.0;
-const GOOD_UTILIZATION_PERCENT: f64 = 70.0;
-const BUSY_SM_PERCENT: f64 = 50.0;
-const LOW_TENSOR_PERCENT: f64 = 1.0;
 const LITTLE_MEMORY: f64 = 0.2;
-const MUCH_THROTTLED_PERCENT: f64 = 20.0;
 
-/// Returns up to two sentences of advice, most important first.
+/// Returns sentences of advice, most important first.
 fn give_advice(measured: &MeasuredJob, is_shared: bool) -> Vec<String> {
     let known: Vec<_> = measured
         .devices
         .iter()
-        .filter(|device| device.known_ms >= MIN_TIME_MS)
+        .filter(|device| is_known(device))
         .collect();
     if known.is_empty() {
         return vec!["The job held its GPUs for too short a time to give advice.".to_owned()];
@@ -311,9 +307,23 @@ fn give_advice(measured: &MeasuredJob, is_shared: bool) -> Vec<String> {
     let (unused, used): (Vec<_>, Vec<_>) = known.into_iter().partition(|device| is_unused(device));
     let mut sentences = Vec::new();
     sentences.extend(advise_on_unused(&unused, used.len()));
-    sentences.extend(advise_on_used(&used, is_shared));
-    sentences.truncate(2);
+    let limits = describe_used_devices(measured);
+    sentences.extend(limits.into_iter().filter_map(|lines| lines.advice));
+    sentences.extend(advise_on_memory(&used).filter(|_| !is_shared));
     sentences
+}
+
+/// Describes what limited the devices that the job used.
+fn describe_used_devices(measured: &MeasuredJob) -> Vec<LimitLines> {
+    describe_limits(measured.devices.iter().map(|device| {
+        let is_used = is_known(device) && !is_unused(device);
+        let limits = device.limits.as_ref().filter(|_| is_used);
+        (format_device_name(device), limits)
+    }))
+}
+
+fn is_known(device: &MeasuredDevice) -> bool {
+    device.known_ms >= MIN_TIME_MS
 }
 
 fn is_unused(device: &MeasuredDevice) -> bool {
@@ -343,64 +353,19 @@ fn advise_on_unused(unused: &[&MeasuredDevice], used: usize) -> Option<String> {
     })
 }
 
-fn advise_on_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
-    let mean = |value: fn(&MeasuredDevice) -> Option<f64>| {
-        let values = used.iter().filter_map(|device| value(device));
-        values.collect::<Window>().mean()
-    };
-    let mut sentences = Vec::new();
-    if let Some(throttled) = mean(|device| device.figures.0[THROTTLED_INDEX])
-        .filter(|share| *share >= MUCH_THROTTLED_PERCENT)
-    {
-        sentences.push(format!(
-            "Clocks were reduced for {throttled:.0} % of the time: see the conditions of each \
-             GPU, and inform an administrator if heat is the reason."
-        ));
-    }
-    let utilization = mean(|device| device.figures.0[UTILIZATION_INDEX]);
-    if let Some(idle) =
-        mean(|device| device.idle_percent).filter(|share| *share >= MUCH_IDLE_PERCENT)
-    {
-        sentences.push(format!(
-            "Nothing ran for {idle:.0} % of the time: overlap data loading, checkpoints and \
-             evaluation with the computation, and end interactive jobs that are not in use."
-        ));
-    } else if let Some(percent) = utilization.filter(|percent| *percent < LOW_UTILIZATION_PERCENT) {
-        sentences.push(format!(
-            "GPU utilization was {percent:.0} % on average: try larger batches or more data loader \
-             workers, or a smaller GPU or \
-             MIG instance."
-        ));
-    }
-    let tensor = mean(|device| device.figures.0[TENSOR_ACTIVE_INDEX])
-        .filter(|percent| *percent < LOW_TENSOR_PERCENT);
-    let is_busy = mean(|device| device.figures.0[SM_ACTIVE_INDEX])
-        .is_some_and(|percent| percent >= BUSY_SM_PERCENT);
-    if tensor.is_some() && is_busy {
-        sentences.push(
-            "Tensor cores were hardly used: for training or inference, try bf16 or TF32."
-                .to_owned(),
-        );
-    }
-    let share = mean(|device| {
-        Some(
-            device.figures.0[MEMORY_PEAK_INDEX]?
-                / device.memory_total_bytes.filter(|total| *total > 0.0)?,
-        )
+fn advise_on_memory(used: &[&MeasuredDevice]) -> Option<String> {
+    let shares = used.iter().filter_map(|device| {
+        let total = device.memory_total_bytes.filter(|total| *total > 0.0)?;
+        Some(device.figures.0[MEMORY_PEAK_INDEX]? / total)
     });
-    if let Some(share) = share.filter(|share| *share < LITTLE_MEMORY && !is_shared) {
-        let percent = share * 100.0;
-        sentences.push(format!(
+    let share = shares.collect::<Window>().mean()?;
+    let percent = share * 100.0;
+    (share < LITTLE_MEMORY).then(|| {
+        format!(
             "At most {percent:.0} % of the memory was used: a smaller GPU or a MIG instance is \
              enough, or a larger batch fits."
-        ));
-    }
-    if sentences.is_empty()
-        && utilization.is_some_and(|percent| percent >= GOOD_UTILIZATION_PERCENT)
-    {
-        sentences.push("The GPUs were used well.".to_owned());
-    }
-    sentences
+        )
+    })
 }
 
 fn format_device_name(device: &MeasuredDevice) -> String {

@@ -67,12 +67,13 @@ impl Tool for Status {
     const KEYS: &'static str = "\
         inventory sample gpus index uuid name health* utilization gpu_percent activity sm_percent \
         memory used_bytes free_bytes total_bytes power draw_watts limit_watts temperature \
-        gpu_celsius throttle_reasons conditions* mig_devices";
+        gpu_celsius throttle_reasons limits* conditions* mig_devices";
 
     fn description() -> String {
         "Current state of each GPU of this machine: utilization, memory, power, temperature, \
-         health and conditions. Use it to find out whether a GPU is busy, free, throttled or \
-         broken, or which one to use. `summary` has a line for each GPU."
+         health, conditions, and what limits its work, with advice. Use it to find out whether a \
+         GPU is busy, free, throttled or broken, which one to use, or why a program is slow. \
+         `summary` has a line for each GPU."
             .to_owned()
     }
 
@@ -248,6 +249,7 @@ fn summarize_gpu(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> Stri
     let unlisted = describe::format_unlisted_processes(gpu);
     let phrases = describe::list_gpu_phrases(gpu, context)
         .into_iter()
+        .chain(describe::find_limits_phrase(gpu, context.now_ms))
         .map(|phrase| phrase.long);
     for phrase in phrases.chain(unlisted) {
         summary = summary + "; " + &phrase;

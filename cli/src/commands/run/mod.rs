@@ -25,6 +25,7 @@ use self::child::{CommandEnd, MarkPipe, MeasuredCommand};
 use crate::{
     child_processes::ProcessTree,
     commands::mark::MarkForwarder,
+    describe::{LimitLines, describe_limits},
     exit::{Failure, Result, print_message},
     feed::{Feed, Input},
     local_server::ServerArgs,
@@ -43,10 +44,10 @@ use crate::{
 ///
 /// At the end of the command, gpumon reports its duration, the time in which its kernels ran (GPU
 /// time), mean and peak of SM active, Tensor active and DRAM bandwidth utilization, the peak
-/// memory, the energy, the traffic over PCIe and NVLink, and conditions and driver errors (Xids),
-/// for each GPU that the command or a process started by it held. Energy is exact if the command
-/// held the GPU alone; otherwise, it is a range with an estimate. Activity, links and conditions
-/// are of the whole GPU while the command held it.
+/// memory, the energy, the traffic over PCIe and NVLink, what limited the work, and conditions and
+/// driver errors (Xids), for each GPU that the command or a process started by it held. Energy is
+/// exact if the command held the GPU alone; otherwise, it is a range with an estimate. Activity,
+/// links, limits and conditions are of the whole GPU while the command held it.
 ///
 /// The command has the terminal, standard input and output, and signals as without gpumon; the
 /// report is written to standard error. Readings come ten times a second from a running server, or
@@ -320,6 +321,15 @@ fn format_report(cost: &Cost, terminal: Option<usize>) -> String {
     if !rows.is_empty() {
         text += &columns.format_rows(&rows);
     }
+    let limits = cost
+        .gpus
+        .iter()
+        .map(|gpu| (format!("GPU {}", gpu.index), gpu.limits.as_ref()));
+    for LimitLines { shares, advice } in describe_limits(limits) {
+        for line in [Some(shares), advice].into_iter().flatten() {
+            text += &(columns.wrap_sentence(0, &line) + "\n");
+        }
+    }
     let mut remarks: Vec<String> = Vec::new();
     for gpu in &cost.gpus {
         let conditions = gpu.conditions.iter();
@@ -441,7 +451,7 @@ fn format_energy(
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{CostCondition, CostXid};
+    use gpumon_probe::model::{CostCondition, CostXid, LimitClass, LimitEvidence, LimitSummary};
 
     use super::*;
     use crate::terminal::snapshot::assert_report_matches_snapshot;
@@ -452,6 +462,11 @@ mod tests {
             most: 6120.0,
             estimate: 6120.0,
         };
+        let shares = [(LimitClass::Tensor, 30.2), (LimitClass::Host, 61.8)];
+        let limits = LimitSummary::new(shares, |_| LimitEvidence {
+            cpu_percent: Some(100.0),
+            ..LimitEvidence::default()
+        });
         let gpu = GpuCost {
             index: 3,
             name: Some("NVIDIA H200".to_owned()),
@@ -465,6 +480,7 @@ mod tests {
             energy_joules: Some(exact),
             pcie_rx_bytes: Some(1 << 30),
             pcie_tx_bytes: Some(1 << 20),
+            limits,
             conditions: vec![CostCondition {
                 kind: "throttled".to_owned(),
                 text: "power-capped at 700 W\x1b[2J".to_owned(),

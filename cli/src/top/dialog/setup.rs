@@ -13,7 +13,7 @@ use crate::{
     terminal::screen::Glyphs,
     top::{
         keys::Action,
-        metrics::METRICS,
+        metrics::{list_metrics, metric_label},
         painter::{Hit, Painter},
         processes::Column,
         state::State,
@@ -81,7 +81,7 @@ pub(in crate::top) struct Setup {
 impl Setup {
     pub(in crate::top) fn new(page: Page, state: &State) -> Self {
         let columns = list_chosen_first(&state.processes.columns, Column::ALL);
-        let metrics = list_chosen_first(&state.metrics, 0..METRICS.len());
+        let metrics = list_chosen_first(&state.metrics, list_metrics());
         Self {
             page,
             columns,
@@ -295,7 +295,7 @@ fn format_item(item: Item, state: &State) -> String {
     let value = |label: &str, value: &str| format!("{} ◂ {value} ▸", align_left(label, 32));
     match item {
         Item::Column(column) => check(state.processes.columns.contains(&column), column.id()),
-        Item::Metric(metric) => check(state.metrics.contains(&metric), METRICS[metric].label),
+        Item::Metric(metric) => check(state.metrics.contains(&metric), metric_label(metric)),
         Item::Theme => value("theme", state.theme_name.id()),
         Item::Interval => value("refresh interval", &format!("{} ms", state.interval_ms)),
         Item::Range => value("time range", &format_chart_range(state.chart_span_ms())),

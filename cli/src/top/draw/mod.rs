@@ -10,6 +10,7 @@ use super::{
     painter::{Hit, Painter},
     panel,
 };
+use crate::describe;
 
 /// Draws the screen, and returns its clickable areas.
 pub(super) fn draw_screen(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
@@ -29,11 +30,15 @@ pub(super) fn draw_screen(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)
     };
     painter.highlight(screen, theme.plain);
     let rows = app.state.processes.list_rows(&app.model, app.state.gpu);
+    let now_ms = app.model.now_ms();
+    app.state.has_limits |=
+        (app.model.gpus().iter()).any(|gpu| describe::find_limits_phrase(gpu, now_ms).is_some());
     let wishes = LayoutRequest {
         banner: app.model.origin == Origin::Recording
             || panel::find_silence_reason(&app.model).is_some(),
         gpus: app.model.gpus().len(),
         processes: rows.len(),
+        limits: app.state.has_limits,
         room: app.state.room,
     };
     let Some(areas) = divide_screen(screen, wishes) else {
@@ -55,14 +60,7 @@ pub(super) fn draw_screen(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)
         panel::draw_tabs(&mut painter, areas.tabs, &app.model, &app.state);
         painter.theme = &measured;
         panel::draw_host_line(&mut painter, areas.host, &app.model, &app.state);
-        panel::draw_gpus(
-            &mut painter,
-            areas.gpus,
-            areas.gpu_columns,
-            areas.totals,
-            &app.model,
-            &mut app.state,
-        );
+        panel::draw_gpus(&mut painter, &areas, &app.model, &mut app.state);
         let empty = panel::draw_view(&mut painter, areas.view, &app.model, &app.state);
         panel::draw_processes(
             &mut painter,

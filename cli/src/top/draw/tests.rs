@@ -1,15 +1,19 @@
 //! Tests of whole screens, in several sizes.
 
 use gpumon_probe::model::{
-    Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity,
+    Absence, Condition, ConditionKind, GpuSample, Health, LimitClass, Reading, Record, Severity,
 };
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
     describe,
+    table::examples::example_limits,
     terminal::screen::Glyphs,
     top::{
-        app::tests::{build_app, draw_lines},
+        app::{
+            App,
+            tests::{build_app, draw_lines},
+        },
         layout::{ScreenSplit, View},
         processes::Column,
         theme::{Theme, ThemeName},
@@ -897,4 +901,145 @@ fn job_of_process_is_visible_at_80_columns() {
             .any(|line| line.contains("python train.") && line.contains("(slurm 4194771)")),
         "{drawn:#?}"
     );
+}
+
+/// Limits of 62 % by the CPU and of 30 % by the tensor cores.
+const HOST_BOUND: [(LimitClass, f64); 3] = [
+    (LimitClass::Host, 62.0),
+    (LimitClass::Tensor, 30.0),
+    (LimitClass::Idle, 8.0),
+];
+
+/// Adds a minute of samples with the limits of each GPU.
+fn add_limits(app: &mut App, limits: &[&[(LimitClass, f64)]]) {
+    let mut sample = app.model.sample.clone().unwrap();
+    for (gpu, limits) in sample.gpus.iter_mut().zip(limits) {
+        gpu.limits = Reading::Now(example_limits(limits));
+    }
+    for _ in 0..60 {
+        sample.at_ms += 1000;
+        sample.gpus.iter_mut().for_each(|gpu| gpu.at_ms += 1000);
+        let record = Box::new(Record::Sample(sample.clone()));
+        app.model.ingest(crate::top::model::Update::Record(record));
+    }
+}
+
+#[test]
+fn small_screen_shows_limit_in_gpu_line() {
+    let (mut app, _waiting) = build_app(2);
+    let before = draw_lines(&mut app, 80, 24);
+    add_limits(&mut app, &[&HOST_BOUND, &[(LimitClass::Idle, 100.0)]]);
+    let drawn = draw_lines(&mut app, 80, 24);
+    assert!(
+        drawn[2].trim_end().ends_with(" W  Host-bound 62 %"),
+        "{}",
+        drawn[2]
+    );
+    assert!(!drawn[3].contains("Idle"), "{}", drawn[3]);
+    assert_eq!(drawn[5], before[5], "the tabs have not moved");
+}
+
+#[test]
+fn tall_screen_shows_evidence_below_gpu() {
+    let (mut app, _waiting) = build_app(2);
+    add_limits(&mut app, &[&HOST_BOUND, &[(LimitClass::Idle, 100.0)]]);
+    let text = "   Host-bound 62 %: A process uses 100 % of a core while the GPU waits.";
+    let drawn = draw_lines(&mut app, 120, 40);
+    assert!(
+        drawn[2].starts_with(" 0 H200") && !drawn[2].contains("Host"),
+        "{}",
+        drawn[2]
+    );
+    assert_eq!(drawn[3].trim_end(), text);
+    assert!(
+        drawn[4].starts_with(" 1 H200") && drawn[5].trim().is_empty(),
+        "{drawn:#?}"
+    );
+    assert!(drawn[6].starts_with("Total"), "{drawn:#?}");
+    let narrow = draw_lines(&mut app, 60, 40);
+    assert_eq!(narrow[3], text.chars().take(59).collect::<String>() + "…");
+    // The lines stay after the GPUs have become idle.
+    add_limits(
+        &mut app,
+        &[&[(LimitClass::Idle, 100.0)], &[(LimitClass::Idle, 100.0)]],
+    );
+    let drawn = draw_lines(&mut app, 120, 40);
+    assert!(
+        drawn[3].trim().is_empty() && drawn[4].starts_with(" 1 H200"),
+        "{drawn:#?}"
+    );
+}
+
+#[test]
+fn activity_of_gpu_starts_with_limits_and_advice() {
+    let (mut app, _waiting) = build_app(1);
+    add_limits(&mut app, &[&HOST_BOUND]);
+    app.state.view = View::Activity;
+    app.model.sample.as_mut().unwrap().gpus[0].activity = Reading::Absent(Absence::NotSupported);
+    let drawn = draw_lines(&mut app, 120, 24);
+    assert_eq!(
+        [4, 5, 6, 7].map(|line| drawn[line].trim_end()),
+        [
+            "Host-bound 62 %: A process uses 100 % of a core while the GPU waits.",
+            "Shares: host-bound 62 %, tensor-bound 30 %, idle 8 %",
+            "Prepare data in worker processes or on the GPU, and start the next step before its \
+             result is needed.",
+            ""
+        ]
+    );
+    assert!(
+        drawn[8].starts_with("The activity of GPU 0 is not known"),
+        "{drawn:#?}"
+    );
+}
+
+#[test]
+fn chart_of_limits_stacks_causes_by_letter() {
+    let (mut app, _waiting) = build_app(1);
+    app.state.metrics = vec![crate::top::metrics::find_metric_position("limits").unwrap()];
+    add_limits(&mut app, &[&[(LimitClass::Tensor, 100.0)]]);
+    add_limits(&mut app, &[&HOST_BOUND]);
+    app.state.room = ScreenSplit::View;
+    for (theme, glyphs) in [
+        (ThemeName::Dark, Glyphs::Braille),
+        (ThemeName::Monochrome, Glyphs::Ascii),
+    ] {
+        app.state.glyphs = glyphs;
+        app.state.set_theme(theme);
+        let drawn = draw_lines(&mut app, 80, 24);
+        let [title, chart @ .., legend, times] = &drawn[4..23] else {
+            panic!("the chart has several lines");
+        };
+        assert!(
+            title.starts_with("Limited by  ") && title.trim_end().ends_with("Host-bound 62 %"),
+            "{title}"
+        );
+        let columns = [20, 75].map(|x| {
+            let letters = chart.iter().map(|line| line.chars().nth(x).unwrap());
+            letters.collect::<String>()
+        });
+        assert_eq!(
+            columns,
+            [
+                "T".repeat(16),
+                "-".to_owned() + &"H".repeat(10) + &"T".repeat(5)
+            ]
+        );
+        assert_eq!(legend.trim(), "T Tensor-bound  H Host-bound  - Idle");
+        assert_eq!(times.matches(':').count(), 6, "{times}");
+    }
+    // The charts of several GPUs may have only a few lines.
+    let (mut app, _waiting) = build_app(2);
+    app.state.metrics = vec![crate::top::metrics::find_metric_position("limits").unwrap()];
+    let drawn = draw_lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("all GPUs · Limited by · 2 min"), "{drawn}");
+    add_limits(&mut app, &[&HOST_BOUND, &HOST_BOUND]);
+    app.state.room = ScreenSplit::View;
+    let drawn = draw_lines(&mut app, 60, 10);
+    assert!(
+        drawn[5].starts_with("0 H200") && drawn[5].contains(" H 62 % 1 H200"),
+        "{drawn:#?}"
+    );
+    assert_eq!(drawn[6].matches("HHHHHHHH").count(), 2, "{drawn:#?}");
+    assert_eq!(drawn[8].matches("H Host-bound").count(), 2, "{drawn:#?}");
 }

@@ -1,20 +1,23 @@
 //! The view of the activity of a GPU's units, as counted by the hardware.
 
 use gpumon_probe::model::{
-    GpuSample,
+    GpuSample, LimitSums,
     fields::{Field, GPU_FIELDS},
 };
 use ratatui::layout::Rect;
 
 use super::{StyledLine, draw_scroll_view};
-use crate::top::{
-    history,
-    metrics::METRICS,
-    model::Model,
-    painter::Painter,
-    state::State,
-    text::{ABSENT, align_left, align_right},
-    theme::Meaning,
+use crate::{
+    describe,
+    top::{
+        history,
+        metrics::METRICS,
+        model::Model,
+        painter::Painter,
+        state::State,
+        text::{ABSENT, align_left, align_right, make_printable, wrap},
+        theme::Meaning,
+    },
 };
 
 /// Returns all activity fields of the catalog.
@@ -44,43 +47,74 @@ fn draw_single_gpu(
     model: &Model,
     state: &State,
 ) -> u16 {
+    let mut lines = list_limit_lines(painter, area, gpu, model);
     if let Some(reason) = gpu.activity.absence() {
         let text = format!("The activity of GPU {} is not known: {reason}", gpu.index);
-        painter.draw_text(area.x, area.y, area.width, &text, painter.theme.dim);
-        return area.height - 1;
+        lines.push(vec![(text, painter.theme.dim)]);
+        return draw_scroll_view(painter, area, None, &lines, state.view_scroll);
     }
     let label = 27;
     let drawn = usize::from(area.width).saturating_sub(label + 8);
     let spark = drawn / 2;
-    let lines: Vec<StyledLine> = list_activity_fields()
-        .map(|field| {
-            let style = painter
-                .theme
-                .choose_meaning_style(find_field_meaning(field));
-            let percent = field.access.value(gpu);
-            let (full, empty) = format_bar(percent, drawn - spark, painter);
-            let past = METRICS
-                .iter()
-                .position(|metric| metric.id == field.id)
-                .map(|metric| {
-                    let values = model.read_line_values(
-                        history::ChartLine::Gpu(gpu.index, metric),
-                        state.chart_span_ms(),
-                        spark.saturating_sub(1),
-                    );
-                    let shares = values.into_iter().map(|value| Some(value? / 100.0));
-                    painter.glyphs.draw_sparkline(shares)
-                });
-            vec![
-                (align_left(field.label, label), painter.theme.plain),
-                (align_right(&format_percent(percent), 6) + "  ", style),
-                (full, style),
-                (empty, painter.theme.dim),
-                (" ".to_owned() + &past.unwrap_or_default(), style),
-            ]
-        })
-        .collect();
+    lines.extend(list_activity_fields().map(|field| {
+        let style = painter
+            .theme
+            .choose_meaning_style(find_field_meaning(field));
+        let percent = field.access.value(gpu);
+        let (full, empty) = format_bar(percent, drawn - spark, painter);
+        let past = METRICS
+            .iter()
+            .position(|metric| metric.id == field.id)
+            .map(|metric| {
+                let values = model.read_line_values(
+                    history::ChartLine::Gpu(gpu.index, metric),
+                    state.chart_span_ms(),
+                    spark.saturating_sub(1),
+                );
+                let shares = values.into_iter().map(|value| Some(value? / 100.0));
+                painter.glyphs.draw_sparkline(shares)
+            });
+        vec![
+            (align_left(field.label, label), painter.theme.plain),
+            (align_right(&format_percent(percent), 6) + "  ", style),
+            (full, style),
+            (empty, painter.theme.dim),
+            (" ".to_owned() + &past.unwrap_or_default(), style),
+        ]
+    }));
     draw_scroll_view(painter, area, None, &lines, state.view_scroll)
+}
+
+/// Returns what limits the GPU, with the shares of all causes and the advice, followed by an empty
+/// line. Returns nothing if this is unknown or outdated.
+fn list_limit_lines(
+    painter: &Painter<'_>,
+    area: Rect,
+    gpu: &GpuSample,
+    model: &Model,
+) -> Vec<StyledLine> {
+    let Some(limits) = describe::find_current_limits(gpu, model.now_ms()) else {
+        return Vec::new();
+    };
+    let mut sums = LimitSums::default();
+    sums.add(limits, limits.window_ms as f64);
+    let shares = sums.summary().filter(|summary| summary.shares.len() > 1);
+    let shares = shares.map(|summary| format!("Shares: {}", summary.shares_text()));
+    let advice = Some(limits.advice.clone()).filter(|advice| !advice.is_empty());
+    let (strong, plain) = (painter.theme.strong, painter.theme.plain);
+    let texts = [
+        (Some(limits.summary()), strong),
+        (shares, plain),
+        (advice, plain),
+    ];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(text, style)| Some((text?, style)));
+    let lines = texts.flat_map(|(text, style)| {
+        let lines = wrap(&make_printable(&text), area.width.into()).into_iter();
+        lines.map(move |line| vec![(line, style)])
+    });
+    lines.chain([StyledLine::new()]).collect()
 }
 
 fn draw_all_gpus(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &State) -> u16 {

@@ -1,7 +1,9 @@
 //! The view of charts: one metric of all GPUs, or several metrics of one GPU.
 
+use std::iter;
+
 use gpumon_probe::model::{
-    GpuSample,
+    GpuSample, LimitClass,
     fields::{GPU_FIELDS, Unit},
 };
 use ratatui::layout::Rect;
@@ -11,10 +13,10 @@ use crate::{
     top::{
         history::ChartLine,
         layout::{choose_grid, find_filled_grid_field, find_grid_field},
-        metrics::{ChartUnit, METRICS, find_metric_position},
+        metrics::{ChartUnit, METRICS, find_metric_position, is_limit, metric_label},
         model::Model,
         painter::{Hit, Painter},
-        plot::{Overlay, Plot},
+        plot::{Overlay, Plot, Stack, StackPart},
         state::State,
         text::ABSENT,
     },
@@ -129,6 +131,10 @@ fn draw_chart(
     model: &Model,
     state: &State,
 ) {
+    if is_limit(metric) {
+        draw_limits(painter, area, gpu, shared.is_some(), model, state);
+        return;
+    }
     let memory = find_memory_overlay(gpu, metric, state);
     // For a GPU with MIG devices, the driver does not report utilization, so the SM activity
     // counted by the hardware is shown instead.
@@ -192,10 +198,80 @@ fn draw_chart(
             style: painter.theme.memory,
             values: &memory_line,
         }),
+        stack: None,
         reason: reading
             .err()
             .map(|reason| format!("{}: {reason}", known.label)),
         is_selected: shared.is_none(),
+    };
+    plot.draw(painter, area);
+}
+
+/// The letters of the causes, in the order of [`LimitClass::ALL`].
+const LIMIT_LETTERS: [char; LimitClass::ALL.len()] =
+    ['-', 'H', 'I', 'X', 'C', 'M', 'T', 'A', 'L', 'P', 'S', '?'];
+
+/// Draws the shares of the causes that limited a GPU, stacked.
+fn draw_limits(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    gpu: &GpuSample,
+    is_for_all_gpus: bool,
+    model: &Model,
+    state: &State,
+) {
+    let metrics: Vec<_> = (0..METRICS.len())
+        .filter(|metric| is_limit(*metric))
+        .collect();
+    let parts = iter::zip(LimitClass::ALL, LIMIT_LETTERS).zip(painter.theme.parts);
+    let parts: Vec<_> = parts
+        .map(|((cause, letter), style)| StackPart {
+            letter,
+            label: cause.label(),
+            style,
+        })
+        .collect();
+    let span_ms = state.chart_span_ms();
+    let now = describe::find_current_limits(gpu, model.now_ms());
+    let now = now.map_or_else(
+        || ABSENT.to_owned(),
+        |limits| {
+            let (share, label) = (limits.main_share(), limits.main.label());
+            if area.width >= MIN_WIDTH_WITH_WORDS {
+                share
+            } else {
+                let letter = LIMIT_LETTERS[limits.main as usize];
+                share.replace(label, &letter.to_string())
+            }
+        },
+    );
+    let label = metric_label(metrics[0]);
+    let plot = Plot {
+        title: if is_for_all_gpus {
+            format!("{} {}", gpu.index, model.gpu_name(gpu.index))
+        } else {
+            label.to_owned()
+        },
+        now: vec![(now, painter.theme.strong)],
+        style: painter.theme.plain,
+        unit: Unit::Percent,
+        limit: None,
+        span_ms,
+        end_ms: model.now_ms(),
+        values: &|_| Vec::new(),
+        overlay: None,
+        stack: Some(Stack {
+            parts: &parts,
+            values: &|part, columns| {
+                let line = ChartLine::Gpu(gpu.index, metrics[part]);
+                model.read_line_values(line, span_ms, columns)
+            },
+        }),
+        reason: gpu
+            .limits
+            .absence()
+            .map(|reason| format!("{label}: {reason}")),
+        is_selected: !is_for_all_gpus,
     };
     plot.draw(painter, area);
 }

@@ -12,6 +12,7 @@ use crate::{
     terminal::Layout,
     top::{
         history::{ChartLine, MINUTE_MS},
+        layout::Areas,
         metrics::find_metric_position,
         model::Model,
         painter::{Hit, Painter},
@@ -20,15 +21,15 @@ use crate::{
     },
 };
 
-/// Draws the lines of as many GPUs as fit, arranged side by side in `columns` columns.
+/// Draws the lines of as many GPUs as fit, arranged in columns, and the line of totals.
 pub(in crate::top) fn draw_gpus(
     painter: &mut Painter<'_>,
-    area: Rect,
-    columns: u16,
-    totals: Rect,
+    areas: &Areas,
     model: &Model,
     state: &mut State,
 ) {
+    let (area, columns, totals) = (areas.gpus, areas.gpu_columns, areas.totals);
+    let has_second_line = areas.lines_per_gpu > 1;
     painter.add_clickable_area(area, Hit::Gpus);
     let all = model.gpus();
     let width = area.width / columns;
@@ -42,9 +43,12 @@ pub(in crate::top) fn draw_gpus(
         layout,
         phrases: model.context(),
     };
+    let find_limits = |gpu: &GpuSample| describe::find_limits_phrase(gpu, context.phrases.now_ms);
     let of_gpu = |gpu: &GpuSample| {
         let (board, details) = (model.find_board(gpu.index), model.find_details(gpu.index));
-        GpuCells::from_gpu(gpu, board, details, &context)
+        let mut cells = GpuCells::from_gpu(gpu, board, details, &context);
+        cells.limits = find_limits(gpu).filter(|_| !has_second_line);
+        cells
     };
     let mut rows: Vec<_> = all.iter().map(of_gpu).collect();
     if totals.height > 0 {
@@ -78,15 +82,16 @@ pub(in crate::top) fn draw_gpus(
             painter.draw_pieces(line.x, line.y, line.width, &pieces);
         }
     };
-    let room = usize::from(area.height) * usize::from(columns);
+    let rows_per_column = area.height / areas.lines_per_gpu;
+    let room = usize::from(rows_per_column) * usize::from(columns);
     let first = state.gpu_scroll.min(all.len().saturating_sub(room));
     let shown = all.iter().zip(&rows).skip(first).take(room);
     for (place, (gpu, cells)) in (0..).zip(shown) {
         let line = Rect {
-            x: area.x + place / area.height * width,
-            y: area.y + place % area.height,
+            x: area.x + place / rows_per_column * width,
+            y: area.y + place % rows_per_column * areas.lines_per_gpu,
             width,
-            height: 1,
+            height: areas.lines_per_gpu,
         };
         draw(
             painter,
@@ -94,9 +99,20 @@ pub(in crate::top) fn draw_gpus(
             cells,
             read_past_utilization(gpu, model, arrangement.sparkline_width()),
         );
+        if let Some(limits) = find_limits(gpu).filter(|_| has_second_line) {
+            let start = widths.first_column() as u16;
+            painter.draw_text(
+                line.x + start,
+                line.y + 1,
+                width.saturating_sub(start),
+                &limits.long,
+                painter.theme.choose_level_style(limits.level),
+            );
+        }
         if state.gpu == Some(gpu.index) {
             let name = Rect {
                 width: (4 + arrangement.name_width() as u16).min(width),
+                height: 1,
                 ..line
             };
             painter.highlight(name, painter.theme.selected);

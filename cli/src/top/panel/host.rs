@@ -63,6 +63,7 @@ pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, st
             end_ms: model.now_ms(),
             values: &|columns| model.read_line_values(ChartLine::Host(place), span_ms, columns),
             overlay: None,
+            stack: None,
             reason: None,
             is_selected: true,
         };

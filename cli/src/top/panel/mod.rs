@@ -17,7 +17,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     layout::View,
-    metrics::METRICS,
+    metrics::metric_label,
     model::Model,
     painter::{Hit, Painter},
     state::State,
@@ -96,7 +96,7 @@ fn describe_view(model: &Model, state: &State) -> String {
     let range = format_chart_range(state.chart_span_ms());
     match state.view {
         View::Charts | View::Mig if state.gpu.is_none() && model.gpus().len() > 1 => {
-            format!("{gpu} · {} · {range}", METRICS[state.shown_metric()].label)
+            format!("{gpu} · {} · {range}", metric_label(state.shown_metric()))
         }
         View::Charts | View::Mig | View::Activity | View::Links => format!("{gpu} · {range}"),
         View::Host => range,

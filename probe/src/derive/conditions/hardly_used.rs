@@ -5,71 +5,37 @@
 
 use std::collections::VecDeque;
 
-use super::rule::{Moment, Observation, Rule, View};
-use crate::model::ConditionKind;
+use super::rule::{Observation, Rule, View};
+use crate::{
+    model::{ConditionKind, Reading},
+    stat::Window,
+};
 
 /// The period over which the values are averaged.
 pub(super) const WINDOW_MS: u64 = 60_000;
 
-/// The averaging window is divided into parts of this length, and only the sums of each part are
-/// kept, so that ten samples per second need no more memory than one sample per second.
-const PART_MS: u64 = 5_000;
-
-/// The longest period that one reading can represent. After a longer gap, averaging starts again.
+/// After a longer gap between two windows of limits, averaging starts again.
 const MAX_GAP_MS: u64 = 30_000;
 
-/// The maximum number of samples to keep between two readings of the hardware counters. If there
-/// are more, the counters are no longer being read.
-const MAX_WAITING: usize = 600;
-
+/// Averages the evidence of the GPU's limits.
 #[derive(Default)]
 pub(super) struct HardlyUsed {
     parts: VecDeque<Part>,
-    last: Option<Moment>,
-    /// The time of the latest reading of the hardware counters. `waiting` contains the utilization
-    /// of each later sample.
-    counted_ms: Option<u64>,
-    waiting: Vec<f64>,
+    last_ms: u64,
 }
 
-/// A part of the averaging window. The sums are in percent times milliseconds.
-#[derive(Debug, Clone, Copy, Default)]
+/// The evidence of one window of limits.
+#[derive(Debug, Clone, Copy)]
 struct Part {
     ms: u64,
-    gpu: f64,
-    sm: f64,
-    tensor: Option<f64>,
+    gpu_percent: f64,
+    sm_percent: f64,
+    tensor_percent: Option<f64>,
 }
 
 impl HardlyUsed {
-    /// Adds the values for the time since the previous reading of the hardware counters.
-    fn add_utilization(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
-        let ms = self.last.replace(now).map_or(0, |last| now.ms_since(last));
-        if ms > MAX_GAP_MS {
-            self.parts.clear();
-            return;
-        }
-        let time = ms as f64;
-        match self.parts.back_mut().filter(|part| part.ms < PART_MS) {
-            Some(part) => {
-                let tensor = part
-                    .tensor
-                    .zip(tensor)
-                    .map(|(sum, tensor)| sum + tensor * time);
-                *part = Part {
-                    ms: part.ms.saturating_add(ms),
-                    gpu: part.gpu + gpu * time,
-                    sm: part.sm + sm * time,
-                    tensor,
-                };
-            }
-            None => self.parts.push_back(Part {
-                ms,
-                gpu: gpu * time,
-                sm: sm * time,
-                tensor: tensor.map(|tensor| tensor * time),
-            }),
-        }
+    fn add(&mut self, part: Part) {
+        self.parts.push_back(part);
         while self
             .parts
             .front()
@@ -82,44 +48,56 @@ impl HardlyUsed {
     fn total_ms(&self) -> u64 {
         self.parts.iter().map(|part| part.ms).sum()
     }
+
+    /// Returns the average of a value, rounded to a tenth of a percent.
+    fn compute_average(&self, value: impl Fn(&Part) -> Option<f64>) -> Option<f64> {
+        let mut window = Window::default();
+        for part in &self.parts {
+            window.add(value(part)?, part.ms as f64);
+        }
+        Some((window.mean()? * 10.0).round() / 10.0)
+    }
 }
 
 impl Rule for HardlyUsed {
     fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
-        let gpu = view.fresh_value(&view.sample.utilization.gpu_percent);
-        let Some((&gpu, sm)) = gpu.zip(view.fresh_activity(|activity| &activity.sm_percent)) else {
+        let limits = match &view.sample.limits {
+            Reading::Now(limits) => limits,
+            Reading::Earlier { .. } => return Observation::Inconclusive,
+            Reading::Absent(_) => return Observation::Unknown,
+        };
+        let evidence = &limits.evidence;
+        let (Some(gpu_percent), Some(sm_percent)) = (evidence.gpu_percent, evidence.sm_percent)
+        else {
             return Observation::Unknown;
         };
-        self.waiting.push(gpu);
-        let counted_ms = view.sample.activity.read_at_ms(view.sample.at_ms);
-        if self.counted_ms.replace(counted_ms) == Some(counted_ms) {
-            self.waiting.truncate(MAX_WAITING);
+        let at_ms = view.sample.at_ms;
+        let gap_ms = at_ms.saturating_sub(std::mem::replace(&mut self.last_ms, at_ms));
+        if gap_ms.saturating_sub(limits.window_ms) > MAX_GAP_MS {
+            self.parts.clear();
+        }
+        self.add(Part {
+            ms: limits.window_ms,
+            gpu_percent,
+            sm_percent,
+            tensor_percent: evidence.tensor_percent,
+        });
+        if self.total_ms() < WINDOW_MS {
             return Observation::Inconclusive;
         }
-        let gpu = self.waiting.iter().sum::<f64>() / self.waiting.len() as f64;
-        self.waiting.clear();
-        self.add_utilization(
-            view.now,
-            gpu,
-            sm,
-            view.fresh_activity(|activity| &activity.tensor_percent),
-        );
-        let total_ms = self.total_ms();
-        if total_ms < WINDOW_MS {
-            return Observation::Inconclusive;
-        }
-        let average =
-            |share: fn(&Part) -> f64| self.parts.iter().map(share).sum::<f64>() / total_ms as f64;
-        let tensor: Option<f64> = self.parts.iter().map(|part| part.tensor).sum();
-        let (gpu, sm) = (average(|part| part.gpu), average(|part| part.sm));
-        if gpu >= 95.0 && sm < 25.0 {
-            let tenth = |percent: f64| (percent * 10.0).round() / 10.0;
+        let (Some(gpu_percent), Some(sm_percent)) = (
+            self.compute_average(|part| Some(part.gpu_percent)),
+            self.compute_average(|part| Some(part.sm_percent)),
+        ) else {
+            return Observation::Unknown;
+        };
+        if gpu_percent >= 95.0 && sm_percent < 25.0 {
             Observation::Active(ConditionKind::HardlyUsed {
-                gpu_percent: tenth(gpu),
-                sm_percent: tenth(sm),
-                tensor_percent: tensor.map(|tensor| tenth(tensor / total_ms as f64)),
+                gpu_percent,
+                sm_percent,
+                tensor_percent: self.compute_average(|part| part.tensor_percent),
             })
-        } else if gpu < 90.0 || sm > 30.0 {
+        } else if gpu_percent < 90.0 || sm_percent > 30.0 {
             Observation::Inactive
         } else {
             Observation::Inconclusive
@@ -214,17 +192,6 @@ mod tests {
                 "{step_ms}: {events:?}"
             );
         }
-        let mut rule = HardlyUsed::default();
-        let mut clock = super::super::rule::Clock::default();
-        for tenth in 0..100_000 {
-            rule.add_utilization(
-                clock.advance(1_000_000 + tenth * 100, true),
-                99.0,
-                8.0,
-                None,
-            );
-        }
-        assert!(rule.parts.len() <= 14, "{}", rule.parts.len());
     }
 
     #[test]

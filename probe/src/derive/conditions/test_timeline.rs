@@ -2,7 +2,7 @@
 
 use super::{ConditionSettings, ConditionTracker};
 use crate::{
-    derive::examples,
+    derive::{LimitTracker, examples},
     model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health},
     vendor::{DriverError, nvml::xid},
 };
@@ -12,6 +12,7 @@ pub(super) const START_MS: u64 = 1_700_000_000_000;
 
 pub(super) struct TestTimeline {
     pub(super) tracker: ConditionTracker,
+    limits: LimitTracker,
     pub(super) board: Board,
     pub(super) details: Option<GpuDetails>,
     pub(super) step_ms: u64,
@@ -32,6 +33,7 @@ impl TestTimeline {
     pub(super) fn with_step_ms(step_ms: u64) -> Self {
         Self {
             tracker: ConditionTracker::new(&ConditionSettings::default()),
+            limits: LimitTracker::default(),
             board: examples::make_board(),
             details: None,
             step_ms,
@@ -76,6 +78,9 @@ impl TestTimeline {
     pub(super) fn tick(&mut self, sample: GpuSample) {
         let mut machine = vec![sample];
         machine.extend(self.others.iter().cloned());
+        let host = examples::make_host();
+        self.limits
+            .update(&mut machine, 0, &self.board, None, &host);
         let events = self.tracker.update(
             &mut machine,
             0,

@@ -36,9 +36,13 @@ const LAUNCH_BYTES_PER_SECOND: f64 = 0.5e9;
 /// Above this rate, disks or the network may be what a process waits for.
 const INPUT_BYTES_PER_SECOND: f64 = 30e6;
 
-/// Small copies are sent with the launches, so they cause more PCIe traffic than other launches and
-/// no activity of the multiprocessors.
-const SMALL_COPY_BYTES_PER_SECOND: f64 = 0.3e9;
+/// A GPU with more kernel time or PCIe traffic than this is in use. An idle GPU has up to 1 MB/s.
+const MIN_USE: f64 = 0.001;
+const MIN_USE_BYTES_PER_SECOND: f64 = 10e6;
+
+/// The PCIe traffic of small copies in each second in which they run. They are sent with the
+/// launches, so the multiprocessors do nothing. Launches of tiny kernels cause at most 0.9 GB.
+const SMALL_COPY_BYTES: f64 = 2e9;
 const SMALL_COPY_SM_SHARE: f64 = 0.002;
 
 /// An owner with a smaller share of the multiprocessors' time does not disturb the others.
@@ -117,7 +121,7 @@ impl Shares {
 }
 
 /// Returns the shares of the window's time, which sum to 1.
-pub(super) fn classify(window: &Window) -> Shares {
+pub(super) fn classify_window(window: &Window) -> Shares {
     let mut shares = Shares::default();
     let busy = window
         .activity
@@ -163,7 +167,7 @@ pub(super) fn has_small_copies(window: &Window) -> bool {
             && activity.sm < SMALL_COPY_SM_SHARE * activity.graphics
             && window
                 .pcie
-                .is_some_and(|rate| rate > SMALL_COPY_BYTES_PER_SECOND)
+                .is_some_and(|rate| rate > SMALL_COPY_BYTES * activity.graphics)
     })
 }
 
@@ -202,7 +206,10 @@ fn cpu_share(window: &Window, busy: f64, copying: f64) -> f64 {
 }
 
 fn waits_for_input(window: &Window, busy: f64) -> bool {
-    let is_in_use = busy > 0.005 || window.pcie.is_some_and(|rate| rate > 0.05e9);
+    let is_in_use = busy > MIN_USE
+        || window
+            .pcie
+            .is_some_and(|rate| rate > MIN_USE_BYTES_PER_SECOND);
     let is_blocked = window.cpu.is_some_and(|cpu| cpu.blocked);
     let is_fast = window
         .input
@@ -291,7 +298,7 @@ mod tests {
     /// Readings of PyTorch programs on one H200, driver 580.159.04: utilization; graphics, SM,
     /// tensor, arithmetic and DRAM activity; PCIe rate in GB/s; CPU use of the process and of its
     /// children.
-    const PROGRAMS: [Program; 21] = [
+    const PROGRAMS: [Program; 22] = [
         program("memory held", 0.0, [0.0; 5], 0.0, [0.0, 0.0], Idle),
         program(
             "GEMM bf16",
@@ -355,6 +362,14 @@ mod tests {
             [0.27, 0.0003, 0.0, 0.0, 0.0],
             0.22,
             [1.0, 0.0],
+            Latency,
+        ),
+        program(
+            "tiny kernels without Python",
+            0.43,
+            [0.43, 0.0003, 0.0, 0.0, 0.0],
+            0.36,
+            [1.23, 0.0],
             Latency,
         ),
         program(
@@ -448,7 +463,7 @@ mod tests {
         ),
     ];
 
-    fn window(program: &Program) -> Window {
+    fn make_window(program: &Program) -> Window {
         let [graphics, sm, tensor, arithmetic, dram] = program.counters;
         Window {
             gpu: program.gpu,
@@ -473,7 +488,7 @@ mod tests {
     #[test]
     fn programs_with_known_limits_are_classified() {
         for program in &PROGRAMS {
-            let shares = classify(&window(program));
+            let shares = classify_window(&make_window(program));
             let sum: f64 = shares.0.iter().sum();
             assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", program.name);
             assert_eq!(
@@ -492,16 +507,16 @@ mod tests {
 
     #[test]
     fn reduced_clocks_take_their_share() {
-        let mut capped = window(&PROGRAMS[1]);
+        let mut capped = make_window(&PROGRAMS[1]);
         capped.reduced_clock = Some(0.74);
-        let shares = classify(&capped);
+        let shares = classify_window(&capped);
         assert!((shares.get(LimitClass::Power) - 0.26).abs() < 1e-9);
         assert!((shares.get(Tensor) - 0.74).abs() < 1e-9);
         assert_eq!(shares.main(), (Tensor, Confidence::High));
     }
 
     #[test]
-    fn process_that_sleeps_until_data_arrives_is_input_bound() {
+    fn process_that_waits_for_disk_is_input_bound() {
         let disk = Window {
             gpu: 0.07,
             activity: Some(Averages {
@@ -519,29 +534,29 @@ mod tests {
             input: Some(1.1e9),
             ..Window::default()
         };
-        assert_eq!(classify(&disk).main().0, LimitClass::Input);
-        let mut idle = window(&PROGRAMS[0]);
+        assert_eq!(classify_window(&disk).main().0, LimitClass::Input);
+        let mut idle = make_window(&PROGRAMS[0]);
         idle.input = Some(1.1e9);
         assert_eq!(
-            classify(&idle).main().0,
+            classify_window(&idle).main().0,
             Idle,
             "another program reads the disk"
         );
     }
 
     #[test]
-    fn two_owners_with_equal_use_cost_each_other_half_the_time() {
-        let mut two = window(&PROGRAMS[1]);
+    fn two_equal_owners_share_half_the_time() {
+        let mut two = make_window(&PROGRAMS[1]);
         two.owners = vec![0.49, 0.49];
-        let shares = classify(&two);
+        let shares = classify_window(&two);
         assert!((shares.get(LimitClass::Shared) - 0.5).abs() < 1e-9);
         two.owners = vec![0.98, 0.01];
-        assert!(classify(&two).get(LimitClass::Shared) < 1e-9);
+        assert!(classify_window(&two).get(LimitClass::Shared) < 1e-9);
     }
 
     #[test]
-    fn kernels_of_a_job_on_several_gpus_that_use_nothing_communicate() {
-        let mut waiting = window(&PROGRAMS[0]);
+    fn waiting_kernels_on_several_gpus_communicate() {
+        let mut waiting = make_window(&PROGRAMS[0]);
         waiting.gpu = 1.0;
         waiting.activity = Some(Averages {
             graphics: 1.0,
@@ -552,20 +567,20 @@ mod tests {
             process: 1.0,
             ..CpuShares::default()
         });
-        assert_eq!(classify(&waiting).main().0, Latency);
+        assert_eq!(classify_window(&waiting).main().0, Latency);
         waiting.spans_gpus = true;
         assert_eq!(
-            classify(&waiting).main(),
+            classify_window(&waiting).main(),
             (LimitClass::Communication, Confidence::High)
         );
     }
 
     #[test]
     fn without_counters_running_kernels_are_not_classified() {
-        let mut old = window(&PROGRAMS[1]);
+        let mut old = make_window(&PROGRAMS[1]);
         old.activity = None;
         old.reduced_clock = Some(0.8);
-        let shares = classify(&old);
+        let shares = classify_window(&old);
         assert!((shares.get(LimitClass::Unknown) - 0.8).abs() < 1e-9);
         assert!((shares.get(LimitClass::Power) - 0.2).abs() < 1e-9);
     }

@@ -1,4 +1,4 @@
-//! What limits the work of a GPU, from readings that are taken anyway.
+//! The causes that limit the work of a GPU, derived from readings that are taken anyway.
 //!
 //! [`LimitTracker`] averages the readings over a window of at least one second, which ends with a
 //! reading of the hardware counters. While nobody watches, these are read every ten seconds, so the
@@ -14,16 +14,17 @@ use crate::{
         LimitEvidence, Limits, Process, Reading, ThrottleCause,
     },
 };
-use classify::{Averages, CpuShares, Window, classify, concurrent_owners, has_small_copies};
+use classify::{Averages, CpuShares, Window, classify_window, concurrent_owners, has_small_copies};
 
-/// The minimum length of a window.
-const WINDOW_MS: u64 = 1_000;
+/// The minimum length of a window: a second, or slightly less, because samples that are taken every
+/// second can be a few milliseconds early.
+const WINDOW_MS: u64 = 950;
 
 /// After a longer gap between two readings, the window is dropped.
 const MAX_GAP_MS: u64 = 30_000;
 
 /// The limits stay in the samples for this long after the end of their window.
-const MAX_AGE_MS: u64 = 30_000;
+pub const MAX_LIMITS_AGE_MS: u64 = 30_000;
 
 /// GPUs of one job differ in how long they wait for each other by this share of the time if one of
 /// them is slow.
@@ -46,17 +47,29 @@ pub struct LimitTracker {
 /// Sums over the samples since the last window ended.
 #[derive(Debug, Default)]
 struct Sums {
+    /// The time since the last window ended.
     ms: f64,
+    /// The number of samples, over which the next three sums are averaged.
     samples: f64,
     gpu: f64,
     clock: f64,
+    /// The number of samples with each of [`THROTTLE_CAUSES`].
     throttled: [f64; 2],
-    /// The time that the counters cover.
+    /// The time that the hardware counters cover.
     counted_ms: f64,
+    /// The counters, times the time in milliseconds that they cover.
     activity: [f64; 8],
+    /// The rates of PCIe and NVLink, times the time in milliseconds.
     rates: [f64; 2],
+    /// The time that the rates cover.
     rate_ms: f64,
 }
+
+/// The causes of reduced clocks that count as limits: power and temperature.
+const THROTTLE_CAUSES: [&[ThrottleCause]; 2] = [
+    &[ThrottleCause::Power, ThrottleCause::Hardware],
+    &[ThrottleCause::Thermal],
+];
 
 /// The counters of [`Sums::activity`].
 const COUNTERS: [fn(&Activity) -> &Reading<f64>; 8] = [
@@ -98,7 +111,7 @@ impl LimitTracker {
         }
         let sample = &mut samples[number];
         sample.limits = match &self.latest {
-            Some((at_ms, limits)) if sample.at_ms.saturating_sub(*at_ms) <= MAX_AGE_MS => {
+            Some((at_ms, limits)) if sample.at_ms.saturating_sub(*at_ms) <= MAX_LIMITS_AGE_MS => {
                 if *at_ms == sample.at_ms {
                     Reading::Now(limits.clone())
                 } else {
@@ -135,11 +148,12 @@ impl LimitTracker {
         let number = |reading: &Reading<f64>| reading.value().copied().unwrap_or_default();
         sums.gpu += number(&sample.utilization.gpu_percent);
         sums.clock += sample.clocks.sm_mhz.value().copied().map_or(0.0, f64::from);
-        for (sum, is_cause) in sums.throttled.iter_mut().zip([is_power, is_thermal]) {
+        for (sum, causes) in sums.throttled.iter_mut().zip(THROTTLE_CAUSES) {
             let reasons = sample.throttle_reasons.value().into_iter().flatten();
-            *sum += f64::from(u8::from(
-                reasons.clone().any(|reason| is_cause(reason.info().cause)),
-            ));
+            let is_throttled = reasons
+                .clone()
+                .any(|reason| causes.contains(&reason.info().cause));
+            *sum += f64::from(u8::from(is_throttled));
         }
         let Some(activity) = sample.activity.value() else {
             let rates = [
@@ -199,7 +213,7 @@ impl LimitTracker {
         let max_clock = board.max_clocks.sm_mhz.value().copied().map(f64::from);
         let throttled = sums.throttled.map(|count| count / sums.samples);
         let reduced = max_clock
-            .filter(|max| throttled.iter().sum::<f64>() >= 0.5 && *max > 0.0)
+            .filter(|max| throttled.iter().sum::<f64>() >= 0.5 && clock > 0.0 && *max > 0.0)
             .map(|max| clock / max);
         let rates = [
             &host.disk.read_bytes_per_second,
@@ -222,9 +236,13 @@ impl LimitTracker {
             spans_gpus: spans_gpus(sample, machine),
             owners,
         };
-        let shares = classify(&window);
+        let shares = classify_window(&window);
         let (main, mut confidence) = shares.main();
-        if matches!(main, LimitClass::Idle | LimitClass::Host) && window.cpu.is_none() {
+        let has_processes = sample.processes.value().is_none_or(|all| !all.is_empty());
+        if matches!(main, LimitClass::Idle | LimitClass::Host)
+            && window.cpu.is_none()
+            && has_processes
+        {
             confidence = Confidence::Low;
         }
         let percent = |share: f64| (share * 1000.0).round() / 10.0;
@@ -236,11 +254,16 @@ impl LimitTracker {
             workers_percent: cpu
                 .filter(|cpu| cpu.workers > 0)
                 .map(|cpu| percent(cpu.worker_cores)),
-            cores: host.cpu.count.value().copied(),
+            cores: host
+                .cpu
+                .count
+                .value()
+                .copied()
+                .filter(|cores| cpu.is_some_and(|cpu| (1..*cores).contains(&cpu.workers))),
             disk_bytes_per_second: disk.filter(|rate| *rate >= 1e6).map(whole),
             network_bytes_per_second: network.filter(|rate| *rate >= 1e6).map(whole),
             pcie_bytes_per_second: window.pcie.map(whole),
-            nvlink_bytes_per_second: rate(sums.rates[1]).map(whole),
+            nvlink_bytes_per_second: rate(sums.rates[1]).filter(|rate| *rate >= 1e6).map(whole),
             sm_percent: activity.map(|it| percent(it.sm)),
             tensor_percent: activity.map(|it| percent(it.tensor)),
             arithmetic_percent: activity.map(|it| percent(it.arithmetic)),
@@ -272,14 +295,6 @@ impl LimitTracker {
     }
 }
 
-fn is_power(cause: ThrottleCause) -> bool {
-    cause == ThrottleCause::Power
-}
-
-fn is_thermal(cause: ThrottleCause) -> bool {
-    cause == ThrottleCause::Thermal
-}
-
 /// Returns the maximum rate of the GPU's PCIe link in one direction.
 fn pcie_limit(board: &Board) -> Option<f64> {
     let generation = *board.pcie_max_generation.value()? as usize;
@@ -306,7 +321,7 @@ fn owner_shares(sample: &GpuSample) -> Vec<f64> {
 }
 
 /// Returns the other GPUs that processes of the same job use.
-fn siblings<'a>(
+fn find_siblings<'a>(
     sample: &'a GpuSample,
     machine: &'a [GpuSample],
 ) -> impl Iterator<Item = &'a GpuSample> {
@@ -323,7 +338,7 @@ fn siblings<'a>(
 }
 
 fn spans_gpus(sample: &GpuSample, machine: &[GpuSample]) -> bool {
-    siblings(sample, machine).next().is_some()
+    find_siblings(sample, machine).next().is_some()
 }
 
 /// Adds the GPU that is slowest to the limits of those GPUs of the same job that wait for it. Must
@@ -347,7 +362,7 @@ fn slowest_sibling(sample: &GpuSample, machine: &[GpuSample]) -> Option<(u32, f6
     };
     let is_waiting = sample.limits.value()?.main == LimitClass::Communication;
     let own_wait = wait(sample).filter(|_| is_waiting)?;
-    siblings(sample, machine)
+    find_siblings(sample, machine)
         .filter_map(|gpu| Some((gpu.index, own_wait - wait(gpu)?)))
         .max_by(|one, other| one.1.total_cmp(&other.1))
         .filter(|(_, wait)| *wait >= MIN_WAIT)
@@ -356,7 +371,7 @@ fn slowest_sibling(sample: &GpuSample, machine: &[GpuSample]) -> Option<(u32, f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{derive::examples, host::HostReader};
+    use crate::derive::examples;
 
     const CPU: CpuUse = CpuUse {
         process_cores: 1.0,
@@ -392,7 +407,7 @@ mod tests {
     /// Updates the tracker with samples at an interval, whose counters are read every
     /// `counted_every_ms`, and returns the limits of each sample.
     fn track(interval_ms: u64, counted_every_ms: u64, count: u64) -> Vec<Reading<Limits>> {
-        let (mut tracker, host) = (LimitTracker::default(), HostReader::new().read());
+        let (mut tracker, host) = (LimitTracker::default(), examples::make_host());
         let board = examples::make_board();
         (1..=count)
             .map(|number| {
@@ -426,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn while_nobody_watches_the_window_ends_with_the_counters() {
+    fn unwatched_window_ends_with_counter_reading() {
         let limits = track(1000, 10_000, 41);
         let ends = limits
             .iter()
@@ -437,7 +452,7 @@ mod tests {
 
     #[test]
     fn lost_gpu_has_no_limits() {
-        let (mut tracker, host) = (LimitTracker::default(), HostReader::new().read());
+        let (mut tracker, host) = (LimitTracker::default(), examples::make_host());
         let board = examples::make_board();
         let mut samples = [make_sample(0, 1000, 1000)];
         samples[0].health = Health::Lost { since_ms: 1 };
@@ -447,7 +462,7 @@ mod tests {
 
     #[test]
     fn slow_gpu_of_a_job_is_named() {
-        let host = HostReader::new().read();
+        let host = examples::make_host();
         let board = examples::make_board();
         let mut trackers = [LimitTracker::default(), LimitTracker::default()];
         let mut samples = [make_sample(0, 0, 0), make_sample(1, 0, 0)];

@@ -19,16 +19,11 @@ macro_rules! counted {
 
 /// Creates a catalog entry for the share of a cause that limits the GPU.
 macro_rules! limit {
-    ($part:ident, $label:literal, $short:literal, $key:literal, $line:literal, $help:literal) => {
+    ($part:ident, $label:literal, $short:literal, $line:literal, $help:literal) => {
         gpu!(limits?.$part, $label, $short, Unit::Percent)
             .unwatched(Unwatched::Averaged)
             .help(concat!("Share of time: ", $help))
-            .chart(
-                concat!("limit-", $key),
-                "limits",
-                $label,
-                Color::Line($line),
-            )
+            .chart("limits", "limits", $label, Color::Line($line))
     };
 }
 
@@ -389,7 +384,6 @@ pub const GPU_FIELDS: &[Field] = &[
         idle_percent,
         "Idle",
         "Idle",
-        "idle",
         0,
         "Nothing ran, and no process prepared work."
     ),
@@ -397,7 +391,6 @@ pub const GPU_FIELDS: &[Field] = &[
         host_percent,
         "Host-bound",
         "Host",
-        "host",
         1,
         "The GPU waited while processes computed on the CPU."
     ),
@@ -405,7 +398,6 @@ pub const GPU_FIELDS: &[Field] = &[
         input_percent,
         "Input-bound",
         "Input",
-        "input",
         2,
         "The GPU waited while processes waited for a disk or the network."
     ),
@@ -413,7 +405,6 @@ pub const GPU_FIELDS: &[Field] = &[
         transfer_percent,
         "Transfer-bound",
         "Copies",
-        "transfer",
         3,
         "The GPU waited for copies over PCIe."
     ),
@@ -421,7 +412,6 @@ pub const GPU_FIELDS: &[Field] = &[
         communication_percent,
         "Communication-bound",
         "Comm",
-        "communication",
         4,
         "Kernels waited for, or exchanged data with, other GPUs of the same job."
     ),
@@ -429,7 +419,6 @@ pub const GPU_FIELDS: &[Field] = &[
         memory_percent,
         "Memory-bound",
         "MemBW",
-        "memory",
         5,
         "Kernels used most of the bandwidth of device memory."
     ),
@@ -437,7 +426,6 @@ pub const GPU_FIELDS: &[Field] = &[
         tensor_percent,
         "Tensor-bound",
         "TensorB",
-        "tensor",
         6,
         "Kernels kept the tensor cores busy."
     ),
@@ -445,7 +433,6 @@ pub const GPU_FIELDS: &[Field] = &[
         compute_percent,
         "Compute-bound",
         "Compute",
-        "compute",
         7,
         "Kernels kept the floating-point or integer units busy, without tensor cores."
     ),
@@ -453,7 +440,6 @@ pub const GPU_FIELDS: &[Field] = &[
         latency_percent,
         "Latency-bound",
         "Latency",
-        "latency",
         8,
         "Kernels were too small, or depended on each other too closely, to fill the GPU."
     ),
@@ -461,7 +447,6 @@ pub const GPU_FIELDS: &[Field] = &[
         power_percent,
         "Power-limited",
         "PowerLm",
-        "power",
         9,
         "Time lost because power or temperature reduced the clocks."
     ),
@@ -469,7 +454,6 @@ pub const GPU_FIELDS: &[Field] = &[
         shared_percent,
         "Shared",
         "Shared",
-        "shared",
         10,
         "Processes of another owner used the multiprocessors."
     ),
@@ -477,7 +461,6 @@ pub const GPU_FIELDS: &[Field] = &[
         unknown_percent,
         "Not distinguishable",
         "Unclear",
-        "unknown",
         11,
         "Kernels ran, but the GPU has no counters that show what limited them."
     ),

@@ -155,7 +155,7 @@ pub struct Dcgm {
 /// A number's line in a chart.
 #[derive(Debug, Clone, Copy)]
 pub struct Chart {
-    /// The name in the settings of `gpumon top`.
+    /// The name in the settings of `gpumon top`. Fields with the same name are stacked.
     pub key: &'static str,
     /// The name of the chart, one of [`CHARTS`].
     pub name: &'static str,

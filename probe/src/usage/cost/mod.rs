@@ -18,8 +18,8 @@ use self::{
 };
 use crate::{
     model::{
-        Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record,
-        Sample, Trace, XidReport,
+        Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, LimitSummary, Process,
+        Record, Sample, Trace, XidReport,
     },
     units::format_three_digits,
     usage::steps::Span,
@@ -281,6 +281,7 @@ fn combine_gpu_costs(span: Span, memory: &Memory, mut costs: Vec<GpuCost>, gpus:
             .filter_map(|cost| cost.energy_joules)
             .reduce(Add::add),
         shared: costs.iter().any(|cost| cost.shared),
+        limits: LimitSummary::combine(costs.iter().filter_map(|cost| cost.limits.as_ref())),
         gpus: costs,
         ..Cost::default()
     }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 
-import { findNearestWord } from './kinds';
+import { findNearestWord, metricsOnRequest } from './kinds';
+import { DRAWN_METRICS } from './plots';
 
 it('nearest word has the fewest character changes', () => {
   const words = ['power', 'pcie', 'temperature', 'sm active'];
@@ -14,4 +15,15 @@ it('nearest word has the fewest character changes', () => {
     expect(findNearestWord(word, words)).toBe(meant);
   }
   expect(findNearestWord('power', [])).toBeNull();
+});
+
+it('metrics of limits are requested only if shown', () => {
+  expect(DRAWN_METRICS).toContain('power.draw_watts');
+  expect(DRAWN_METRICS.join()).not.toContain('limits.');
+  expect(metricsOnRequest(['power', 'power.draw_watts', 'cpu'])).toEqual([]);
+  expect(metricsOnRequest(['power', 'limits'])).toHaveLength(12);
+  expect(metricsOnRequest(['limits.host_percent', 'pcie.width'])).toEqual([
+    'limits.host_percent',
+    'pcie.width',
+  ]);
 });

@@ -40,6 +40,11 @@ export const COMPARISON_CHARTS: readonly string[] = [
 
 export const GPU_CHARTS = chartsWithMetrics(GPU_METRICS);
 export const HOST_CHARTS = chartsWithMetrics(HOST_METRICS);
+/**
+ * The chart of the causes that limit a GPU. Its lines are the parts of a whole, so they are
+ * stacked, and each GPU has its own chart.
+ */
+export const LIMITS_CHART = 'limits';
 /** The charts of single metrics, which a user can add. */
 const GPU_METRIC_CHARTS = ALL_GPU_METRICS.map(chartOf);
 const HOST_METRIC_CHARTS = ALL_HOST_METRICS.map(chartOf);
@@ -102,10 +107,20 @@ export function hostCharts(ids: readonly string[]): ChartKind<HostSample>[] {
   return selectKinds([...HOST_CHARTS, ...HOST_METRIC_CHARTS], ids);
 }
 
-/** Returns the metrics among `ids` that are not part of any default chart. */
-export function metricsWithoutChart(ids: readonly string[]): string[] {
+/**
+ * Returns the metrics of the charts `ids` that are requested only for these charts: metrics that
+ * are not part of any default chart, and the many metrics of the causes that limit a GPU.
+ */
+export function metricsOnRequest(ids: readonly string[]): string[] {
   const all = [...ALL_GPU_METRICS, ...ALL_HOST_METRICS];
-  return all.filter(({ id, chart }) => chart === null && ids.includes(id)).map(({ id }) => id);
+  const isShown = ({ id, chart }: Pick<Metric, 'id' | 'chart'>): boolean =>
+    ids.includes(id) || (chart !== null && ids.includes(chart));
+  return all.filter((metric) => isOnRequest(metric) && isShown(metric)).map(({ id }) => id);
+}
+
+/** Returns whether a metric is requested only for the charts that show it. */
+export function isOnRequest({ chart }: Pick<Metric, 'chart'>): boolean {
+  return chart === null || chart === LIMITS_CHART;
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   GIB,
   makeGpu,
   makeInventory,
+  makeLimits,
   makeMigDevice,
   NOW,
   makeProcess,
@@ -43,7 +44,7 @@ describe('charts of a dashboard', () => {
   it('separate layout gives each GPU its own charts', () => {
     const all = makeSections([makeGpu(0), makeGpu(1)], { layout: 'apart' });
     expect(all.map(({ title }) => title)).toEqual(['0 H200', '1 H200', 'Machine']);
-    expect(titlesOf(all[0]).slice(0, 4)).toEqual(['Activity', 'Memory', 'Power', 'Temperature']);
+    expect(titlesOf(all[0]).slice(0, 4)).toEqual(['Activity', 'Limited by', 'Memory', 'Power']);
     expect(titlesOf(all[2])).toEqual(['CPU', 'RAM', 'Disks', 'Network']);
   });
 
@@ -95,7 +96,7 @@ describe('charts of a dashboard', () => {
   });
 
   it('unified memory has its own title', () => {
-    expect(titlesOf(makeSections([makeUnifiedGpu(0, 41)])[0])[1]).toBe('Unified memory');
+    expect(titlesOf(makeSections([makeUnifiedGpu(0, 41)])[0])[2]).toBe('Unified memory');
     const together = { layout: 'together' } as const;
     const of = (...gpus: GpuSample[]): string[] => titlesOf(makeSections(gpus, together)[0]);
     expect(of(makeUnifiedGpu(0, 1), makeUnifiedGpu(1, 1))).toContain('Unified memory');
@@ -111,10 +112,11 @@ describe('charts of a dashboard', () => {
   it('charts mark the limits of values', () => {
     const [first] = makeSections([makeGpu(0)]);
     const limits = first?.plots
-      .slice(0, 4)
+      .slice(0, 5)
       .map(({ key, limit, limitName }) => [key, limit, limitName]);
     expect(limits).toEqual([
       ['gpu 0 activity', null, undefined],
+      ['gpu 0 limits', null, undefined],
       ['gpu 0 memory', 140 * GIB, undefined],
       ['gpu 0 power', 700, undefined],
       ['gpu 0 temperature', 89, 'slowdown'],
@@ -138,6 +140,38 @@ describe('charts of a dashboard', () => {
     expect(memory?.stack[0]?.series).toMatch(/^GPU-0 held /);
     const unheld = findPlot(makeSections([makeGpu(0, { processes: [] })]), 'gpu 0 memory');
     expect(unheld?.lines[0]?.color).toBe(memory?.lines[0]?.color);
+  });
+
+  it('causes that limit a GPU are stacked', () => {
+    const absent = { absent: 'not_supported' } as const;
+    const before = makeLimits({ memory_percent: absent, tensor_percent: absent });
+    const [supported, partly] = [makeGpu(0), makeGpu(0, { limits: before })].map(
+      (gpu) => makeSections([gpu])[0]?.plots[1],
+    );
+    expect(supported).toMatchObject({ title: 'Limited by', lines: [] });
+    expect(supported?.stack.map(({ field, color }) => [field, color]).slice(0, 2)).toEqual([
+      ['limits.idle_percent', 0],
+      ['limits.host_percent', 1],
+    ]);
+    expect([supported?.stack.length, partly?.stack.length]).toEqual([12, 10]);
+  });
+
+  it('each GPU has its own chart of limits', () => {
+    const { limits, ...unsupported } = makeGpu(0);
+    expect(limits).toBeDefined();
+    const gpus = [makeGpu(0), { ...unsupported, index: 1 }, makeGpu(2)];
+    const keys = (charts: string[] | null): string[] =>
+      makeSections(gpus, { layout: 'together', charts }).flatMap(({ plots }) =>
+        plots.map(({ key, title }) => `${key}: ${title}`),
+      );
+    expect(keys(['limits', 'cpu'])).toEqual([
+      'gpu 0 limits: GPU 0: Limited by',
+      'gpu 2 limits: GPU 2: Limited by',
+      'host cpu: CPU',
+    ]);
+    expect(keys(['limits.host_percent'])).toEqual(['all limits.host_percent: Host-bound']);
+    expect(keys(null).join()).not.toContain('limits');
+    expect(makeSections([unsupported])[0]?.missing).toContain('Limited by');
   });
 
   it('each overlaid chart shows one metric per GPU', () => {

@@ -22,7 +22,7 @@ import { migRows } from '../mig';
 import { absenceOf, valueOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
 import { displayedChartIds, hasSeparateGpuCharts, type DashboardState } from './state';
-import { gpuCharts, hostCharts, type ChartKind } from './kinds';
+import { gpuCharts, hostCharts, isOnRequest, LIMITS_CHART, type ChartKind } from './kinds';
 
 export interface PlotLine {
   /**
@@ -89,9 +89,9 @@ export interface PlotsInput {
   holders: ReadonlyMap<number, readonly Holder[]>;
 }
 
-/** All metrics that a dashboard can draw, named as in the history. */
+/** The metrics that a dashboard requests for every selection of charts, named as in the history. */
 export const DRAWN_METRICS: readonly string[] = [
-  ...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id),
+  ...[...GPU_METRICS, ...HOST_METRICS].filter((metric) => !isOnRequest(metric)).map(({ id }) => id),
   HOLDER_MEMORY,
   ALL_MIG_METRICS,
 ];
@@ -181,7 +181,7 @@ function gpuPlot(
       ? { ...line, trace: seriesKey(gpu, 'power_watts') }
       : line;
   });
-  const stack = (id === 'memory' ? holders : []).map(
+  const parts = (id === 'memory' ? holders : []).map(
     ({ holder, name, slot, memory_bytes }): PlotLine => ({
       id: holder,
       label: plainText(name),
@@ -201,51 +201,25 @@ function gpuPlot(
     chart: id,
     title: vendorSpecificTitle(id, title(), [gpu]),
     unit,
-    lines,
-    stack,
+    ...(id === LIMITS_CHART ? { lines: [], stack: lines } : { lines, stack: parts }),
     ...limit,
     gpu: gpu.index,
   };
 }
 
-/** Returns a section with one chart per metric and one line per GPU. */
+/**
+ * Returns a section with one chart per metric and one line per GPU. Only the chart of limits is
+ * separate for each GPU.
+ */
 function comparisonSection(
   gpus: readonly GpuState[],
   kinds: readonly ChartKind[],
   input: PlotsInput,
 ): Section {
-  const plots = kinds.flatMap(({ metrics }) =>
-    metrics.flatMap((metric): Plot[] => {
-      const able = gpus.filter((gpu) => isSupported(gpu, metric));
-      const lines = able.map((gpu): PlotLine => ({
-        id: String(gpu.index),
-        label: String(gpu.index),
-        name: trans.__('GPU %1', gpu.index),
-        color: gpu.index,
-        isGpu: true,
-        series: seriesKey(gpu, metric.id),
-        field: metric.id,
-        now: readMetric(gpu, metric),
-        isStale: !isResponding(gpu),
-      }));
-      const limit = highestLimit(able.map((gpu) => limitLineOf(metric, gpu)));
-      const { id, label, unit } = metric;
-      return !shouldDrawMetric(metric, able, input)
-        ? []
-        : [
-            {
-              key: `all ${id}`,
-              id,
-              chart: id,
-              title: vendorSpecificTitle(id, label(), able),
-              unit,
-              lines,
-              stack: [],
-              ...limit,
-              gpu: null,
-            },
-          ];
-    }),
+  const plots = kinds.flatMap((kind) =>
+    kind.id === LIMITS_CHART
+      ? limitPlots(gpus, kind, input)
+      : kind.metrics.flatMap((metric) => comparisonPlots(gpus, metric, input)),
   );
   return {
     key: 'all',
@@ -254,6 +228,52 @@ function comparisonSection(
     plots,
     missing: [],
   };
+}
+
+/** Returns the chart that compares a metric of GPUs, unless the metric is not drawn. */
+function comparisonPlots(gpus: readonly GpuState[], metric: Metric, input: PlotsInput): Plot[] {
+  const able = gpus.filter((gpu) => isSupported(gpu, metric));
+  const lines = able.map((gpu): PlotLine => ({
+    id: String(gpu.index),
+    label: String(gpu.index),
+    name: trans.__('GPU %1', gpu.index),
+    color: gpu.index,
+    isGpu: true,
+    series: seriesKey(gpu, metric.id),
+    field: metric.id,
+    now: readMetric(gpu, metric),
+    isStale: !isResponding(gpu),
+  }));
+  const limit = highestLimit(able.map((gpu) => limitLineOf(metric, gpu)));
+  const { id, label, unit } = metric;
+  return !shouldDrawMetric(metric, able, input)
+    ? []
+    : [
+        {
+          key: `all ${id}`,
+          id,
+          chart: id,
+          title: vendorSpecificTitle(id, label(), able),
+          unit,
+          lines,
+          stack: [],
+          ...limit,
+          gpu: null,
+        },
+      ];
+}
+
+/** Returns a chart for each GPU that reports what limits it. */
+function limitPlots(gpus: readonly GpuState[], kind: ChartKind, input: PlotsInput): Plot[] {
+  const able = gpus.filter((gpu) =>
+    kind.metrics.some(
+      (metric) => isSupported(gpu, metric) && shouldDrawMetric(metric, [gpu], input),
+    ),
+  );
+  return able.map((gpu) => {
+    const plot = gpuPlot(gpu, kind, []);
+    return { ...plot, title: trans.__('GPU %1: %2', gpu.index, plot.title) };
+  });
 }
 
 /** Returns the highest of the limits. */

@@ -180,12 +180,17 @@ describe('charts of a dashboard', () => {
       'utilization.gpu_percent',
       'activity.sm_percent',
     ]);
-    expect(displayedChartIds(DEFAULT_STATE, 1).slice(0, 2)).toEqual(['activity', 'memory']);
-    const chosen = { ...DEFAULT_STATE, charts: ['cpu', 'power', 'power.draw_watts'] };
+    expect(displayedChartIds(DEFAULT_STATE, 1).slice(0, 3)).toEqual([
+      'activity',
+      'limits',
+      'memory',
+    ]);
+    const chosen = { ...DEFAULT_STATE, charts: ['cpu', 'power', 'power.draw_watts', 'limits'] };
     expect(displayedChartIds(chosen, 8)).toEqual([
       'cpu',
       'power.draw_watts',
       'power.instant_watts',
+      'limits',
     ]);
     expect(displayedChartIds(chosen, 1)).toEqual(chosen.charts);
   });

@@ -8,6 +8,7 @@ import {
   gpuCharts,
   HOST_CHARTS,
   hostCharts,
+  LIMITS_CHART,
 } from './kinds';
 
 export interface DashboardState {
@@ -334,7 +335,8 @@ export function hasSeparateGpuCharts({ layout }: DashboardState, gpus: number): 
 
 /**
  * Returns the charts of GPUs and of the machine, in order. `gpus` is the number of GPUs. If the
- * GPUs share their charts, a GPU chart with several metrics is split into one chart per metric.
+ * GPUs share their charts, a GPU chart with several metrics is split into one chart per metric,
+ * except for the chart of limits.
  */
 export function displayedChartIds(state: DashboardState, gpus: number): readonly string[] {
   if (hasSeparateGpuCharts(state, gpus)) {
@@ -351,7 +353,7 @@ export function displayedChartIds(state: DashboardState, gpus: number): readonly
   }
   const single = state.charts.flatMap((id) => {
     const [of] = gpuCharts([id]);
-    return of === undefined ? [id] : of.metrics.map((metric) => metric.id);
+    return of === undefined || id === LIMITS_CHART ? [id] : of.metrics.map((metric) => metric.id);
   });
   return [...new Set(single)];
 }

@@ -25,6 +25,8 @@ export interface Detail {
 export interface DetailGroup {
   title: string;
   details: readonly Detail[];
+  /** Sentences about the details. */
+  note?: string;
 }
 
 export const UNKNOWN: Absence = { absent: 'unknown' };

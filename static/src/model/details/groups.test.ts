@@ -1,11 +1,18 @@
 import { describe, expect, it } from 'vitest';
 
 import { makeDetails, makeNvLink } from '../../testing/details';
-import { makeGpu, makeInventory, NOW, makeSample, makeUnifiedGpu } from '../../testing/frames';
-import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
+import {
+  makeGpu,
+  makeInventory,
+  makeLimits,
+  NOW,
+  makeSample,
+  makeUnifiedGpu,
+} from '../../testing/frames';
+import type { GpuDetails, GpuSample, Inventory, Limits, Reading } from '../../wire';
 import { gpusOf, type GpuState } from '../gpu';
 import { readingTime, valueOf } from '../reading';
-import { detailGroups, type DetailRow } from './groups';
+import { detailGroups, type DetailRow, type RowGroup } from './groups';
 
 interface GpuChanges {
   now?: Partial<GpuSample>;
@@ -126,6 +133,39 @@ describe('GPU details', () => {
     ];
     const machine = { ...makeInventory(1), topology };
     expect(readRowText('topology', { machine })).toBe('1, 3: 18 NVLinks · 2: across CPUs');
+  });
+});
+
+describe('details of what limits a GPU', () => {
+  const findGroup = (limits: Reading<Limits>): RowGroup | undefined =>
+    detailGroups(makeGpuState({ now: { limits } })).groups.find(
+      ({ title }) => title === 'Limited by',
+    );
+
+  it('causes are sorted by share, with advice', () => {
+    const group = findGroup({ value: makeLimits(), at_ms: NOW - 5000 });
+    const rows = group?.rows.map(({ label, reading }) => [label, valueOf(reading)]);
+    expect(rows).toEqual([
+      ['Tensor-bound', '62\u00a0%'],
+      ['Latency-bound', '26\u00a0%'],
+      ['Memory-bound', '8\u00a0%'],
+      ['Idle', '4\u00a0%'],
+    ]);
+    expect(readingTime(group?.rows[0]?.reading ?? '')).toBe(NOW - 5000);
+    expect(group?.note.replaceAll('\u00a0', ' ')).toBe(
+      'Tensor cores are busy 58 % of the time. The GPU is well used. Narrower types such as FP8 are faster.',
+    );
+  });
+
+  it('missing limits have a reason', () => {
+    expect(findGroup({ absent: 'warming_up' })?.rows.map(({ reading }) => reading)).toEqual([
+      { absent: 'warming_up' },
+    ]);
+    expect(findGroup({ absent: 'not_supported' })).toBeUndefined();
+    const { limits, ...now } = makeGpu(0);
+    const [gpu] = gpusOf(makeInventory(1), makeSample(NOW, [now]));
+    expect(limits).toBeDefined();
+    expect(gpu && detailGroups(gpu).missing).toContain('Limited by');
   });
 });
 

@@ -9,6 +9,7 @@ import { absenceOf } from '../reading';
 import { BOARD, SETTINGS } from './board';
 import type { Detail } from './detail';
 import { ACTIVITY, CLOCKS } from './engines';
+import { limitGroup } from './limits';
 import { LINKS } from './links';
 import { MEMORY } from './memory';
 import { POWER } from './power';
@@ -40,6 +41,8 @@ export interface DetailRow {
 export interface RowGroup {
   title: string;
   rows: DetailRow[];
+  /** Sentences about the rows. */
+  note: string;
 }
 
 export interface DetailGroups {
@@ -53,8 +56,10 @@ export interface DetailGroups {
 /** Returns the further readings of a GPU, beyond the four on its card. */
 export function detailGroups(gpu: GpuState): DetailGroups {
   const missing: string[] = [];
-  const groups = GROUPS.map((group) => group()).map(({ title, details }) => ({
+  const all = [limitGroup(gpu), ...GROUPS.map((group) => group())];
+  const groups = all.map(({ title, details, note = '' }) => ({
     title,
+    note,
     rows: details.flatMap((detail): DetailRow[] => {
       const reading = (detail.only ?? gpu.vendor) === gpu.vendor ? detail.read(gpu) : null;
       if (reading === null) {

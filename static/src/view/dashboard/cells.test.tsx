@@ -22,6 +22,7 @@ function makeExecution(
     memory_change_bytes: 0,
     energy_joules: joules,
     shared: false,
+    limits: null,
   };
   return {
     key,

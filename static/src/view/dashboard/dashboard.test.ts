@@ -111,6 +111,41 @@ it('chart menu has vendor terms', () => {
 });
 
 describe('dashboard legends', () => {
+  it('legend of limits omits causes without a share', () => {
+    const { element, address } = showDashboard(1);
+    const legend = (): HTMLButtonElement[] => legendButtons(element, 'gpu 0 limits');
+    expect(texts(legend())).toEqual([
+      'Idle4 %',
+      'Memory-bound8 %',
+      'Tensor-bound62 %',
+      'Latency-bound26 %',
+    ]);
+    legend()[2]?.dispatchEvent(new MouseEvent('click', { bubbles: true, ctrlKey: true }));
+    expect(address()).toBe('hide=limits.tensor_percent');
+    expect(pressed(legend())).toEqual(['true', 'true', 'false', 'true']);
+  });
+
+  it('metrics of limits are requested for their charts', () => {
+    const update = vi.fn();
+    const store = new Store();
+    const state = parseDashboardState('charts=power');
+    const options = { title: '', state, onState: vi.fn(), onRetry: vi.fn(), invalidate: vi.fn() };
+    const dashboard = new Dashboard(store, { update }, options);
+    dashboard.render();
+    const requested = (): string =>
+      (update.mock.lastCall as [{ metrics: string[] }])[0].metrics.join();
+    expect(requested()).not.toContain('limits.');
+    store.apply(makeHello());
+    dashboard.render();
+    expect(requested()).not.toContain('limits.');
+    dashboard.show(parseDashboardState('charts=power,limits'));
+    dashboard.render();
+    expect(requested()).toContain('limits.host_percent');
+    const count = update.mock.calls.length;
+    dashboard.render();
+    expect(update).toHaveBeenCalledTimes(count);
+  });
+
   it('click isolates GPU, modified click hides it', () => {
     const { element, address } = showDashboard(3);
     const click = (at: number, keys: MouseEventInit = {}): void => {

@@ -24,7 +24,7 @@ import {
 } from '../../model/dashboard/state';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
-import { metricsWithoutChart } from '../../model/dashboard/kinds';
+import { metricsOnRequest } from '../../model/dashboard/kinds';
 import { formatSpan } from '../../model/dashboard/readout';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import {
@@ -94,11 +94,8 @@ export class Dashboard extends StoreView {
   private readonly recorded = memoizeLast(executionsFromHistory);
   private state: DashboardState;
   private traced = false;
-  /**
-   * The metrics that were requested in addition to the default ones; `null` before the first
-   * request.
-   */
-  private tracked: string | null = null;
+  /** The charts whose metrics were requested in addition to the default ones. */
+  private tracked = '';
   private opened: ToolbarMenu | null = null;
   private draft: MarkDraft | null = null;
   /** The ID of the line under the pointer. */
@@ -137,12 +134,11 @@ export class Dashboard extends StoreView {
         this.focus();
       }
     });
-    this.requestChartMetrics();
+    this.subscription.update({ metrics: DRAWN_METRICS });
   }
 
   show(state: DashboardState): void {
     this.state = state;
-    this.requestChartMetrics();
     this.options.onState(state);
     this.options.invalidate();
   }
@@ -196,6 +192,7 @@ export class Dashboard extends StoreView {
     const timeline = known?.source ?? store.timeline;
     const window = store.timeWindow(from_ms, to_ms);
     const charts = displayedChartIds(state, chosen.length);
+    this.requestChartMetrics(charts);
     const usual_px = hasSeparateGpuCharts(state, chosen.length) ? APART_HEIGHT_PX : HEIGHT_PX;
     const context: PlotContext = {
       timeline,
@@ -386,12 +383,11 @@ export class Dashboard extends StoreView {
     }
   }
 
-  /** Requests the metrics of the default charts and of the charts that the user selected. */
-  private requestChartMetrics(): void {
-    const chosen = metricsWithoutChart(this.state.charts ?? []);
-    if (chosen.join() !== this.tracked) {
-      this.tracked = chosen.join();
-      this.subscription.update({ metrics: [...DRAWN_METRICS, ...chosen] });
+  /** Requests the metrics of the displayed charts, once the number of GPUs is known. */
+  private requestChartMetrics(charts: readonly string[]): void {
+    if (this.store.inventory !== null && charts.join() !== this.tracked) {
+      this.tracked = charts.join();
+      this.subscription.update({ metrics: [...DRAWN_METRICS, ...metricsOnRequest(charts)] });
     }
   }
 

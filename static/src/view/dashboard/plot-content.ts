@@ -1,8 +1,9 @@
 /** The values of a plot's lines, and the content of its chart. */
 
-import { computeFittedAxis, computeUnzoomedAxis } from '../../chart/axis';
+import { computeFittedAxis, computeUnzoomedAxis, findExtent } from '../../chart/axis';
 import type { ChartContent, ChartLine, TimeWindow } from '../../chart/content';
 import { nearestIndex, type SeriesSource, type Timeline } from '../../lib/timeline';
+import { LIMITS_CHART } from '../../model/dashboard/kinds';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { DashboardState } from '../../model/dashboard/state';
 import { valueOf } from '../../model/reading';
@@ -90,6 +91,22 @@ export function pastRange(
   const index = nearestIndex(times_ms, at_ms, context.window.gap_ms);
   const [low = NaN, high = NaN] = [extremes?.low[index], extremes?.high[index]];
   return low < high ? [low, high] : null;
+}
+
+/**
+ * Returns the stacked lines for the legend and the tooltip. The chart of limits has many lines, so
+ * those whose value is 0 in the whole displayed time are left out.
+ */
+export function visibleLayers(
+  { id, stack, unit }: Plot,
+  context: PlotContext,
+): readonly PlotLine[] {
+  const zero = unit.text(0);
+  const isVisible = (line: PlotLine): boolean => {
+    const [, highest] = findExtent([readValues(line, context)], context.window) ?? [0, 0];
+    return unit.text(Math.max(highest, valueOf(line.now) ?? 0)) !== zero;
+  };
+  return id === LIMITS_CHART ? stack.filter(isVisible) : stack;
 }
 
 export function lineColor({ color, isGpu }: PlotLine, palette: Palette): string {

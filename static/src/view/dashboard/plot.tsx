@@ -26,7 +26,13 @@ import { loadPart } from '../part';
 import type { Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import type { CopyFormat } from './plot-copy';
-import { makeChartContent, withValue, type ChangeState, type PlotContext } from './plot-content';
+import {
+  makeChartContent,
+  visibleLayers,
+  withValue,
+  type ChangeState,
+  type PlotContext,
+} from './plot-content';
 import { Legend, Tooltip, type Pointer } from './readout';
 
 /**
@@ -128,6 +134,7 @@ export function PlotView({
       ? makeChartContent(plot, lines, annotations, context, at_ms, near)
       : null;
     const range = drawn === null ? 0 : drawn.ceiling - drawn.floor;
+    const layers = visibleLayers(plot, context);
     const notes = new Map<string, string>();
     const shown = plot.lines.filter(isShown);
     if (shown.some((line) => !lines.includes(line))) {
@@ -161,10 +168,7 @@ export function PlotView({
             />
           </div>
           <Legend
-            lines={[
-              ...new Set([...lines, ...shown.filter(({ id }) => notes.has(id))]),
-              ...plot.stack,
-            ]}
+            lines={[...new Set([...lines, ...shown.filter(({ id }) => notes.has(id))]), ...layers]}
             notes={notes}
             ids={[...plot.lines, ...plot.stack].map(({ id }) => id)}
             unit={plot.unit}
@@ -176,6 +180,7 @@ export function PlotView({
             <Tooltip
               plot={plot}
               lines={lines}
+              layers={layers}
               near={near}
               chart={chart.current}
               pointer={pointer.current}

@@ -148,6 +148,8 @@ export interface TooltipProps {
   plot: Plot;
   /** The drawn lines of the chart. */
   lines: readonly PlotLine[];
+  /** The stacked lines with a visible height. */
+  layers: readonly PlotLine[];
   /** The ID of the line at the pointer. */
   near: string | null;
   chart: Chart | null;
@@ -162,8 +164,9 @@ export interface TooltipProps {
  * legends instead.
  */
 export function Tooltip({
-  plot: { lines: all, stack, unit },
+  plot: { lines: all, unit },
   lines,
+  layers,
   near,
   chart,
   pointer,
@@ -179,7 +182,7 @@ export function Tooltip({
   const { left, top, viewRight } = pointer;
   const room = Math.floor((window.innerHeight - top) / TOOLTIP_ROW_PX) - 3;
   const { rows, more } = tooltipValues(
-    [...lines, ...stack].filter(isShown).map((line) => withValue(line, context)),
+    [...lines, ...layers].filter(isShown).map((line) => withValue(line, context)),
     near,
     Math.min(MAX_TOOLTIP_ROWS, Math.max(MIN_TOOLTIP_ROWS, room)),
   );

@@ -124,10 +124,13 @@ unsafe extern "C" fn cuMemsetD8Async(
             .and(state.check_range(address, bytes))
             .map(|()| {
                 // The driver fills memory with a kernel.
-                let load = state.compute_load(Grid {
-                    blocks: bytes.div_ceil(MAX_COPIED_BYTES) as u32,
-                    threads: 1024,
-                });
+                let load = state.compute_load(
+                    "memset",
+                    Grid {
+                        blocks: bytes.div_ceil(MAX_COPIED_BYTES) as u32,
+                        threads: 1024,
+                    },
+                );
                 let begun = state.start_work(load);
                 // SAFETY: the state has checked the range.
                 unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) };

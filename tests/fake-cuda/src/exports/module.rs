@@ -290,7 +290,7 @@ pub(super) fn launch_kernel(
 ) -> Outcome {
     let (load, fate, ms, begun) = {
         let mut state = state();
-        let load = state.compute_load(grid);
+        let load = state.compute_load(name, grid);
         (
             load,
             state.count_launch_and_find_faults(name)?,

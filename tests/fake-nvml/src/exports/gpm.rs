@@ -249,14 +249,13 @@ fn compute_metrics(
 
 fn fill_metric(metric: &mut nvmlGpmMetric_t, between: &ActivityRates) {
     let ActivityRates {
-        busy_percent,
         tensor_integer_percent,
         tensor_double_percent,
         counters,
         ..
     } = between;
     let value = match metric.metricId {
-        GRAPHICS => Some(*busy_percent),
+        GRAPHICS => Some(counters.graphics_percent),
         SM => Some(counters.sm_percent),
         OCCUPANCY => Some(counters.occupancy_percent),
         ANY_TENSOR => {

@@ -1,10 +1,12 @@
 //! The loads of the self-test.
 //!
+//! - [`limits`] contains loads that wait for the host, and the stress test.
 //! - [`spin`] contains blocks that keep multiprocessors busy and count their own cycles, pulses of
 //!   a single multiprocessor, and allocated memory.
 //! - [`steady`] repeats workloads of the catalog, and counts the bytes that they move and the
 //!   operations that they compute.
 
+mod limits;
 mod spin;
 mod steady;
 
@@ -13,10 +15,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::model::now_ms;
+use gpumon_probe::model::{LimitClass, now_ms};
 
 use self::steady::{SteadyLoad, TestedPart, named};
-use super::{LoadContext, LoadResult};
+use super::{
+    LoadContext, LoadResult,
+    limits::{WindowRule, expect_windows},
+};
 use crate::{
     error::RunError,
     protocol::Dtype::{self, Bf16, Bytes, Fp32, Fp64, Int8},
@@ -29,6 +34,8 @@ pub(crate) struct KnownLoad {
     /// A short description, such as `half of the multiprocessors are busy`.
     pub does: &'static str,
     work: LoadWork,
+    /// The cause that limits the GPU during the load, if it is certain.
+    cause: Option<LimitClass>,
 }
 
 /// A function that puts a load on a GPU for a certain time. It returns the time range and the
@@ -54,16 +61,33 @@ impl KnownLoad {
         &self,
         context: &LoadContext<'_>,
     ) -> Result<Option<LoadResult>, RunError> {
-        match &self.work {
-            LoadWork::Own(put_on) => put_on(context),
-            LoadWork::Steady(steady) => steady.put_on_gpu(context),
+        let mut result = match &self.work {
+            LoadWork::Own(put_on) => put_on(context)?,
+            LoadWork::Steady(steady) => steady.put_on_gpu(context)?,
+        };
+        if let (Some(result), Some(cause)) = (&mut result, self.cause) {
+            let windows = expect_windows(WindowRule::MainCause(cause), result.from_ms);
+            result.expectations.push(windows);
+        }
+        Ok(result)
+    }
+
+    const fn limited_by(self, cause: LimitClass) -> Self {
+        Self {
+            cause: Some(cause),
+            ..self
         }
     }
 }
 
 /// All loads, in the order in which they run.
-pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
-    define_load("memory", "memory is allocated", spin::hold_memory),
+pub(crate) static KNOWN_LOADS: [KnownLoad; 16] = [
+    define_load(
+        "memory",
+        "memory is allocated and nothing runs",
+        spin::hold_memory,
+    )
+    .limited_by(LimitClass::Idle),
     define_load(
         "half",
         "half of the multiprocessors are busy all the time",
@@ -78,7 +102,8 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
         "read",
         "device memory is read as fast as possible",
         ("read", Fp32, TestedPart::Memory),
-    ),
+    )
+    .limited_by(LimitClass::Memory),
     define_steady_load(
         "bf16",
         "bf16 matrices are multiplied on tensor cores",
@@ -87,7 +112,8 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
             Bf16,
             TestedPart::Units(named!(activity.tensor_half_percent)),
         ),
-    ),
+    )
+    .limited_by(LimitClass::Tensor),
     define_steady_load(
         "int8",
         "int8 matrices are multiplied on tensor cores",
@@ -114,7 +140,8 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
             Fp32,
             TestedPart::Units(named!(activity.fp32_percent)),
         ),
-    ),
+    )
+    .limited_by(LimitClass::Compute),
     define_steady_load(
         "to-device",
         "pinned host memory is copied to the device",
@@ -123,7 +150,8 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
             Bytes,
             TestedPart::Pcie(named!(pcie.rx_bytes_per_second)),
         ),
-    ),
+    )
+    .limited_by(LimitClass::Transfer),
     define_steady_load(
         "to-host",
         "device memory is copied to pinned host memory",
@@ -132,7 +160,8 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
             Bytes,
             TestedPart::Pcie(named!(pcie.tx_bytes_per_second)),
         ),
-    ),
+    )
+    .limited_by(LimitClass::Transfer),
     define_steady_load(
         "to-next",
         "memory is copied to the next GPU",
@@ -153,11 +182,39 @@ pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
             TestedPart::NvLink { is_both_ways: true },
         ),
     ),
+    define_load(
+        "launches",
+        "tiny kernels are launched one after the other",
+        limits::launch_tiny_kernels::<1000>,
+    )
+    .limited_by(LimitClass::Latency),
+    define_load(
+        "synchronized",
+        "the host waits for each of many tiny kernels",
+        limits::launch_tiny_kernels::<1>,
+    )
+    .limited_by(LimitClass::Latency),
+    define_load(
+        "host",
+        "the GPU waits for one CPU thread for most of the time",
+        limits::compute_between_kernels,
+    )
+    .limited_by(LimitClass::Host),
+    define_load(
+        "burn",
+        "the stress test draws as much power as possible",
+        limits::run_stress_test,
+    ),
 ];
 
 const fn define_load(id: &'static str, does: &'static str, put_on: PutLoadFunction) -> KnownLoad {
     let work = LoadWork::Own(put_on);
-    KnownLoad { id, does, work }
+    KnownLoad {
+        id,
+        does,
+        work,
+        cause: None,
+    }
 }
 
 const fn define_steady_load(
@@ -170,7 +227,12 @@ const fn define_steady_load(
         dtype,
         knows,
     });
-    KnownLoad { id, does, work }
+    KnownLoad {
+        id,
+        does,
+        work,
+        cause: None,
+    }
 }
 
 /// The time range and the result of repeated calls: the number of calls that count, and how long

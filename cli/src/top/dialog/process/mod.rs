@@ -339,6 +339,7 @@ fn draw_process_charts(
                 )
             },
             overlay: None,
+            stack: None,
             reason,
             is_selected: true,
         };
