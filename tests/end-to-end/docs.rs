@@ -4,8 +4,8 @@
 //! GPUs, page by page, in one folder for each page, with a running server. A command must exit with
 //! 0, or with the code in its comment (`# exit code 3`). A command that runs until it is stopped
 //! passes as soon as it has written something. Blocks of other kinds are not run;
-//! `tests/python/test_documentation.py` checks the names in them. A block that is marked with a type
-//! and a file, such as `toml slow.toml`, is written to that file before the commands run.
+//! `tests/python/test_documentation.py` checks the names in them. A block that is marked with a
+//! type and a file, such as `toml slow.toml`, is written to that file before the commands run.
 
 use std::{
     fs::{self, File},

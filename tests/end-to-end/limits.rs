@@ -1,5 +1,5 @@
-//! What limits the work of a GPU: the example in the guide "Why is it slow?", and GPUs without
-//! limits.
+//! The causes that limit the work of a GPU: the example in the guide "Why is it slow?", and GPUs
+//! without limits.
 
 use std::{fs, ops::RangeInclusive};
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 BEGIN = """
 import importlib.util, json, math, os, random, re, sys, time
 import torch
-def require(*modules):
+def skip_without(*modules):
     for module in modules:
         if importlib.util.find_spec(module) is None:
             skip(f"needs {module}")
@@ -25,9 +25,9 @@ def run(step):
 
 # Tensor cores.
 
-# A layer has 200 million weights, and 16,384 tokens use each of them in three matrix products. Other
-# operations read and write activations of 134 to 537 MB about a hundred times per layer, and the
-# optimizer 3 GB: 5 ms of 35 ms.
+# A layer has 200 million weights, and 16,384 tokens use each of them in three matrix products.
+# Other operations read and write activations of 134 to 537 MB about a hundred times per layer, and
+# the optimizer 3 GB: 5 ms of 35 ms.
 TRANSFORMER = """
 options = dict(dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
 options |= dict(device="cuda", dtype=torch.bfloat16)
@@ -76,8 +76,8 @@ run(lambda: torch.bmm(one, other, out=out))
 # Memory. An H100 or H200 can compute at least 14 operations with single precision, or 200 with
 # tensor cores, in the time in which it reads a byte.
 
-# A transform of 256 numbers fits into registers: 40 operations for each number, of which 16 bytes
-# are read or written. This is 2.5 operations per byte.
+# A transform of 256 numbers fits into registers: 40 operations for each number, and 16 bytes are
+# read or written for it. This is 2.5 operations per byte.
 FOURIER_TRANSFORM = """
 signals = torch.randn(1 << 20, 256, device="cuda", dtype=torch.complex64)
 run(lambda: torch.fft.fft(signals))
@@ -113,8 +113,8 @@ optimizer = torch.optim.AdamW([weights], lr=1e-5, fused=True)
 run(optimizer.step)
 """
 
-# Requests arrive at random times. Each step computes one token for each active request, of which
-# there are 2 on average, and reads all weights (3.2 GB): 4 operations per byte. There is no active
+# Requests arrive at random times. Each step computes one token for each active request (2 on
+# average), and reads all weights (3.2 GB): 4 operations per byte. There is no active
 # request in 10 to 20 % of the time.
 SERVING = """
 layers = [
@@ -146,7 +146,7 @@ while True:
 
 # Every pixel is computed in registers, with 5000 operations, and written once.
 MANDELBROT = """
-require("triton")
+skip_without("triton")
 import triton
 import triton.language as tl
 @triton.jit
@@ -167,7 +167,7 @@ run(lambda: draw[(out.numel() // BLOCK,)](out, WIDTH, 1000, BLOCK=BLOCK))
 
 # Every number is hashed in registers, with 6000 operations, and written once.
 HASHES = """
-require("triton")
+skip_without("triton")
 import triton
 import triton.language as tl
 @triton.jit
@@ -211,8 +211,8 @@ def step():
 run(step)
 """
 
-# About 20 kernels of some microseconds for each token, on 8 MB, which the cache contains. Each token
-# depends on the one before it.
+# About 20 kernels of some microseconds for each token, on 8 MB, which the cache contains. Each
+# token depends on the one before it.
 BEAM_SEARCH = """
 BEAMS, WORDS, WIDTH = 4, 8000, 256
 words = torch.randn(WORDS, WIDTH, device="cuda")
@@ -298,7 +298,7 @@ run(step)
 # One loader process changes images for a hundred milliseconds per batch. A training step takes a
 # few.
 IMAGES = """
-require("numpy", "PIL")
+skip_without("numpy", "PIL")
 import numpy
 from PIL import Image, ImageFilter
 class Photos(torch.utils.data.Dataset):

@@ -16,11 +16,12 @@ use gpumon_probe::{
         join_meaning_and_advice,
     },
     units::{format_byte_size, format_duration},
+    untrusted::to_printable,
     vendor::describe_error,
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::{text::make_printable, units::format_clock};
+use crate::terminal::units::format_clock;
 
 pub(crate) use self::{
     event::describe_event,
@@ -285,7 +286,7 @@ pub(crate) fn find_limits_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase>
     if short.width() > Phrase::MAX_SHORT_WIDTH {
         limits.main.label().clone_into(&mut short);
     }
-    let long = make_printable(&limits.summary());
+    let long: String = limits.summary().chars().map(to_printable).collect();
     Some(Phrase::new(Level::Note, short, long))
 }
 

@@ -3,10 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use ts_rs::TS;
 
-use super::{Reading, wording};
+use super::Reading;
 
 /// A cause that limits the work of a GPU for a part of the time.
 #[derive(
@@ -240,105 +239,10 @@ pub struct LimitSummary {
     pub advice: String,
 }
 
-/// The wording for one cause. Placeholders are as in the wording of conditions.
-#[derive(Debug)]
-pub struct LimitWording {
-    /// The cause.
-    pub class: LimitClass,
-    /// The name of the cause, as a heading.
-    pub label: &'static str,
-    /// The evidence, as sentences.
-    pub text: &'static str,
-    /// The advice; empty if there is nothing to improve.
-    pub advice: &'static str,
-}
-
-macro_rules! limit_wordings {
-    ($($class:ident $label:literal $text:literal $advice:literal;)+) => {
-        [$(LimitWording { class: LimitClass::$class, label: $label, text: $text, advice: $advice }),+]
-    };
-}
-
-/// The wording of every cause, in the order of [`LimitClass::ALL`].
-pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
-    Idle "Idle" "No kernels or copies run." "";
-    Host "Host-bound"
-        "[#workers|{#workers} worker process uses {workers_percent} of a core while the GPU \
-         waits.|{#workers} worker processes use {workers_percent} of a core while the GPU waits.]\
-         [workers||A process uses {cpu_percent} of a core while the GPU waits.]"
-        "[cores|Raise `num_workers`: the loader uses {#workers} of {#cores} cores.|Prepare data \
-         in worker processes or on the GPU, and start the next step before its result is needed.]";
-    Input "Input-bound"
-        "A process waits for a disk or the network.[disk_bytes_per_second| Disks deliver \
-         {disk_bytes_per_second}.|][network_bytes_per_second| The network delivers \
-         {network_bytes_per_second}.|]"
-        "Read ahead in parallel, store the data in fewer and larger files, or keep it in memory.";
-    Transfer "Transfer-bound"
-        "[small_copies|Many small copies run: PCIe carries {pcie_bytes_per_second}.|PCIe carries \
-         {pcie_bytes_per_second} while no kernel runs.]"
-        "[small_copies|Batch the copies: one large copy instead of many small ones.|Keep data on \
-         the GPU, pin host memory (`pin_memory=True`), and overlap copies with kernels \
-         (`non_blocking=True`).]";
-    Communication "Communication-bound"
-        "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange data \
-         with other GPUs, or wait for them.][nvlink_bytes_per_second| NVLink carries \
-         {nvlink_bytes_per_second}.|]"
-        "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait for it.\
-         |Overlap communication with computing, accumulate gradients, or use larger batches for \
-         each GPU.]";
-    Memory "Memory-bound" "Device memory works at {dram_percent} of its peak bandwidth."
-        "Fuse kernels (`torch.compile`), use narrower types, or process larger batches.";
-    Tensor "Tensor-bound" "Tensor cores are busy {tensor_percent} of the time."
-        "The GPU is well used. Narrower types such as FP8 are faster.";
-    Compute "Compute-bound"
-        "Arithmetic units are busy {arithmetic_percent} of the time, tensor cores {tensor_percent}."
-        "Use BF16 or TF32: the tensor cores are idle.";
-    Latency "Latency-bound"
-        "Kernels run {gpu_percent} of the time on {sm_percent} of the SMs: they are small, or wait \
-         for each other."
-        "Fuse kernels (`torch.compile`), launch them in a CUDA graph, synchronize less often, or \
-         use larger batches.";
-    Power "Power-limited"
-        "[too_hot|The temperature reduces the clock to {sm_mhz} of {max_sm_mhz}.|The power limit \
-         reduces the clock to {sm_mhz} of {max_sm_mhz}.]"
-        "[too_hot|Improve the cooling.|Narrower types need less power; an administrator can raise \
-         the power limit.]";
-    Shared "Shared" "{#owners} owners use the SMs at the same time."
-        "Move one of the programs to another GPU, or run them one after the other.";
-    Unknown "Not distinguishable"
-        "Kernels run {gpu_percent} of the time; this GPU has no counters that show what limits \
-         them."
-        "";
-};
-
 impl LimitClass {
-    /// Returns the wording of the cause.
-    pub fn wording(self) -> &'static LimitWording {
-        &LIMIT_WORDINGS[self as usize]
-    }
-
-    /// Returns the name of the cause, as a heading.
-    pub fn label(self) -> &'static str {
-        self.wording().label
-    }
-
     /// Returns the cause with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
-    }
-}
-
-impl LimitEvidence {
-    /// Returns the evidence and the advice for a main cause.
-    fn describe(&self, main: LimitClass) -> (String, String) {
-        let Ok(Value::Object(values)) = serde_json::to_value(self) else {
-            return Default::default();
-        };
-        let LimitWording { text, advice, .. } = main.wording();
-        (
-            wording::fill_template(values.clone(), text),
-            wording::fill_template(values, advice),
-        )
     }
 }
 
@@ -484,6 +388,7 @@ impl LimitSums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::LIMIT_WORDINGS;
 
     #[test]
     fn every_cause_has_wording_in_order() {

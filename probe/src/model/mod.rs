@@ -51,8 +51,7 @@ pub use inventory::{
     Platform, Playback, PowerLimits, SourceKind, Thresholds,
 };
 pub use limits::{
-    Confidence, LIMIT_WORDINGS, LimitClass, LimitEvidence, LimitShare, LimitSummary, LimitSums,
-    LimitWording, Limits,
+    Confidence, LimitClass, LimitEvidence, LimitShare, LimitSummary, LimitSums, Limits,
 };
 pub use object::Object;
 pub use process::{
@@ -68,7 +67,10 @@ pub use sample::{
     Utilization,
 };
 pub use vendor::Vendor;
-pub use wording::{BROWSER_WORDINGS, GPU_PROCESS, SLOW_CLOCK_RATIO, WORDINGS, Wording};
+pub use wording::{
+    BROWSER_WORDINGS, GPU_PROCESS, LIMIT_WORDINGS, LimitWording, SLOW_CLOCK_RATIO, WORDINGS,
+    Wording,
+};
 
 /// A line of `gpumon collect`: a JSON object whose kind is given by `type`.
 ///

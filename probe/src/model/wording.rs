@@ -1,5 +1,5 @@
-//! The wording of conditions, in one table. The server, terminals and assistants fill in the
-//! values; the browser translates texts that are generated from the table.
+//! The wording of conditions and of limits, in two tables. The server, terminals and assistants
+//! fill in the values; the browser translates texts that are generated from the table.
 //!
 //! In a text, `{idle_ms}` is the value of that field, formatted according to the unit at the end of
 //! its name, and `{#links}` is a number or the length of a list. `[failed|one|other]` is the text
@@ -10,7 +10,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{ConditionKind, ThrottleReason};
+use super::{ConditionKind, LimitClass, LimitEvidence, ThrottleReason};
 use crate::units::{
     format_approximate_duration, format_byte_size, format_duration, format_three_digits, join_list,
 };
@@ -223,9 +223,106 @@ impl ConditionKind {
     }
 }
 
+/// The wording for one cause. Placeholders are as in [`WORDINGS`].
+#[derive(Debug)]
+pub struct LimitWording {
+    /// The cause.
+    pub class: LimitClass,
+    /// The name of the cause, as a heading.
+    pub label: &'static str,
+    /// The evidence, as sentences.
+    pub text: &'static str,
+    /// The advice; empty if there is nothing to improve.
+    pub advice: &'static str,
+}
+
+macro_rules! limit_wordings {
+    ($($class:ident $label:literal $text:literal $advice:literal;)+) => {
+        [$(LimitWording { class: LimitClass::$class, label: $label, text: $text, advice: $advice }),+]
+    };
+}
+
+/// The wording of every cause, in the order of [`LimitClass::ALL`].
+pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
+    Idle "Idle" "No kernels or copies run." "";
+    Host "Host-bound"
+        "[#workers|{#workers} worker process uses {workers_percent} of a core while the GPU \
+         waits.|{#workers} worker processes use {workers_percent} of a core while the GPU waits.]\
+         [workers||A process uses {cpu_percent} of a core while the GPU waits.]"
+        "[cores|Raise `num_workers`: the loader uses {#workers} of {#cores} cores.|Prepare data \
+         in worker processes or on the GPU, and start the next step before its result is needed.]";
+    Input "Input-bound"
+        "A process waits for a disk or the network.[disk_bytes_per_second| Disks deliver \
+         {disk_bytes_per_second}.|][network_bytes_per_second| The network delivers \
+         {network_bytes_per_second}.|]"
+        "Read ahead in parallel, store the data in fewer and larger files, or keep it in memory.";
+    Transfer "Transfer-bound"
+        "[small_copies|Many small copies run: PCIe carries {pcie_bytes_per_second}.|PCIe carries \
+         {pcie_bytes_per_second} while no kernel runs.]"
+        "[small_copies|Batch the copies: one large copy instead of many small ones.|Keep data on \
+         the GPU, pin host memory (`pin_memory=True`), and overlap copies with kernels \
+         (`non_blocking=True`).]";
+    Communication "Communication-bound"
+        "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange data \
+         with other GPUs, or wait for them.][nvlink_bytes_per_second| NVLink carries \
+         {nvlink_bytes_per_second}.|]"
+        "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait for it.\
+         |Overlap communication with computing, accumulate gradients, or use larger batches for \
+         each GPU.]";
+    Memory "Memory-bound" "Device memory works at {dram_percent} of its peak bandwidth."
+        "Fuse kernels (`torch.compile`), use narrower types, or process larger batches.";
+    Tensor "Tensor-bound" "Tensor cores are busy {tensor_percent} of the time."
+        "The GPU is well used. Narrower types such as FP8 are faster.";
+    Compute "Compute-bound"
+        "Arithmetic units are busy {arithmetic_percent} of the time, tensor cores {tensor_percent}."
+        "Use BF16 or TF32: the tensor cores are idle.";
+    Latency "Latency-bound"
+        "Kernels run {gpu_percent} of the time on {sm_percent} of the SMs: they are small, or wait \
+         for each other."
+        "Fuse kernels (`torch.compile`), launch them in a CUDA graph, synchronize less often, or \
+         use larger batches.";
+    Power "Power-limited"
+        "[too_hot|The temperature reduces the clock to {sm_mhz} of {max_sm_mhz}.|The power limit \
+         reduces the clock to {sm_mhz} of {max_sm_mhz}.]"
+        "[too_hot|Improve the cooling.|Narrower types need less power; an administrator can raise \
+         the power limit.]";
+    Shared "Shared" "{#owners} owners use the SMs at the same time."
+        "Move one of the programs to another GPU, or run them one after the other.";
+    Unknown "Not distinguishable"
+        "Kernels run {gpu_percent} of the time; this GPU has no counters that show what limits \
+         them."
+        "";
+};
+
+impl LimitClass {
+    /// Returns the wording of the cause.
+    pub fn wording(self) -> &'static LimitWording {
+        &LIMIT_WORDINGS[self as usize]
+    }
+
+    /// Returns the name of the cause, as a heading.
+    pub fn label(self) -> &'static str {
+        self.wording().label
+    }
+}
+
+impl LimitEvidence {
+    /// Returns the evidence and the advice for a main cause.
+    pub(super) fn describe(&self, main: LimitClass) -> (String, String) {
+        let Ok(Value::Object(values)) = serde_json::to_value(self) else {
+            return Default::default();
+        };
+        let LimitWording { text, advice, .. } = main.wording();
+        (
+            fill_template(values.clone(), text),
+            fill_template(values, advice),
+        )
+    }
+}
+
 /// Fills in a template with the values of fields that contain no processes. Returns an empty text
 /// if the template needs a value that is absent.
-pub(super) fn fill_template(values: Map<String, Value>, text: &str) -> String {
+fn fill_template(values: Map<String, Value>, text: &str) -> String {
     let name = &|_| String::new();
     let fields = ConditionFields { values, name };
     let chosen = fields.choose_alternatives(text);

@@ -274,7 +274,7 @@ impl MeasuredJob {
             .into_iter()
             .chain([TOTAL_MEMORY])
             .chain(MIG_METRICS)
-            .chain(LimitMeter::metrics())
+            .chain(LimitMeter::list_metrics())
             .collect();
         let mut accounts = BTreeMap::new();
         for range in merge_ranges(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {

@@ -48,7 +48,7 @@ pub(super) struct LimitMeter {
 
 impl LimitMeter {
     /// Returns the metrics that are needed.
-    pub(super) fn metrics() -> impl Iterator<Item = &'static str> {
+    pub(super) fn list_metrics() -> impl Iterator<Item = &'static str> {
         let evidence = EVIDENCE.into_iter().map(|(metric, _)| metric);
         list_share_metrics()
             .map(|(_, metric)| metric)
