@@ -57,7 +57,7 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
         parts.append(f"peak {format_bytes(cost['peak_memory_bytes'])}")
     if cost["energy_joules"] is not None:
         parts.append(energy_text(cost["energy_joules"], cost["shared"]))
-    return parts + share_texts(cost["limits"])[:1]
+    return parts + share_texts(cost.get("limits"))[:1]
 
 
 def energy_text(energy: Mapping[str, float], shared: bool) -> str:
@@ -299,7 +299,7 @@ def cost_html(cost: Mapping[str, Any]) -> str:
     # If the cost lists no GPUs, the summary already contains the first reason for missing numbers,
     # so this reason is not repeated.
     lost = cost["lost"] if cost["gpus"] else cost["lost"][1:]
-    parts.append(_format_notes([*limit_lines(cost["limits"]), *lost]))
+    parts.append(_format_notes([*limit_lines(cost.get("limits")), *lost]))
     return f'<div class="gpumon">{"".join(parts)}</div>'
 
 

@@ -106,8 +106,8 @@ impl Peer {
         }
     }
 
-    /// Returns the peer as seen by another machine. Its user is removed, because users of this
-    /// machine have no meaning there. Only the server's own user and root are kept.
+    /// Returns the peer as seen by another machine. Users other than root and the
+    /// server's own user are removed, because they have no meaning there.
     pub(crate) fn without_local_user(self) -> Self {
         match self {
             _ if self.belongs_to_server_user() => self,

@@ -226,8 +226,8 @@ async fn alert_fires_while_gpu_is_host_bound() {
     let text = firing["text"].as_str().unwrap();
     assert!(
         text.starts_with(
-            "Host-bound 80 %: 2 worker processes use 200 % of a core while the GPU waits. Raise"
-        ) && text.ends_with(" cores. Ask Ana"),
+            "Host-bound 80 %: 2 worker processes use 200 % of a core while the GPU waits. "
+        ) && text.ends_with(". Ask Ana"),
         "{text}"
     );
     let listed = fake.gpumon_command(&["alerts", "list"]).output().unwrap();

@@ -42,7 +42,7 @@ def run_mypy(path: object) -> str:
 
 
 def run_pyright(path: Path) -> str:
-    """Return the errors of pyright from npm, with all of its rules."""
+    """Return the errors that pyright finds with all of its rules. It is installed by npm."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(path, folder)
         Path(folder, "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))

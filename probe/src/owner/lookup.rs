@@ -66,7 +66,7 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     let mut sluid = owner.slurm.as_mut().filter(|job| is_sluid(&job.job_id));
     let notebook = |pid, birth, user, arguments: &[String]| {
         jupyter::read_notebook(pid, arguments, |path| {
-            read_file_named_by_process(proc_fs, pid, birth, user, query.is_root, path)
+            read_file_at_path_given_by_process(proc_fs, pid, birth, user, query.is_root, path)
         })
     };
     let is_fork =
@@ -237,7 +237,7 @@ fn read_step_daemon_job(proc_fs: &ProcFs, pid: u32) -> Option<String> {
 }
 
 /// Reads a file whose path comes from a process, with no more rights than the process has.
-fn read_file_named_by_process(
+fn read_file_at_path_given_by_process(
     proc_fs: &ProcFs,
     pid: u32,
     birth: Birth,

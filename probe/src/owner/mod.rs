@@ -31,7 +31,8 @@ pub use self::{
 /// The users whose command lines may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandLines {
-    /// All users. This is used in a terminal, where `ps` shows the same command lines.
+    /// The command lines of all users are shown. Commands in a terminal use this variant, because
+    /// `ps` shows the same command lines there.
     All,
     /// Only the user that gpumon runs as. This is used by a service, whose data other users can
     /// see.

@@ -108,7 +108,7 @@ it('every class in style sheets is used', () => {
   expect(classes.filter((name) => findFilesWithClass(name).length === 0)).toEqual([]);
 });
 
-it('lazily loaded styles are used by one part', () => {
+it('lazily loaded styles belong to one part each', () => {
   for (const [part, files] of Object.entries(PARTS)) {
     const others = new Set(
       [...SHEETS].flatMap(([name, sheet]) => (name === part ? [] : classesIn(sheet))),

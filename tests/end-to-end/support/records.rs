@@ -118,13 +118,12 @@ fn collect_readings(
                 );
             }
             (None, Some(earlier), 2) => collect_readings(earlier, path, present, absent),
-            // Two fields are left out, because they depend on the values: conditions, and the time
-            // since which a GPU does not respond.
+            // Three fields are left out, because they depend on the values: conditions, limits, and
+            // the time since which a GPU does not respond.
             _ => {
-                for (name, field) in fields
-                    .iter()
-                    .filter(|(name, _)| !["conditions", "since_ms"].contains(&name.as_str()))
-                {
+                for (name, field) in fields.iter().filter(|(name, _)| {
+                    !["conditions", "limits", "since_ms"].contains(&name.as_str())
+                }) {
                     collect_readings(field, &format!("{path}.{name}"), present, absent);
                 }
             }

@@ -11,7 +11,7 @@ pub struct Activity {
     pub kernel_ns: u64,
     /// The time of kernels, multiplied by the share of multiprocessors that they used.
     pub sm_ns: u64,
-    /// The time of kernels, multiplied by the share of the possible warps that they had resident.
+    /// The time of kernels, multiplied by their occupancy (resident warps by possible warps).
     pub warp_ns: u64,
     /// The clock cycles in which tensor cores worked on floating-point numbers of half precision or
     /// less, summed over all multiprocessors.

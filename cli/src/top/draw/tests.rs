@@ -903,7 +903,7 @@ fn job_of_process_is_visible_at_80_columns() {
     );
 }
 
-/// Limits of 62 % by the CPU and of 30 % by the tensor cores.
+/// The shares of causes, in percent: mostly host-bound, partly tensor-bound.
 const HOST_BOUND: [(LimitClass, f64); 3] = [
     (LimitClass::Host, 62.0),
     (LimitClass::Tensor, 30.0),

@@ -144,7 +144,7 @@ fn server_history_precedes_first_sample() {
 }
 
 #[test]
-fn means_from_earlier_server_connect_to_first_sample() {
+fn line_continues_from_history_of_earlier_server() {
     let mut history = History::default();
     let metrics = [(
         "power.draw_watts".to_owned(),

@@ -107,7 +107,7 @@ impl Shares {
     }
 
     /// Returns the cause with the largest share, and how clearly it leads.
-    pub(super) fn main(&self) -> (LimitClass, Confidence) {
+    pub(super) fn find_main_cause(&self) -> (LimitClass, Confidence) {
         let mut order = LimitClass::ALL;
         order.sort_by(|one, other| self.get(*other).total_cmp(&self.get(*one)));
         let lead = self.get(order[0]) - self.get(order[1]);
@@ -492,7 +492,7 @@ mod tests {
             let sum: f64 = shares.0.iter().sum();
             assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", program.name);
             assert_eq!(
-                shares.main().0,
+                shares.find_main_cause().0,
                 program.main,
                 "{}: {shares:?}",
                 program.name
@@ -512,7 +512,7 @@ mod tests {
         let shares = classify_window(&capped);
         assert!((shares.get(LimitClass::Power) - 0.26).abs() < 1e-9);
         assert!((shares.get(Tensor) - 0.74).abs() < 1e-9);
-        assert_eq!(shares.main(), (Tensor, Confidence::High));
+        assert_eq!(shares.find_main_cause(), (Tensor, Confidence::High));
     }
 
     #[test]
@@ -534,11 +534,14 @@ mod tests {
             input: Some(1.1e9),
             ..Window::default()
         };
-        assert_eq!(classify_window(&disk).main().0, LimitClass::Input);
+        assert_eq!(
+            classify_window(&disk).find_main_cause().0,
+            LimitClass::Input
+        );
         let mut idle = make_window(&PROGRAMS[0]);
         idle.input = Some(1.1e9);
         assert_eq!(
-            classify_window(&idle).main().0,
+            classify_window(&idle).find_main_cause().0,
             Idle,
             "another program reads the disk"
         );
@@ -567,10 +570,10 @@ mod tests {
             process: 1.0,
             ..CpuShares::default()
         });
-        assert_eq!(classify_window(&waiting).main().0, Latency);
+        assert_eq!(classify_window(&waiting).find_main_cause().0, Latency);
         waiting.spans_gpus = true;
         assert_eq!(
-            classify_window(&waiting).main(),
+            classify_window(&waiting).find_main_cause(),
             (LimitClass::Communication, Confidence::High)
         );
     }

@@ -237,7 +237,7 @@ impl LimitTracker {
             owners,
         };
         let shares = classify_window(&window);
-        let (main, mut confidence) = shares.main();
+        let (main, mut confidence) = shares.find_main_cause();
         let has_processes = sample.processes.value().is_none_or(|all| !all.is_empty());
         if matches!(main, LimitClass::Idle | LimitClass::Host)
             && window.cpu.is_none()

@@ -93,7 +93,7 @@ pub(crate) fn fuzz_response(answer: &[u8]) {
     }
 }
 
-/// A node's route whose requests are passed on.
+/// A route of a node. The server forwards requests for it to the node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {
     rewrite: RewriteFunction,

@@ -81,7 +81,7 @@ fn only_requested_metrics_are_returned() {
 }
 
 #[test]
-fn overview_is_small_and_unknown_metrics_are_reported() {
+fn overview_is_small_and_reports_unknown_metrics() {
     let mut store = RecentSamples::default();
     store.push(&make_sample(1_000, &[("a", 1.0)]));
     let overview = store.recent_history(u64::MAX, &MetricSelection::select_overview());

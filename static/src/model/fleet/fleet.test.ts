@@ -316,7 +316,7 @@ describe('nearest node', () => {
     expect(answer(nodeWith([job('1')], [], 'idle'), 8)).toBe('4 of 8 free on node0004');
   });
 
-  it('unavailable model has no nearest node', () => {
+  it('no node is nearest for a missing model', () => {
     expect(answer(nodeWith([job('1')], [0]), 8, 'NVIDIA B200')).toBeNull();
     const found = findFreeNodes(
       columns,
