@@ -30,7 +30,7 @@ pub struct CpuUse {
     pub workers: u32,
     /// The CPU use of these child processes together, in cores.
     pub worker_cores: f64,
-    /// Whether a process was waiting for a disk at the time of the reading.
+    /// Whether a process or child process was waiting for a disk at the time of the reading.
     pub blocked: bool,
 }
 
@@ -80,7 +80,8 @@ impl CpuUseReader {
                 .then(|| stat.cpu_ms.saturating_sub(cpu_ms) as f64 / ms)
         };
         let mut is_known = false;
-        for pid in pids.take(MAX_PROCESSES) {
+        let pids: Vec<u32> = pids.take(MAX_PROCESSES).collect();
+        for pid in pids.iter().copied() {
             let Ok(stat) = ProcessStat::read_with_boot_time(&self.proc_root, pid, None) else {
                 continue;
             };
@@ -90,11 +91,14 @@ impl CpuUseReader {
                 is_known = true;
             }
             now.insert(pid, (stat.birth.ticks, stat.cpu_ms));
-            for child in read_children(&self.proc_root, pid) {
+            // Children that use the GPU themselves are in `pids`.
+            let children = read_children(&self.proc_root, pid).into_iter();
+            for child in children.filter(|child| !pids.contains(child)) {
                 let Ok(stat) = ProcessStat::read_with_boot_time(&self.proc_root, child, None)
                 else {
                     continue;
                 };
+                found.blocked |= stat.state == 'D';
                 let used = cores(&self.known, child, &stat);
                 if let Some(cores) = used.filter(|cores| *cores >= MIN_WORKER_CORES) {
                     found.workers += 1;

@@ -45,6 +45,9 @@ const MIN_USE_BYTES_PER_SECOND: f64 = 10e6;
 const SMALL_COPY_BYTES: f64 = 2e9;
 const SMALL_COPY_SM_SHARE: f64 = 0.002;
 
+/// Child processes with a lower CPU use, in cores, do not delay the GPU.
+const MIN_WORKERS: f64 = 0.3;
+
 /// An owner with a smaller share of the multiprocessors' time does not disturb the others.
 const MIN_OWNER_SHARE: f64 = 0.1;
 
@@ -181,7 +184,11 @@ fn copy_share(window: &Window, busy: f64) -> f64 {
         .map_or(PAGEABLE_BYTES_PER_SECOND, |limit| {
             PAGEABLE_BYTES_PER_SECOND.min(limit * PAGEABLE_LINK_SHARE)
         });
-    (window.gpu - busy).max(rate / pageable).clamp(0.0, 1.0)
+    // The process itself copies pageable memory, so this takes at most its CPU time.
+    let most = window.cpu.map_or(1.0, |cpu| (cpu.process - busy).max(0.0));
+    (window.gpu - busy)
+        .max((rate / pageable).min(most))
+        .clamp(0.0, 1.0)
 }
 
 /// Returns the share of the waiting time in which the CPU computes.
@@ -193,16 +200,42 @@ fn cpu_share(window: &Window, busy: f64, copying: f64) -> f64 {
     let Some(cpu) = window.cpu.filter(|_| waiting > 0.01) else {
         return 0.0;
     };
-    let working = busy + copying;
-    let own = if cpu.process >= working * 0.95 {
+    let own = own_cpu_share(&cpu, busy + copying, copying > 0.0);
+    own.max(worker_share(&cpu)).clamp(0.0, 1.0)
+}
+
+/// Returns the share of the waiting time in which the process itself computes. `working` is the
+/// share of time in which kernels and copies run.
+fn own_cpu_share(cpu: &CpuShares, working: f64, copies: bool) -> f64 {
+    let waiting = 1.0 - working;
+    if cpu.process >= working * 0.95 {
         (cpu.process - working).max(0.0) / waiting
-    } else if copying > 0.0 {
+    } else if copies {
         0.0
     } else {
         cpu.process / waiting
-    };
-    own.max(if cpu.workers >= 0.3 { cpu.workers } else { 0.0 })
-        .clamp(0.0, 1.0)
+    }
+}
+
+/// Returns the share of the waiting time in which child processes compute, or 0 if they hardly use
+/// the CPU.
+fn worker_share(cpu: &CpuShares) -> f64 {
+    if cpu.workers >= MIN_WORKERS {
+        cpu.workers
+    } else {
+        0.0
+    }
+}
+
+/// Returns `true` if child processes compute for more of the waiting time than the process itself.
+pub(super) fn do_workers_decide(window: &Window) -> bool {
+    let busy = window
+        .activity
+        .map_or(window.gpu, |activity| activity.graphics)
+        .clamp(0.0, 0.99);
+    window
+        .cpu
+        .is_some_and(|cpu| worker_share(&cpu) > own_cpu_share(&cpu, busy, false))
 }
 
 fn waits_for_input(window: &Window, busy: f64) -> bool {
@@ -248,12 +281,21 @@ fn add_kernel_time(shares: &mut Shares, window: &Window, busy: f64) {
     shares.add(class, rest * scale);
 }
 
+/// Returns the number of owners that use the multiprocessors.
+pub(super) fn count_active_owners(shares: &[f64]) -> u32 {
+    list_active_shares(shares).count() as u32
+}
+
+fn list_active_shares(shares: &[f64]) -> impl Iterator<Item = f64> {
+    let active = shares.iter().copied();
+    active.filter(|share| *share >= MIN_OWNER_SHARE)
+}
+
 /// Returns the effective number of owners that use the multiprocessors: 2 for two owners with equal
 /// shares, and close to 1 if one of them hardly uses the GPU.
-pub(super) fn concurrent_owners(shares: &[f64]) -> f64 {
-    let active = || shares.iter().filter(|share| **share >= MIN_OWNER_SHARE);
-    let squares: f64 = active().map(|share| share * share).sum();
-    let sum: f64 = active().sum();
+fn concurrent_owners(shares: &[f64]) -> f64 {
+    let squares: f64 = list_active_shares(shares).map(|share| share * share).sum();
+    let sum: f64 = list_active_shares(shares).sum();
     if squares > 0.0 {
         sum * sum / squares
     } else {
@@ -576,6 +618,45 @@ mod tests {
             classify_window(&waiting).find_main_cause(),
             (LimitClass::Communication, Confidence::High)
         );
+    }
+
+    #[test]
+    fn busier_workers_decide() {
+        let mut loader = make_window(&PROGRAMS[18]);
+        assert_eq!(PROGRAMS[18].name, "slow loader");
+        assert!(do_workers_decide(&loader));
+        loader.cpu = Some(CpuShares {
+            process: 1.0,
+            workers: 0.12,
+            blocked: false,
+        });
+        assert!(!do_workers_decide(&loader));
+    }
+
+    #[test]
+    fn pinned_copies_take_little_time() {
+        let mut pinned = make_window(&PROGRAMS[18]);
+        pinned.gpu = 0.45;
+        pinned.activity = Some(Averages {
+            graphics: 0.4,
+            sm: 0.38,
+            tensor: 0.3,
+            ..Averages::default()
+        });
+        pinned.pcie = Some(2e9);
+        pinned.cpu = Some(CpuShares {
+            process: 0.45,
+            workers: 4.0,
+            blocked: false,
+        });
+        let shares = classify_window(&pinned);
+        assert!(shares.get(Transfer) < 0.06, "{shares:?}");
+        assert_eq!(shares.find_main_cause().0, Host);
+    }
+
+    #[test]
+    fn equal_owners_are_counted() {
+        assert_eq!(count_active_owners(&[0.2, 0.2, 0.2, 0.01]), 3);
     }
 
     #[test]

@@ -14,7 +14,10 @@ use crate::{
         LimitEvidence, Limits, Process, Reading, ThrottleCause,
     },
 };
-use classify::{Averages, CpuShares, Window, classify_window, concurrent_owners, has_small_copies};
+use classify::{
+    Averages, CpuShares, Window, classify_window, count_active_owners, do_workers_decide,
+    has_small_copies,
+};
 
 /// The minimum length of a window: a second, or slightly less, because samples that are taken every
 /// second can be a few milliseconds early.
@@ -213,7 +216,7 @@ impl LimitTracker {
         let max_clock = board.max_clocks.sm_mhz.value().copied().map(f64::from);
         let throttled = sums.throttled.map(|count| count / sums.samples);
         let reduced = max_clock
-            .filter(|max| throttled.iter().sum::<f64>() >= 0.5 && clock > 0.0 && *max > 0.0)
+            .filter(|max| throttled[0].max(throttled[1]) >= 0.5 && clock > 0.0 && *max > 0.0)
             .map(|max| clock / max);
         let rates = [
             &host.disk.read_bytes_per_second,
@@ -245,21 +248,20 @@ impl LimitTracker {
         {
             confidence = Confidence::Low;
         }
+        let workers = cpu.filter(|cpu| cpu.workers > 0 && do_workers_decide(&window));
         let percent = |share: f64| (share * 1000.0).round() / 10.0;
         let whole = |number: f64| number.round();
         let evidence = LimitEvidence {
             gpu_percent: Some(percent(window.gpu)),
             cpu_percent: cpu.map(|cpu| percent(cpu.process_cores)),
-            workers: cpu.map(|cpu| cpu.workers).filter(|count| *count > 0),
-            workers_percent: cpu
-                .filter(|cpu| cpu.workers > 0)
-                .map(|cpu| percent(cpu.worker_cores)),
+            workers: workers.map(|cpu| cpu.workers),
+            workers_percent: workers.map(|cpu| percent(cpu.worker_cores)),
             cores: host
                 .cpu
                 .count
                 .value()
                 .copied()
-                .filter(|cores| cpu.is_some_and(|cpu| (1..*cores).contains(&cpu.workers))),
+                .filter(|cores| workers.is_some_and(|cpu| cpu.workers < *cores)),
             disk_bytes_per_second: disk.filter(|rate| *rate >= 1e6).map(whole),
             network_bytes_per_second: network.filter(|rate| *rate >= 1e6).map(whole),
             pcie_bytes_per_second: window.pcie.map(whole),
@@ -272,7 +274,7 @@ impl LimitTracker {
             max_sm_mhz: max_clock,
             too_hot: reduced.is_some() && throttled[1] > throttled[0],
             small_copies: has_small_copies(&window),
-            owners: Some(concurrent_owners(&window.owners).ceil() as u32).filter(|it| *it > 1),
+            owners: Some(count_active_owners(&window.owners)).filter(|count| *count > 1),
             // Filled in by `name_slow_gpus`.
             slow_gpu: None,
             wait_ms: None,

@@ -123,7 +123,8 @@ impl ObservedReadings {
         if let Reading::Now(limits) = &gpu.limits {
             let start_ms = gpu.at_ms.saturating_sub(limits.window_ms) as f64;
             let ms = span.to_ms.min(gpu.at_ms as f64) - start_ms.max(from_ms);
-            if ms > 0.0 {
+            // Otherwise, most of the window is outside of the measurement.
+            if ms >= limits.window_ms as f64 / 2.0 {
                 self.limits.add(limits, ms);
             }
         }
