@@ -48,8 +48,8 @@ impl Output {
     }
 }
 
-/// An output for rounds of rows. The heading is written before the first row, and again each time
-/// `every` rows have been written.
+/// An output for rows that are added again and again. The heading is written before the first row,
+/// and again after each `every` rows.
 pub(crate) struct ScrollingOutput<'a> {
     output: Box<dyn Write + 'a>,
     heading: String,

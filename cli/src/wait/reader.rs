@@ -26,8 +26,8 @@ use crate::{
 
 /// The sampling interval while a locked GPU must be checked again.
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
-/// The maximum delay of a sample before a problem is reported. One sample is expected per sampling
-/// interval.
+/// If no sample arrives for this long, a problem is reported. Normally, a sample arrives in each
+/// sampling interval.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum time to wait for a server's response. A server normally responds within a
 /// millisecond. A slower server is not used, and the driver is read directly.

@@ -331,8 +331,8 @@ const fn position_item(title: &'static str, tag: &'static str, number: &'static 
     .with_position_numbers(number)
 }
 
-/// Returns a number that describes the last flush of the black box (BBX) in the inforom. The number
-/// is absent if there has been no flush since the driver was loaded.
+/// Returns one of the numbers about the last flush of the inforom's black box (BBX). It is absent
+/// if there has been no flush since the driver was loaded.
 fn read_flush_number(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.run_query(Q::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),

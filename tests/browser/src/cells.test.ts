@@ -27,15 +27,15 @@ const CODE = [
 const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
   scripted.write('cells.ipynb', notebookOf(CODE));
   const kernel = await scripted.startKernel('cells.ipynb');
-  await scriptKernelMemory(scripted, kernel, '8 GiB');
+  await simulateKernelMemory(scripted, kernel, '8 GiB');
   return kernel;
 });
 
 /**
- * Scripts the GPU memory of the kernel: `memory` is one size, or a list of sizes with their times
+ * Simulates the GPU memory of the kernel: `memory` is one size, or a list of sizes with their times
  * in seconds since `start_ms`.
  */
-async function scriptKernelMemory(
+async function simulateKernelMemory(
   jupyter: JupyterServer,
   kernel: KernelSession,
   memory: unknown,
@@ -81,7 +81,7 @@ describe('line below a cell', () => {
       [PEAK_TO_S, '42 GiB'],
       [PEAK_TO_S, '12 GiB'],
     ];
-    await scriptKernelMemory(scripted, kernel, memory, start_ms);
+    await simulateKernelMemory(scripted, kernel, memory, start_ms);
     await expect.poll(readChips).toContainEqual(expect.stringContaining('10.0 GiB'));
     await runCell(page);
     await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor();

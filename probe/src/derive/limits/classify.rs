@@ -307,33 +307,8 @@ fn concurrent_owners(shares: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// One program of `facts`: GPU utilization, counters and PCIe rate on an H200, and CPU use.
-    struct Program {
-        name: &'static str,
-        gpu: f64,
-        counters: [f64; 5],
-        pcie_gb: f64,
-        cpu: [f64; 2],
-        main: LimitClass,
-    }
-
-    const fn program(
-        name: &'static str,
-        gpu: f64,
-        counters: [f64; 5],
-        pcie_gb: f64,
-        cpu: [f64; 2],
-        main: LimitClass,
-    ) -> Program {
-        Program {
-            name,
-            gpu,
-            counters,
-            pcie_gb,
-            cpu,
-            main,
-        }
-    }
+    /// A program: its name, GPU utilization, counters, PCIe rate in GB/s, CPU use, and main cause.
+    type Program = (&'static str, f64, [f64; 5], f64, [f64; 2], LimitClass);
 
     use LimitClass::{Compute, Host, Idle, Latency, Memory, Tensor, Transfer};
 
@@ -341,8 +316,8 @@ mod tests {
     /// tensor, arithmetic and DRAM activity; PCIe rate in GB/s; CPU use of the process and of its
     /// children.
     const PROGRAMS: [Program; 22] = [
-        program("memory held", 0.0, [0.0; 5], 0.0, [0.0, 0.0], Idle),
-        program(
+        ("memory held", 0.0, [0.0; 5], 0.0, [0.0, 0.0], Idle),
+        (
             "GEMM bf16",
             1.0,
             [1.0, 0.961, 0.933, 0.014, 0.161],
@@ -350,7 +325,7 @@ mod tests {
             [1.0, 0.0],
             Tensor,
         ),
-        program(
+        (
             "GEMM fp32",
             1.0,
             [1.0, 0.967, 0.0, 0.766, 0.047],
@@ -358,7 +333,7 @@ mod tests {
             [1.0, 0.0],
             Compute,
         ),
-        program(
+        (
             "GEMM fp64",
             1.0,
             [1.0, 0.984, 0.97, 0.064, 0.105],
@@ -366,7 +341,7 @@ mod tests {
             [1.0, 0.0],
             Tensor,
         ),
-        program(
+        (
             "training fp32",
             0.98,
             [0.98, 0.947, 0.0, 0.738, 0.05],
@@ -374,7 +349,7 @@ mod tests {
             [0.94, 0.0],
             Compute,
         ),
-        program(
+        (
             "training bf16",
             0.99,
             [0.99, 0.962, 0.836, 0.037, 0.239],
@@ -382,7 +357,7 @@ mod tests {
             [0.98, 0.0],
             Tensor,
         ),
-        program(
+        (
             "element-wise",
             0.99,
             [0.99, 0.982, 0.0, 0.043, 0.867],
@@ -390,7 +365,7 @@ mod tests {
             [1.0, 0.0],
             Memory,
         ),
-        program(
+        (
             "decode",
             0.97,
             [0.97, 0.79, 0.03, 0.024, 0.765],
@@ -398,7 +373,7 @@ mod tests {
             [1.0, 0.0],
             Memory,
         ),
-        program(
+        (
             "tiny kernels",
             0.27,
             [0.27, 0.0003, 0.0, 0.0, 0.0],
@@ -406,7 +381,7 @@ mod tests {
             [1.0, 0.0],
             Latency,
         ),
-        program(
+        (
             "tiny kernels without Python",
             0.43,
             [0.43, 0.0003, 0.0, 0.0, 0.0],
@@ -414,7 +389,7 @@ mod tests {
             [1.23, 0.0],
             Latency,
         ),
-        program(
+        (
             "tiny, synchronized",
             0.13,
             [0.13, 0.0002, 0.0, 0.0, 0.0],
@@ -422,7 +397,7 @@ mod tests {
             [1.0, 0.0],
             Latency,
         ),
-        program(
+        (
             "small training",
             0.14,
             [0.14, 0.0145, 0.0, 0.002, 0.0],
@@ -430,7 +405,7 @@ mod tests {
             [0.98, 0.0],
             Latency,
         ),
-        program(
+        (
             "pageable copies",
             0.12,
             [0.0; 5],
@@ -438,7 +413,7 @@ mod tests {
             [1.0, 0.0],
             Transfer,
         ),
-        program(
+        (
             "pinned copies",
             1.0,
             [0.0, 0.0, 0.0, 0.0, 0.011],
@@ -446,7 +421,7 @@ mod tests {
             [1.0, 0.0],
             Transfer,
         ),
-        program(
+        (
             "copies to the host",
             1.0,
             [0.0, 0.0, 0.0, 0.0, 0.011],
@@ -454,7 +429,7 @@ mod tests {
             [1.0, 0.0],
             Transfer,
         ),
-        program(
+        (
             "copies of 4 KiB",
             0.13,
             [0.13, 0.0, 0.0, 0.0, 0.0],
@@ -462,7 +437,7 @@ mod tests {
             [1.0, 0.0],
             Transfer,
         ),
-        program(
+        (
             "NumPy batches",
             0.2,
             [0.21, 0.198, 0.0, 0.154, 0.01],
@@ -470,8 +445,8 @@ mod tests {
             [1.0, 0.0],
             Host,
         ),
-        program("CPU only", 0.0, [0.0; 5], 0.0, [1.0, 0.0], Host),
-        program(
+        ("CPU only", 0.0, [0.0; 5], 0.0, [1.0, 0.0], Host),
+        (
             "slow loader",
             0.03,
             [0.02, 0.022, 0.003, 0.01, 0.012],
@@ -479,7 +454,7 @@ mod tests {
             [0.13, 2.0],
             Host,
         ),
-        program(
+        (
             "serving",
             0.81,
             [0.81, 0.634, 0.041, 0.019, 0.614],
@@ -487,7 +462,7 @@ mod tests {
             [0.84, 0.0],
             Memory,
         ),
-        program(
+        (
             "gather",
             0.99,
             [0.99, 0.988, 0.004, 0.107, 0.538],
@@ -495,7 +470,7 @@ mod tests {
             [1.0, 0.0],
             Memory,
         ),
-        program(
+        (
             "double-precision sine",
             0.98,
             [0.98, 0.965, 0.0, 0.298, 0.821],
@@ -506,9 +481,10 @@ mod tests {
     ];
 
     fn make_window(program: &Program) -> Window {
-        let [graphics, sm, tensor, arithmetic, dram] = program.counters;
+        let (_, gpu, counters, pcie_gb, cpu, _) = *program;
+        let [graphics, sm, tensor, arithmetic, dram] = counters;
         Window {
-            gpu: program.gpu,
+            gpu,
             activity: Some(Averages {
                 graphics,
                 sm,
@@ -516,11 +492,11 @@ mod tests {
                 arithmetic,
                 dram,
             }),
-            pcie: Some(program.pcie_gb * 1e9),
+            pcie: Some(pcie_gb * 1e9),
             pcie_limit: Some(63e9),
             cpu: Some(CpuShares {
-                process: program.cpu[0],
-                workers: program.cpu[1],
+                process: cpu[0],
+                workers: cpu[1],
                 blocked: false,
             }),
             ..Window::default()
@@ -532,18 +508,14 @@ mod tests {
         for program in &PROGRAMS {
             let shares = classify_window(&make_window(program));
             let sum: f64 = shares.0.iter().sum();
-            assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", program.name);
+            assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", program.0);
             assert_eq!(
                 shares.find_main_cause().0,
-                program.main,
+                program.5,
                 "{}: {shares:?}",
-                program.name
+                program.0
             );
-            assert!(
-                shares.get(program.main) > 0.5,
-                "{}: {shares:?}",
-                program.name
-            );
+            assert!(shares.get(program.5) > 0.5, "{}: {shares:?}", program.0);
         }
     }
 
@@ -623,7 +595,7 @@ mod tests {
     #[test]
     fn busier_workers_decide() {
         let mut loader = make_window(&PROGRAMS[18]);
-        assert_eq!(PROGRAMS[18].name, "slow loader");
+        assert_eq!(PROGRAMS[18].0, "slow loader");
         assert!(do_workers_decide(&loader));
         loader.cpu = Some(CpuShares {
             process: 1.0,

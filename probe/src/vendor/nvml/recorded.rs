@@ -1,6 +1,7 @@
 //! Answers that other programs get from a collector's records, without calls to the driver.
 //!
-//! A query that the collector has not run has no answer here. The caller can then query the driver.
+//! If the collector has not run a query, there is no answer to it here. The caller can then query
+//! the driver.
 
 use std::{collections::HashMap, path::PathBuf};
 

@@ -70,8 +70,8 @@ pub(crate) unsafe trait Plain: Copy {
     /// The version of the type's layout, which the caller fills in, or `None` if the type has no
     /// version.
     const VERSION: Option<u32> = None;
-    /// An older version, for drivers that do not support the current version. Its layout must be
-    /// the same as the beginning of the current layout.
+    /// An older version of the structure, for drivers that lack the current version. Its layout
+    /// must be the same as the beginning of the current layout.
     const OLDER: Option<u32> = None;
 
     /// Returns a value that consists of zeros, except for the version.
