@@ -6,15 +6,18 @@
 //! without a metric, and percentage thresholds if the limit has no metric. Silences and repeated
 //! notifications belong in Alertmanager.
 
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
 
-use gpumon_probe::model::{
-    GpuName, Severity,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Limit, Unit},
+use gpumon_probe::{
+    derive::MAX_LIMITS_AGE_MS,
+    model::{
+        GpuName, LimitClass, Severity,
+        fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Limit, Unit},
+    },
 };
 
 use crate::{
-    rules::{AlertRules, Rate, Rule, Threshold, Watch, WatchedField, field_of},
+    rules::{AlertRules, Rate, Rule, RuleCheck, Threshold, Watch, WatchedField, field_of},
     wording,
 };
 
@@ -41,9 +44,9 @@ const COLLECTOR_STATE: &str = "gpumon_collector_state";
 /// on their machines counts as absent.
 const UNWATCHED_COLLECTORS: &str = "gpumon_collector_state{state=~\"paused|starting\"} == 1";
 
-/// The window in which the causes that limit a GPU are compared. It contains at least two samples
-/// if the scrape interval is a minute.
-const LIMITED_WINDOW: &str = "[2m]";
+/// The shortest time in which the causes that limit a GPU are compared. It contains at least two
+/// samples if the scrape interval is a minute.
+const MIN_LIMITED_WINDOW_MS: u64 = 120_000;
 
 /// The labels that identify a GPU across all machines. The index is needed because the UUID may be
 /// unknown.
@@ -102,7 +105,8 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
     };
     line(6, "- alert", &quote_yaml(name));
     line(8, "expr", &quote_yaml(expression));
-    if check.for_ms > 0 {
+    // With `limited_by`, the expression is about the time `for`.
+    if check.for_ms > 0 && !matches!(check.watch, Watch::LimitedBy(_)) {
         line(8, "for", &format_duration(check.for_ms));
     }
     if check.clear_for_ms > 0 {
@@ -221,15 +225,24 @@ fn selector_expression(rule: &Rule, selector: &str) -> Result<String, String> {
             };
             format!("max without (condition) ({holds})")
         }
-        // No cause limits a GPU whose counters do not grow.
-        Watch::LimitedBy(cause) => {
-            let own = format!("cause=\"{}\"", cause.name());
-            let [own, all] = [join_matchers(Some(own), selector), selector.to_owned()]
-                .map(|matchers| add_matchers(LIMITED, &matchers))
-                .map(|series| format!("max without (cause) (rate({series}{LIMITED_WINDOW}))"));
-            format!("{own} >= {all} > 0")
-        }
+        Watch::LimitedBy(cause) => limited_expression(&rule.check, *cause, selector),
     })
+}
+
+/// Returns an expression for a cause with the largest share of the rule's `for`. The time that the
+/// counters do not cover must be at most as long as the gaps that gpumon accepts. No cause limits a
+/// GPU whose counters do not grow.
+fn limited_expression(check: &RuleCheck, cause: LimitClass, selector: &str) -> String {
+    let own = format!("cause=\"{}\"", cause.name());
+    let window = format_duration(check.for_ms.max(MIN_LIMITED_WINDOW_MS));
+    let [own, all] = [join_matchers(Some(own), selector), selector.to_owned()]
+        .map(|matchers| add_matchers(LIMITED, &matchers))
+        .map(|series| format!("without (cause) (increase({series}[{window}]))"));
+    let covered = Duration::from_millis(check.for_ms.saturating_sub(MAX_LIMITS_AGE_MS));
+    format!(
+        "max {own} >= max {all} and sum {all} > {}",
+        covered.as_secs_f64()
+    )
 }
 
 fn value_expression(
@@ -438,14 +451,18 @@ mod tests {
             ),
             (
                 "limited_by = \"host\"",
-                "max without (cause) (rate(gpumon_gpu_limited_seconds_total{cause=\"host\"}[2m])) \
-                 >= max without (cause) (rate(gpumon_gpu_limited_seconds_total[2m])) > 0",
+                "max without (cause) \
+                 (increase(gpumon_gpu_limited_seconds_total{cause=\"host\"}[120s])) >= max without \
+                 (cause) (increase(gpumon_gpu_limited_seconds_total[120s])) and sum without \
+                 (cause) (increase(gpumon_gpu_limited_seconds_total[120s])) > 0",
             ),
             (
-                "limited_by = \"power\"\ngpus = [1]",
+                "limited_by = \"power\"\ngpus = [1]\nfor = \"10m\"",
                 "max without (cause) \
-                 (rate(gpumon_gpu_limited_seconds_total{cause=\"power\",gpu=~\"1\"}[2m])) >= max \
-                 without (cause) (rate(gpumon_gpu_limited_seconds_total{gpu=~\"1\"}[2m])) > 0",
+                 (increase(gpumon_gpu_limited_seconds_total{cause=\"power\",gpu=~\"1\"}[600s])) >= \
+                 max without (cause) (increase(gpumon_gpu_limited_seconds_total{gpu=~\"1\"}[600s])) \
+                 and sum without (cause) \
+                 (increase(gpumon_gpu_limited_seconds_total{gpu=~\"1\"}[600s])) > 570",
             ),
             (
                 "absent = true\ngpus = [0]",

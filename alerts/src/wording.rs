@@ -1,7 +1,7 @@
 //! Descriptions of rules and alerts in sentences.
 
 use gpumon_probe::{
-    model::{Alert, FiringAlert, GpuRef, Limits, Severity, fields::Unit},
+    model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
     units::{format_byte_size, format_duration, format_scaled, unit_names},
 };
 
@@ -83,10 +83,9 @@ pub(crate) fn describe_absence(
     format!("{what}{} ({why})", duration_suffix(check))
 }
 
-/// Describes what limits a GPU, with advice, for example `Host-bound 62 %: …. Raise …`.
-pub(crate) fn describe_main_cause(limits: &Limits) -> String {
-    let (summary, advice) = (limits.summary(), limits.advice.trim_end_matches('.'));
-    let summary = summary.trim_end_matches('.');
+/// Joins the summary of what limits a GPU with the advice, as in `Host-bound 62 %: …. Raise …`.
+pub(crate) fn describe_main_cause(summary: &str, advice: &str) -> String {
+    let [summary, advice] = [summary, advice].map(|text| text.trim_end_matches('.'));
     if advice.is_empty() {
         summary.to_owned()
     } else {

@@ -21,27 +21,50 @@ const MAX_CHILDREN: usize = 64;
 /// A child process with a lower CPU use does no work.
 const MIN_WORKER_CORES: f64 = 0.1;
 
-/// The CPU use of the processes of one GPU between two readings.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// The CPU use of the processes of one GPU.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CpuUse {
-    /// The CPU use of the busiest process, in cores.
-    pub process_cores: f64,
-    /// The number of child processes that compute.
+    /// The time of the sample with which the processes were read last, in milliseconds since the
+    /// Unix epoch.
+    pub at_ms: u64,
+    /// The processes that could be read.
+    pub processes: Vec<ProcessUse>,
+}
+
+/// The use of the host by a process that uses the GPU, between two readings.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ProcessUse {
+    /// The process.
+    pub pid: u32,
+    /// Its CPU use, in cores.
+    pub cores: f64,
+    /// The number of its child processes that compute.
     pub workers: u32,
     /// The CPU use of these child processes together, in cores.
     pub worker_cores: f64,
-    /// Whether a process or child process was waiting for a disk at the time of the reading.
+    /// Whether the process or a child process was waiting for a disk at the time of the reading.
     pub blocked: bool,
+    /// The data that the process and its child processes read from disks, without data in the page
+    /// cache, in bytes per second. `None` if another user's process may not be read.
+    pub read_bytes_per_second: Option<f64>,
 }
 
 /// Reads the CPU use of the processes of one GPU.
 pub(crate) struct CpuUseReader {
     proc_root: PathBuf,
-    /// The start time and the CPU time of each process at the latest reading.
-    known: HashMap<u32, (u64, u64)>,
-    /// The time of the latest reading, and the time of the sample that it belongs to.
-    read_at: Option<(Instant, u64)>,
-    latest: Option<CpuUse>,
+    /// The totals of each process at the latest reading.
+    known: HashMap<u32, Totals>,
+    read_at: Option<Instant>,
+    latest: CpuUse,
+}
+
+/// The totals of a process since its start.
+#[derive(Debug, Clone, Copy)]
+struct Totals {
+    /// The start time, in clock ticks since boot.
+    birth_ticks: u64,
+    cpu_ms: u64,
+    read_bytes: Option<u64>,
 }
 
 impl CpuUseReader {
@@ -51,66 +74,118 @@ impl CpuUseReader {
             proc_root,
             known: HashMap::new(),
             read_at: None,
-            latest: None,
+            latest: CpuUse::default(),
         }
     }
 
-    /// Returns the CPU use between the latest two readings. Reads again if `is_due`, but not more
-    /// than once a second by the times of the samples. These times also end the windows of
+    /// Returns what each process used between the latest two readings. Reads again if `is_due`, but
+    /// not more than once a second by the times of the samples. These times also end the windows of
     /// [`LimitTracker`](crate::derive::LimitTracker), so a window and its CPU use cover the same
-    /// time. Returns `None` if no process can be read, for example because they are in another PID
-    /// namespace.
+    /// time. Processes that cannot be read are missing, for example those in another PID namespace.
     pub(crate) fn read(
         &mut self,
         pids: impl Iterator<Item = u32>,
         sample_ms: u64,
         is_due: bool,
-    ) -> Option<CpuUse> {
-        let is_recent = |(_, last_ms): (_, u64)| sample_ms.abs_diff(last_ms) < INTERVAL_MS;
-        if self.read_at.is_some_and(|at| is_recent(at) || !is_due) {
-            return self.latest;
+    ) -> CpuUse {
+        let is_recent = sample_ms.abs_diff(self.latest.at_ms) < INTERVAL_MS;
+        if self.read_at.is_some() && (is_recent || !is_due) {
+            return self.latest.clone();
         }
-        let last = self.read_at.replace((Instant::now(), sample_ms));
-        let ms = last.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64() * 1000.0);
+        let last = self.read_at.replace(Instant::now());
+        let seconds = last.map_or(0.0, |at| at.elapsed().as_secs_f64());
         let mut now = HashMap::new();
-        let mut found = CpuUse::default();
-        let cores = |known: &HashMap<u32, (u64, u64)>, pid, stat: &ProcessStat| {
-            let (birth, cpu_ms) = *known.get(&pid)?;
-            (birth == stat.birth.ticks && ms > 0.0)
-                .then(|| stat.cpu_ms.saturating_sub(cpu_ms) as f64 / ms)
+        let mut pids: Vec<u32> = pids.take(MAX_PROCESSES).collect();
+        // A process can use several MIG devices.
+        pids.dedup();
+        let processes = pids
+            .iter()
+            .filter_map(|pid| self.read_process(*pid, &pids, seconds, &mut now))
+            .collect();
+        self.known = now;
+        self.latest = CpuUse {
+            at_ms: sample_ms,
+            processes,
         };
-        let mut is_known = false;
-        let pids: Vec<u32> = pids.take(MAX_PROCESSES).collect();
-        for pid in pids.iter().copied() {
-            let Ok(stat) = ProcessStat::read_with_boot_time(&self.proc_root, pid, None) else {
+        self.latest.clone()
+    }
+
+    /// Reads a process and its child processes, and adds their totals to `now`. Returns `None` if
+    /// the process was not known at the last reading, `seconds` ago.
+    fn read_process(
+        &self,
+        pid: u32,
+        pids: &[u32],
+        seconds: f64,
+        now: &mut HashMap<u32, Totals>,
+    ) -> Option<ProcessUse> {
+        let (blocked, own) = self.read_totals(pid, now)?;
+        let mut found = ProcessUse {
+            pid,
+            blocked,
+            ..ProcessUse::default()
+        };
+        let mut reads = own.map(|own| own.read_bytes);
+        // Children that use the GPU themselves are in `pids`.
+        let children = read_children(&self.proc_root, pid).into_iter();
+        for child in children.filter(|child| !pids.contains(child)) {
+            let Some((blocked, used)) = self.read_totals(child, now) else {
                 continue;
             };
-            found.blocked |= stat.state == 'D';
-            if let Some(cores) = cores(&self.known, pid, &stat) {
-                found.process_cores = found.process_cores.max(cores);
-                is_known = true;
+            found.blocked |= blocked;
+            let Some(used) = used else { continue };
+            if let (Some(Some(sum)), Some(bytes)) = (&mut reads, used.read_bytes) {
+                *sum += bytes;
             }
-            now.insert(pid, (stat.birth.ticks, stat.cpu_ms));
-            // Children that use the GPU themselves are in `pids`.
-            let children = read_children(&self.proc_root, pid).into_iter();
-            for child in children.filter(|child| !pids.contains(child)) {
-                let Ok(stat) = ProcessStat::read_with_boot_time(&self.proc_root, child, None)
-                else {
-                    continue;
-                };
-                found.blocked |= stat.state == 'D';
-                let used = cores(&self.known, child, &stat);
-                if let Some(cores) = used.filter(|cores| *cores >= MIN_WORKER_CORES) {
-                    found.workers += 1;
-                    found.worker_cores += cores;
-                }
-                now.insert(child, (stat.birth.ticks, stat.cpu_ms));
+            let cores = used.cpu_ms as f64 / 1000.0 / seconds;
+            if cores >= MIN_WORKER_CORES {
+                found.workers += 1;
+                found.worker_cores += cores;
             }
         }
-        self.known = now;
-        self.latest = is_known.then_some(found);
-        self.latest
+        found.cores = own?.cpu_ms as f64 / 1000.0 / seconds;
+        found.read_bytes_per_second = reads?.map(|bytes| bytes as f64 / seconds);
+        Some(found)
     }
+
+    /// Reads the totals of one process. Returns whether it waits for a disk, and what it has used
+    /// since the last reading, or `None` if it was not known then.
+    fn read_totals(
+        &self,
+        pid: u32,
+        now: &mut HashMap<u32, Totals>,
+    ) -> Option<(bool, Option<Totals>)> {
+        let stat = ProcessStat::read_with_boot_time(&self.proc_root, pid, None).ok()?;
+        let totals = Totals {
+            birth_ticks: stat.birth.ticks,
+            cpu_ms: stat.cpu_ms,
+            read_bytes: read_disk_bytes(&self.proc_root, pid),
+        };
+        now.insert(pid, totals);
+        let known = self.known.get(&pid);
+        let used = known
+            .filter(|known| known.birth_ticks == totals.birth_ticks)
+            .map(|known| Totals {
+                cpu_ms: totals.cpu_ms.saturating_sub(known.cpu_ms),
+                read_bytes: totals
+                    .read_bytes
+                    .zip(known.read_bytes)
+                    .map(|(now, then)| now.saturating_sub(then)),
+                ..totals
+            });
+        Some((stat.state == 'D', used))
+    }
+}
+
+/// Returns what a process has read from disks: `read_bytes` of `/proc/PID/io`, which only the
+/// process's user and root can read.
+fn read_disk_bytes(proc_root: &Path, pid: u32) -> Option<u64> {
+    let path = proc_root.join(format!("{pid}/io"));
+    let text = bounded::read_text(path, bounded::STAT_LIMIT).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes: "))?;
+    line.trim().parse().ok()
 }
 
 /// Returns the child processes that the main thread of a process has started. Kernels without
@@ -140,13 +215,19 @@ mod tests {
             .unwrap();
         let own = std::process::id();
         let mut reader = CpuUseReader::new("/proc".into());
-        assert_eq!(reader.read([child.id()].into_iter(), now_ms(), true), None);
-        let mut busy = None;
-        while busy.is_none() {
+        let mut read = || {
+            let pids = [child.id()].into_iter();
+            reader.read(pids, now_ms(), true).processes
+        };
+        assert_eq!(read(), []);
+        let mut busy = Vec::new();
+        while busy.is_empty() {
             thread::sleep(Duration::from_millis(50));
-            busy = reader.read([child.id()].into_iter(), now_ms(), true);
+            busy = read();
         }
-        assert!(busy.unwrap().process_cores > 0.1, "{busy:?}");
+        assert_eq!(busy[0].pid, child.id());
+        assert!(busy[0].cores > 0.1, "{busy:?}");
+        assert_eq!(busy[0].read_bytes_per_second, Some(0.0));
         // The child was started by a thread of the test, so it is listed only if that is the main
         // thread. The file itself must be readable.
         let listed = fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
@@ -161,7 +242,9 @@ mod tests {
     #[test]
     fn unreadable_processes_have_no_cpu_use() {
         let mut reader = CpuUseReader::new("/nowhere".into());
-        assert_eq!(reader.read([1].into_iter(), 1, true), None);
-        assert_eq!(reader.read([1].into_iter(), 1, true), None);
+        for at_ms in [1_000, 2_000] {
+            let read = reader.read([1].into_iter(), at_ms, true);
+            assert_eq!((read.at_ms, read.processes.len()), (at_ms, 0));
+        }
     }
 }

@@ -205,6 +205,12 @@ impl View {
                 each.for_each(|all| all.retain(|holder| is_allocated_to(holder, user.as_deref())));
             }
             processes.retain(|process| is_same_user(&process.user, user.as_deref()));
+            let is_shown = |pid: &u32| processes.iter().any(|process| process.pid == *pid);
+            if let Some(limits) = gpu.limits.value_mut() {
+                limits
+                    .owners
+                    .retain(|owner| owner.pids.iter().any(is_shown));
+            }
         }
         let named: Vec<u32> = processes
             .iter()
@@ -564,8 +570,8 @@ mod tests {
     use gpumon_probe::{
         host::HostReader,
         model::{
-            BatchJob, Cell, GpuProcess, Health, Job, MemoryGrowth, Notebook, ProcessKind, Severity,
-            XidReport,
+            BatchJob, Cell, GpuProcess, Health, Job, LimitClass, LimitEvidence, LimitSummary,
+            MemoryGrowth, Notebook, OwnerLimits, ProcessKind, Severity, XidReport,
         },
     };
 
@@ -751,6 +757,30 @@ mod tests {
         for view in [View::UNKNOWN_CLIENT, View::Own(None)] {
             let seen = view.filter_sample(&sample);
             assert_eq!(seen.gpus[0].limits, sample.gpus[0].limits, "{view:?}");
+        }
+    }
+
+    #[test]
+    fn limits_of_hidden_owners_are_hidden() {
+        let mut sample = make_sample(make_process(make_secret_path()), Vec::new());
+        let mut gpu = make_limited_gpu(1, 1000);
+        let share = [(LimitClass::Host, 100.0)];
+        let limits = LimitSummary::new(1000, share, |_| LimitEvidence::default()).unwrap();
+        let make_owner = |pid| OwnerLimits {
+            pids: vec![pid],
+            limits: limits.clone(),
+        };
+        gpu.limits.value_mut().unwrap().owners = vec![make_owner(7), make_owner(8)];
+        sample.gpus[0].limits = gpu.limits;
+        for (view, shown) in [
+            (View::UNKNOWN_CLIENT, vec![7, 8]),
+            (View::Own(Some(ANA.into())), vec![7]),
+            (View::Own(None), vec![]),
+        ] {
+            let seen = view.filter_sample(&sample);
+            let owners = &seen.gpus[0].limits.value().unwrap().owners;
+            let pids: Vec<u32> = owners.iter().map(|owner| owner.pids[0]).collect();
+            assert_eq!(pids, shown, "{view:?}");
         }
     }
 

@@ -10,7 +10,7 @@ use gpumon_history::{
 };
 use gpumon_probe::{
     model::{
-        JobKind, LimitClass,
+        JobKind,
         fields::{GPU_FIELDS, HOST_FIELDS},
         now_ms,
     },
@@ -334,12 +334,12 @@ fn ended_job_is_reported_from_disk() {
         ),
         (&json!(100.0), &json!(0.0))
     );
-    let well_used = LimitClass::Tensor.wording().advice;
     assert_eq!(
         report["advice"],
         json!([
             "GPU 1 was never used: request one GPU.",
-            format!("GPU 0: Tensor cores are busy 40 % of the time. {well_used}"),
+            "GPU 0: Tensor cores are busy 40 % of the time. The GPU is well used. Narrower types \
+             such as FP8 are faster.",
         ])
     );
     assert_eq!(

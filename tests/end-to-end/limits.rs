@@ -86,6 +86,12 @@ fn documented_example_shows_every_cause() {
     let waiting = &find_limits(sample, 4)["evidence"];
     assert_eq!(waiting["slow_gpu"], 5, "{waiting}");
     assert!(waiting["wait_ms"].as_u64().unwrap() > 900, "{waiting}");
+    let owners = &find_limits(sample, 10)["owners"];
+    for (owner, pid) in [5_000_010, 5_000_011].into_iter().enumerate() {
+        assert_eq!(owners[owner]["pids"][0], pid, "{owners}");
+        let first = &owners[owner]["limits"]["shares"][0];
+        assert_eq!(first["cause"], "shared", "{owners}");
+    }
 }
 
 #[test]

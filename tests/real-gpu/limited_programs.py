@@ -1,6 +1,6 @@
 """Programs whose limit is known for a physical reason, which is given as a comment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 BEGIN = """
 import importlib.util, json, math, os, random, re, sys, time
@@ -13,8 +13,14 @@ def skip(reason):
     print("skip", reason, flush=True)
     sys.exit()
 def ready():
-    torch.cuda.synchronize()
-    print("ready", flush=True)
+    # A program that does not use the GPU must not start to use it here.
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    print("ready", os.getpid(), flush=True)
+def compute(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        random.gauss(0, 1)
 def run(step):
     for _ in range(5):
         step()
@@ -326,6 +332,31 @@ def step():
 run(step)
 """
 
+# Python computes for 0.1 s between batches of 126 MB. A batch is copied from pinned memory in at
+# most 11 ms, at 12 GB/s or more, and used for 2 to 4 ms. Python does not wait for either.
+PINNED_LOADER = """
+batch = torch.zeros(7680, 8192, dtype=torch.bfloat16, pin_memory=True)
+inputs = torch.empty_like(batch, device="cuda")
+weights = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+def step():
+    inputs.copy_(batch, non_blocking=True)
+    inputs @ weights
+    compute(0.1)
+run(step)
+"""
+
+# Python computes for 0.45 s between products that take 50 ms, or 100 ms if another program also
+# uses the GPU all the time.
+PYTHON_STEPS = """
+matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+def step():
+    compute(0.45)
+    for _ in range(30):
+        matrix @ matrix
+    torch.cuda.synchronize()
+run(step)
+"""
+
 # Input.
 
 # Files of 128 KiB, which are removed from the page cache after each use, before small steps. That
@@ -415,6 +446,51 @@ while True:
     run_cell()
 """
 
+# A kernel changes 2.1 GB in a millisecond, every 0.2 s. The program sleeps in between.
+MEMORY_HOLDER = """
+held = torch.zeros(1 << 29, device="cuda")
+def step():
+    held.add_(1)
+    torch.cuda.synchronize()
+    time.sleep(0.2)
+run(step)
+"""
+
+# The program reads from a disk all the time, without the page cache, and does not use the GPU. That
+# the disks of the machine deliver the data is measured before the program counts.
+FILE_READER = """
+import glob, itertools, mmap
+SIZE, BLOCK = 1 << 30, 16 << 20
+path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data.bin")
+block = mmap.mmap(-1, BLOCK)
+block[:] = os.urandom(BLOCK)
+begun = time.time()
+try:
+    file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    for at in range(0, SIZE, BLOCK):
+        os.pwrite(file, block, at)
+        if time.time() > begun + 10:
+            skip("the disk is too slow: writing a file of 1 GiB takes more than 10 s")
+except OSError as error:
+    skip(f"the folder for temporary files cannot be used without the page cache: {error}")
+offsets = itertools.cycle(range(0, SIZE, BLOCK))
+def step():
+    os.preadv(file, [block], next(offsets))
+def count_read_bytes():
+    sectors = 0
+    for device in glob.glob("/sys/block/*/device"):
+        with open(os.path.join(os.path.dirname(device), "stat")) as stat:
+            sectors += int(stat.read().split()[2])
+    return sectors * 512
+begun, before = time.time(), count_read_bytes()
+while time.time() < begun + 1:
+    step()
+rate = (count_read_bytes() - before) / (time.time() - begun)
+if rate < 60e6:
+    skip(f"the disks deliver only {rate / 1e6:.0f} MB/s")
+run(step)
+"""
+
 # Communication.
 
 # Training of one model on all GPUs. The rank with the highest number takes longer for each step, by
@@ -433,9 +509,7 @@ data = torch.randn(2048, 8192, device="cuda", dtype=torch.bfloat16)
 extra = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
 begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 def step(delay_s=0.0, products=0):
-    end = time.perf_counter() + delay_s
-    while time.perf_counter() < end:
-        pass
+    compute(delay_s)
     for _ in range(products):
         extra @ extra
     (model(data) - data).square().mean().backward()
@@ -485,12 +559,17 @@ class Program:
     cause: str
     #: The code of each script, by name. If there are several, each is the program of another owner.
     scripts: dict
-    #: Other causes that single windows may have. Any further cause is a false alarm.
-    other_causes: tuple = ()
-    #: Whether the program runs on all GPUs. The others then wait for the last one.
-    spans_gpus: bool = False
+    #: Other causes that single windows may have. Any further cause is a false alarm. With `None`,
+    #: single windows may have any cause.
+    other_causes: tuple | None = None
+    #: Whether a process of the program runs on each GPU.
+    is_per_gpu: bool = False
+    #: Whether the other GPUs wait for the last one.
+    has_slow_gpu: bool = False
     #: Whether the power limit reduces the clocks.
     is_power_capped: bool = False
+    #: The possible first causes of each owner, by the name of its script.
+    owner_causes: dict = field(default_factory=dict)
 
 
 def define_programs():
@@ -520,6 +599,7 @@ def define_programs():
                 "environments": ENVIRONMENTS,
                 "tokenization": TOKENIZATION,
                 "images": IMAGES,
+                "pinned_loader": PINNED_LOADER,
             },
             "input": {"small_files": SMALL_FILES},
             "transfer": {
@@ -533,14 +613,34 @@ def define_programs():
         "tensor", {"batched_products": BATCHED_PRODUCTS}, is_power_capped=True
     )
     programs["notebook"] = Program("idle", {"notebook": NOTEBOOK}, other_causes=("tensor",))
+    programs["other_reader"] = Program(
+        "idle", {"holder": MEMORY_HOLDER, "reader": FILE_READER}, other_causes=()
+    )
     # Each owner has the GPU for half of the time, and uses different units of it.
     programs["two_owners"] = Program(
-        "shared", {"language_model": BATCHED_PRODUCTS, "table_scaling": NORMALIZATION}
+        "shared",
+        {"language_model": BATCHED_PRODUCTS, "table_scaling": NORMALIZATION},
+        owner_causes={"language_model": ("shared",), "table_scaling": ("shared",)},
+    )
+    # One owner keeps the GPU busy. The other one uses it for a tenth of the time, and computes in
+    # Python for four fifths of its own time.
+    programs["owner_causes"] = Program(
+        "tensor",
+        {"products": BATCHED_PRODUCTS, "python_steps": PYTHON_STEPS},
+        owner_causes={"products": ("tensor", "power"), "python_steps": ("host",)},
     )
     for unit in ("cpu", "gpu"):
         name = f"slow_{unit}"
         code = f'SLOWED_BY = "{unit}"\n{DATA_PARALLEL}'
-        programs[name] = Program("communication", {name: code}, spans_gpus=True)
+        programs[name] = Program(
+            "communication", {name: code}, other_causes=(), is_per_gpu=True, has_slow_gpu=True
+        )
+    # The same environment on each GPU, as in a sweep. The processes have the same launcher, but do
+    # not communicate.
+    code = f'torch.cuda.set_device(int(os.environ["RANK"]))\n{SINGLE_ENVIRONMENT}'
+    programs["independent_programs"] = Program(
+        "latency", {"environment": code}, other_causes=(), is_per_gpu=True
+    )
     return programs
 
 

@@ -4,13 +4,20 @@ GPU.
 
     python3 tests/real-gpu/limits.py [path to gpumon] [PROGRAM...] [--json FILE]
 
-Needs PyTorch. Programs that need Triton, NumPy, Pillow or several GPUs are skipped without them.
-The GPUs must have no other users, whose work would also count. Prints a line for each program, and
-how often each cause was reported for programs of each known cause. The exit code is 1 if
+Needs PyTorch. Programs that need Triton, NumPy, Pillow, a disk or several GPUs are skipped without
+them. The GPUs must have no other users, whose work would also count. Prints a line for each
+program, and how often each cause was reported for programs of each known cause. The exit code is 1
+if
 
-- the dominant cause of a program is wrong, or the program fails,
-- fewer than 90 % of all windows have the known cause, or
+- no program runs, or a program fails,
+- the dominant cause of a program is wrong, or half of its windows are,
+- a window of a program with `other_causes` is wrong,
+- the reported wait for a slowed GPU differs by more than 25 % from the measured one,
+- fewer than 90 % of all windows are right, or
 - a condition with the severity `warning` or `critical` starts, because no program hangs or fails.
+
+A window is right if its cause is right and if it names the slowed GPU with its rank, or each owner
+with its cause, in programs that have them.
 
 The programs are in `limited_programs.py`. They are not those with which the thresholds were chosen.
 """
@@ -40,6 +47,10 @@ START_S = 25
 WATCHED_S = 8
 WINDOW_S = 1
 MIN_RIGHT_SHARE = 0.9
+MAX_WAIT_ERROR = 0.25
+# Each of two equal owners waits for half of the time. The measured share can be lower, and need not
+# be the largest one.
+MIN_SHARED_PERCENT = 35
 
 # Loads the libraries of PyTorch and CUDA from the disk, so that the programs start faster and no
 # disk is busy while they run.
@@ -64,8 +75,10 @@ class Running:
     """The processes of a program, which run until the `with` block ends."""
 
     def __init__(self, program, gpus):
-        self.program, self.ranks = program, gpus if program.spans_gpus else 1
+        self.program, self.ranks = program, gpus if program.is_per_gpu else 1
         self.processes, self.lines = [], queue.Queue()
+        # The PID of each script by name. The processes may be shells that run the scripts.
+        self.pids = {}
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -79,10 +92,10 @@ class Running:
                 # shell does not replace itself by the script.
                 command = ["bash", "-c", '"$0" "$1"; exit $?', *command]
             for rank in range(self.ranks):
-                self.start_process(command, rank)
+                self.start_process(name, command, rank)
         return self
 
-    def start_process(self, command, rank):
+    def start_process(self, name, command, rank):
         environment = {
             **os.environ,
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -101,26 +114,28 @@ class Running:
                 start_new_session=True,
             )
         self.processes.append(process)
-        threading.Thread(target=self.read_lines, args=(process,), daemon=True).start()
+        threading.Thread(target=self.read_lines, args=(name, process), daemon=True).start()
 
-    def read_lines(self, process):
+    def read_lines(self, name, process):
         for line in process.stdout:
-            self.lines.put(line.strip())
-        self.lines.put(None)
+            self.lines.put((name, line.strip()))
+        self.lines.put((name, None))
 
     def wait_until_ready(self):
-        """Waits until all processes have printed `ready`."""
+        """Waits until all scripts have printed `ready` and their PID."""
         end, missing = time.monotonic() + START_S, len(self.processes)
         while missing:
             try:
-                line = self.lines.get(timeout=max(0.0, end - time.monotonic()))
+                name, line = self.lines.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
                 raise ProgramError(f"did not start within {START_S} s") from None
             if line is None:
                 raise self.exit_error()
             if line.startswith("skip "):
                 raise SkipProgram(line.removeprefix("skip "))
-            missing -= line == "ready"
+            if line.startswith("ready "):
+                self.pids[name] = int(line.removeprefix("ready "))
+                missing -= 1
 
     def check_running(self):
         """Raises an error if a process has exited."""
@@ -136,7 +151,7 @@ class Running:
         """Returns the mean of the values that the program has printed, or `None`."""
         values = []
         while not self.lines.empty():
-            line = self.lines.get()
+            _, line = self.lines.get()
             if line and line.startswith("{"):
                 values.append(json.loads(line)[name])
         return sum(values) / len(values) if values else None
@@ -157,6 +172,8 @@ class Window:
     gpu: int
     at_ms: int
     limits: dict
+    #: The shares of each owner by the name of its script, the largest first.
+    owners: dict
     is_right: bool
 
 
@@ -187,17 +204,39 @@ class Result:
         return sum(waits) / len(waits)
 
 
-def is_window_right(program, limits, slow_gpu):
-    if limits["main"] not in (program.cause, *program.other_causes):
+def find_owners(limits, pids):
+    """Returns the shares of each owner by the name of its script. `pids` has the PIDs by name."""
+    return {
+        name: {share["cause"]: share["percent"] for share in owner["limits"]["shares"]}
+        for owner in limits.get("owners", ())
+        for name, pid in pids.items()
+        if pid in owner["pids"]
+    }
+
+
+def has_owner_cause(shares, causes):
+    """Returns whether the first of an owner's causes is one of `causes`."""
+    is_shared = "shared" in causes and shares.get("shared", 0) >= MIN_SHARED_PERCENT
+    return is_shared or next(iter(shares)) in causes
+
+
+def is_window_right(program, limits, owners, gpus):
+    evidence, known = limits["evidence"], program.owner_causes
+    if limits["main"] not in (program.cause, *(program.other_causes or ())):
         return False
-    return slow_gpu is None or limits["evidence"].get("slow_gpu") == slow_gpu
+    if program.has_slow_gpu:
+        # The rank of a process is also the number of its GPU.
+        last = gpus - 1
+        return evidence.get("slow_gpu") == last and evidence.get("slow_ranks") == [last]
+    if known and (len(limits.get("owners", ())) != len(known) or owners.keys() != known.keys()):
+        return False
+    return all(has_owner_cause(owners[name], causes) for name, causes in known.items())
 
 
 def watch_program(server, program, gpus):
     """Runs the program, and returns its result."""
     started_ms = time.time() * 1000
-    slow_gpu = gpus - 1 if program.spans_gpus else None
-    watched = range(slow_gpu) if program.spans_gpus else [0]
+    watched = range(gpus - program.has_slow_gpu) if program.is_per_gpu else [0]
     windows, alarms = {}, {}
     with Running(program, gpus) as running:
         running.wait_until_ready()
@@ -215,11 +254,12 @@ def watch_program(server, program, gpus):
                 # A sample in which no window ends has the limits of an earlier window, with a time.
                 is_new = "main" in limits and at_ms - limits["window_ms"] >= begin_ms
                 if index in watched and is_new:
-                    is_right = is_window_right(program, limits, slow_gpu)
-                    windows[index, at_ms] = Window(index, at_ms, limits, is_right)
+                    owners = find_owners(limits, running.pids)
+                    is_right = is_window_right(program, limits, owners, gpus)
+                    windows[index, at_ms] = Window(index, at_ms, limits, owners, is_right)
             # The server takes a sample each second.
             time.sleep(0.25)
-        measured = running.mean_of_printed("wait_ms") if program.spans_gpus else None
+        measured = running.mean_of_printed("wait_ms") if program.has_slow_gpu else None
     if not windows:
         raise ProgramError(f"no window has ended; the limits are {json.dumps(limits)}")
     return Result(list(windows.values()), measured, tuple(alarms.values()))
@@ -231,19 +271,24 @@ def judge_result(program, result):
     cause, share = max(shares.items(), key=lambda item: item[1])
     wrong = [window for window in result.windows if not window.is_right]
     right = len(result.windows) - len(wrong)
-    is_right = cause == program.cause and not result.alarms
+    is_right = cause == program.cause and right > len(wrong) and not result.alarms
     line = (
         f"expected {program.cause}, {right} of {len(result.windows)} windows, {cause} {share:.0f} %"
     )
-    if program.other_causes:
+    if program.other_causes is not None:
         is_right &= not wrong
     if program.is_power_capped:
         is_right &= shares["power"] > 0
         line += f", power {shares['power']:.0f} %"
-    if program.spans_gpus:
-        measured = result.measured_wait_ms
-        line += f", waits {result.mean_wait_ms():.0f} ms of each second, measured "
+    if program.has_slow_gpu:
+        waited, measured = result.mean_wait_ms(), result.measured_wait_ms
+        is_right &= measured is not None and abs(waited - measured) <= MAX_WAIT_ERROR * measured
+        line += f", waits {waited:.0f} ms of each second, measured "
         line += "nothing" if measured is None else f"{measured:.0f} ms"
+    if program.owner_causes:
+        for name, shares in (wrong or result.windows)[-1].owners.items():
+            texts = (f"{cause} {share:.0f} %" for cause, share in shares.items())
+            line += f"; {name}: {', '.join(texts)}"
     if wrong:
         limits = wrong[-1].limits
         line += f"; last wrong window on GPU {wrong[-1].gpu}: {limits['main']}: {limits['text']}"
@@ -283,7 +328,7 @@ def check_programs(server, names):
     for name in names:
         program = PROGRAMS[name]
         try:
-            if program.spans_gpus and gpus < 2:
+            if program.is_per_gpu and gpus < 2:
                 raise SkipProgram("needs two GPUs")
             results[name] = watch_program(server, program, gpus)
             is_right, line = judge_result(program, results[name])
@@ -310,9 +355,11 @@ def main():
         sys.exit("PyTorch cannot use the GPU")
     with Server(arguments.gpumon) as server:
         results, wrong = check_programs(server, arguments.programs or PROGRAMS)
+    if not results:
+        sys.exit("no program has run: all were skipped or failed")
     windows = [window for result in results.values() for window in result.windows]
     right = sum(window.is_right for window in windows)
-    share = right / len(windows) if windows else 1.0
+    share = right / len(windows)
     print(*format_matrix(results), sep="\n")
     print(f"{right} of {len(windows)} windows are right ({share:.1%})", end="")
     print(f", {time.monotonic() - begun:.0f} s")

@@ -2,10 +2,12 @@
 //! turns samples into alerts.
 //!
 //! [`observe`] compares a sample with a rule, [`target`] keeps the state of a rule for one GPU and
-//! computes rates of change, and [`saved`] keeps alerts across restarts. Delays are handled as for
-//! the conditions of GPUs: time without observations, such as a pause of the collector, does not
-//! count. This module reads no clock: the same samples always produce the same alerts.
+//! computes rates of change, [`cause_window`] computes the shares of the causes that limited a GPU,
+//! and [`saved`] keeps alerts across restarts. Delays are handled as for the conditions of GPUs:
+//! time without observations, such as a pause of the collector, does not count. This module reads
+//! no clock: the same samples always produce the same alerts.
 
+mod cause_window;
 mod observe;
 mod saved;
 mod target;

@@ -112,12 +112,26 @@ pub(super) fn observe_target(
         }
         Watch::LimitedBy(cause) => {
             let responding = gpu.filter(|gpu| gpu.health == Health::Ok);
-            match responding.and_then(|gpu| gpu.limits.value()) {
-                None => Observation::Unknown,
-                Some(limits) if limits.main == *cause => {
-                    Observation::Active(wording::describe_main_cause(limits))
+            let Some((gpu, limits)) = responding.and_then(|gpu| Some((gpu, gpu.limits.value()?)))
+            else {
+                return Observation::Unknown;
+            };
+            match &mut state.causes {
+                None if limits.main == *cause => Observation::Active(wording::describe_main_cause(
+                    &limits.summary(),
+                    &limits.advice,
+                )),
+                None => Observation::Inactive,
+                Some(causes) => {
+                    causes.push(gpu.limits.read_at_ms(gpu.at_ms), limits);
+                    match causes.summary() {
+                        None => Observation::Inconclusive,
+                        Some(mean) if mean.main() == Some(*cause) => Observation::Active(
+                            wording::describe_main_cause(&mean.headline(), &mean.advice),
+                        ),
+                        Some(_) => Observation::Inactive,
+                    }
                 }
-                Some(_) => Observation::Inactive,
             }
         }
     }

@@ -8,7 +8,7 @@ use gpumon_probe::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{EvaluationInput, EvaluationOutcome};
+use super::{EvaluationInput, EvaluationOutcome, cause_window::CauseWindow};
 use crate::{
     rules::{Rule, RuleCheck, Watch, WatchedField, field_of},
     wording::AlertStatus,
@@ -33,6 +33,8 @@ pub(super) struct TargetState {
     hysteresis: Hysteresis<String>,
     /// The values in the time window, for rules about a rate of change.
     pub(super) window: Option<RateWindow>,
+    /// The shares of the causes, for rules with `limited_by` and `for`.
+    pub(super) causes: Option<CauseWindow>,
     firing: Option<FiringAlert>,
     /// The firing alert that each receiver was last notified of, and the time of that notification.
     told: BTreeMap<String, (FiringAlert, u64)>,
@@ -48,10 +50,18 @@ impl TargetState {
             } => Some(RateWindow::new(rate.over_ms, *subject)),
             _ => None,
         };
-        let hysteresis = Hysteresis::new(check.for_ms, check.clear_for_ms);
+        let causes = match check.watch {
+            Watch::LimitedBy(cause) if check.for_ms > 0 => {
+                Some(CauseWindow::new(check.for_ms, cause))
+            }
+            _ => None,
+        };
+        // The shares are known only after the time `for`, so the rule needs no further delay.
+        let begin_after_ms = if causes.is_some() { 0 } else { check.for_ms };
         Self {
-            hysteresis,
+            hysteresis: Hysteresis::new(begin_after_ms, check.clear_for_ms),
             window,
+            causes,
             firing: None,
             told: BTreeMap::new(),
         }
@@ -67,6 +77,7 @@ impl TargetState {
         Self {
             hysteresis: Hysteresis::new(0, 0),
             window: None,
+            causes: None,
             firing: fires.then(|| alert.clone()),
             told: told_ms
                 .into_iter()
@@ -273,6 +284,17 @@ pub(super) fn gpu_ref(place: &AlertTarget, inventory: Option<&Inventory>) -> Opt
 /// The approximate maximum number of values in a window: more values add no information.
 const MAX_WINDOW_VALUES: u64 = 120;
 
+/// Adds a value to a window of `over_ms` milliseconds, and limits the number of values. The new
+/// value replaces the last stored value if the stored value before the last one is at most
+/// `over_ms / MAX_WINDOW_VALUES` older than the new value.
+pub(super) fn push_value<T>(values: &mut VecDeque<(u64, T)>, at_ms: u64, value: T, over_ms: u64) {
+    let close_ms = over_ms / MAX_WINDOW_VALUES;
+    if values.len() >= 2 && at_ms - values[values.len() - 2].0 <= close_ms {
+        values.pop_back();
+    }
+    values.push_back((at_ms, value));
+}
+
 /// A field's values in a time window, oldest first, from which its rate of change is computed.
 #[derive(Debug)]
 pub(super) struct RateWindow {
@@ -303,13 +325,7 @@ impl RateWindow {
         let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else {
             return;
         };
-        // Limits the number of values. The new value replaces the last stored value if the stored
-        // value before the last one is at most `close_ms` older than the new value.
-        let close_ms = self.over_ms / MAX_WINDOW_VALUES;
-        if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
-            self.values.pop_back();
-        }
-        self.values.push_back((at_ms, value));
+        push_value(&mut self.values, at_ms, value, self.over_ms);
     }
 
     /// Returns the change per second; `None` if the values cover less than half of the window.

@@ -285,12 +285,12 @@ fn alert_ignores_condition_below_minimum_severity() {
     }
 }
 
-/// Returns the limits in a window in which the cause had a share of 62 %.
-fn make_limits(main: LimitClass) -> Limits {
+/// Returns the limits in a window in which the cause had a share of 80 %.
+fn make_limits(window_ms: u64, main: LimitClass) -> Limits {
     let shares = LimitClass::ALL.map(|class| {
         Reading::Now(match class {
-            _ if class == main => 62.0,
-            LimitClass::Idle => 38.0,
+            _ if class == main => 80.0,
+            LimitClass::Idle => 20.0,
             _ => 0.0,
         })
     });
@@ -298,43 +298,106 @@ fn make_limits(main: LimitClass) -> Limits {
         cpu_percent: Some(100.0),
         ..LimitEvidence::default()
     };
-    Limits::new(10_000, shares, main, Confidence::Medium, evidence)
+    Limits::new(window_ms, shares, main, Confidence::Medium, evidence)
 }
 
+/// Sets the limits of a window of one second, which ends with the sample.
+fn set_cause(main: LimitClass) -> impl Fn(&mut GpuSample) {
+    move |sample| sample.limits = Reading::Now(make_limits(1000, main))
+}
+
+const HOST_BOUND: &str = "limited_by = \"host\"\nfor = \"2m\"\nclear_for = \"30s\"\nmessage = \
+                          \"Ask Ana\"";
+
 #[test]
-fn alert_fires_while_cause_has_largest_share() {
-    let limited_by = |cause| {
-        move |sample: &mut GpuSample| {
-            // The limits of the latest window remain in the samples until the next window ends.
-            sample.limits = Reading::Earlier {
-                value: make_limits(cause),
-                at_ms: sample.at_ms - 9_000,
-            };
-        }
+fn alternating_cause_with_largest_share_fires() {
+    let alternating = |sample: &mut GpuSample| {
+        let is_third = ((sample.at_ms - START_MS) / 1000).is_multiple_of(3);
+        set_cause(if is_third {
+            LimitClass::Tensor
+        } else {
+            LimitClass::Host
+        })(sample);
     };
-    let rule = "limited_by = \"host\"\nfor = \"10m\"\nclear_for = \"30s\"\nmessage = \"Ask Ana\"";
-    let mut timeline = TestTimeline::new(rule);
-    timeline
-        .advance_with_gpu(590, limited_by(LimitClass::Host))
-        .advance_with_gpu(10, limited_by(LimitClass::Tensor))
-        .advance_with_gpu(601, limited_by(LimitClass::Host));
-    assert_eq!(timeline.take_events(), ["1201 +a 0"]);
+    let mut timeline = TestTimeline::new(HOST_BOUND);
+    timeline.advance_with_gpu(119, alternating);
+    assert_eq!(timeline.take_events(), [""; 0]);
+    timeline.advance_with_gpu(1, alternating);
+    assert_eq!(timeline.take_events(), ["120 +a 0"]);
     assert_eq!(
         timeline.evaluator.firing_alerts()[0].alert.text,
-        "Host-bound 62 %: A process uses 100 % of a core while the GPU waits. Prepare data in \
+        "Host-bound 53 %: A process uses 100 % of a core while the GPU waits. Prepare data in \
          worker processes or on the GPU, and start the next step before its result is needed. Ask \
          Ana"
     );
-    // A GPU without limits, or one that does not respond, shows nothing.
-    timeline
-        .advance_with_gpu(20, |_| {})
-        .advance_with_gpu(20, |sample| {
-            limited_by(LimitClass::Tensor)(sample);
-            sample.health = Health::Hung { since_ms: 1 };
-        });
+    // After 30 seconds, both causes have the same share of the last two minutes.
+    timeline.advance_with_gpu(60, set_cause(LimitClass::Tensor));
     assert_eq!(timeline.take_events(), [""; 0]);
-    timeline.advance_with_gpu(31, limited_by(LimitClass::Tensor));
-    assert_eq!(timeline.take_events(), ["1272 -a 0"]);
+    timeline.advance_with_gpu(1, set_cause(LimitClass::Tensor));
+    assert_eq!(timeline.take_events(), ["181 -a 0"]);
+}
+
+#[test]
+fn repeated_window_of_limits_is_counted_once() {
+    // Windows of 20 s and 10 s alternate. Samples repeat the shorter ones more often.
+    let uneven = |sample: &mut GpuSample| {
+        let second = (sample.at_ms - START_MS) / 1000 % 30;
+        let (age_ms, limits) = match second {
+            0..20 => (second * 1000, make_limits(10_000, LimitClass::Host)),
+            _ => (
+                (second - 20) * 1000,
+                make_limits(20_000, LimitClass::Tensor),
+            ),
+        };
+        sample.limits = match age_ms {
+            0 => Reading::Now(limits),
+            _ => Reading::Earlier {
+                value: limits,
+                at_ms: sample.at_ms - age_ms,
+            },
+        };
+    };
+    let mut timeline = TestTimeline::new(&HOST_BOUND.replace("host", "tensor"));
+    timeline.advance_with_gpu(300, uneven);
+    assert_eq!(timeline.take_events(), ["110 +a 0"]);
+}
+
+#[test]
+fn long_gap_in_limits_restarts_time() {
+    let host = set_cause(LimitClass::Host);
+    let hung = |sample: &mut GpuSample| {
+        set_cause(LimitClass::Tensor)(sample);
+        sample.health = Health::Hung { since_ms: 1 };
+    };
+    let mut timeline = TestTimeline::new(HOST_BOUND);
+    timeline
+        .advance_with_gpu(100, &host)
+        .advance_with_gpu(25, |_| {})
+        .advance_with_gpu(5, &host);
+    assert_eq!(timeline.take_events(), ["126 +a 0"]);
+    timeline
+        .advance_with_gpu(40, hung)
+        .advance_with_gpu(149, set_cause(LimitClass::Tensor));
+    assert_eq!(timeline.take_events(), [""; 0]);
+    timeline.advance_with_gpu(1, set_cause(LimitClass::Tensor));
+    assert_eq!(timeline.take_events(), ["320 -a 0"]);
+
+    let mut timeline = TestTimeline::new(HOST_BOUND);
+    timeline
+        .advance_with_gpu(100, &host)
+        .advance_with_gpu(40, hung)
+        .advance_with_gpu(130, &host);
+    assert_eq!(timeline.take_events(), ["260 +a 0"]);
+}
+
+#[test]
+fn newest_window_decides_without_for() {
+    let mut timeline = TestTimeline::new("limited_by = \"host\"\nclear_for = \"0s\"");
+    timeline
+        .advance_with_gpu(3, set_cause(LimitClass::Host))
+        .advance_with_gpu(2, set_cause(LimitClass::Tensor))
+        .advance_with_gpu(2, set_cause(LimitClass::Host));
+    assert_eq!(timeline.take_events(), ["1 +a 0", "4 -a 0", "6 +a 0"]);
 }
 
 #[test]

@@ -56,7 +56,8 @@ pub struct RuleCheck {
     /// The GPUs that the rule applies to. Empty if the rule applies to all GPUs or is about the
     /// machine.
     pub gpus: Vec<GpuName>,
-    /// The time for which the rule must match before it fires.
+    /// The time for which the rule must match before it fires. For [`Watch::LimitedBy`], the time
+    /// in which the shares of the causes are compared.
     pub for_ms: u64,
     /// The time for which the rule must not match before its alert is resolved.
     pub clear_for_ms: u64,
@@ -93,7 +94,8 @@ pub enum Watch {
         /// The lowest severity that matches.
         min_severity: Severity,
     },
-    /// The cause with the largest share of what limits a GPU.
+    /// The cause with the largest share of what limits a GPU during the rule's `for`, or in the
+    /// newest window.
     LimitedBy(LimitClass),
 }
 

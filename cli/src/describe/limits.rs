@@ -65,7 +65,7 @@ mod tests {
             ..LimitEvidence::default()
         };
         let shares = [(main, percent), (other, 100.0 - percent)];
-        LimitSummary::new(shares, |_| evidence).unwrap()
+        LimitSummary::new(10_000, shares, |_| evidence).unwrap()
     }
 
     fn describe(gpus: &[Option<LimitSummary>]) -> Vec<(String, Option<String>)> {

@@ -8,7 +8,8 @@
 //!   condition that was already present.
 //! - [`Baseline`] contains the learned usual clock and power of a GPU.
 //! - [`LimitTracker`] and [`name_slow_gpus`] derive what limits the work of a GPU. After
-//!   [`MAX_LIMITS_AGE_MS`], the limits are outdated.
+//!   [`MAX_LIMITS_AGE_MS`], the limits are outdated. [`are_copies_small`] distinguishes small
+//!   copies from kernels.
 //! - [`Clock`] and [`Hysteresis`] delay the start and end of conditions and alerts.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
 //! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
@@ -29,7 +30,7 @@ pub use conditions::{
     detection_time_ms, is_memory_nearly_full, may_be_hung, unlisted_bytes,
 };
 pub use events::{EccTracker, ErrorFilter, ProcessTracker};
-pub use limits::{LimitTracker, MAX_LIMITS_AGE_MS, name_slow_gpus};
+pub use limits::{LimitTracker, MAX_LIMITS_AGE_MS, are_copies_small, name_slow_gpus};
 pub use rates::HostRates;
 
 /// Example GPUs for tests.

@@ -7,45 +7,13 @@ use ts_rs::TS;
 
 use super::Reading;
 
-/// A cause that limits the work of a GPU for a part of the time.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitClass {
-    /// Nothing runs, and no process prepares work.
-    Idle,
-    /// The GPU waits while processes compute on the CPU.
-    Host,
-    /// The GPU waits while processes wait for a disk or the network.
-    Input,
-    /// The GPU waits for copies over PCIe.
-    Transfer,
-    /// Kernels wait for, or exchange data with, other GPUs of the same job.
-    Communication,
-    /// Kernels use most of the bandwidth of device memory.
-    Memory,
-    /// Kernels keep the tensor cores busy.
-    Tensor,
-    /// Kernels keep the floating-point or integer units busy, without tensor cores.
-    Compute,
-    /// Kernels are too small, or depend on each other too closely, to fill the GPU.
-    Latency,
-    /// The clocks are reduced by the power limit or the temperature.
-    Power,
-    /// Processes of another owner use the multiprocessors.
-    Shared,
-    /// Kernels run, but the GPU has no counters that show what limits them.
-    Unknown,
-}
-
 /// How clearly the readings show the main cause.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// Another cause has almost the same share, or a reading that is needed is absent.
+    /// Another cause has almost the same share, or the readings do not distinguish two causes.
     Low,
     /// The main cause leads by at least 10 percentage points.
     Medium,
@@ -53,8 +21,19 @@ pub enum Confidence {
     High,
 }
 
+/// Defines a cause by its name in JSON, its share in [`Limits`], its label and its meaning.
 macro_rules! limits {
-    ($($class:ident $name:literal $field:ident: $about:literal,)+) => {
+    ($($class:ident $name:literal $field:ident $label:literal $meaning:literal;)+) => {
+        /// A cause that limits the work of a GPU for a part of the time.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS,
+            JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum LimitClass {
+            $(#[doc = $meaning] $class,)+
+        }
+
         /// The causes that limited the work of a GPU in the latest window of one to ten seconds.
         /// Their shares sum to 100. A GPU without the hardware counters of GPM (before Hopper)
         /// reports the causes that need these counters as not supported, and the time in which
@@ -63,7 +42,7 @@ macro_rules! limits {
         pub struct Limits {
             /// The length of the window.
             pub window_ms: u64,
-            $(#[doc = $about] pub $field: Reading<f64>,)+
+            $(#[doc = $meaning] pub $field: Reading<f64>,)+
             /// The cause with the largest share.
             pub main: LimitClass,
             /// How clearly the readings show the main cause.
@@ -72,8 +51,13 @@ macro_rules! limits {
             pub evidence: LimitEvidence,
             /// The evidence for the main cause, as a sentence.
             pub text: String,
-            /// The advice about the main cause, as a sentence; empty if there is none.
+            /// The advice about the main cause, as a sentence; empty if there is none, or if the
+            /// confidence is low.
             pub advice: String,
+            /// The causes that limited each owner, if processes of several owners used the GPU.
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            #[ts(optional, as = "Option<Vec<OwnerLimits>>")]
+            pub owners: Vec<OwnerLimits>,
         }
 
         impl LimitClass {
@@ -84,6 +68,20 @@ macro_rules! limits {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$class => $name,)+
+                }
+            }
+
+            /// Returns the name of the cause, as a heading.
+            pub const fn label(self) -> &'static str {
+                match self {
+                    $(Self::$class => $label,)+
+                }
+            }
+
+            /// Returns what the cause means, as a sentence.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$class => $meaning,)+
                 }
             }
         }
@@ -105,26 +103,53 @@ macro_rules! limits {
                 evidence: LimitEvidence,
             ) -> Self {
                 let [$($field),+] = shares;
-                let (text, advice) = evidence.describe(main);
-                Self { window_ms, $($field,)+ main, confidence, evidence, text, advice }
+                let (text, advice) = (String::new(), String::new());
+                let owners = Vec::new();
+                let mut limits = Self {
+                    window_ms, $($field,)+ main, confidence, evidence, text, advice, owners,
+                };
+                limits.describe();
+                limits
             }
         }
     };
 }
 
 limits! {
-    Idle "idle" idle_percent: "Nothing ran, and no process prepared work.",
-    Host "host" host_percent: "The GPU waited while processes computed on the CPU.",
-    Input "input" input_percent: "The GPU waited for a disk or the network.",
-    Transfer "transfer" transfer_percent: "The GPU waited for copies over PCIe.",
-    Communication "communication" communication_percent: "Kernels waited for other GPUs of the job.",
-    Memory "memory" memory_percent: "Kernels used most of the bandwidth of device memory.",
-    Tensor "tensor" tensor_percent: "Kernels kept the tensor cores busy.",
-    Compute "compute" compute_percent: "Kernels kept the other arithmetic units busy.",
-    Latency "latency" latency_percent: "Kernels were too small to fill the GPU.",
-    Power "power" power_percent: "Time lost because power or temperature reduced the clocks.",
-    Shared "shared" shared_percent: "Processes of another owner used the multiprocessors.",
-    Unknown "unknown" unknown_percent: "Kernels ran, but no counter showed what limited them.",
+    Idle "idle" idle_percent "Idle"
+        "Nothing runs, and no process prepares work.";
+    Host "host" host_percent "Host-bound"
+        "The GPU waits while processes compute on the CPU.";
+    Input "input" input_percent "Input-bound"
+        "The GPU waits while processes wait for a disk or the network.";
+    Transfer "transfer" transfer_percent "Transfer-bound"
+        "The GPU waits for copies over PCIe.";
+    Communication "communication" communication_percent "Communication-bound"
+        "Kernels wait for, or exchange data with, other GPUs of the same job.";
+    Memory "memory" memory_percent "Memory-bound"
+        "Kernels use most of the bandwidth of device memory.";
+    Tensor "tensor" tensor_percent "Tensor-bound"
+        "Kernels keep the tensor cores busy.";
+    Compute "compute" compute_percent "Compute-bound"
+        "Kernels keep the floating-point or integer units busy, without tensor cores.";
+    Latency "latency" latency_percent "Latency-bound"
+        "Kernels are too small, or depend on each other too closely, to fill the GPU.";
+    Power "power" power_percent "Power-limited"
+        "The clocks are reduced by the power limit or the temperature.";
+    Shared "shared" shared_percent "Shared"
+        "Processes of another owner use the multiprocessors.";
+    Unknown "unknown" unknown_percent "Not distinguishable"
+        "Kernels run, but the GPU has no counters that show what limits them.";
+}
+
+/// The causes that limited one of several owners that used a GPU at the same time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct OwnerLimits {
+    /// The owner's processes. Processes of one notebook or job have one owner.
+    pub pids: Vec<u32>,
+    /// The causes. The hardware counters do not distinguish owners, so kernels of all owners are
+    /// assumed to be alike, and the counters in `evidence` are those of the whole GPU.
+    pub limits: LimitSummary,
 }
 
 /// The numbers that decided what limits a GPU: averages over the window. A number that was not
@@ -153,7 +178,8 @@ pub struct LimitEvidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub cores: Option<u32>,
-    /// Read rate of all disks of the machine.
+    /// The rate at which the processes read from disks or, if another user's processes may not be
+    /// read, the read rate of all disks of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub disk_bytes_per_second: Option<f64>,
@@ -181,6 +207,14 @@ pub struct LimitEvidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub arithmetic_percent: Option<f64>,
+    /// The busiest of the other arithmetic units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub arithmetic_unit: Option<ArithmeticUnit>,
+    /// Whether the tensor cores mostly worked on double-precision numbers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[ts(optional, as = "Option<bool>")]
+    pub is_tensor_double: bool,
     /// Used bandwidth of device memory as a share of the peak.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
@@ -214,10 +248,30 @@ pub struct LimitEvidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub wait_ms: Option<u32>,
+    /// The ranks of the processes on `slow_gpu`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<u32>>")]
+    pub slow_ranks: Vec<u32>,
+}
+
+/// A kind of arithmetic units, other than tensor cores.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ArithmeticUnit {
+    /// Double precision.
+    Fp64,
+    /// Single precision.
+    Fp32,
+    /// Half precision.
+    Fp16,
+    /// Integers.
+    Integer,
 }
 
 /// The share of a cause in a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, TS, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct LimitShare {
     /// The cause.
     pub cause: LimitClass,
@@ -226,8 +280,10 @@ pub struct LimitShare {
 }
 
 /// The causes that limited a GPU during a measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct LimitSummary {
+    /// The length of the measured windows together.
+    pub windows_ms: u64,
     /// The causes with at least 1 % of the time, the largest first.
     pub shares: Vec<LimitShare>,
     /// The numbers that decided in the latest window in which the first cause had the largest
@@ -247,30 +303,58 @@ impl LimitClass {
 }
 
 impl Limits {
-    /// Adds the GPU that this GPU waits for.
-    pub(crate) fn set_slow_gpu(&mut self, gpu: u32, wait_ms: u32) {
+    /// Adds the GPU that this GPU waits for, and the ranks of the processes on it.
+    pub(crate) fn set_slow_gpu(&mut self, gpu: u32, wait_ms: u32, ranks: Vec<u32>) {
         self.evidence.slow_gpu = Some(gpu);
         self.evidence.wait_ms = Some(wait_ms);
+        self.evidence.slow_ranks = ranks;
+        self.describe();
+    }
+
+    fn describe(&mut self) {
         (self.text, self.advice) = self.evidence.describe(self.main);
+        if self.confidence == Confidence::Low {
+            self.advice.clear();
+        }
     }
 
-    /// Returns the main cause with its share, as in `Host-bound 62 %`.
+    /// Returns the main cause with its share, as in `Host-bound 62 %`. If the confidence is
+    /// low, returns the second cause, too.
     pub fn main_share(&self) -> String {
-        self.format_headline("")
+        let main = format_headline(self.main, self.share_or_zero(self.main), "");
+        let others = LimitClass::ALL.into_iter().filter(|it| *it != self.main);
+        let second = others
+            .map(|class| (class, self.share_or_zero(class)))
+            .filter(|(_, share)| self.confidence == Confidence::Low && *share >= 1.0)
+            .max_by(|one, other| one.1.total_cmp(&other.1));
+        match second {
+            Some((class, share)) => {
+                let second = format_headline(class, share, "").to_lowercase();
+                format!("{main}, {second}")
+            }
+            None => main,
+        }
     }
 
-    /// Returns the main cause with its share and its evidence, as in `Host-bound 62 %: …`.
+    /// Returns the main cause with its share and its evidence, as in `Host-bound 62 %: …`. If the
+    /// confidence is low, returns the two largest causes without evidence.
     pub fn summary(&self) -> String {
-        self.format_headline(&self.text)
+        if self.confidence == Confidence::Low {
+            self.main_share()
+        } else {
+            format_headline(self.main, self.share_or_zero(self.main), &self.text)
+        }
     }
 
-    fn format_headline(&self, text: &str) -> String {
-        let share = self
-            .get_share(self.main)
-            .value()
-            .copied()
-            .unwrap_or_default();
-        format_headline(self.main, share, text)
+    /// Returns the causes that limited the owner of a process, if processes of several owners used
+    /// the GPU.
+    pub fn find_owner(&self, pid: u32) -> Option<&LimitSummary> {
+        let owner = self.owners.iter().find(|owner| owner.pids.contains(&pid));
+        owner.map(|owner| &owner.limits)
+    }
+
+    fn share_or_zero(&self, class: LimitClass) -> f64 {
+        self.get_share(class).value().copied().unwrap_or_default()
     }
 }
 
@@ -284,9 +368,11 @@ fn format_headline(cause: LimitClass, percent: f64, text: &str) -> String {
 }
 
 impl LimitSummary {
-    /// Creates a summary from the share of each cause, in percent. `find_evidence` returns the
-    /// numbers for the first cause. Returns `None` if every share is less than 1 %.
+    /// Creates a summary from the share of each cause, in percent, in windows with a length of
+    /// `windows_ms` together. `find_evidence` returns the numbers for the first cause. Returns
+    /// `None` if every share is less than 1 %.
     pub fn new(
+        windows_ms: u64,
         shares: impl IntoIterator<Item = (LimitClass, f64)>,
         find_evidence: impl FnOnce(LimitClass) -> LimitEvidence,
     ) -> Option<Self> {
@@ -300,6 +386,7 @@ impl LimitSummary {
         let evidence = find_evidence(main);
         let (text, advice) = evidence.describe(main);
         Some(Self {
+            windows_ms,
             shares,
             evidence,
             text,
@@ -307,21 +394,29 @@ impl LimitSummary {
         })
     }
 
-    /// Returns the mean shares of several GPUs, with the evidence of the GPU on which the first
-    /// cause has the largest share. Returns `None` if there are no GPUs.
+    /// Returns the mean shares of several GPUs, weighted by the time that was measured on each,
+    /// with the evidence of the GPU on which the first cause has the largest share. Returns `None`
+    /// if there are no GPUs.
     pub fn combine<'a>(gpus: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let gpus: Vec<_> = gpus.into_iter().collect();
+        let windows_ms = gpus.iter().map(|gpu| gpu.windows_ms).sum();
         let mean = |cause| {
-            let shares = gpus.iter().flat_map(|gpu| &gpu.shares);
-            let percents = shares.filter(|share| share.cause == cause);
-            percents.map(|share| share.percent).sum::<f64>() / gpus.len() as f64
+            let of_gpu = |gpu: &&Self| gpu.get_percent(cause) * gpu.windows_ms as f64;
+            gpus.iter().map(of_gpu).sum::<f64>() / windows_ms as f64
         };
-        Self::new(LimitClass::ALL.map(|cause| (cause, mean(cause))), |main| {
+        let shares = LimitClass::ALL.map(|cause| (cause, mean(cause)));
+        Self::new(windows_ms, shares, |main| {
             let limited = gpus.iter().filter(|gpu| gpu.main() == Some(main));
             let most = limited
                 .max_by(|one, other| one.shares[0].percent.total_cmp(&other.shares[0].percent));
             most.map(|gpu| gpu.evidence.clone()).unwrap_or_default()
         })
+    }
+
+    /// Returns the share of a cause in percent, or 0 if it is less than 1 %.
+    pub fn get_percent(&self, cause: LimitClass) -> f64 {
+        let share = self.shares.iter().find(|share| share.cause == cause);
+        share.map_or(0.0, |share| share.percent)
     }
 
     /// Returns the first cause.
@@ -369,6 +464,18 @@ impl LimitSums {
         self.evidence[limits.main as usize] = Some(limits.evidence.clone());
     }
 
+    /// Adds the causes that limited one owner, for a window or the part of a window that lasts `ms`
+    /// milliseconds.
+    pub fn add_owner(&mut self, limits: &LimitSummary, ms: f64) {
+        self.ms += ms;
+        for share in &limits.shares {
+            *self.sums[share.cause as usize].get_or_insert_default() += share.percent * ms;
+        }
+        if let Some(main) = limits.main() {
+            self.evidence[main as usize] = Some(limits.evidence.clone());
+        }
+    }
+
     /// Returns the time in which each cause limited the GPU, in seconds, without the causes that
     /// the GPU's counters cannot show.
     pub fn seconds(&self) -> impl Iterator<Item = (LimitClass, f64)> {
@@ -379,9 +486,12 @@ impl LimitSums {
     /// Returns the summary, or `None` if no window was added.
     pub fn summary(&self) -> Option<LimitSummary> {
         let shares = self.sums.map(|sum| sum.unwrap_or_default() / self.ms);
-        LimitSummary::new(LimitClass::ALL.into_iter().zip(shares), |main| {
-            self.evidence[main as usize].clone().unwrap_or_default()
-        })
+        let windows_ms = self.ms as u64;
+        LimitSummary::new(
+            windows_ms,
+            LimitClass::ALL.into_iter().zip(shares),
+            |main| self.evidence[main as usize].clone().unwrap_or_default(),
+        )
     }
 }
 
@@ -456,9 +566,72 @@ mod tests {
             ..LimitEvidence::default()
         };
         assert_eq!(
-            text(slow, LimitClass::Communication).0,
+            text(slow.clone(), LimitClass::Communication).0,
             "Kernels wait 180 ms of each second for GPU 3."
         );
+        let slow = LimitEvidence {
+            slow_ranks: vec![0],
+            ..slow
+        };
+        assert_eq!(
+            text(slow, LimitClass::Communication),
+            (
+                "Kernels wait 180 ms of each second for GPU 3. GPU 3 runs rank 0.".to_owned(),
+                "Find out what limits GPU 3: the other GPUs of the job wait for it.".to_owned()
+            )
+        );
+        let integers = LimitEvidence {
+            arithmetic_percent: Some(70.0),
+            tensor_percent: Some(0.0),
+            arithmetic_unit: Some(ArithmeticUnit::Integer),
+            ..LimitEvidence::default()
+        };
+        assert_eq!(
+            text(integers, LimitClass::Compute),
+            (
+                "Integer units are busy 70 % of the time, tensor cores 0 %.".to_owned(),
+                String::new()
+            )
+        );
+    }
+
+    #[test]
+    fn unclear_causes_are_named_together() {
+        let shares = LimitClass::ALL.map(|class| match class {
+            LimitClass::Host => Reading::Now(48.0),
+            LimitClass::Transfer => Reading::Now(52.0),
+            _ => Reading::Now(0.0),
+        });
+        let evidence = LimitEvidence {
+            pcie_bytes_per_second: Some(f64::from(1 << 30)),
+            ..LimitEvidence::default()
+        };
+        let make = |confidence| {
+            let (shares, evidence) = (shares.clone(), evidence.clone());
+            Limits::new(1000, shares, LimitClass::Transfer, confidence, evidence)
+        };
+        let unclear = make(Confidence::Low);
+        assert_eq!(unclear.summary(), "Transfer-bound 52 %, host-bound 48 %");
+        let clear = make(Confidence::Medium);
+        assert_eq!(
+            (unclear.advice.as_str(), clear.advice.is_empty()),
+            ("", false)
+        );
+        assert_eq!(clear.main_share(), "Transfer-bound 52 %");
+        assert_eq!(
+            clear.summary(),
+            "Transfer-bound 52 %: PCIe carries 1.00 GiB/s while no kernel runs."
+        );
+    }
+
+    #[test]
+    fn time_of_one_owner_is_summed_up() {
+        let share = (LimitClass::Shared, 100.0);
+        let limits = LimitSummary::new(1000, [share], |_| LimitEvidence::default()).unwrap();
+        let mut sums = LimitSums::default();
+        sums.add_owner(&limits, 500.0);
+        let summary = sums.summary().unwrap();
+        assert_eq!((summary.windows_ms, &summary.shares), (500, &limits.shares));
     }
 
     #[test]
@@ -476,22 +649,22 @@ mod tests {
 
     #[test]
     fn combined_summary_has_mean_shares() {
-        let make = |host, tensor, tensor_percent| {
+        let make = |ms, host, tensor, tensor_percent| {
             let shares = [(LimitClass::Host, host), (LimitClass::Tensor, tensor)];
             let evidence = LimitEvidence {
                 tensor_percent: Some(tensor_percent),
                 ..LimitEvidence::default()
             };
-            LimitSummary::new(shares, |_| evidence).unwrap()
+            LimitSummary::new(ms, shares, |_| evidence).unwrap()
         };
         let gpus = [
-            make(60.0, 40.0, 7.0),
-            make(0.4, 99.6, 90.0),
-            make(20.0, 80.0, 80.0),
+            make(1000, 60.0, 40.0, 7.0),
+            make(1000, 0.4, 99.6, 90.0),
+            make(2000, 20.0, 80.0, 80.0),
         ];
         assert_eq!(gpus[1].shares.len(), 1, "small shares are omitted");
         let all = LimitSummary::combine(&gpus).unwrap();
-        assert_eq!(all.shares_text(), "tensor-bound 73 %, host-bound 27 %");
+        assert_eq!(all.shares_text(), "tensor-bound 75 %, host-bound 25 %");
         assert_eq!(all.text, "Tensor cores are busy 90 % of the time.");
         assert_eq!(LimitSummary::combine([]), None);
     }

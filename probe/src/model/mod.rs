@@ -51,7 +51,8 @@ pub use inventory::{
     Platform, Playback, PowerLimits, SourceKind, Thresholds,
 };
 pub use limits::{
-    Confidence, LimitClass, LimitEvidence, LimitShare, LimitSummary, LimitSums, Limits,
+    ArithmeticUnit, Confidence, LimitClass, LimitEvidence, LimitShare, LimitSummary, LimitSums,
+    Limits, OwnerLimits,
 };
 pub use object::Object;
 pub use process::{

@@ -125,6 +125,11 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unit: Option<String>,
+    /// The number of the process in a distributed job, as its launcher has set it: `RANK` of
+    /// torchrun, `OMPI_COMM_WORLD_RANK` of Open MPI, `PMI_RANK` of MPICH, or `SLURM_PROCID`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub rank: Option<u32>,
     /// The ancestors, starting with the parent, without PID 1 of the PID namespace.
     pub parents: Vec<Ancestor>,
     /// Whether only the cgroup has been read so far. The notebook, the ancestors, and a batch job

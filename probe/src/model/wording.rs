@@ -228,8 +228,6 @@ impl ConditionKind {
 pub struct LimitWording {
     /// The cause.
     pub class: LimitClass,
-    /// The name of the cause, as a heading.
-    pub label: &'static str,
     /// The evidence, as sentences.
     pub text: &'static str,
     /// The advice; empty if there is nothing to improve.
@@ -237,60 +235,67 @@ pub struct LimitWording {
 }
 
 macro_rules! limit_wordings {
-    ($($class:ident $label:literal $text:literal $advice:literal;)+) => {
-        [$(LimitWording { class: LimitClass::$class, label: $label, text: $text, advice: $advice }),+]
+    ($($class:ident $text:literal $advice:literal;)+) => {
+        [$(LimitWording { class: LimitClass::$class, text: $text, advice: $advice }),+]
     };
 }
 
 /// The wording of every cause, in the order of [`LimitClass::ALL`].
 pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
-    Idle "Idle" "No kernels or copies run." "";
-    Host "Host-bound"
+    Idle "No kernels or copies run." "";
+    Host
         "[#workers|{#workers} worker process uses {workers_percent} of a core while the GPU \
          waits.|{#workers} worker processes use {workers_percent} of a core while the GPU waits.]\
          [workers||A process uses {cpu_percent} of a core while the GPU waits.]"
         "[cores|Raise `num_workers`: the loader uses {#workers} of {#cores} cores.|Prepare data \
          in worker processes or on the GPU, and start the next step before its result is needed.]";
-    Input "Input-bound"
+    Input
         "A process waits for a disk or the network.[disk_bytes_per_second| Disks deliver \
          {disk_bytes_per_second}.|][network_bytes_per_second| The network delivers \
          {network_bytes_per_second}.|]"
         "Read ahead in parallel, store the data in fewer and larger files, or keep it in memory.";
-    Transfer "Transfer-bound"
+    Transfer
         "[small_copies|Many small copies run: PCIe carries {pcie_bytes_per_second}.|PCIe carries \
          {pcie_bytes_per_second} while no kernel runs.]"
         "[small_copies|Batch the copies: one large copy instead of many small ones.|Keep data on \
          the GPU, pin host memory (`pin_memory=True`), and overlap copies with kernels \
          (`non_blocking=True`).]";
-    Communication "Communication-bound"
-        "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange data \
-         with other GPUs, or wait for them.][nvlink_bytes_per_second| NVLink carries \
-         {nvlink_bytes_per_second}.|]"
+    Communication
+        "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange \
+         data with other GPUs, or wait for them.][slow_ranks| GPU {#slow_gpu} runs rank \
+         {slow_ranks}.|][nvlink_bytes_per_second| NVLink carries {nvlink_bytes_per_second}.|]"
         "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait for it.\
          |Overlap communication with computing, accumulate gradients, or use larger batches for \
          each GPU.]";
-    Memory "Memory-bound" "Device memory works at {dram_percent} of its peak bandwidth."
+    Memory "Device memory works at {dram_percent} of its peak bandwidth."
         "Fuse kernels (`torch.compile`), use narrower types, or process larger batches.";
-    Tensor "Tensor-bound" "Tensor cores are busy {tensor_percent} of the time."
-        "The GPU is well used. Narrower types such as FP8 are faster.";
-    Compute "Compute-bound"
-        "Arithmetic units are busy {arithmetic_percent} of the time, tensor cores {tensor_percent}."
-        "Use BF16 or TF32: the tensor cores are idle.";
-    Latency "Latency-bound"
+    Tensor "Tensor cores are busy {tensor_percent} of the time."
+        "[is_tensor_double|The GPU is well used. TF32 or BF16 are faster than FP64, if they are \
+         precise enough.|The GPU is well used. Narrower types such as FP8 are faster.]";
+    Compute
+        "[arithmetic_unit|fp64=FP64 units are busy {arithmetic_percent} of the time, tensor cores \
+         {tensor_percent}.|fp32=FP32 units are busy {arithmetic_percent} of the time, tensor cores \
+         {tensor_percent}.|fp16=FP16 units are busy {arithmetic_percent} of the time, tensor cores \
+         {tensor_percent}.|integer=Integer units are busy {arithmetic_percent} of the time, tensor \
+         cores {tensor_percent}.]"
+        "[arithmetic_unit|fp64=Use FP32 or BF16, if they are precise enough.|fp32=Use BF16 or TF32 \
+         for matrix products: the tensor cores are idle.|fp16=Use matrix products, which run on \
+         the tensor cores.]";
+    Latency
         "Kernels run {gpu_percent} of the time on {sm_percent} of the SMs: they are small, or wait \
          for each other."
         "Fuse kernels (`torch.compile`), launch them in a CUDA graph, synchronize less often, or \
          use larger batches.";
-    Power "Power-limited"
-        "[too_hot|The temperature reduces the clock to {sm_mhz} of {max_sm_mhz}.|The power limit \
-         reduces the clock to {sm_mhz} of {max_sm_mhz}.]"
+    Power
+        "[too_hot|The temperature reduces the clocks.|The power limit reduces the clocks.]\
+         [max_sm_mhz| The SM clock is {sm_mhz} instead of {max_sm_mhz}.|]"
         "[too_hot|Improve the cooling.|Narrower types need less power; an administrator can raise \
          the power limit.]";
-    Shared "Shared" "{#owners} owners use the SMs at the same time."
+    Shared "{#owners} owners use the SMs at the same time."
         "Move one of the programs to another GPU, or run them one after the other.";
-    Unknown "Not distinguishable"
-        "Kernels run {gpu_percent} of the time; this GPU has no counters that show what limits \
-         them."
+    Unknown
+        "Kernels or copies run {gpu_percent} of the time; this GPU has no counters that show what \
+         limits kernels."
         "";
 };
 
@@ -298,11 +303,6 @@ impl LimitClass {
     /// Returns the wording of the cause.
     pub fn wording(self) -> &'static LimitWording {
         &LIMIT_WORDINGS[self as usize]
-    }
-
-    /// Returns the name of the cause, as a heading.
-    pub fn label(self) -> &'static str {
-        self.wording().label
     }
 }
 
@@ -367,6 +367,9 @@ impl ConditionFields<'_> {
             let mut words = texts.split('|').filter_map(|text| text.split_once('='));
             let known = words.find(|(known, _)| known == word);
             return known.map_or("", |(_, text)| text);
+        }
+        if texts.split('|').all(|text| text.contains('=')) {
+            return "";
         }
         let (first, second) = texts.split_once('|').unwrap_or_default();
         match (field.strip_prefix('#'), self.count_in_field(field)) {

@@ -63,6 +63,7 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     if owner.batch_job().is_none() {
         read_batch_variables(proc_fs, pid, &mut owner);
     }
+    owner.rank = read_rank(proc_fs, pid);
     let mut sluid = owner.slurm.as_mut().filter(|job| is_sluid(&job.job_id));
     let notebook = |pid, birth, user, arguments: &[String]| {
         jupyter::read_notebook(pid, arguments, |path| {
@@ -149,6 +150,14 @@ pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     }
     clean_names(&mut owner);
     owner
+}
+
+/// Returns the rank of a process in its distributed job. torchrun can run in a Slurm job, so its
+/// variable is used first.
+fn read_rank(proc_fs: &ProcFs, pid: u32) -> Option<u32> {
+    const VARIABLES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+    let ranks = proc_fs.read_variables(pid, VARIABLES).into_iter();
+    ranks.flatten().find_map(|rank| rank.parse().ok())
 }
 
 /// Returns the PID of the Jupyter kernel that a process belongs to, if an ancestor between the

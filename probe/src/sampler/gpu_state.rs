@@ -33,7 +33,7 @@ pub(super) struct GpuState {
     /// The processes that do not fit into `last`, kept until events have been derived.
     omitted: Vec<ProcessRef>,
     /// The CPU use of the processes in `last`, if it is known.
-    cpu_use: Option<CpuUse>,
+    cpu_use: CpuUse,
     /// The latest details.
     details: Option<GpuDetails>,
     /// The error of the latest reading, if it failed.
@@ -82,7 +82,7 @@ impl GpuState {
             gpu,
             last: GpuSample::new_absent(index, uuid, now_ms(), Health::Ok, &Absence::NoAnswer),
             omitted: Vec::new(),
-            cpu_use: None,
+            cpu_use: CpuUse::default(),
             details: None,
             error: None,
             pending: None,
@@ -418,13 +418,8 @@ impl GpuState {
         number: usize,
         host: &HostSample,
     ) {
-        self.limits.update(
-            samples,
-            number,
-            &self.gpu.board,
-            self.cpu_use.as_ref(),
-            host,
-        );
+        self.limits
+            .update(samples, number, &self.gpu.board, &self.cpu_use, host);
     }
 
     /// Fills in the conditions, given the samples of all GPUs. Returns events for conditions that
@@ -484,7 +479,7 @@ mod tests {
             identity: None,
             sample,
             omitted: Vec::new(),
-            cpu_use: None,
+            cpu_use: CpuUse::default(),
             details: None,
             traces: Vec::new(),
             errors: Vec::new(),

@@ -213,7 +213,7 @@ impl GpuWorker {
         self.allocations
             .fill_gpu_allocations(&mut sample, identity.board.minor_number.value().copied());
         let omitted = self.fill_processes(&mut sample, is_first);
-        let cpu_use = self.read_cpu_use(&sample);
+        let cpu_use = self.read_cpu_use(&sample, depth);
         Ok(Readings {
             identity: changed.then_some(identity),
             sample,
@@ -227,14 +227,21 @@ impl GpuWorker {
 
     /// Returns the CPU use of the GPU's processes. While the hardware counters are read rarely, so
     /// is the CPU use, so that both cover the same time.
-    fn read_cpu_use(&mut self, sample: &GpuSample) -> Option<CpuUse> {
+    fn read_cpu_use(&mut self, sample: &GpuSample, depth: ReadDepth) -> CpuUse {
         let Some(reader) = &mut self.cpu_use else {
-            return match &self.state {
+            let processes = match &self.state {
                 State::Open(device) => device.simulated_cpu_use(),
-                State::Closed | State::Failed { .. } => None,
+                State::Closed | State::Failed { .. } => Vec::new(),
+            };
+            return CpuUse {
+                at_ms: sample.at_ms,
+                processes,
             };
         };
-        let is_due = sample.activity.earlier_ms().is_none();
+        let is_due = matches!(
+            depth,
+            ReadDepth::Full | ReadDepth::Unwatched { closes_step: true }
+        );
         let processes = sample.processes.value().into_iter().flatten();
         let pids = processes.map(|process| process.pid);
         reader.read(pids, sample.at_ms, is_due)

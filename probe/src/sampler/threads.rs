@@ -132,7 +132,7 @@ pub(super) struct Readings {
     /// The processes that do not fit into the sample.
     pub(super) omitted: Vec<ProcessRef>,
     /// The CPU use of the GPU's processes, if it is known.
-    pub(super) cpu_use: Option<CpuUse>,
+    pub(super) cpu_use: CpuUse,
     /// The details, if they were read at this tick.
     pub(super) details: Option<GpuDetails>,
     /// Values that the driver recorded since the previous tick.

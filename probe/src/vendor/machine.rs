@@ -6,7 +6,7 @@ use super::{
     AnswersReader, Device, DeviceError, DriverError, ErrorLog, Notice, ReadDepth, Reporter, Source,
     SourceError,
 };
-use crate::cpu_use::CpuUse;
+use crate::cpu_use::ProcessUse;
 use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// The GPUs of one or more drivers. The machine-wide indices can order the GPUs differently from
@@ -216,7 +216,7 @@ impl Device for IndexedDevice {
         self.device.take_traces().into_iter().map(placed).collect()
     }
 
-    fn simulated_cpu_use(&self) -> Option<CpuUse> {
+    fn simulated_cpu_use(&self) -> Vec<ProcessUse> {
         self.device.simulated_cpu_use()
     }
 

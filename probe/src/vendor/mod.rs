@@ -32,7 +32,7 @@ use thiserror::Error;
 
 use crate::{
     bounded,
-    cpu_use::CpuUse,
+    cpu_use::ProcessUse,
     model::{
         Absence, Absent as _, Gpu, GpuDetails, GpuLink, GpuSample, Health, MemoryKind,
         MemorySample, Platform, Process, Reading, Trace,
@@ -139,8 +139,8 @@ pub trait Device {
 
     /// Returns the CPU use of the GPU's processes if they are simulated. The CPU use of real
     /// processes is read from `/proc`.
-    fn simulated_cpu_use(&self) -> Option<CpuUse> {
-        None
+    fn simulated_cpu_use(&self) -> Vec<ProcessUse> {
+        Vec::new()
     }
 
     /// Returns the errors found since the last call. Each error is returned only once.

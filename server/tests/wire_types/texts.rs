@@ -194,7 +194,12 @@ pub(crate) fn render_limit_texts() -> String {
     let mut text = LIMITS.to_owned();
     for wording in &LIMIT_WORDINGS {
         writeln!(text, "  {}: {{", wording.class.name()).unwrap();
-        writeln!(text, "    label: () => trans.__({:?}),", wording.label).unwrap();
+        writeln!(
+            text,
+            "    label: () => trans.__({:?}),",
+            wording.class.label()
+        )
+        .unwrap();
         for (part, sentences) in [("evidence", wording.text), ("advice", wording.advice)] {
             let function = make_sentences_function(sentences, "    ");
             writeln!(text, "    {part}: {function},").unwrap();
@@ -274,11 +279,11 @@ fn plain_sentence(text: &str) -> Option<String> {
 fn choice_expression(choice: &str) -> String {
     let (field, texts) = choice.split_once('|').unwrap();
     let texts: Vec<&str> = texts.split('|').map(str::trim).collect();
-    if field == "action" {
+    if matches!(field, "action" | "arithmetic_unit") {
         let words = texts.iter().map(|text| text.split_once('=').unwrap());
         return words.rev().fold("''".to_owned(), |rest, (word, text)| {
             format!(
-                "c.action === '{word}' ? {} : {rest}",
+                "c.{field} === '{word}' ? {} : {rest}",
                 translation_expression(text, &[])
             )
         });
@@ -377,7 +382,9 @@ fn displayed_field_expression(field: &str) -> String {
         ("pids", _) => format!("named({value})"),
         ("reasons", _) => "describeReasons(c.reasons, c)".to_owned(),
         ("differing", _) => format!("describeGpuProcesses({value})"),
-        ("links" | "waiting" | "faster" | "stronger", _) => format!("{value}.join(', ')"),
+        ("links" | "waiting" | "faster" | "stronger" | "slow_ranks", _) => {
+            format!("{value}.join(', ')")
+        }
         ("ratio", _) => "formatDecimal(c.baseline_us / c.median_us, 2)".to_owned(),
         ("measured_ms" | "baseline_ms", _) => format!("formatDateAndTime({value})"),
         ("workload" | "dtype", _) => format!("plainText({value}, NAME_LENGTH)"),

@@ -211,7 +211,8 @@ export function driverErrorTitle(code: number): string {
   return ERROR_TITLES[code]?.() ?? unknown;
 }
 
-function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
+/** Returns the names of the first processes, and the number of further processes. */
+export function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
   const names = pids.slice(0, MAX_NAMED).map(nameOf).join(', ');
   const more = pids.length - MAX_NAMED;
   return more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;

@@ -5,8 +5,9 @@
  */
 
 import { plainText } from '../lib/text';
-import type { Cell, CellRun, KernelCost, LimitSummary, StoredCost } from '../wire';
+import type { Cell, CellRun, KernelCost, StoredCost } from '../wire';
 import type { CellExecution } from './cell-log';
+import type { MeasuredLimits } from './limits';
 import { readJsonResponse, REQUEST_HEADERS, type Request } from './request';
 
 export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
@@ -18,7 +19,7 @@ export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
    * The causes that limited these GPUs. `null` if the run was shorter than a second, or if it is
    * from the server's history.
    */
-  limits: LimitSummary | null;
+  limits: MeasuredLimits | null;
 }
 
 /**

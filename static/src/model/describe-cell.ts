@@ -10,9 +10,9 @@ import {
 } from '../lib/format';
 import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { LimitSummary, StoredCost } from '../wire';
+import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
-import { describeLimit, describeLimitShares } from './limits';
+import { describeLimit, describeLimitShares, type MeasuredLimits } from './limits';
 
 /** A part of the line below a cell, with a hover text. */
 export interface CellPart {
@@ -83,7 +83,7 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
 }
 
 /** Returns the part with the main cause that limited the GPUs, if there is one. */
-function describeLimits(limits: LimitSummary | null, where: string): CellPart[] {
+function describeLimits(limits: MeasuredLimits | null, where: string): CellPart[] {
   const [main] = limits?.shares ?? [];
   if (limits === null || main === undefined) {
     return [];

@@ -66,12 +66,20 @@ describe('main cause that limits a GPU', () => {
     expect(describeMainLimit(makeGpu(0, { limits }))?.text).toBe('Host-bound 62\u00a0%');
   });
 
-  it('idle, unclear and unknown causes are not described', () => {
+  it('unclear causes are named together, without evidence', () => {
+    const low = { ...HOST, confidence: 'low' } as const;
+    expect(describeMain(low)).toEqual(['Host-bound 62 %, tensor-bound 30 %', '', '']);
+    const tied = { main: 'tensor', host_percent: 48, tensor_percent: 48 } as const;
+    expect(describeMain({ ...low, ...tied })?.[0]).toBe('Tensor-bound 48 %, host-bound 48 %');
+    const small = { idle_percent: 0.9, memory_percent: 0.9, tensor_percent: 0.9 };
+    expect(describeMain({ ...low, ...small })?.[0]).toBe('Host-bound 62 %');
+  });
+
+  it('idle and unknown causes are not described', () => {
     expect(describeMain({ main: 'idle' })).toBeNull();
     expect(describeMain({ main: 'unknown' })).toBeNull();
     expect(describeMain({ main: 'future' as LimitClass })).toBeNull();
-    expect(describeMain({ ...HOST, confidence: 'low' })).toBeNull();
-    expect(describeMain({ ...HOST, confidence: 'medium' })).not.toBeNull();
+    expect(describeMain({ main: 'idle', confidence: 'low' })).toBeNull();
     expect(describeMainLimit(makeGpu(0, { limits: { absent: 'warming_up' } }))).toBeNull();
     const { limits, ...unsupported } = makeGpu(0);
     expect([limits === undefined, describeMainLimit(unsupported)]).toEqual([false, null]);
@@ -94,8 +102,11 @@ describe('evidence for a cause', () => {
     expect(explain('communication', { slow_gpu: 3, wait_ms: 180 })).toBe(
       'Kernels wait 180 ms of each second for GPU 3.',
     );
+    expect(explain('communication', { slow_gpu: 3, wait_ms: 180, slow_ranks: [1, 2] })).toBe(
+      'Kernels wait 180 ms of each second for GPU 3. GPU 3 runs rank 1, 2.',
+    );
     expect(explain('power', { sm_mhz: 1410, max_sm_mhz: 1980, too_hot: true })).toBe(
-      'The temperature reduces the clock to 1,410 MHz of 1,980 MHz.',
+      'The temperature reduces the clocks. The SM clock is 1,410 MHz instead of 1,980 MHz.',
     );
   });
 
@@ -105,8 +116,14 @@ describe('evidence for a cause', () => {
     const causes = Object.keys(LIMIT_TEXTS) as LimitClass[];
     const numbers = { owners: 2, pcie_bytes_per_second: 1e9, disk_bytes_per_second: 1e9 };
     const rest = { workers: 2, workers_percent: 198, cores: 16, small_copies: true, too_hot: true };
+    const slow = { wait_ms: 180, slow_gpu: 3, slow_ranks: [1] };
+    const units = (['fp64', 'fp32', 'fp16', 'integer'] as const).map((arithmetic_unit) => ({
+      ...numbers,
+      arithmetic_unit,
+      is_tensor_double: true,
+    }));
     const texts = causes.flatMap((cause) =>
-      [numbers, { ...numbers, ...rest, wait_ms: 180, slow_gpu: 3 }].flatMap((evidence) => [
+      [numbers, { ...numbers, ...rest, ...slow }, ...units].flatMap((evidence) => [
         LIMIT_TEXTS[cause].label(),
         ...Object.values(explainLimit(cause, { ...READINGS, ...evidence })),
       ]),
@@ -145,6 +162,8 @@ describe('shares of causes', () => {
 
 it('stored summary in unknown format is ignored', () => {
   expect(parseLimitSummary(structuredClone(LIMIT_SUMMARY))).toEqual(LIMIT_SUMMARY);
+  const { windows_ms, ...earlier } = LIMIT_SUMMARY;
+  expect([windows_ms, parseLimitSummary(earlier)]).toEqual([5000, earlier]);
   for (const stored of [
     undefined,
     null,

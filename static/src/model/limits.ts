@@ -24,6 +24,9 @@ export interface LimitDescription {
   advice: string;
 }
 
+/** The part of a summary that the page shows. Earlier versions stored fewer of the other parts. */
+export type MeasuredLimits = Pick<LimitSummary, 'shares' | 'evidence'>;
+
 /** The minimum share of a listed cause, in percent. */
 const MIN_PERCENT = 1;
 const CAUSES = Object.keys(LIMIT_TEXTS) as readonly LimitClass[];
@@ -71,22 +74,31 @@ export function explainLimit(
 }
 
 /**
- * Describes the main cause that limits a GPU now. Returns `null` if there is none, or if the
- * readings do not show it clearly. The server sends this reading for at most half a minute.
+ * Describes the main cause that limits a GPU now. If the readings hardly distinguish it from other
+ * causes, names the first two causes without evidence and advice. Returns `null` if there is no
+ * cause. The server sends this reading for at most half a minute.
  */
 export function describeMainLimit(gpu: GpuSample | null): LimitDescription | null {
   const limits = valueOf(gpu?.limits);
-  return limits === null || limits.confidence === 'low'
-    ? null
-    : describeLimit({ cause: limits.main, percent: shareOf(limits, limits.main) }, limits.evidence);
+  if (limits === null) {
+    return null;
+  }
+  const { main, confidence, evidence } = limits;
+  const limit = describeLimit({ cause: main, percent: shareOf(limits, main) }, evidence);
+  if (limit === null || confidence !== 'low') {
+    return limit;
+  }
+  const others = listLimitShares(limits).filter(({ cause }) => cause !== main);
+  const second = describeLimitShares(others.slice(0, 1));
+  return { text: joinParts([limit.text, second], ', '), evidence: '', advice: '' };
 }
 
 /**
  * Returns a summary that another page or version may have stored, or `null` if its format is
  * unknown.
  */
-export function parseLimitSummary(stored: unknown): LimitSummary | null {
-  const { shares, evidence } = Object(stored) as Record<keyof LimitSummary, unknown>;
+export function parseLimitSummary(stored: unknown): MeasuredLimits | null {
+  const { shares, evidence } = Object(stored) as Record<keyof MeasuredLimits, unknown>;
   const isShare = (share: unknown): boolean => {
     const { cause, percent } = Object(share) as Record<keyof LimitShare, unknown>;
     return typeof cause === 'string' && typeof percent === 'number';
@@ -96,7 +108,7 @@ export function parseLimitSummary(stored: unknown): LimitSummary | null {
     shares.every(isShare) &&
     typeof evidence === 'object' &&
     evidence !== null;
-  return isSummary ? (stored as LimitSummary) : null;
+  return isSummary ? (stored as MeasuredLimits) : null;
 }
 
 function formatLimitShare({ cause, percent }: LimitShare): string {

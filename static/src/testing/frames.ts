@@ -186,6 +186,7 @@ export const HOST_EVIDENCE: LimitEvidence = { gpu_percent: 38, cpu_percent: 100 
 
 /** The limits of a measurement in which the GPU waited most of the time. */
 export const LIMIT_SUMMARY: LimitSummary = {
+  windows_ms: 5000,
   shares: [
     { cause: 'host', percent: 62 },
     { cause: 'tensor', percent: 30.4 },

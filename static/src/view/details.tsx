@@ -50,11 +50,15 @@ export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
       {isWhole ? (
         <>
           <div class="gpumon-groups">
-            {groups.map(({ title, rows, note: about }) => (
+            {groups.map(({ title, rows, notes: paragraphs }) => (
               <section key={title} aria-label={title}>
                 <h2 class="gpumon-group">{title}</h2>
                 {list(rows, 'gpumon-details')}
-                {about !== '' && <p class="gpumon-missing">{about}</p>}
+                {paragraphs.map((text, i) => (
+                  <p class="gpumon-missing" key={i}>
+                    {text}
+                  </p>
+                ))}
               </section>
             ))}
           </div>

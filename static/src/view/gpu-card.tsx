@@ -160,7 +160,9 @@ function CardContent(props: CardContentProps): ComponentChild {
   const { index, now } = gpu;
   const { onOpenGpu } = context;
   const limit = freshness.stale ? null : describeMainLimit(now);
-  const limitTitle = limit === null ? '' : joinParts([limit.evidence, limit.advice], '\n');
+  // Without evidence, the title is the text itself, which can be cut off.
+  const limitTitle =
+    limit === null ? '' : joinParts([limit.evidence, limit.advice], '\n') || limit.text;
   const ownState = summarizeState(gpu, alerts, context.now_ms);
   // A row has no line for the limit, so the limit is shown instead of an empty state.
   const state =
@@ -247,7 +249,7 @@ function CardContent(props: CardContentProps): ComponentChild {
         )}
         {layout === null && hasLimits(gpu) && (
           <p class="gpumon-limit" data-testid="gpumon-limit" title={limitTitle || undefined}>
-            {limit !== null && trans.__('%1: %2', limit.text, limit.evidence)}
+            {limit?.evidence ? trans.__('%1: %2', limit.text, limit.evidence) : limit?.text}
           </p>
         )}
       </div>

@@ -258,6 +258,10 @@ describe('overview GPU', () => {
     expect(line()).toBe('Tensor-bound 62 %: Tensor cores are busy 58 % of the time.');
     expect(find('[data-testid="gpumon-limit"]').title).toContain('Narrower types');
     expect(find('[data-testid="gpumon-limit"]').dataset.level).toBeUndefined();
+    show(makeGpu(0, { limits: makeLimits({ confidence: 'low' }) }));
+    expect(line()).toBe('Tensor-bound 62 %, latency-bound 26 %');
+    const { textContent, title } = find('[data-testid="gpumon-limit"]');
+    expect(title).toBe(textContent);
     // The line keeps its height while nothing limits the GPU, or before the first window ends.
     show(makeGpu(0, { limits: makeLimits({ main: 'idle' }) }));
     expect(line()).toBe('');

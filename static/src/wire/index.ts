@@ -117,6 +117,9 @@ export type ApplicationClocks = {
   /** Requested clock of device memory. */
   memory_mhz: Reading<number>, };
 
+/** A kind of arithmetic units, other than tensor cores. */
+export type ArithmeticUnit = "fp64" | "fp32" | "fp16" | "integer";
+
 /** The window through which the host maps device memory. */
 export type Bar1 = {
   /** The size of the window. */
@@ -1513,7 +1516,10 @@ export type LimitEvidence = {
    * them.
    */
   cores?: number,
-  /** Read rate of all disks of the machine. */
+  /**
+   * The rate at which the processes read from disks or, if another user's processes may not be
+   * read, the read rate of all disks of the machine.
+   */
   disk_bytes_per_second?: number,
   /** Receive rate of all network cards of the machine. */
   network_bytes_per_second?: number,
@@ -1527,6 +1533,10 @@ export type LimitEvidence = {
   tensor_percent?: number,
   /** Share of time in which the busiest of the other arithmetic units was busy. */
   arithmetic_percent?: number,
+  /** The busiest of the other arithmetic units. */
+  arithmetic_unit?: ArithmeticUnit,
+  /** Whether the tensor cores mostly worked on double-precision numbers. */
+  is_tensor_double?: boolean,
   /** Used bandwidth of device memory as a share of the peak. */
   dram_percent?: number,
   /** The clock of the multiprocessors. */
@@ -1545,7 +1555,9 @@ export type LimitEvidence = {
    * How much longer this GPU waits for other GPUs than `slow_gpu` does, in milliseconds of each
    * second.
    */
-  wait_ms?: number, };
+  wait_ms?: number,
+  /** The ranks of the processes on `slow_gpu`. */
+  slow_ranks?: Array<number>, };
 
 /** The share of a cause in a measurement. */
 export type LimitShare = {
@@ -1556,6 +1568,8 @@ export type LimitShare = {
 
 /** The causes that limited a GPU during a measurement. */
 export type LimitSummary = {
+  /** The length of the measured windows together. */
+  windows_ms: number,
   /** The causes with at least 1 % of the time, the largest first. */
   shares: Array<LimitShare>,
   /**
@@ -1577,29 +1591,29 @@ export type LimitSummary = {
 export type Limits = {
   /** The length of the window. */
   window_ms: number,
-  /**Nothing ran, and no process prepared work. */
+  /**Nothing runs, and no process prepares work. */
   idle_percent: Reading<number>,
-  /**The GPU waited while processes computed on the CPU. */
+  /**The GPU waits while processes compute on the CPU. */
   host_percent: Reading<number>,
-  /**The GPU waited for a disk or the network. */
+  /**The GPU waits while processes wait for a disk or the network. */
   input_percent: Reading<number>,
-  /**The GPU waited for copies over PCIe. */
+  /**The GPU waits for copies over PCIe. */
   transfer_percent: Reading<number>,
-  /**Kernels waited for other GPUs of the job. */
+  /**Kernels wait for, or exchange data with, other GPUs of the same job. */
   communication_percent: Reading<number>,
-  /**Kernels used most of the bandwidth of device memory. */
+  /**Kernels use most of the bandwidth of device memory. */
   memory_percent: Reading<number>,
-  /**Kernels kept the tensor cores busy. */
+  /**Kernels keep the tensor cores busy. */
   tensor_percent: Reading<number>,
-  /**Kernels kept the other arithmetic units busy. */
+  /**Kernels keep the floating-point or integer units busy, without tensor cores. */
   compute_percent: Reading<number>,
-  /**Kernels were too small to fill the GPU. */
+  /**Kernels are too small, or depend on each other too closely, to fill the GPU. */
   latency_percent: Reading<number>,
-  /**Time lost because power or temperature reduced the clocks. */
+  /**The clocks are reduced by the power limit or the temperature. */
   power_percent: Reading<number>,
-  /**Processes of another owner used the multiprocessors. */
+  /**Processes of another owner use the multiprocessors. */
   shared_percent: Reading<number>,
-  /**Kernels ran, but no counter showed what limited them. */
+  /**Kernels run, but the GPU has no counters that show what limits them. */
   unknown_percent: Reading<number>,
   /** The cause with the largest share. */
   main: LimitClass,
@@ -1610,7 +1624,9 @@ export type Limits = {
   /** The evidence for the main cause, as a sentence. */
   text: string,
   /** The advice about the main cause, as a sentence; empty if there is none. */
-  advice: string, };
+  advice: string,
+  /** The causes that limited each owner, if processes of several owners used the GPU. */
+  owners?: Array<OwnerLimits>, };
 
 /** A moment that a person or a script marked. */
 export type Mark = {
@@ -1855,6 +1871,11 @@ export type Owner = {
   container?: Container,
   /** The systemd service or scope that started the process, such as `ollama.service`. */
   unit?: string,
+  /**
+   * The number of the process in a distributed job, as its launcher has set it: `RANK` of
+   * torchrun, `OMPI_COMM_WORLD_RANK` of Open MPI, `PMI_RANK` of MPICH, or `SLURM_PROCID`.
+   */
+  rank?: number,
   /** The ancestors, starting with the parent, without PID 1 of the PID namespace. */
   parents: Array<Ancestor>,
   /**
@@ -1866,6 +1887,16 @@ export type Owner = {
 
 /** The kinds of owners. */
 export type OwnerKind = "notebook" | "slurm_job" | "pbs_job" | "lsf_job" | "pod" | "container" | "unit" | "user";
+
+/** The causes that limited one of several owners that used a GPU at the same time. */
+export type OwnerLimits = {
+  /** The owner's processes. Processes of one notebook or job have one owner. */
+  pids: Array<number>,
+  /**
+   * The causes. The hardware counters do not tell owners apart, so kernels of all owners are
+   * assumed to be alike.
+   */
+  limits: LimitSummary, };
 
 /** The usage of one owner. */
 export type OwnerUsage = {

@@ -57,6 +57,7 @@ export const LIMIT_TEXTS: Record<LimitClass, LimitTexts> = {
     label: () => trans.__("Communication-bound"),
     evidence: (c) => [
       c.wait_ms ? trans.__("Kernels wait %1 ms of each second for GPU %2.", c.wait_ms, c.slow_gpu) : trans.__("Kernels exchange data with other GPUs, or wait for them."),
+      c.slow_ranks ? trans.__("GPU %1 runs rank %2.", c.slow_gpu, c.slow_ranks.join(', ')) : '',
       c.nvlink_bytes_per_second ? trans.__("NVLink carries %1.", formatBytesPerSecond(c.nvlink_bytes_per_second)) : '',
     ],
     advice: (c) => [
@@ -77,17 +78,17 @@ export const LIMIT_TEXTS: Record<LimitClass, LimitTexts> = {
     evidence: (c) => [
       trans.__("Tensor cores are busy %1 of the time.", formatPercent(c.tensor_percent)),
     ],
-    advice: () => [
-      trans.__("The GPU is well used. Narrower types such as FP8 are faster."),
+    advice: (c) => [
+      c.is_tensor_double ? trans.__("The GPU is well used. TF32 or BF16 are faster than FP64, if they are precise enough.") : trans.__("The GPU is well used. Narrower types such as FP8 are faster."),
     ],
   },
   compute: {
     label: () => trans.__("Compute-bound"),
     evidence: (c) => [
-      trans.__("Arithmetic units are busy %1 of the time, tensor cores %2.", formatPercent(c.arithmetic_percent), formatPercent(c.tensor_percent)),
+      c.arithmetic_unit === 'fp64' ? trans.__("FP64 units are busy %1 of the time, tensor cores %2.", formatPercent(c.arithmetic_percent), formatPercent(c.tensor_percent)) : c.arithmetic_unit === 'fp32' ? trans.__("FP32 units are busy %1 of the time, tensor cores %2.", formatPercent(c.arithmetic_percent), formatPercent(c.tensor_percent)) : c.arithmetic_unit === 'fp16' ? trans.__("FP16 units are busy %1 of the time, tensor cores %2.", formatPercent(c.arithmetic_percent), formatPercent(c.tensor_percent)) : c.arithmetic_unit === 'integer' ? trans.__("Integer units are busy %1 of the time, tensor cores %2.", formatPercent(c.arithmetic_percent), formatPercent(c.tensor_percent)) : '',
     ],
-    advice: () => [
-      trans.__("Use BF16 or TF32: the tensor cores are idle."),
+    advice: (c) => [
+      c.arithmetic_unit === 'fp64' ? trans.__("Use FP32 or BF16, if they are precise enough.") : c.arithmetic_unit === 'fp32' ? trans.__("Use BF16 or TF32 for matrix products: the tensor cores are idle.") : c.arithmetic_unit === 'fp16' ? trans.__("Use matrix products, which run on the tensor cores.") : '',
     ],
   },
   latency: {
@@ -102,7 +103,8 @@ export const LIMIT_TEXTS: Record<LimitClass, LimitTexts> = {
   power: {
     label: () => trans.__("Power-limited"),
     evidence: (c) => [
-      c.too_hot ? trans.__("The temperature reduces the clock to %1 of %2.", formatMegahertz(c.sm_mhz), formatMegahertz(c.max_sm_mhz)) : trans.__("The power limit reduces the clock to %1 of %2.", formatMegahertz(c.sm_mhz), formatMegahertz(c.max_sm_mhz)),
+      c.too_hot ? trans.__("The temperature reduces the clocks.") : trans.__("The power limit reduces the clocks."),
+      c.max_sm_mhz ? trans.__("The SM clock is %1 instead of %2.", formatMegahertz(c.sm_mhz), formatMegahertz(c.max_sm_mhz)) : '',
     ],
     advice: (c) => [
       c.too_hot ? trans.__("Improve the cooling.") : trans.__("Narrower types need less power; an administrator can raise the power limit."),
@@ -120,7 +122,7 @@ export const LIMIT_TEXTS: Record<LimitClass, LimitTexts> = {
   unknown: {
     label: () => trans.__("Not distinguishable"),
     evidence: (c) => [
-      trans.__("Kernels run %1 of the time; this GPU has no counters that show what limits them.", formatPercent(c.gpu_percent)),
+      trans.__("Kernels or copies run %1 of the time; this GPU has no counters that show what limits kernels.", formatPercent(c.gpu_percent)),
     ],
     advice: () => [],
   },

@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use gpumon_history::span::{ConditionSpan, DeviceSpan};
 use gpumon_probe::{
+    derive::are_copies_small,
     model::{
-        ConditionKind, LimitClass, LimitEvidence, LimitSummary, ThrottleCause, fields::GPU_FIELDS,
+        ArithmeticUnit, ConditionKind, LimitClass, LimitEvidence, LimitSummary, ThrottleCause,
+        fields::GPU_FIELDS,
     },
     stat::Window,
     units::round_to_three_digits,
@@ -16,14 +18,11 @@ use crate::commands::figures::{calculate_throttled_percent, find_series};
 type EvidenceField = fn(&mut LimitEvidence) -> &mut Option<f64>;
 
 /// The metrics whose means are evidence. If a field has several metrics, the largest mean counts.
-const EVIDENCE: [(&str, EvidenceField); 12] = [
+const EVIDENCE: [(&str, EvidenceField); 9] = [
+    ("clocks.sm_mhz", |it| &mut it.sm_mhz),
     ("utilization.gpu_percent", |it| &mut it.gpu_percent),
     ("activity.sm_percent", |it| &mut it.sm_percent),
     ("activity.tensor_percent", |it| &mut it.tensor_percent),
-    ("activity.fp64_percent", |it| &mut it.arithmetic_percent),
-    ("activity.fp32_percent", |it| &mut it.arithmetic_percent),
-    ("activity.fp16_percent", |it| &mut it.arithmetic_percent),
-    ("activity.integer_percent", |it| &mut it.arithmetic_percent),
     ("activity.dram_bandwidth_percent", |it| &mut it.dram_percent),
     ("pcie.rx_bytes_per_second", |it| {
         &mut it.pcie_bytes_per_second
@@ -39,36 +38,76 @@ const EVIDENCE: [(&str, EvidenceField); 12] = [
     }),
 ];
 
+/// The metrics of the arithmetic units.
+const UNITS: [(&str, ArithmeticUnit); 4] = [
+    ("activity.fp64_percent", ArithmeticUnit::Fp64),
+    ("activity.fp32_percent", ArithmeticUnit::Fp32),
+    ("activity.fp16_percent", ArithmeticUnit::Fp16),
+    ("activity.integer_percent", ArithmeticUnit::Integer),
+];
+
+/// The share of tensor cores that work on double-precision numbers.
+const TENSOR_DOUBLE: &str = "activity.tensor_double_percent";
+
+/// The share of time in which kernels run.
+const KERNELS: &str = "activity.graphics_percent";
+
 /// Sums up the shares of the causes and the evidence.
 #[derive(Debug, Default)]
 pub(super) struct LimitMeter {
+    /// The time with limits.
+    ms: u64,
     shares: [Window; LimitClass::ALL.len()],
-    evidence: [Window; EVIDENCE.len()],
+    /// The evidence from the points in which each cause has the largest share.
+    evidence: [Evidence; LimitClass::ALL.len()],
+}
+
+#[derive(Debug, Default)]
+struct Evidence {
+    fields: [Window; EVIDENCE.len()],
+    units: [Window; UNITS.len()],
+    tensor_double: Window,
+    kernels: Window,
 }
 
 impl LimitMeter {
     /// Returns the metrics that are needed.
     pub(super) fn list_metrics() -> impl Iterator<Item = &'static str> {
         let evidence = EVIDENCE.into_iter().map(|(metric, _)| metric);
+        let units = UNITS.into_iter().map(|(metric, _)| metric);
         list_share_metrics()
             .map(|(_, metric)| metric)
             .chain(evidence)
+            .chain(units)
+            .chain([TENSOR_DOUBLE, KERNELS])
     }
 
     /// Adds the point at the index `place` of the device's series.
     pub(super) fn add(&mut self, device: &DeviceSpan, place: usize, time_ms: u64) {
+        let find = |metric| find_series(device, metric)?.stat_at(place);
         let add = |window: &mut Window, metric| {
-            let stat = find_series(device, metric).and_then(|series| series.stat_at(place));
-            if let Some(stat) = stat {
+            if let Some(stat) = find(metric) {
                 window.merge(stat, time_ms as f64);
             }
         };
+        let shares =
+            list_share_metrics().filter_map(|(cause, metric)| Some((cause, find(metric)?.mean)));
+        let Some((main, _)) = shares.max_by(|one, other| one.1.total_cmp(&other.1)) else {
+            return;
+        };
+        self.ms += time_ms;
         for (cause, metric) in list_share_metrics() {
             add(&mut self.shares[cause as usize], metric);
         }
-        for (window, (metric, _)) in self.evidence.iter_mut().zip(EVIDENCE) {
+        let evidence = &mut self.evidence[main as usize];
+        for (window, (metric, _)) in evidence.fields.iter_mut().zip(EVIDENCE) {
             add(window, metric);
         }
+        for (window, (metric, _)) in evidence.units.iter_mut().zip(UNITS) {
+            add(window, metric);
+        }
+        add(&mut evidence.tensor_double, TENSOR_DOUBLE);
+        add(&mut evidence.kernels, KERNELS);
     }
 
     /// Returns the summary, or `None` if the history contains no limits. `held` contains the times
@@ -79,14 +118,9 @@ impl LimitMeter {
         held: &[Range<u64>],
     ) -> Option<LimitSummary> {
         let percents = self.shares.map(|window| window.mean().unwrap_or_default());
-        LimitSummary::new(LimitClass::ALL.into_iter().zip(percents), |_| {
-            let mut evidence = LimitEvidence::default();
-            for (window, (_, field)) in self.evidence.iter().zip(EVIDENCE) {
-                if let Some(mean) = window.mean().map(round_to_three_digits) {
-                    let value = field(&mut evidence);
-                    *value = Some(value.map_or(mean, |known| known.max(mean)));
-                }
-            }
+        let shares = LimitClass::ALL.into_iter().zip(percents);
+        LimitSummary::new(self.ms, shares, |main| {
+            let mut evidence = self.evidence[main as usize].to_limit_evidence();
             let reduced = |cause| {
                 let with_cause = conditions.iter().filter(|span| has_cause(span, cause));
                 calculate_throttled_percent(with_cause, held)
@@ -94,6 +128,36 @@ impl LimitMeter {
             evidence.too_hot = reduced(ThrottleCause::Thermal) > reduced(ThrottleCause::Power);
             evidence
         })
+    }
+}
+
+impl Evidence {
+    fn to_limit_evidence(&self) -> LimitEvidence {
+        let mut evidence = LimitEvidence::default();
+        for (window, (_, field)) in self.fields.iter().zip(EVIDENCE) {
+            if let Some(mean) = window.mean().map(round_to_three_digits) {
+                let value = field(&mut evidence);
+                *value = Some(value.map_or(mean, |known| known.max(mean)));
+            }
+        }
+        let units = self.units.iter().zip(UNITS);
+        let busiest = units
+            .filter_map(|(window, (_, unit))| Some((round_to_three_digits(window.mean()?), unit)))
+            .max_by(|one, other| one.0.total_cmp(&other.0));
+        evidence.arithmetic_percent = busiest.map(|(percent, _)| percent);
+        evidence.arithmetic_unit = busiest.map(|(_, unit)| unit);
+        let tensor = evidence.tensor_percent.unwrap_or_default();
+        let double = self.tensor_double.mean().unwrap_or_default();
+        evidence.is_tensor_double = double > tensor / 2.0;
+        let counters = [
+            self.kernels.mean(),
+            evidence.sm_percent,
+            evidence.pcie_bytes_per_second,
+        ];
+        if let [Some(kernels), Some(sm), Some(pcie)] = counters {
+            evidence.small_copies = are_copies_small(kernels / 100.0, sm / 100.0, pcie);
+        }
+        evidence
     }
 }
 
@@ -144,7 +208,7 @@ mod tests {
     fn every_cause_has_a_metric() {
         let causes: Vec<_> = list_share_metrics().map(|(cause, _)| cause).collect();
         assert_eq!(causes, LimitClass::ALL);
-        for (metric, _) in EVIDENCE {
+        for metric in LimitMeter::list_metrics() {
             assert!(
                 GPU_FIELDS.iter().any(|field| field.id == metric),
                 "{metric}"
@@ -153,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_evidence_are_means_over_time() {
+    fn evidence_is_from_times_with_the_main_cause() {
         let summary = summarize(&[
             ("limits.compute_percent", [80.0, 0.0]),
             ("limits.host_percent", [20.0, 100.0]),
@@ -165,7 +229,7 @@ mod tests {
         assert_eq!(summary.shares_text(), "compute-bound 60 %, host-bound 40 %");
         assert_eq!(
             summary.text,
-            "Arithmetic units are busy 60 % of the time, tensor cores 0 %."
+            "FP32 units are busy 80 % of the time, tensor cores 0 %."
         );
     }
 

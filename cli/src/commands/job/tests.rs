@@ -41,7 +41,9 @@ fn make_limited_device(index: u32, cause: LimitClass) -> MeasuredDevice {
         ..LimitEvidence::default()
     };
     MeasuredDevice {
-        limits: LimitSummary::new([(cause, 70.0), (LimitClass::Idle, 30.0)], |_| evidence),
+        limits: LimitSummary::new(10_000, [(cause, 70.0), (LimitClass::Idle, 30.0)], |_| {
+            evidence
+        }),
         ..make_device(index, 30.0, GOOD)
     }
 }

@@ -463,7 +463,7 @@ mod tests {
             estimate: 6120.0,
         };
         let shares = [(LimitClass::Tensor, 30.2), (LimitClass::Host, 61.8)];
-        let limits = LimitSummary::new(shares, |_| LimitEvidence {
+        let limits = LimitSummary::new(10_000, shares, |_| LimitEvidence {
             cpu_percent: Some(100.0),
             ..LimitEvidence::default()
         });

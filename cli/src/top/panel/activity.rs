@@ -1,8 +1,11 @@
 //! The view of the activity of a GPU's units, as counted by the hardware.
 
-use gpumon_probe::model::{
-    GpuSample, LimitSums,
-    fields::{Field, GPU_FIELDS},
+use gpumon_probe::{
+    model::{
+        GpuSample, LimitSums,
+        fields::{Field, GPU_FIELDS},
+    },
+    units::join_list,
 };
 use ratatui::layout::Rect;
 
@@ -107,14 +110,34 @@ fn list_limit_lines(
         (shares, plain),
         (advice, plain),
     ];
+    let owners = limits.owners.iter().map(|owner| {
+        let names: Vec<_> = owner
+            .pids
+            .iter()
+            .map(|pid| describe_pid(gpu, *pid))
+            .collect();
+        let shares = owner.limits.shares_text();
+        (Some(format!("{}: {shares}", join_list(&names))), plain)
+    });
     let texts = texts
         .into_iter()
+        .chain(owners)
         .filter_map(|(text, style)| Some((text?, style)));
     let lines = texts.flat_map(|(text, style)| {
         let lines = wrap(&make_printable(&text), area.width.into()).into_iter();
         lines.map(move |line| vec![(line, style)])
     });
     lines.chain([StyledLine::new()]).collect()
+}
+
+/// Returns the name and PID of a process that uses the GPU.
+fn describe_pid(gpu: &GpuSample, pid: u32) -> String {
+    let mut processes = gpu.processes.value().into_iter().flatten();
+    let known = processes.find(|process| process.pid == pid);
+    match known.and_then(|process| process.name.value()) {
+        Some(name) => format!("{name} ({pid})"),
+        None => pid.to_string(),
+    }
 }
 
 fn draw_all_gpus(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &State) -> u16 {

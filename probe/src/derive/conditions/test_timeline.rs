@@ -2,6 +2,7 @@
 
 use super::{ConditionSettings, ConditionTracker};
 use crate::{
+    cpu_use::CpuUse,
     derive::{LimitTracker, examples},
     model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health},
     vendor::{DriverError, nvml::xid},
@@ -80,7 +81,7 @@ impl TestTimeline {
         machine.extend(self.others.iter().cloned());
         let host = examples::make_host();
         self.limits
-            .update(&mut machine, 0, &self.board, None, &host);
+            .update(&mut machine, 0, &self.board, &CpuUse::default(), &host);
         let events = self.tracker.update(
             &mut machine,
             0,

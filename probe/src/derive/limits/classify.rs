@@ -25,16 +25,27 @@ const DRAM_LIMIT: f64 = 0.8;
 const TINY_SM_SHARE: f64 = 0.15;
 
 /// The rate of copies from pageable memory, which one CPU thread limits: at this rate, the copies
-/// take all the time. On slow links, a share of the link's rate is used.
-const PAGEABLE_BYTES_PER_SECOND: f64 = 4e9;
+/// take all the time. Measured: 5.9 GB/s in a machine with an H200, 8.5 GB/s with an H100. On slow
+/// links, a share of the link's rate is used.
+const PAGEABLE_BYTES_PER_SECOND: f64 = 5.5e9;
 const PAGEABLE_LINK_SHARE: f64 = 0.3;
+
+/// Below this share of that rate, copies from pinned memory by a process that computes all the time
+/// look the same as copies from pageable memory.
+const CERTAIN_COPY_SHARE: f64 = 0.7;
+
+/// The share of a PCIe link's rate that large copies from pinned memory reach.
+const PINNED_LINK_SHARE: f64 = 0.9;
 
 /// A GPU without copies has PCIe traffic of up to 0.25 GB/s, because kernel launches are sent over
 /// PCIe.
 const LAUNCH_BYTES_PER_SECOND: f64 = 0.5e9;
 
-/// Above this rate, disks or the network may be what a process waits for.
-const INPUT_BYTES_PER_SECOND: f64 = 30e6;
+/// Above this rate, disks may be what the processes that read from them wait for.
+const READ_BYTES_PER_SECOND: f64 = 5e6;
+
+/// Above this rate of the whole machine, disks or the network may be what a process waits for.
+const MACHINE_BYTES_PER_SECOND: f64 = 30e6;
 
 /// A GPU with more kernel time or PCIe traffic than this is in use. An idle GPU has up to 1 MB/s.
 const MIN_USE: f64 = 0.001;
@@ -51,6 +62,13 @@ const MIN_WORKERS: f64 = 0.3;
 /// An owner with a smaller share of the multiprocessors' time does not disturb the others.
 const MIN_OWNER_SHARE: f64 = 0.1;
 
+/// The driver's shares of two owners with equal time slices differ by this factor.
+const SLICE_TOLERANCE: f64 = 1.5;
+
+/// If kernels run for a larger share of the time, small kernels wait inside of collectives. With a
+/// smaller share, they are launched one by one.
+const COLLECTIVE_SHARE: f64 = 0.9;
+
 /// The averages of one window. Shares are from 0 to 1.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Window {
@@ -66,12 +84,22 @@ pub(super) struct Window {
     pub(super) reduced_clock: Option<f64>,
     /// The CPU use of the GPU's processes, if it is known.
     pub(super) cpu: Option<CpuShares>,
-    /// Read rate of disks or receive rate of the network.
-    pub(super) input: Option<f64>,
+    pub(super) input: InputRates,
     /// The multiprocessor shares of the owners.
     pub(super) owners: Vec<f64>,
-    /// Whether the job's processes also use other GPUs.
-    pub(super) spans_gpus: bool,
+    /// Whether the GPUs of the job exchange data.
+    pub(super) communicates: bool,
+}
+
+/// Rates in bytes per second, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct InputRates {
+    /// The rate at which the processes read from disks.
+    pub(super) own: Option<f64>,
+    /// The read rate of all disks.
+    pub(super) disks: Option<f64>,
+    /// The receive rate of all network cards.
+    pub(super) network: Option<f64>,
 }
 
 /// The hardware counters of a window, as shares of the time.
@@ -85,6 +113,18 @@ pub(super) struct Averages {
     pub(super) dram: f64,
 }
 
+impl Averages {
+    fn scale(self, factor: f64) -> Self {
+        Self {
+            graphics: self.graphics * factor,
+            sm: self.sm * factor,
+            tensor: self.tensor * factor,
+            arithmetic: self.arithmetic * factor,
+            dram: self.dram * factor,
+        }
+    }
+}
+
 /// CPU use in cores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CpuShares {
@@ -96,99 +136,185 @@ pub(super) struct CpuShares {
     pub(super) blocked: bool,
 }
 
-/// The share of each cause, in the order of [`LimitClass::ALL`].
+/// The share of each cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Shares(pub(super) [f64; COUNT]);
+pub(super) struct Shares {
+    /// The shares, in the order of [`LimitClass::ALL`].
+    by_cause: [f64; COUNT],
+    /// The part of the share of copies in which the CPU may have computed instead.
+    maybe_host: f64,
+    /// Whether only the rates of the whole machine show that a process waits for input.
+    input_by_machine: bool,
+}
 
 impl Shares {
     pub(super) fn get(&self, class: LimitClass) -> f64 {
-        self.0[class as usize]
+        self.by_cause[class as usize]
     }
 
     fn add(&mut self, class: LimitClass, share: f64) {
-        self.0[class as usize] += share;
+        self.by_cause[class as usize] += share;
+    }
+
+    fn move_share(&mut self, from: LimitClass, to: LimitClass, share: f64) {
+        self.add(from, -share);
+        self.add(to, share);
     }
 
     /// Returns the cause with the largest share, and how clearly it leads.
     pub(super) fn find_main_cause(&self) -> (LimitClass, Confidence) {
         let mut order = LimitClass::ALL;
         order.sort_by(|one, other| self.get(*other).total_cmp(&self.get(*one)));
-        let lead = self.get(order[0]) - self.get(order[1]);
-        let confidence = match lead {
+        let main = order[0];
+        let confidence = match self.get(main) - self.get(order[1]) {
             0.3.. => Confidence::High,
             0.1.. => Confidence::Medium,
             _ => Confidence::Low,
         };
-        (order[0], confidence)
+        let is_doubtful = main == LimitClass::Transfer && self.maybe_host * 2.0 > self.get(main);
+        let most = match main {
+            LimitClass::Transfer if is_doubtful => Confidence::Low,
+            LimitClass::Input if self.input_by_machine => Confidence::Medium,
+            _ => Confidence::High,
+        };
+        (main, confidence.min(most))
     }
 }
 
 /// Returns the shares of the window's time, which sum to 1.
 pub(super) fn classify_window(window: &Window) -> Shares {
     let mut shares = Shares::default();
-    let busy = window
-        .activity
-        .map_or(window.gpu, |activity| activity.graphics)
-        .clamp(0.0, 1.0);
+    let busy = kernel_share(window);
     let idle = 1.0 - busy;
     let is_tiny = window
         .activity
         .is_some_and(|activity| busy > 0.03 && activity.sm < busy * TINY_SM_SHARE);
+    let is_collective = window.communicates && !(is_tiny && busy < COLLECTIVE_SHARE);
     let has_small_copies = has_small_copies(window);
-    let copying = idle.min(copy_share(window, busy));
+    let copies = find_copies(window, busy);
+    let copying = idle.min(copies.share);
+    shares.maybe_host = copying.min(copies.maybe_host);
     let waiting = idle - copying;
     shares.add(LimitClass::Transfer, copying);
     let computing = waiting * cpu_share(window, busy, copying);
     shares.add(
         if has_small_copies {
             LimitClass::Transfer
-        } else if is_tiny && !window.spans_gpus {
+        } else if is_tiny && !is_collective {
             LimitClass::Latency
         } else {
             LimitClass::Host
         },
         computing,
     );
-    let rest = if waits_for_input(window, busy) {
+    let own_input = has_own_input(window);
+    let rest = if own_input || has_machine_input(window, busy) {
         LimitClass::Input
     } else {
         LimitClass::Idle
     };
+    shares.input_by_machine = !own_input;
     shares.add(rest, waiting - computing);
     if has_small_copies {
         shares.add(LimitClass::Transfer, busy);
     } else {
-        add_kernel_time(&mut shares, window, busy);
+        add_kernel_time(&mut shares, window, busy, is_collective);
     }
     shares
 }
 
-/// Returns `true` if the kernels that seem to run are copies of a few kilobytes.
-pub(super) fn has_small_copies(window: &Window) -> bool {
-    window.activity.is_some_and(|activity| {
-        activity.graphics > 0.03
-            && activity.sm < SMALL_COPY_SM_SHARE * activity.graphics
-            && window
-                .pcie
-                .is_some_and(|rate| rate > SMALL_COPY_BYTES * activity.graphics)
-    })
+/// Returns the shares for one of several owners. `window` contains the shares of all owners, and
+/// the CPU use and reads of this owner, whose index is `number`. The hardware counters do not
+/// distinguish the owners, so the kernels of all owners are assumed to be alike.
+pub(super) fn classify_owner(window: &Window, number: usize) -> Shares {
+    let all: f64 = window.owners.iter().sum();
+    let own = window.owners[number];
+    let part = own / all;
+    let busy = kernel_share(window) * part;
+    let owner = Window {
+        gpu: own.min(window.gpu),
+        activity: window.activity.map(|activity| activity.scale(part)),
+        pcie: window.pcie.map(|rate| rate * part),
+        owners: Vec::new(),
+        ..window.clone()
+    };
+    let mut shares = classify_window(&owner);
+    // While kernels of others run, a process that spins waits for its turn. The driver gives all
+    // owners equal time slices, so this takes about as long as its own kernels for each of them.
+    if !do_workers_decide(&owner) {
+        let others = (kernel_share(window) - busy).max(0.0);
+        let slices = busy
+            * SLICE_TOLERANCE
+            * f64::from(count_active_owners(&window.owners).saturating_sub(1));
+        let turn = others.min(slices).min(shares.get(LimitClass::Host));
+        shares.move_share(LimitClass::Host, LimitClass::Shared, turn);
+    }
+    shares
 }
 
-/// Returns the share of time in which copies run and no kernel.
-fn copy_share(window: &Window, busy: f64) -> f64 {
-    let Some(rate) = window.pcie.filter(|rate| *rate > LAUNCH_BYTES_PER_SECOND) else {
-        return 0.0;
+/// Returns the share of time in which kernels run. Without hardware counters, this is the time in
+/// which kernels or copies run, less the shortest time that the copies can have taken.
+fn kernel_share(window: &Window) -> f64 {
+    let share = match window.activity {
+        Some(activity) => activity.graphics,
+        None => window.gpu - pinned_copy_share(window),
     };
-    let pageable = window
+    share.clamp(0.0, 1.0)
+}
+
+/// Returns the share of time that the copies take if all memory is pinned, by the link's rate.
+fn pinned_copy_share(window: &Window) -> f64 {
+    let rate = window.pcie.filter(|rate| *rate > LAUNCH_BYTES_PER_SECOND);
+    rate.zip(window.pcie_limit)
+        .map_or(0.0, |(rate, limit)| rate / (limit * PINNED_LINK_SHARE))
+}
+
+/// Returns `true` if the kernels that seem to run are copies of a few kilobytes.
+pub(super) fn has_small_copies(window: &Window) -> bool {
+    window
+        .activity
+        .zip(window.pcie)
+        .is_some_and(|(activity, pcie)| are_copies_small(activity.graphics, activity.sm, pcie))
+}
+
+/// Returns `true` if the kernels that seem to run are copies of a few kilobytes. `kernels` is the
+/// share of time in which kernels run, `sm` that in which a multiprocessor has work, and `pcie` the
+/// data per second over PCIe.
+pub fn are_copies_small(kernels: f64, sm: f64, pcie: f64) -> bool {
+    kernels > 0.03 && sm < SMALL_COPY_SM_SHARE * kernels && pcie > SMALL_COPY_BYTES * kernels
+}
+
+/// The time in which copies run and no kernel.
+struct Copies {
+    share: f64,
+    /// The part of the share in which the CPU may have computed instead, because it is not known
+    /// whether the memory is pinned.
+    maybe_host: f64,
+}
+
+fn find_copies(window: &Window, busy: f64) -> Copies {
+    let Some(rate) = window.pcie.filter(|rate| *rate > LAUNCH_BYTES_PER_SECOND) else {
+        return Copies {
+            share: 0.0,
+            maybe_host: 0.0,
+        };
+    };
+    let limit = window
         .pcie_limit
         .map_or(PAGEABLE_BYTES_PER_SECOND, |limit| {
             PAGEABLE_BYTES_PER_SECOND.min(limit * PAGEABLE_LINK_SHARE)
         });
     // The process itself copies pageable memory, so this takes at most its CPU time.
     let most = window.cpu.map_or(1.0, |cpu| (cpu.process - busy).max(0.0));
-    (window.gpu - busy)
-        .max((rate / pageable).min(most))
-        .clamp(0.0, 1.0)
+    let pageable = (rate / limit).min(most);
+    let certain = (window.gpu - busy).clamp(0.0, 1.0);
+    let share = certain.max(pageable).min(1.0);
+    let maybe_host = if pageable < CERTAIN_COPY_SHARE && window.cpu.is_some() {
+        share - certain
+    } else {
+        0.0
+    };
+    Copies { share, maybe_host }
 }
 
 /// Returns the share of the waiting time in which the CPU computes.
@@ -229,29 +355,40 @@ fn worker_share(cpu: &CpuShares) -> f64 {
 
 /// Returns `true` if child processes compute for more of the waiting time than the process itself.
 pub(super) fn do_workers_decide(window: &Window) -> bool {
-    let busy = window
-        .activity
-        .map_or(window.gpu, |activity| activity.graphics)
-        .clamp(0.0, 0.99);
+    let busy = kernel_share(window).min(0.99);
     window
         .cpu
         .is_some_and(|cpu| worker_share(&cpu) > own_cpu_share(&cpu, busy, false))
 }
 
-fn waits_for_input(window: &Window, busy: f64) -> bool {
+/// Returns `true` if the GPU's own processes wait for a disk, or read from one.
+fn has_own_input(window: &Window) -> bool {
+    window.cpu.is_some_and(|cpu| cpu.blocked)
+        || window
+            .input
+            .own
+            .is_some_and(|rate| rate > READ_BYTES_PER_SECOND)
+}
+
+/// Returns `true` if a program of the machine reads from disks or from the network, which may be
+/// the GPU's program. A program that is known not to read from disks can only wait for the network.
+fn has_machine_input(window: &Window, busy: f64) -> bool {
     let is_in_use = busy > MIN_USE
         || window
             .pcie
             .is_some_and(|rate| rate > MIN_USE_BYTES_PER_SECOND);
-    let is_blocked = window.cpu.is_some_and(|cpu| cpu.blocked);
-    let is_fast = window
-        .input
-        .is_some_and(|rate| rate > INPUT_BYTES_PER_SECOND);
-    is_blocked || is_fast && is_in_use
+    let InputRates {
+        own,
+        disks,
+        network,
+    } = window.input;
+    let disks = disks.filter(|_| own.is_none());
+    let is_fast = |rate: Option<f64>| rate.is_some_and(|rate| rate > MACHINE_BYTES_PER_SECOND);
+    is_in_use && (is_fast(disks) || is_fast(network))
 }
 
 /// Attributes the time in which kernels run.
-fn add_kernel_time(shares: &mut Shares, window: &Window, busy: f64) {
+fn add_kernel_time(shares: &mut Shares, window: &Window, busy: f64, is_collective: bool) {
     let alone = 1.0 / concurrent_owners(&window.owners);
     shares.add(LimitClass::Shared, busy * (1.0 - alone));
     let clock = window.reduced_clock.unwrap_or(1.0).clamp(0.0, 1.0);
@@ -273,7 +410,7 @@ fn add_kernel_time(shares: &mut Shares, window: &Window, busy: f64) {
         shares.add(class, limited * scale);
         rest -= limited;
     }
-    let class = if window.spans_gpus {
+    let class = if is_collective {
         LimitClass::Communication
     } else {
         LimitClass::Latency
@@ -507,7 +644,7 @@ mod tests {
     fn programs_with_known_limits_are_classified() {
         for program in &PROGRAMS {
             let shares = classify_window(&make_window(program));
-            let sum: f64 = shares.0.iter().sum();
+            let sum: f64 = shares.by_cause.iter().sum();
             assert!((sum - 1.0).abs() < 1e-9, "{}: {sum}", program.0);
             assert_eq!(
                 shares.find_main_cause().0,
@@ -531,7 +668,7 @@ mod tests {
 
     #[test]
     fn process_that_waits_for_disk_is_input_bound() {
-        let disk = Window {
+        let mut disk = Window {
             gpu: 0.07,
             activity: Some(Averages {
                 graphics: 0.04,
@@ -545,15 +682,33 @@ mod tests {
                 process: 0.33,
                 ..CpuShares::default()
             }),
-            input: Some(1.1e9),
+            input: InputRates {
+                own: Some(1.1e9),
+                ..InputRates::default()
+            },
             ..Window::default()
         };
         assert_eq!(
+            classify_window(&disk).find_main_cause(),
+            (LimitClass::Input, Confidence::High)
+        );
+        disk.input = InputRates {
+            disks: Some(1.1e9),
+            ..InputRates::default()
+        };
+        assert_eq!(
+            classify_window(&disk).find_main_cause(),
+            (LimitClass::Input, Confidence::Medium),
+            "the process may not be read"
+        );
+        disk.input.own = Some(0.0);
+        assert_eq!(
             classify_window(&disk).find_main_cause().0,
-            LimitClass::Input
+            Idle,
+            "another program reads the disk"
         );
         let mut idle = make_window(&PROGRAMS[0]);
-        idle.input = Some(1.1e9);
+        idle.input.disks = Some(1.1e9);
         assert_eq!(
             classify_window(&idle).find_main_cause().0,
             Idle,
@@ -585,7 +740,7 @@ mod tests {
             ..CpuShares::default()
         });
         assert_eq!(classify_window(&waiting).find_main_cause().0, Latency);
-        waiting.spans_gpus = true;
+        waiting.communicates = true;
         assert_eq!(
             classify_window(&waiting).find_main_cause(),
             (LimitClass::Communication, Confidence::High)
@@ -624,6 +779,62 @@ mod tests {
         let shares = classify_window(&pinned);
         assert!(shares.get(Transfer) < 0.06, "{shares:?}");
         assert_eq!(shares.find_main_cause().0, Host);
+    }
+
+    #[test]
+    fn copies_of_process_that_computes_are_doubtful() {
+        let mut copies = make_window(&PROGRAMS[12]);
+        assert_eq!(PROGRAMS[12].0, "pageable copies");
+        assert_eq!(
+            classify_window(&copies).find_main_cause(),
+            (Transfer, Confidence::High)
+        );
+        copies.pcie = Some(2e9);
+        assert_eq!(classify_window(&copies).find_main_cause().0, Host);
+        copies.pcie = Some(3.5e9);
+        assert_eq!(
+            classify_window(&copies).find_main_cause(),
+            (Transfer, Confidence::Low)
+        );
+    }
+
+    #[test]
+    fn small_kernels_between_collectives_are_latency() {
+        let mut small = make_window(&PROGRAMS[11]);
+        assert_eq!(PROGRAMS[11].0, "small training");
+        small.communicates = true;
+        assert_eq!(classify_window(&small).find_main_cause().0, Latency);
+    }
+
+    #[test]
+    fn each_owner_has_its_own_causes() {
+        let mut two = make_window(&PROGRAMS[1]);
+        two.owners = vec![0.49, 0.49];
+        let spinning = classify_owner(&two, 0);
+        let sum: f64 = spinning.by_cause.iter().sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{spinning:?}");
+        assert!((spinning.get(LimitClass::Shared) - 0.5).abs() < 1e-9);
+        assert!((spinning.get(Tensor) - 0.5).abs() < 1e-9);
+        two.owners = vec![0.88, 0.1];
+        let computing = classify_owner(&two, 1);
+        assert_eq!(computing.find_main_cause().0, Host, "{computing:?}");
+        two.owners = vec![0.49, 0.49];
+        two.cpu = Some(CpuShares {
+            process: 0.6,
+            workers: 4.0,
+            blocked: false,
+        });
+        let loading = classify_owner(&two, 1);
+        assert!((loading.get(Host) - 0.5).abs() < 1e-9, "{loading:?}");
+    }
+
+    #[test]
+    fn copies_without_counters_are_found_by_their_rate() {
+        let mut old = make_window(&PROGRAMS[13]);
+        assert_eq!(PROGRAMS[13].0, "pinned copies");
+        old.activity = None;
+        let shares = classify_window(&old);
+        assert!(shares.get(Transfer) > 0.99, "{shares:?}");
     }
 
     #[test]

@@ -6,17 +6,21 @@
 
 mod classify;
 
+use std::collections::HashMap;
+
 use crate::{
-    cpu_use::CpuUse,
+    cpu_use::{CpuUse, ProcessUse},
     derive::conditions::is_same_job,
     model::{
-        Absence, Activity, Board, Confidence, GpuSample, Health, HostSample, LimitClass,
-        LimitEvidence, Limits, Process, Reading, ThrottleCause,
+        Absence, Activity, ArithmeticUnit, Board, Confidence, GpuSample, Health, HostSample,
+        LimitClass, LimitEvidence, LimitSummary, Limits, OwnerLimits, Process, Reading,
+        ThrottleCause,
     },
 };
+pub use classify::are_copies_small;
 use classify::{
-    Averages, CpuShares, Window, classify_window, count_active_owners, do_workers_decide,
-    has_small_copies,
+    Averages, CpuShares, InputRates, Shares, Window, classify_owner, classify_window,
+    count_active_owners, do_workers_decide, has_small_copies,
 };
 
 /// The minimum length of a window: a second, or slightly less, because samples that are taken every
@@ -33,6 +37,17 @@ pub const MAX_LIMITS_AGE_MS: u64 = 30_000;
 /// them is slow.
 const MIN_WAIT: f64 = 0.1;
 
+/// An owner that uses less of the multiprocessors' time has no causes of its own.
+const MIN_OWNER_SHARE: f64 = 0.01;
+
+/// GPUs exchange data if their NVLinks carry at least this much. Without NVLink, PCIe carries at
+/// least [`MIN_PCIE_BYTES_PER_SECOND`].
+const MIN_NVLINK_BYTES_PER_SECOND: f64 = 10e6;
+const MIN_PCIE_BYTES_PER_SECOND: f64 = 0.5e9;
+
+/// GPUs that exchanged data this recently may now wait for each other.
+const MAX_WAIT_MS: u64 = 60_000;
+
 /// PCIe's rate per lane and generation, in bytes per second, after encoding.
 const LANE_BYTES_PER_SECOND: [f64; 7] = [0.0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
 
@@ -45,6 +60,9 @@ pub struct LimitTracker {
     /// The time of the latest sample.
     sample_ms: Option<u64>,
     latest: Option<(u64, Limits)>,
+    /// The end of the latest window in which the GPUs of the job exchanged data, and the processes
+    /// of this GPU at that time.
+    exchanged: Option<(u64, Vec<u32>)>,
 }
 
 /// Sums over the samples since the last window ended.
@@ -61,11 +79,15 @@ struct Sums {
     /// The time that the hardware counters cover.
     counted_ms: f64,
     /// The counters, times the time in milliseconds that they cover.
-    activity: [f64; 8],
+    activity: [f64; COUNTERS.len()],
     /// The rates of PCIe and NVLink, times the time in milliseconds.
     rates: [f64; 2],
     /// The time that the rates cover.
     rate_ms: f64,
+    /// The share of the multiprocessors' time of each process, by PID.
+    processes: HashMap<u32, f64>,
+    /// The rates of the machine's disks and network cards, and how many samples have them.
+    machine: [(f64, f64); 2],
 }
 
 /// The causes of reduced clocks that count as limits: power and temperature.
@@ -75,15 +97,24 @@ const THROTTLE_CAUSES: [&[ThrottleCause]; 2] = [
 ];
 
 /// The counters of [`Sums::activity`].
-const COUNTERS: [fn(&Activity) -> &Reading<f64>; 8] = [
+const COUNTERS: [fn(&Activity) -> &Reading<f64>; 9] = [
     |activity| &activity.graphics_percent,
     |activity| &activity.sm_percent,
     |activity| &activity.tensor_percent,
-    |activity| &activity.fp32_percent,
+    |activity| &activity.tensor_double_percent,
+    |activity| &activity.dram_bandwidth_percent,
+    // In the order of `UNITS`.
     |activity| &activity.fp64_percent,
+    |activity| &activity.fp32_percent,
     |activity| &activity.fp16_percent,
     |activity| &activity.integer_percent,
-    |activity| &activity.dram_bandwidth_percent,
+];
+
+const UNITS: [ArithmeticUnit; 4] = [
+    ArithmeticUnit::Fp64,
+    ArithmeticUnit::Fp32,
+    ArithmeticUnit::Fp16,
+    ArithmeticUnit::Integer,
 ];
 
 impl LimitTracker {
@@ -94,7 +125,7 @@ impl LimitTracker {
         samples: &mut [GpuSample],
         number: usize,
         board: &Board,
-        cpu: Option<&CpuUse>,
+        cpu: &CpuUse,
         host: &HostSample,
     ) {
         let sample = &samples[number];
@@ -105,8 +136,8 @@ impl LimitTracker {
             return;
         }
         if self.sample_ms != Some(sample.at_ms) {
-            self.add(sample);
-            if self.sums.ms >= WINDOW_MS as f64 && self.is_complete(sample) {
+            self.add(sample, host);
+            if self.sums.ms >= WINDOW_MS as f64 && self.is_complete(sample, cpu) {
                 let machine: &[GpuSample] = samples;
                 let limits = self.end_window(&machine[number], machine, board, cpu, host);
                 self.latest = Some((machine[number].at_ms, limits));
@@ -128,13 +159,16 @@ impl LimitTracker {
         };
     }
 
-    /// Returns `true` if the window can end with this sample: its counters cover most of the
-    /// window.
-    fn is_complete(&self, sample: &GpuSample) -> bool {
-        sample.activity.value().is_none() || self.sums.counted_ms >= self.sums.ms * 0.5
+    /// Returns `true` if the window can end with this sample: its counters cover most of the window
+    /// or, without counters, the CPU use has just been read.
+    fn is_complete(&self, sample: &GpuSample, cpu: &CpuUse) -> bool {
+        match sample.activity.value() {
+            Some(_) => self.sums.counted_ms >= self.sums.ms * 0.5,
+            None => cpu.processes.is_empty() || cpu.at_ms == sample.at_ms,
+        }
     }
 
-    fn add(&mut self, sample: &GpuSample) {
+    fn add(&mut self, sample: &GpuSample, host: &HostSample) {
         let gap_ms = self
             .sample_ms
             .replace(sample.at_ms)
@@ -156,6 +190,19 @@ impl LimitTracker {
                 .clone()
                 .any(|reason| causes.contains(&reason.info().cause));
             *sum += f64::from(u8::from(is_throttled));
+        }
+        for process in sample.processes.value().into_iter().flatten() {
+            *sums.processes.entry(process.pid).or_default() += number(&process.sm_percent) / 100.0;
+        }
+        let rates = [
+            &host.disk.read_bytes_per_second,
+            &host.network.received_bytes_per_second,
+        ];
+        for ((sum, count), rate) in sums.machine.iter_mut().zip(rates) {
+            if let Some(rate) = rate.value() {
+                *sum += rate;
+                *count += 1.0;
+            }
         }
         let Some(activity) = sample.activity.value() else {
             let rates = [
@@ -196,104 +243,275 @@ impl LimitTracker {
         sample: &GpuSample,
         machine: &[GpuSample],
         board: &Board,
-        cpu: Option<&CpuUse>,
+        cpu: &CpuUse,
         host: &HostSample,
     ) -> Limits {
         let sums = std::mem::take(&mut self.sums);
-        let share = |sum: f64| sum / sums.samples / 100.0;
-        let counters = sums.activity.map(|sum| sum / sums.counted_ms / 100.0);
-        let [graphics, sm, tensor, fp32, fp64, fp16, integer, dram] = counters;
-        let activity = (sums.counted_ms > 0.0).then(|| Averages {
+        if have_exchanged_data(sample, machine) {
+            self.exchanged = Some((sample.at_ms, list_pids(sample).collect()));
+        }
+        let communicates = self.exchanged.as_ref().is_some_and(|(at_ms, pids)| {
+            sample.at_ms.saturating_sub(*at_ms) <= MAX_WAIT_MS
+                && list_pids(sample).any(|pid| pids.contains(&pid))
+        }) && find_siblings(sample, machine).next().is_some();
+        let owners = sums.find_owners(sample);
+        let uses: Vec<&ProcessUse> = cpu.processes.iter().collect();
+        let ended = EndedWindow {
+            window: Window {
+                communicates,
+                owners: owners.iter().map(|owner| owner.share).collect(),
+                ..sums.to_window(board, &uses)
+            },
+            cores: host.cpu.count.value().copied(),
+            max_clock: board.max_clocks.sm_mhz.value().copied().map(f64::from),
+            sums,
+        };
+        let shares = classify_window(&ended.window);
+        let (main, mut confidence) = shares.find_main_cause();
+        let has_processes = sample.processes.value().is_none_or(|all| !all.is_empty());
+        if matches!(main, LimitClass::Idle | LimitClass::Host) && uses.is_empty() && has_processes {
+            confidence = Confidence::Low;
+        }
+        let readings = LimitClass::ALL.map(|class| {
+            if ended.can_show(class) {
+                Reading::Now(to_percent(shares.get(class)))
+            } else {
+                Reading::NOT_SUPPORTED
+            }
+        });
+        let evidence = ended.collect_evidence(&ended.window, &uses);
+        let ms = ended.sums.ms as u64;
+        let mut limits = Limits::new(ms, readings, main, confidence, evidence);
+        limits.owners = ended.classify_owners(&owners, &uses);
+        limits
+    }
+}
+
+impl Sums {
+    /// Returns the averages, without the shares of owners and without other GPUs.
+    fn to_window(&self, board: &Board, uses: &[&ProcessUse]) -> Window {
+        let max_clock = board.max_clocks.sm_mhz.value().copied().map(f64::from);
+        let [power, heat] = self.throttled_shares();
+        let clock = self.mean_clock();
+        Window {
+            gpu: self.gpu / self.samples / 100.0,
+            activity: self.averages(),
+            pcie: self.mean_rate(0),
+            pcie_limit: pcie_limit(board),
+            reduced_clock: max_clock
+                .filter(|max| power.max(heat) >= 0.5 && clock > 0.0 && *max > 0.0)
+                .map(|max| clock / max),
+            cpu: sum_cpu_use(uses),
+            input: InputRates {
+                own: sum_reads(uses),
+                disks: self.mean_of_machine(0),
+                network: self.mean_of_machine(1),
+            },
+            ..Window::default()
+        }
+    }
+
+    fn counter_shares(&self) -> [f64; COUNTERS.len()] {
+        self.activity.map(|sum| sum / self.counted_ms / 100.0)
+    }
+
+    fn averages(&self) -> Option<Averages> {
+        let [graphics, sm, tensor, _, dram, units @ ..] = self.counter_shares();
+        (self.counted_ms > 0.0).then(|| Averages {
             graphics,
             sm,
             tensor,
-            arithmetic: fp32.max(fp64).max(fp16).max(integer),
+            arithmetic: units.into_iter().fold(0.0, f64::max),
             dram,
-        });
-        let rate = |sum: f64| (sums.rate_ms > 0.0).then(|| sum / sums.rate_ms);
-        let clock = sums.clock / sums.samples;
-        let max_clock = board.max_clocks.sm_mhz.value().copied().map(f64::from);
-        let throttled = sums.throttled.map(|count| count / sums.samples);
-        let reduced = max_clock
-            .filter(|max| throttled[0].max(throttled[1]) >= 0.5 && clock > 0.0 && *max > 0.0)
-            .map(|max| clock / max);
-        let rates = [
-            &host.disk.read_bytes_per_second,
-            &host.network.received_bytes_per_second,
-        ];
-        let [disk, network] = rates.map(|rate| rate.value().copied());
-        let owners = owner_shares(sample);
-        let window = Window {
-            gpu: share(sums.gpu),
-            activity,
-            pcie: rate(sums.rates[0]),
-            pcie_limit: pcie_limit(board),
-            reduced_clock: reduced,
-            cpu: cpu.map(|cpu| CpuShares {
-                process: cpu.process_cores,
-                workers: cpu.worker_cores,
-                blocked: cpu.blocked,
-            }),
-            input: disk.into_iter().chain(network).reduce(f64::max),
-            spans_gpus: spans_gpus(sample, machine),
-            owners,
-        };
-        let shares = classify_window(&window);
-        let (main, mut confidence) = shares.find_main_cause();
-        let has_processes = sample.processes.value().is_none_or(|all| !all.is_empty());
-        if matches!(main, LimitClass::Idle | LimitClass::Host)
-            && window.cpu.is_none()
-            && has_processes
-        {
-            confidence = Confidence::Low;
+        })
+    }
+
+    fn mean_rate(&self, number: usize) -> Option<f64> {
+        (self.rate_ms > 0.0).then(|| self.rates[number] / self.rate_ms)
+    }
+
+    fn mean_of_machine(&self, number: usize) -> Option<f64> {
+        let (sum, count) = self.machine[number];
+        (count > 0.0).then(|| sum / count)
+    }
+
+    fn mean_clock(&self) -> f64 {
+        self.clock / self.samples
+    }
+
+    fn throttled_shares(&self) -> [f64; 2] {
+        self.throttled.map(|count| count / self.samples)
+    }
+
+    /// Returns the owners of the GPU's processes. Processes of one job have one owner.
+    fn find_owners<'a>(&self, sample: &'a GpuSample) -> Vec<Owner<'a>> {
+        let mut owners: Vec<Owner<'_>> = Vec::new();
+        for process in sample.processes.value().into_iter().flatten() {
+            let sum = self.processes.get(&process.pid).copied();
+            let share = sum.unwrap_or_default() / self.samples;
+            match owners
+                .iter_mut()
+                .find(|owner| is_same_job(owner.processes[0], process))
+            {
+                Some(owner) => {
+                    owner.share += share;
+                    owner.processes.push(process);
+                }
+                None => owners.push(Owner {
+                    processes: vec![process],
+                    share,
+                }),
+            }
         }
-        let workers = cpu.filter(|cpu| cpu.workers > 0 && do_workers_decide(&window));
-        let percent = |share: f64| (share * 1000.0).round() / 10.0;
+        owners
+    }
+}
+
+/// The processes of one owner, and their share of the multiprocessors' time.
+struct Owner<'a> {
+    processes: Vec<&'a Process>,
+    share: f64,
+}
+
+/// A window that has ended.
+struct EndedWindow {
+    sums: Sums,
+    window: Window,
+    /// The number of logical processors of the machine.
+    cores: Option<u32>,
+    max_clock: Option<f64>,
+}
+
+impl EndedWindow {
+    /// Returns `true` if the GPU has the counters that show this cause.
+    fn can_show(&self, class: LimitClass) -> bool {
+        match class {
+            LimitClass::Communication
+            | LimitClass::Memory
+            | LimitClass::Tensor
+            | LimitClass::Compute
+            | LimitClass::Latency => self.window.activity.is_some(),
+            LimitClass::Transfer => self.window.pcie.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Returns the causes that limited each owner, if there are several.
+    fn classify_owners(&self, owners: &[Owner<'_>], uses: &[&ProcessUse]) -> Vec<OwnerLimits> {
+        let active = |owner: &&Owner<'_>| owner.share >= MIN_OWNER_SHARE;
+        if owners.iter().filter(active).count() < 2 {
+            return Vec::new();
+        }
+        let numbers = (0..owners.len()).filter(|number| active(&&owners[*number]));
+        numbers
+            .filter_map(|number| {
+                let mut pids: Vec<u32> = owners[number]
+                    .processes
+                    .iter()
+                    .map(|process| process.pid)
+                    .collect();
+                pids.dedup();
+                let own = uses.iter().filter(|process| pids.contains(&process.pid));
+                let own: Vec<&ProcessUse> = own.copied().collect();
+                let window = Window {
+                    cpu: sum_cpu_use(&own),
+                    input: InputRates {
+                        own: sum_reads(&own),
+                        ..self.window.input
+                    },
+                    ..self.window.clone()
+                };
+                let shares = classify_owner(&window, number);
+                let limits = self.summarize(&shares, &window, &own)?;
+                Some(OwnerLimits { pids, limits })
+            })
+            .collect()
+    }
+
+    fn summarize(
+        &self,
+        shares: &Shares,
+        window: &Window,
+        uses: &[&ProcessUse],
+    ) -> Option<LimitSummary> {
+        let percents = LimitClass::ALL.map(|class| (class, to_percent(shares.get(class))));
+        LimitSummary::new(self.sums.ms as u64, percents, |_| {
+            self.collect_evidence(window, uses)
+        })
+    }
+
+    /// Returns the numbers that decided. `uses` contains the processes whose CPU use is in
+    /// `window`.
+    fn collect_evidence(&self, window: &Window, uses: &[&ProcessUse]) -> LimitEvidence {
+        let sums = &self.sums;
+        let [_, _, tensor, double, _, units @ ..] = sums.counter_shares();
+        let activity = window.activity;
+        let workers = Some(uses.iter().map(|process| process.workers).sum::<u32>())
+            .filter(|workers| *workers > 0 && do_workers_decide(window));
+        let [power, heat] = sums.throttled_shares();
+        let busiest = UNITS
+            .into_iter()
+            .zip(units)
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+            .filter(|(_, share)| *share > 0.0);
         let whole = |number: f64| number.round();
-        let evidence = LimitEvidence {
-            gpu_percent: Some(percent(window.gpu)),
-            cpu_percent: cpu.map(|cpu| percent(cpu.process_cores)),
-            workers: workers.map(|cpu| cpu.workers),
-            workers_percent: workers.map(|cpu| percent(cpu.worker_cores)),
-            cores: host
-                .cpu
-                .count
-                .value()
-                .copied()
-                .filter(|cores| workers.is_some_and(|cpu| cpu.workers < *cores)),
-            disk_bytes_per_second: disk.filter(|rate| *rate >= 1e6).map(whole),
-            network_bytes_per_second: network.filter(|rate| *rate >= 1e6).map(whole),
+        let at_least_a_megabyte = |rate: &f64| *rate >= 1e6;
+        LimitEvidence {
+            gpu_percent: Some(to_percent(window.gpu)),
+            cpu_percent: window.cpu.map(|cpu| to_percent(cpu.process)),
+            workers,
+            workers_percent: workers.and(window.cpu.map(|cpu| to_percent(cpu.workers))),
+            cores: self
+                .cores
+                .filter(|cores| workers.is_some_and(|workers| workers < *cores)),
+            disk_bytes_per_second: window
+                .input
+                .own
+                .or(window.input.disks)
+                .filter(at_least_a_megabyte)
+                .map(whole),
+            network_bytes_per_second: window.input.network.filter(at_least_a_megabyte).map(whole),
             pcie_bytes_per_second: window.pcie.map(whole),
-            nvlink_bytes_per_second: rate(sums.rates[1]).filter(|rate| *rate >= 1e6).map(whole),
-            sm_percent: activity.map(|it| percent(it.sm)),
-            tensor_percent: activity.map(|it| percent(it.tensor)),
-            arithmetic_percent: activity.map(|it| percent(it.arithmetic)),
-            dram_percent: activity.map(|it| percent(it.dram)),
-            sm_mhz: Some(whole(clock)),
-            max_sm_mhz: max_clock,
-            too_hot: reduced.is_some() && throttled[1] > throttled[0],
-            small_copies: has_small_copies(&window),
+            nvlink_bytes_per_second: sums.mean_rate(1).filter(at_least_a_megabyte).map(whole),
+            sm_percent: activity.map(|it| to_percent(it.sm)),
+            tensor_percent: activity.map(|it| to_percent(it.tensor)),
+            arithmetic_percent: activity.map(|it| to_percent(it.arithmetic)),
+            arithmetic_unit: activity.and(busiest).map(|(unit, _)| unit),
+            is_tensor_double: activity.is_some() && double > tensor / 2.0,
+            dram_percent: activity.map(|it| to_percent(it.dram)),
+            sm_mhz: Some(whole(sums.mean_clock())),
+            max_sm_mhz: self.max_clock,
+            too_hot: window.reduced_clock.is_some() && heat > power,
+            small_copies: has_small_copies(window),
             owners: Some(count_active_owners(&window.owners)).filter(|count| *count > 1),
             // Filled in by `name_slow_gpus`.
             slow_gpu: None,
             wait_ms: None,
-        };
-        let needs_counters = [
-            LimitClass::Communication,
-            LimitClass::Memory,
-            LimitClass::Tensor,
-            LimitClass::Compute,
-            LimitClass::Latency,
-        ];
-        let readings = LimitClass::ALL.map(|class| {
-            if activity.is_none() && needs_counters.contains(&class) {
-                Reading::NOT_SUPPORTED
-            } else {
-                Reading::Now(percent(shares.get(class)))
-            }
-        });
-        Limits::new(sums.ms as u64, readings, main, confidence, evidence)
+            slow_ranks: Vec::new(),
+        }
     }
+}
+
+/// Returns a share as a percentage with one decimal place.
+fn to_percent(share: f64) -> f64 {
+    (share * 1000.0).round() / 10.0
+}
+
+/// Returns the CPU use of the busiest process, and of all child processes together. Returns `None`
+/// if there are no processes.
+fn sum_cpu_use(uses: &[&ProcessUse]) -> Option<CpuShares> {
+    let cores = uses.iter().map(|process| process.cores);
+    Some(CpuShares {
+        process: cores.reduce(f64::max)?,
+        workers: uses.iter().map(|process| process.worker_cores).sum(),
+        blocked: uses.iter().any(|process| process.blocked),
+    })
+}
+
+/// Returns the rate at which the processes read from disks, or `None` if it is not known for all.
+fn sum_reads(uses: &[&ProcessUse]) -> Option<f64> {
+    let rates = uses.iter().map(|process| process.read_bytes_per_second);
+    rates.sum::<Option<f64>>().filter(|_| !uses.is_empty())
 }
 
 /// Returns the maximum rate of the GPU's PCIe link in one direction.
@@ -303,22 +521,6 @@ fn pcie_limit(board: &Board) -> Option<f64> {
     LANE_BYTES_PER_SECOND
         .get(generation)
         .map(|rate| rate * lanes)
-}
-
-/// Returns the multiprocessor shares of the owners. Processes of one job have one owner.
-fn owner_shares(sample: &GpuSample) -> Vec<f64> {
-    let mut owners: Vec<(&Process, f64)> = Vec::new();
-    for process in sample.processes.value().into_iter().flatten() {
-        let share = process.sm_percent.value().copied().unwrap_or_default() / 100.0;
-        match owners
-            .iter_mut()
-            .find(|(known, _)| is_same_job(known, process))
-        {
-            Some((_, sum)) => *sum += share,
-            None => owners.push((process, share)),
-        }
-    }
-    owners.into_iter().map(|(_, share)| share).collect()
 }
 
 /// Returns the other GPUs that processes of the same job use.
@@ -338,8 +540,31 @@ fn find_siblings<'a>(
     })
 }
 
-fn spans_gpus(sample: &GpuSample, machine: &[GpuSample]) -> bool {
-    find_siblings(sample, machine).next().is_some()
+fn list_pids(sample: &GpuSample) -> impl Iterator<Item = u32> {
+    let processes = sample.processes.value().into_iter().flatten();
+    processes.map(|process| process.pid)
+}
+
+/// Returns `true` if this GPU or another GPU of the same job sends or receives data of other GPUs.
+fn have_exchanged_data(sample: &GpuSample, machine: &[GpuSample]) -> bool {
+    let exchanges = |gpu: &GpuSample| {
+        let most = |rates: [&Reading<f64>; 2]| {
+            let rates = rates.into_iter().filter_map(|rate| rate.value().copied());
+            rates.reduce(f64::max)
+        };
+        let nvlink = most([
+            &gpu.nvlink.rx_bytes_per_second,
+            &gpu.nvlink.tx_bytes_per_second,
+        ]);
+        let pcie = most([&gpu.pcie.rx_bytes_per_second, &gpu.pcie.tx_bytes_per_second]);
+        match nvlink {
+            Some(rate) => rate >= MIN_NVLINK_BYTES_PER_SECOND,
+            None => pcie.is_some_and(|rate| rate >= MIN_PCIE_BYTES_PER_SECOND),
+        }
+    };
+    find_siblings(sample, machine)
+        .chain([sample])
+        .any(exchanges)
 }
 
 /// Adds the GPU that is slowest to the limits of those GPUs of the same job that wait for it. Must
@@ -347,8 +572,11 @@ fn spans_gpus(sample: &GpuSample, machine: &[GpuSample]) -> bool {
 pub fn name_slow_gpus(samples: &mut [GpuSample]) {
     for number in 0..samples.len() {
         let slowest = slowest_sibling(&samples[number], samples);
-        if let (Some((gpu, wait)), Some(limits)) = (slowest, samples[number].limits.value_mut()) {
-            limits.set_slow_gpu(gpu, (wait * 1000.0).round() as u32);
+        let slowest = slowest.map(|(gpu, wait)| (gpu.index, wait, list_ranks(gpu)));
+        if let (Some((gpu, wait, ranks)), Some(limits)) =
+            (slowest, samples[number].limits.value_mut())
+        {
+            limits.set_slow_gpu(gpu, (wait * 1000.0).round() as u32, ranks);
         }
     }
 }
@@ -356,7 +584,10 @@ pub fn name_slow_gpus(samples: &mut [GpuSample]) {
 /// Returns the GPU of the same job that waits least, and how much longer this GPU waits, as a share
 /// of the time. Returns `None` if waiting is not what limits this GPU, or if all wait for about the
 /// same time.
-fn slowest_sibling(sample: &GpuSample, machine: &[GpuSample]) -> Option<(u32, f64)> {
+fn slowest_sibling<'a>(
+    sample: &'a GpuSample,
+    machine: &'a [GpuSample],
+) -> Option<(&'a GpuSample, f64)> {
     let wait = |gpu: &GpuSample| {
         let percent = gpu.limits.value()?.communication_percent.value()?;
         Some(percent / 100.0)
@@ -364,9 +595,17 @@ fn slowest_sibling(sample: &GpuSample, machine: &[GpuSample]) -> Option<(u32, f6
     let is_waiting = sample.limits.value()?.main == LimitClass::Communication;
     let own_wait = wait(sample).filter(|_| is_waiting)?;
     find_siblings(sample, machine)
-        .filter_map(|gpu| Some((gpu.index, own_wait - wait(gpu)?)))
+        .filter_map(|gpu| Some((gpu, own_wait - wait(gpu)?)))
         .max_by(|one, other| one.1.total_cmp(&other.1))
         .filter(|(_, wait)| *wait >= MIN_WAIT)
+}
+
+/// Returns the ranks of the processes on a GPU.
+fn list_ranks(gpu: &GpuSample) -> Vec<u32> {
+    let processes = gpu.processes.value().into_iter().flatten();
+    processes
+        .filter_map(|process| process.owner.value()?.rank)
+        .collect()
 }
 
 #[cfg(test)]
@@ -374,12 +613,17 @@ mod tests {
     use super::*;
     use crate::derive::examples;
 
-    const CPU: CpuUse = CpuUse {
-        process_cores: 1.0,
-        workers: 0,
-        worker_cores: 0.0,
-        blocked: false,
-    };
+    fn make_cpu_use(at_ms: u64) -> CpuUse {
+        let busy = ProcessUse {
+            pid: 10,
+            cores: 1.0,
+            ..ProcessUse::default()
+        };
+        CpuUse {
+            at_ms,
+            processes: vec![busy],
+        }
+    }
 
     /// Returns a sample of a GPU with one busy process. `counted_ms` is the time of the hardware
     /// counters, which show that tensor cores are busy.
@@ -415,7 +659,7 @@ mod tests {
                 let at_ms = number * interval_ms;
                 let counted_ms = at_ms / counted_every_ms * counted_every_ms;
                 let mut samples = [make_sample(0, at_ms, counted_ms.max(1))];
-                tracker.update(&mut samples, 0, &board, Some(&CPU), &host);
+                tracker.update(&mut samples, 0, &board, &make_cpu_use(at_ms), &host);
                 samples[0].limits.clone()
             })
             .collect()
@@ -457,12 +701,13 @@ mod tests {
         let board = examples::make_board();
         let mut samples = [make_sample(0, 1000, 1000)];
         samples[0].health = Health::Lost { since_ms: 1 };
-        tracker.update(&mut samples, 0, &board, Some(&CPU), &host);
+        tracker.update(&mut samples, 0, &board, &make_cpu_use(1000), &host);
         assert_eq!(samples[0].limits, Reading::Absent(Absence::NoAnswer));
     }
 
-    #[test]
-    fn slow_gpu_of_a_job_is_named() {
+    /// Returns samples of two GPUs of one job after four seconds. GPU 0 runs kernels that hardly
+    /// use it for 60 % of the time. `nvlink` is the rate between the GPUs.
+    fn run_job_on_two_gpus(nvlink: f64) -> [GpuSample; 2] {
         let host = examples::make_host();
         let board = examples::make_board();
         let mut trackers = [LimitTracker::default(), LimitTracker::default()];
@@ -470,27 +715,98 @@ mod tests {
         for second in 1..=4 {
             samples = [0, 1].map(|index| make_sample(index, second * 1000, second * 1000));
             for sample in &mut samples {
+                sample.nvlink.rx_bytes_per_second = Reading::Now(nvlink);
                 // Both processes belong to one job, because they have the same launcher.
                 let process = &mut sample.processes.value_mut().unwrap()[0];
-                process.owner.value_mut().unwrap().parents = vec![crate::model::Ancestor {
+                let owner = process.owner.value_mut().unwrap();
+                owner.rank = Some(sample.index);
+                owner.parents = vec![crate::model::Ancestor {
                     pid: 5,
                     name: "torchrun".to_owned(),
                 }];
             }
-            // GPU 0 waits in a collective for 60 % of the time.
             let activity = samples[0].activity.value_mut().unwrap();
             activity.tensor_percent = Reading::Now(92.0 * 0.4);
             for (number, tracker) in trackers.iter_mut().enumerate() {
-                tracker.update(&mut samples, number, &board, Some(&CPU), &host);
+                let cpu = make_cpu_use(second * 1000);
+                tracker.update(&mut samples, number, &board, &cpu, &host);
             }
             name_slow_gpus(&mut samples);
         }
+        samples
+    }
+
+    #[test]
+    fn slow_gpu_of_a_job_is_named() {
+        let samples = run_job_on_two_gpus(40e9);
         let waiting = samples[0].limits.value().unwrap();
         assert_eq!(waiting.main, LimitClass::Communication);
         assert_eq!(
             (waiting.evidence.slow_gpu, waiting.evidence.wait_ms),
             (Some(1), Some(600))
         );
+        assert_eq!(waiting.evidence.slow_ranks, [1]);
         assert_eq!(samples[1].limits.value().unwrap().main, LimitClass::Tensor);
+    }
+
+    #[test]
+    fn programs_without_data_exchange_do_not_communicate() {
+        let samples = run_job_on_two_gpus(0.0);
+        let limits = samples[0].limits.value().unwrap();
+        assert_eq!(limits.main, LimitClass::Latency);
+        assert_eq!(limits.communication_percent, Reading::Now(0.0));
+    }
+
+    #[test]
+    fn owners_of_shared_gpu_have_own_causes() {
+        let (mut tracker, host) = (LimitTracker::default(), examples::make_host());
+        let board = examples::make_board();
+        let mut samples = [make_sample(0, 0, 0)];
+        for second in 1..=3 {
+            samples = [make_sample(0, second * 1000, second * 1000)];
+            let processes = samples[0].processes.value_mut().unwrap();
+            processes[0].sm_percent = Reading::Now(60.0);
+            let mut other = examples::make_process(20, 1 << 30);
+            other.sm_percent = Reading::Now(30.0);
+            let mut idle = examples::make_process(30, 1 << 30);
+            idle.sm_percent = Reading::Now(0.0);
+            for (process, pid) in [(&mut other, 2), (&mut idle, 3)] {
+                let launcher = crate::model::Ancestor {
+                    pid,
+                    name: "bash".to_owned(),
+                };
+                process.owner.value_mut().unwrap().parents = vec![launcher];
+            }
+            processes.extend([other, idle]);
+            tracker.update(&mut samples, 0, &board, &make_cpu_use(second * 1000), &host);
+        }
+        let limits = samples[0].limits.value().unwrap();
+        let pids: Vec<_> = limits.owners.iter().map(|owner| &owner.pids[..]).collect();
+        assert_eq!(pids, [[10], [20]]);
+        let [first, second] = [10, 20].map(|pid| limits.find_owner(pid).unwrap());
+        assert_eq!(first.main(), Some(LimitClass::Tensor));
+        assert_eq!(first.evidence.cpu_percent, Some(100.0));
+        // The CPU use of this process is not known, so it may be idle.
+        assert_eq!(second.main(), Some(LimitClass::Idle));
+        assert_eq!(second.evidence.cpu_percent, None);
+        assert!((second.get_percent(LimitClass::Tensor) - 33.3).abs() < 0.01);
+    }
+
+    #[test]
+    fn window_without_counters_ends_with_cpu_reading() {
+        let (mut tracker, host) = (LimitTracker::default(), examples::make_host());
+        let board = examples::make_board();
+        let mut ends = Vec::new();
+        for second in 1..=21 {
+            let at_ms = second * 1000;
+            let mut samples = [make_sample(0, at_ms, at_ms)];
+            samples[0].activity = Reading::NOT_SUPPORTED;
+            let cpu = make_cpu_use(at_ms / 10_000 * 10_000);
+            tracker.update(&mut samples, 0, &board, &cpu, &host);
+            if let Reading::Now(limits) = &samples[0].limits {
+                ends.push((second, limits.window_ms));
+            }
+        }
+        assert_eq!(ends, [(10, 9_000), (20, 10_000)]);
     }
 }

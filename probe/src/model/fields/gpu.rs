@@ -4,7 +4,7 @@ use super::{
     Color, Field, Kind, Limit, MAX_FAN_PERCENT, Unit, Unwatched,
     access::{at, field},
 };
-use crate::model::GpuSample;
+use crate::model::{GpuSample, LimitClass};
 
 /// Creates a catalog entry for a number that MIG devices also have.
 macro_rules! with_mig {
@@ -19,11 +19,21 @@ macro_rules! counted {
 
 /// Creates a catalog entry for the share of a cause that limits the GPU.
 macro_rules! limit {
-    ($part:ident, $label:literal, $short:literal, $line:literal, $help:literal) => {
-        gpu!(limits?.$part, $label, $short, Unit::Percent)
-            .unwatched(Unwatched::Averaged)
-            .help(concat!("Share of time: ", $help))
-            .chart("limits", "limits", $label, Color::Line($line))
+    ($part:ident, $class:ident, $short:literal) => {
+        gpu!(
+            limits?.$part,
+            LimitClass::$class.label(),
+            $short,
+            Unit::Percent
+        )
+        .unwatched(Unwatched::Averaged)
+        .help(LimitClass::$class.meaning())
+        .chart(
+            "limits",
+            "limits",
+            LimitClass::$class.label(),
+            Color::Line(LimitClass::$class as u8),
+        )
     };
 }
 
@@ -380,90 +390,18 @@ pub const GPU_FIELDS: &[Field] = &[
         "DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS",
     ),
     // The causes that limited the GPU, in the order of `LimitClass::ALL`.
-    limit!(
-        idle_percent,
-        "Idle",
-        "Idle",
-        0,
-        "Nothing ran, and no process prepared work."
-    ),
-    limit!(
-        host_percent,
-        "Host-bound",
-        "Host",
-        1,
-        "The GPU waited while processes computed on the CPU."
-    ),
-    limit!(
-        input_percent,
-        "Input-bound",
-        "Input",
-        2,
-        "The GPU waited while processes waited for a disk or the network."
-    ),
-    limit!(
-        transfer_percent,
-        "Transfer-bound",
-        "Copies",
-        3,
-        "The GPU waited for copies over PCIe."
-    ),
-    limit!(
-        communication_percent,
-        "Communication-bound",
-        "Comm",
-        4,
-        "Kernels waited for, or exchanged data with, other GPUs of the same job."
-    ),
-    limit!(
-        memory_percent,
-        "Memory-bound",
-        "MemBW",
-        5,
-        "Kernels used most of the bandwidth of device memory."
-    ),
-    limit!(
-        tensor_percent,
-        "Tensor-bound",
-        "TensorB",
-        6,
-        "Kernels kept the tensor cores busy."
-    ),
-    limit!(
-        compute_percent,
-        "Compute-bound",
-        "Compute",
-        7,
-        "Kernels kept the floating-point or integer units busy, without tensor cores."
-    ),
-    limit!(
-        latency_percent,
-        "Latency-bound",
-        "Latency",
-        8,
-        "Kernels were too small, or depended on each other too closely, to fill the GPU."
-    ),
-    limit!(
-        power_percent,
-        "Power-limited",
-        "PowerLm",
-        9,
-        "Time lost because power or temperature reduced the clocks."
-    ),
-    limit!(
-        shared_percent,
-        "Shared",
-        "Shared",
-        10,
-        "Processes of another owner used the multiprocessors."
-    ),
-    limit!(
-        unknown_percent,
-        "Not distinguishable",
-        "Unclear",
-        11,
-        "Kernels ran, but the GPU has no counters that show what limited them."
-    ),
+    limit!(idle_percent, Idle, "Idle"),
+    limit!(host_percent, Host, "Host"),
+    limit!(input_percent, Input, "Input"),
+    limit!(transfer_percent, Transfer, "Copies"),
+    limit!(communication_percent, Communication, "Comm"),
+    limit!(memory_percent, Memory, "MemBW"),
+    limit!(tensor_percent, Tensor, "TensorB"),
+    limit!(compute_percent, Compute, "Compute"),
+    limit!(latency_percent, Latency, "Latency"),
+    limit!(power_percent, Power, "PowerLm"),
+    limit!(shared_percent, Shared, "Shared"),
+    limit!(unknown_percent, Unknown, "Unclear"),
     gpu!(power.draw_watts, "Power", "Power", Unit::Watts)
         .help("Power draw of the board, averaged over one second on most boards.")
         .prometheus_name("gpumon_gpu_power_watts")

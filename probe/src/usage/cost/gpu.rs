@@ -340,7 +340,7 @@ impl GpuCostMeter {
         self.memory.add_process_memory(at_ms, own, span);
         self.gap_ms += added.gap_ms;
         if let Some(span) = added.held {
-            self.seen.push(gpu, span);
+            self.seen.push(gpu, own, span);
         }
         self.settle_complete_steps(false);
     }

@@ -110,8 +110,8 @@ const AVERAGED_READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
 ];
 
 impl ObservedReadings {
-    /// Adds a sample that covers the given span.
-    pub(super) fn push(&mut self, gpu: &GpuSample, span: Span) {
+    /// Adds a sample that covers the given span. `own` contains the measured processes.
+    pub(super) fn push(&mut self, gpu: &GpuSample, own: &[&Process], span: Span) {
         for (window, read) in self.windows.iter_mut().zip(AVERAGED_READINGS) {
             if let Some(value) = read(gpu) {
                 window.add(*value, span.seconds());
@@ -125,7 +125,13 @@ impl ObservedReadings {
             let ms = span.to_ms.min(gpu.at_ms as f64) - start_ms.max(from_ms);
             // Otherwise, most of the window is outside of the measurement.
             if ms >= limits.window_ms as f64 / 2.0 {
-                self.limits.add(limits, ms);
+                match own
+                    .iter()
+                    .find_map(|process| limits.find_owner(process.pid))
+                {
+                    Some(owner) => self.limits.add_owner(owner, ms),
+                    None => self.limits.add(limits, ms),
+                }
             }
         }
         // The sample may be from after the span's end, and may contain conditions that began after

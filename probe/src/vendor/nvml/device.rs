@@ -19,7 +19,7 @@ use super::{
     traces::TraceReader,
 };
 use crate::{
-    cpu_use::CpuUse,
+    cpu_use::ProcessUse,
     model::{Absence, Absent, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace, now_ms},
     vendor::{
         AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers,
@@ -163,7 +163,7 @@ impl NvmlDevice {
 }
 
 impl ProbeDevice for NvmlDevice {
-    fn simulated_cpu_use(&self) -> Option<CpuUse> {
+    fn simulated_cpu_use(&self) -> Vec<ProcessUse> {
         self.answers.simulated_cpu_use(self.identity.index)
     }
 

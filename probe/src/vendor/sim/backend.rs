@@ -13,7 +13,7 @@ use super::{
     answers::{SimulatedGpu, answer_query, get_gpm_metric},
 };
 use crate::{
-    cpu_use::CpuUse,
+    cpu_use::ProcessUse,
     model::{Absence, MigInstance, Process, Reading},
     vendor::{
         MachineMemory, Notice, Reporter,
@@ -160,7 +160,7 @@ impl Backend for SimulatedBackend {
         Some(Box::new(SimReporter::new(Arc::clone(&self.0))))
     }
 
-    fn simulated_cpu_use(&self, index: u32) -> Option<CpuUse> {
+    fn simulated_cpu_use(&self, index: u32) -> Vec<ProcessUse> {
         let machine = &*self.0;
         let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
         state.cpu_use()

@@ -8,7 +8,7 @@ use super::{
     noise::Noise,
     scenario::{Curve, EncoderSession, GpuSettings, MigProfile, MigSettings},
 };
-use crate::cpu_use::CpuUse;
+use crate::cpu_use::ProcessUse;
 use crate::model::{
     MigInstance, Owner, ProcessKind, RecoveryAction, RemappedRows, RetiredPages, SpareRows,
     ThrottleReason,
@@ -114,20 +114,19 @@ impl GpuState {
         self.mig.iter().find(|device| device.instance == instance)
     }
 
-    /// Returns the CPU use of the processes, or `None` if there are none.
-    pub(super) fn cpu_use(&self) -> Option<CpuUse> {
-        let busiest = self
-            .processes
-            .iter()
-            .map(|process| process.cpu_percent / 100.0)
-            .reduce(f64::max)?;
-        let workers = self.processes.iter().map(|process| process.workers).sum();
-        Some(CpuUse {
-            process_cores: busiest,
-            workers,
-            worker_cores: workers.into(),
-            blocked: self.processes.iter().any(|process| process.blocked),
-        })
+    /// Returns the CPU use of the processes.
+    pub(super) fn cpu_use(&self) -> Vec<ProcessUse> {
+        let processes = self.processes.iter();
+        processes
+            .map(|process| ProcessUse {
+                pid: process.pid,
+                cores: process.cpu_percent / 100.0,
+                workers: process.workers,
+                worker_cores: process.workers.into(),
+                blocked: process.blocked,
+                read_bytes_per_second: None,
+            })
+            .collect()
     }
 
     /// Returns the speed of each fan in revolutions per minute.

@@ -25,8 +25,8 @@ export interface Detail {
 export interface DetailGroup {
   title: string;
   details: readonly Detail[];
-  /** Sentences about the details. */
-  note?: string;
+  /** Paragraphs about the details. */
+  notes?: readonly string[];
 }
 
 export const UNKNOWN: Absence = { absent: 'unknown' };

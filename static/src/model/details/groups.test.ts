@@ -4,12 +4,15 @@ import { makeDetails, makeNvLink } from '../../testing/details';
 import {
   makeGpu,
   makeInventory,
+  HOST_EVIDENCE,
+  LIMIT_SUMMARY,
   makeLimits,
+  makeProcess,
   NOW,
   makeSample,
   makeUnifiedGpu,
 } from '../../testing/frames';
-import type { GpuDetails, GpuSample, Inventory, Limits, Reading } from '../../wire';
+import type { GpuDetails, GpuSample, Inventory, Limits, Process, Reading } from '../../wire';
 import { gpusOf, type GpuState } from '../gpu';
 import { readingTime, valueOf } from '../reading';
 import { detailGroups, type DetailRow, type RowGroup } from './groups';
@@ -137,13 +140,19 @@ describe('GPU details', () => {
 });
 
 describe('details of what limits a GPU', () => {
-  const findGroup = (limits: Reading<Limits>): RowGroup | undefined =>
-    detailGroups(makeGpuState({ now: { limits } })).groups.find(
+  const findGroup = (
+    limits: Reading<Limits>,
+    processes: Reading<Process[]> = [],
+  ): RowGroup | undefined =>
+    detailGroups(makeGpuState({ now: { limits, processes } })).groups.find(
       ({ title }) => title === 'Limited by',
     );
+  const readNotes = (...given: Parameters<typeof findGroup>): string[] =>
+    (findGroup(...given)?.notes ?? []).map((note) => note.replaceAll('\u00a0', ' '));
 
   it('causes are sorted by share, with advice', () => {
-    const group = findGroup({ value: makeLimits(), at_ms: NOW - 5000 });
+    const limits = { value: makeLimits(), at_ms: NOW - 5000 };
+    const group = findGroup(limits);
     const rows = group?.rows.map(({ label, reading }) => [label, valueOf(reading)]);
     expect(rows).toEqual([
       ['Tensor-bound', '62\u00a0%'],
@@ -152,9 +161,43 @@ describe('details of what limits a GPU', () => {
       ['Idle', '4\u00a0%'],
     ]);
     expect(readingTime(group?.rows[0]?.reading ?? '')).toBe(NOW - 5000);
-    expect(group?.note.replaceAll('\u00a0', ' ')).toBe(
+    expect(readNotes(limits)).toEqual([
       'Tensor cores are busy 58 % of the time. The GPU is well used. Narrower types such as FP8 are faster.',
+    ]);
+  });
+
+  it('unclear causes have no evidence', () => {
+    const limits = makeLimits({ confidence: 'low' });
+    expect(findGroup(limits)?.rows).toHaveLength(4);
+    expect(readNotes(limits)).toEqual([]);
+  });
+
+  it('each owner has its own causes and advice', () => {
+    const shares = [
+      { cause: 'shared', percent: 50 },
+      { cause: 'tensor', percent: 38 },
+    ] as const;
+    const evidence = { ...HOST_EVIDENCE, owners: 2 };
+    const owners = [
+      { pids: [4711], limits: { ...LIMIT_SUMMARY, shares: [...shares], evidence } },
+      { pids: [12, 13, 14, 15], limits: LIMIT_SUMMARY },
+    ];
+    const notebook = { kernel_id: 'k1', kernel_pid: 12, path: 'a/train.ipynb' };
+    // The names of another user's process are hidden, and PID 14 has ended.
+    const processes = [
+      makeProcess(4711, { name: 'train.py' }),
+      makeProcess(12, { owner: { parents: [], notebook } }),
+      makeProcess(13, { name: { absent: 'hidden' } }),
+    ];
+    const limits = makeLimits({ confidence: 'low', owners });
+    const [first, second] = readNotes(limits, processes);
+    expect(first).toBe(
+      'train.py (PID 4711): shared 50 %, tensor-bound 38 %. 2 owners use the SMs at the same time. Move one of the programs to another GPU, or run them one after the other.',
     );
+    expect(second).toMatch(
+      /^train\.ipynb \(PID 12\), PID 13, PID 14 and 1 more: host-bound 62 %, tensor-bound 30 %\. A process uses 100 % of a core while the GPU waits\. Prepare/,
+    );
+    expect(readNotes(limits, { absent: 'no_permission' })[0]).toMatch(/^PID 4711: shared 50 %/);
   });
 
   it('missing limits have a reason', () => {

@@ -41,8 +41,8 @@ export interface DetailRow {
 export interface RowGroup {
   title: string;
   rows: DetailRow[];
-  /** Sentences about the rows. */
-  note: string;
+  /** Paragraphs about the rows. */
+  notes: readonly string[];
 }
 
 export interface DetailGroups {
@@ -57,9 +57,9 @@ export interface DetailGroups {
 export function detailGroups(gpu: GpuState): DetailGroups {
   const missing: string[] = [];
   const all = [limitGroup(gpu), ...GROUPS.map((group) => group())];
-  const groups = all.map(({ title, details, note = '' }) => ({
+  const groups = all.map(({ title, details, notes = [] }) => ({
     title,
-    note,
+    notes,
     rows: details.flatMap((detail): DetailRow[] => {
       const reading = (detail.only ?? gpu.vendor) === gpu.vendor ? detail.read(gpu) : null;
       if (reading === null) {

@@ -1,14 +1,21 @@
 /** The details of the causes that limit a GPU. */
 
 import { formatPercent } from '../../lib/format';
-import { joinParts } from '../../lib/text';
+import { joinParts, joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
+import type { OwnerLimits, Process } from '../../wire';
+import { describeProcesses } from '../alerts';
 import type { GpuState } from '../gpu';
-import { explainLimit, limitLabel, listLimitShares } from '../limits';
+import { notebookNamesOf, processName } from '../holders';
+import { describeLimitShares, explainLimit, limitLabel, listLimitShares } from '../limits';
 import { valueOf } from '../reading';
 import { formatReading, type DetailGroup } from './detail';
 
-/** Returns the causes that limit a GPU, the largest first, with the evidence and the advice. */
+/**
+ * Returns the causes that limit a GPU, the largest first, with the evidence and the advice. If the
+ * readings hardly distinguish the causes, evidence and advice are omitted. If several owners use
+ * the GPU, a paragraph describes what limits each of them.
+ */
 export function limitGroup({ now }: GpuState): DetailGroup {
   const title = trans.__('Limited by');
   const reading = now?.limits ?? { absent: 'not_supported' };
@@ -17,7 +24,13 @@ export function limitGroup({ now }: GpuState): DetailGroup {
     const read = (): ReturnType<typeof formatReading> => formatReading(reading, () => '');
     return { title, details: now === null ? [] : [{ id: 'limits', label: title, read }] };
   }
-  const { evidence, advice } = explainLimit(limits.main, limits.evidence);
+  const { main, confidence, owners = [] } = limits;
+  const { evidence, advice } = explainLimit(main, limits.evidence);
+  const processes = valueOf(now?.processes) ?? [];
+  const notes = [
+    confidence === 'low' ? '' : joinParts([evidence, advice], ' '),
+    ...owners.map((owner) => describeOwnerLimits(owner, processes)),
+  ];
   return {
     title,
     details: listLimitShares(limits).map(({ cause, percent }) => ({
@@ -25,6 +38,27 @@ export function limitGroup({ now }: GpuState): DetailGroup {
       label: limitLabel(cause) ?? cause,
       read: () => formatReading(reading, () => formatPercent(percent)),
     })),
-    note: joinParts([evidence, advice], ' '),
+    notes: notes.filter((note) => note !== ''),
   };
+}
+
+/**
+ * Describes what limits an owner, as in `train.py (PID 4711): shared 50 %, tensor-bound 38 %.`,
+ * with the evidence and the advice.
+ */
+function describeOwnerLimits(
+  { pids, limits: { shares, evidence } }: OwnerLimits,
+  processes: readonly Process[],
+): string {
+  const names = notebookNamesOf(processes);
+  const nameOf = (pid: number): string => {
+    const unknown = trans.__('PID %1', pid);
+    const process = processes.find((one) => one.pid === pid);
+    const name = process === undefined ? unknown : processName(process, names);
+    return name === unknown ? unknown : trans.__('%1 (PID %2)', name, pid);
+  };
+  const causes = trans.__('%1: %2', describeProcesses(pids, nameOf), describeLimitShares(shares));
+  const [main] = shares;
+  const reasons = main && explainLimit(main.cause, evidence);
+  return joinSentences([causes, reasons?.evidence ?? '', reasons?.advice ?? '']);
 }

@@ -158,6 +158,7 @@ impl DetailGroups<'_, '_> {
             pod,
             container,
             unit,
+            rank,
             parents,
             partial,
         } = owner;
@@ -183,6 +184,9 @@ impl DetailGroups<'_, '_> {
                 &format!("{} job", kind.json_name()),
                 &make_printable(&format!("{}{step}", job.job_id)),
             );
+        }
+        if let Some(rank) = rank {
+            self.add_detail("rank", &rank.to_string());
         }
         if let Some(pod) = pod {
             let uid = if pod.name.is_some() {

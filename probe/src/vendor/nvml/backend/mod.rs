@@ -26,7 +26,7 @@ use super::{
     sysfs,
 };
 use crate::{
-    cpu_use::CpuUse,
+    cpu_use::ProcessUse,
     model::Process,
     vendor::{
         MachineMemory, Notice, Reporter, Roots, SourceError,
@@ -102,8 +102,8 @@ pub(in crate::vendor) trait Backend: Send + Sync {
     fn fill_simulated_process_details(&self, _index: u32, _processes: &mut [Process]) {}
 
     /// Returns the CPU use of the GPU's processes if they are simulated.
-    fn simulated_cpu_use(&self, _index: u32) -> Option<CpuUse> {
-        None
+    fn simulated_cpu_use(&self, _index: u32) -> Vec<ProcessUse> {
+        Vec::new()
     }
 }
 
