@@ -1623,7 +1623,10 @@ export type Limits = {
   evidence: LimitEvidence,
   /** The evidence for the main cause, as a sentence. */
   text: string,
-  /** The advice about the main cause, as a sentence; empty if there is none. */
+  /**
+   * The advice about the main cause, as a sentence; empty if there is none, or if the
+   * confidence is low.
+   */
   advice: string,
   /** The causes that limited each owner, if processes of several owners used the GPU. */
   owners?: Array<OwnerLimits>, };
@@ -1893,8 +1896,8 @@ export type OwnerLimits = {
   /** The owner's processes. Processes of one notebook or job have one owner. */
   pids: Array<number>,
   /**
-   * The causes. The hardware counters do not tell owners apart, so kernels of all owners are
-   * assumed to be alike.
+   * The causes. The hardware counters do not distinguish owners, so kernels of all owners are
+   * assumed to be alike, and the counters in `evidence` are those of the whole GPU.
    */
   limits: LimitSummary, };
 

@@ -40,6 +40,10 @@ const MIN_WAIT: f64 = 0.1;
 /// An owner that uses less of the multiprocessors' time has no causes of its own.
 const MIN_OWNER_SHARE: f64 = 0.01;
 
+/// Over this time, the processes' shares of the multiprocessors' time are averaged. The driver's
+/// shares of two programs that use the GPU alike vary between 20 % and 80 % from second to second.
+const SHARE_AVERAGING_MS: f64 = 5_000.0;
+
 /// GPUs exchange data if their NVLinks carry at least this much. Without NVLink, PCIe carries at
 /// least [`MIN_PCIE_BYTES_PER_SECOND`].
 const MIN_NVLINK_BYTES_PER_SECOND: f64 = 10e6;
@@ -60,6 +64,8 @@ pub struct LimitTracker {
     /// The time of the latest sample.
     sample_ms: Option<u64>,
     latest: Option<(u64, Limits)>,
+    /// The average share of the multiprocessors' time of each process, by PID.
+    process_shares: HashMap<u32, f64>,
     /// The end of the latest window in which the GPUs of the job exchanged data, and the processes
     /// of this GPU at that time.
     exchanged: Option<(u64, Vec<u32>)>,
@@ -254,7 +260,8 @@ impl LimitTracker {
             sample.at_ms.saturating_sub(*at_ms) <= MAX_WAIT_MS
                 && list_pids(sample).any(|pid| pids.contains(&pid))
         }) && find_siblings(sample, machine).next().is_some();
-        let owners = sums.find_owners(sample);
+        self.process_shares = sums.average_process_shares(&self.process_shares);
+        let owners = find_owners(sample, &self.process_shares);
         let uses: Vec<&ProcessUse> = cpu.processes.iter().collect();
         let ended = EndedWindow {
             window: Window {
@@ -343,27 +350,19 @@ impl Sums {
         self.throttled.map(|count| count / self.samples)
     }
 
-    /// Returns the owners of the GPU's processes. Processes of one job have one owner.
-    fn find_owners<'a>(&self, sample: &'a GpuSample) -> Vec<Owner<'a>> {
-        let mut owners: Vec<Owner<'_>> = Vec::new();
-        for process in sample.processes.value().into_iter().flatten() {
-            let sum = self.processes.get(&process.pid).copied();
-            let share = sum.unwrap_or_default() / self.samples;
-            match owners
-                .iter_mut()
-                .find(|owner| is_same_job(owner.processes[0], process))
-            {
-                Some(owner) => {
-                    owner.share += share;
-                    owner.processes.push(process);
-                }
-                None => owners.push(Owner {
-                    processes: vec![process],
-                    share,
-                }),
-            }
-        }
-        owners
+    /// Returns the average share of each process that has used the GPU in this window. `earlier`
+    /// contains the averages at the end of the previous window.
+    fn average_process_shares(&self, earlier: &HashMap<u32, f64>) -> HashMap<u32, f64> {
+        let weight = (self.ms / SHARE_AVERAGING_MS).min(1.0);
+        let shares = self.processes.iter();
+        shares
+            .map(|(pid, sum)| (*pid, sum / self.samples))
+            .filter(|(_, share)| *share >= MIN_OWNER_SHARE)
+            .map(|(pid, share)| {
+                let known = earlier.get(&pid).copied().unwrap_or(share);
+                (pid, known + (share - known) * weight)
+            })
+            .collect()
     }
 }
 
@@ -371,6 +370,28 @@ impl Sums {
 struct Owner<'a> {
     processes: Vec<&'a Process>,
     share: f64,
+}
+
+/// Returns the owners of the GPU's processes. Processes of one job have one owner.
+fn find_owners<'a>(sample: &'a GpuSample, shares: &HashMap<u32, f64>) -> Vec<Owner<'a>> {
+    let mut owners: Vec<Owner<'_>> = Vec::new();
+    for process in sample.processes.value().into_iter().flatten() {
+        let share = shares.get(&process.pid).copied().unwrap_or_default();
+        match owners
+            .iter_mut()
+            .find(|owner| is_same_job(owner.processes[0], process))
+        {
+            Some(owner) => {
+                owner.share += share;
+                owner.processes.push(process);
+            }
+            None => owners.push(Owner {
+                processes: vec![process],
+                share,
+            }),
+        }
+    }
+    owners
 }
 
 /// A window that has ended.
@@ -790,6 +811,20 @@ mod tests {
         assert_eq!(second.main(), Some(LimitClass::Idle));
         assert_eq!(second.evidence.cpu_percent, None);
         assert!((second.get_percent(LimitClass::Tensor) - 33.3).abs() < 0.01);
+    }
+
+    #[test]
+    fn shares_of_processes_are_averaged_until_a_process_stops() {
+        let make_sums = |one, other| Sums {
+            ms: 1000.0,
+            samples: 2.0,
+            processes: HashMap::from([(1, one), (2, other)]),
+            ..Sums::default()
+        };
+        let first = make_sums(1.0, 1.0).average_process_shares(&HashMap::new());
+        assert!((first[&1] - 0.5).abs() < 1e-9);
+        let second = make_sums(2.0, 0.0).average_process_shares(&first);
+        assert!((second[&1] - 0.6).abs() < 1e-9 && !second.contains_key(&2));
     }
 
     #[test]
