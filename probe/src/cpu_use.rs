@@ -18,6 +18,10 @@ const MAX_PROCESSES: usize = 16;
 /// At most this many child processes are read for each process.
 const MAX_CHILDREN: usize = 64;
 
+/// If a process has at most this many children, their children are read, too: the workers of a
+/// fork server are grandchildren of the process.
+const MAX_FORK_SERVERS: usize = 4;
+
 /// A child process with a lower CPU use does no work.
 const MIN_WORKER_CORES: f64 = 0.1;
 
@@ -55,6 +59,8 @@ pub(crate) struct CpuUseReader {
     /// The totals of each process at the latest reading.
     known: HashMap<u32, Totals>,
     read_at: Option<Instant>,
+    /// Whether disk reads are read, which need one more file for each process.
+    needs_reads: bool,
     latest: CpuUse,
 }
 
@@ -74,6 +80,7 @@ impl CpuUseReader {
             proc_root,
             known: HashMap::new(),
             read_at: None,
+            needs_reads: false,
             latest: CpuUse::default(),
         }
     }
@@ -81,12 +88,14 @@ impl CpuUseReader {
     /// Returns what each process used between the latest two readings. Reads again if `is_due`, but
     /// not more than once a second by the times of the samples. These times also end the windows of
     /// [`LimitTracker`](crate::derive::LimitTracker), so a window and its CPU use cover the same
-    /// time. Processes that cannot be read are missing, for example those in another PID namespace.
+    /// time. Disk reads are only read if `needs_reads`. Processes that cannot be read are missing,
+    /// for example those in another PID namespace.
     pub(crate) fn read(
         &mut self,
         pids: impl Iterator<Item = u32>,
         sample_ms: u64,
         is_due: bool,
+        needs_reads: bool,
     ) -> CpuUse {
         let is_recent = sample_ms.abs_diff(self.latest.at_ms) < INTERVAL_MS;
         if self.read_at.is_some() && (is_recent || !is_due) {
@@ -94,6 +103,7 @@ impl CpuUseReader {
         }
         let last = self.read_at.replace(Instant::now());
         let seconds = last.map_or(0.0, |at| at.elapsed().as_secs_f64());
+        self.needs_reads = needs_reads;
         let mut now = HashMap::new();
         let mut pids: Vec<u32> = pids.take(MAX_PROCESSES).collect();
         // A process can use several MIG devices.
@@ -127,8 +137,13 @@ impl CpuUseReader {
         };
         let mut reads = own.map(|own| own.read_bytes);
         // Children that use the GPU themselves are in `pids`.
-        let children = read_children(&self.proc_root, pid).into_iter();
-        for child in children.filter(|child| !pids.contains(child)) {
+        let mut children = read_children(&self.proc_root, pid);
+        if children.len() <= MAX_FORK_SERVERS {
+            let below = children.clone().into_iter();
+            children.extend(below.flat_map(|child| read_children(&self.proc_root, child)));
+            children.truncate(MAX_CHILDREN);
+        }
+        for child in children.into_iter().filter(|child| !pids.contains(child)) {
             let Some((blocked, used)) = self.read_totals(child, now) else {
                 continue;
             };
@@ -159,7 +174,10 @@ impl CpuUseReader {
         let totals = Totals {
             birth_ticks: stat.birth.ticks,
             cpu_ms: stat.cpu_ms,
-            read_bytes: read_disk_bytes(&self.proc_root, pid),
+            read_bytes: self
+                .needs_reads
+                .then(|| read_disk_bytes(&self.proc_root, pid))
+                .flatten(),
         };
         now.insert(pid, totals);
         let known = self.known.get(&pid);
@@ -217,7 +235,7 @@ mod tests {
         let mut reader = CpuUseReader::new("/proc".into());
         let mut read = || {
             let pids = [child.id()].into_iter();
-            reader.read(pids, now_ms(), true).processes
+            reader.read(pids, now_ms(), true, true).processes
         };
         assert_eq!(read(), []);
         let mut busy = Vec::new();
@@ -227,7 +245,7 @@ mod tests {
         }
         assert_eq!(busy[0].pid, child.id());
         assert!(busy[0].cores > 0.1, "{busy:?}");
-        assert_eq!(busy[0].read_bytes_per_second, Some(0.0));
+        assert!(busy[0].read_bytes_per_second.is_some(), "{busy:?}");
         // The child was started by a thread of the test, so it is listed only if that is the main
         // thread. The file itself must be readable.
         let listed = fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
@@ -239,11 +257,54 @@ mod tests {
         child.wait().unwrap();
     }
 
+    /// Writes the files of a process below a folder that is used as `/proc`.
+    fn write_process(root: &Path, pid: u32, cpu_ticks: u64, read_bytes: u64, children: &str) {
+        let folder = root.join(pid.to_string());
+        fs::create_dir_all(folder.join(format!("task/{pid}"))).unwrap();
+        let zeros = "0 ".repeat(7);
+        let stat = format!("{pid} (python) S 1 1 1 {zeros}{cpu_ticks} 0 0 0 0 0 1 0 100 0");
+        fs::write(folder.join("stat"), stat).unwrap();
+        fs::write(
+            folder.join("io"),
+            format!("rchar: 1\nread_bytes: {read_bytes}\n"),
+        )
+        .unwrap();
+        fs::write(folder.join(format!("task/{pid}/children")), children).unwrap();
+    }
+
+    #[test]
+    fn workers_of_fork_server_belong_to_process() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |ticks, bytes| {
+            write_process(root.path(), 10, ticks, bytes, "11");
+            write_process(root.path(), 11, 0, 0, "12");
+            write_process(root.path(), 12, 1000 * ticks, bytes, "");
+        };
+        let mut reader = CpuUseReader::new(root.path().into());
+        write(0, 0);
+        assert_eq!(
+            reader.read([10].into_iter(), 1_000, true, true).processes,
+            []
+        );
+        write(10, 1 << 30);
+        thread::sleep(Duration::from_millis(20));
+        let read = reader.read([10].into_iter(), 2_000, true, true).processes;
+        assert_eq!((read[0].pid, read[0].workers), (10, 1));
+        assert!(
+            read[0].worker_cores > read[0].cores && read[0].cores > 0.0,
+            "{read:?}"
+        );
+        assert!(read[0].read_bytes_per_second.unwrap() > 1e9, "{read:?}");
+        thread::sleep(Duration::from_millis(20));
+        let without_reads = reader.read([10].into_iter(), 3_000, true, false).processes;
+        assert_eq!(without_reads[0].read_bytes_per_second, None);
+    }
+
     #[test]
     fn unreadable_processes_have_no_cpu_use() {
         let mut reader = CpuUseReader::new("/nowhere".into());
         for at_ms in [1_000, 2_000] {
-            let read = reader.read([1].into_iter(), at_ms, true);
+            let read = reader.read([1].into_iter(), at_ms, true, true);
             assert_eq!((read.at_ms, read.processes.len()), (at_ms, 0));
         }
     }

@@ -8,7 +8,7 @@ use gpumon_probe::{
     bounded,
     model::{
         Absence, Alert, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert,
-        GpuDetails, GpuSample, JobKind, Owner, Process, ProcessRef, Reading, Sample,
+        GpuDetails, GpuSample, JobKind, Limits, Owner, Process, ProcessRef, Reading, Sample,
     },
     surroundings::hides_processes,
     usage::{OwnerUsage, Usage},
@@ -70,8 +70,9 @@ enum Datum {
     /// The path of a notebook and the name of its kernel specification. Jupyter keeps both in a
     /// connection file with mode 0600.
     Notebook,
-    /// The ID of a batch job that is only found in the process's environment (`/proc/PID/environ`,
-    /// mode 0400).
+    /// The rank, and the ID of a batch job that is only found in the process's environment
+    /// (`/proc/PID/environ`, mode 0400). Also the data that the process reads from disks
+    /// (`/proc/PID/io`, mode 0400).
     Environment,
 }
 
@@ -170,12 +171,21 @@ impl View {
                 .flat_map(|gpu| &gpu.conditions)
                 .any(|condition| condition.kind.anonymous_text().is_some())
         };
+        let has_private_limits = || {
+            sample.gpus.iter().any(|gpu| {
+                let has_numbers = gpu.limits.value().is_some_and(Limits::has_private_numbers);
+                let processes = gpu.processes.value().map_or(&[][..], Vec::as_slice);
+                has_numbers && !self.permits_private_limits(processes)
+            })
+        };
         let is_complete = match self {
             Self::Whole => true,
             // The sample must be copied if a condition names processes, because these processes may
             // be missing from the sample's list.
             Self::Names { .. } => {
-                !has_names() && processes().all(|process| self.shows_whole_process(process))
+                !has_names()
+                    && !has_private_limits()
+                    && processes().all(|process| self.shows_whole_process(process))
             }
             Self::Own(_) => false,
         };
@@ -197,6 +207,11 @@ impl View {
             } => processes,
             Reading::Absent(_) => &mut Vec::new(),
         };
+        if !self.permits_private_limits(processes)
+            && let Some(limits) = gpu.limits.value_mut()
+        {
+            limits.hide_private_numbers();
+        }
         if let Self::Own(user) = self {
             gpu.allocated_to
                 .retain(|holder| is_allocated_to(holder, user.as_deref()));
@@ -207,9 +222,10 @@ impl View {
             processes.retain(|process| is_same_user(&process.user, user.as_deref()));
             let is_shown = |pid: &u32| processes.iter().any(|process| process.pid == *pid);
             if let Some(limits) = gpu.limits.value_mut() {
-                limits
-                    .owners
-                    .retain(|owner| owner.pids.iter().any(is_shown));
+                for owner in &mut limits.owners {
+                    owner.pids.retain(is_shown);
+                }
+                limits.owners.retain(|owner| !owner.pids.is_empty());
             }
         }
         let named: Vec<u32> = processes
@@ -223,6 +239,15 @@ impl View {
         for process in processes {
             self.filter_process(process);
         }
+    }
+
+    /// Returns `true` if the client may see the numbers in a GPU's limits that only the users of
+    /// its processes may read.
+    fn permits_private_limits(&self, processes: &[Process]) -> bool {
+        processes.iter().all(|process| {
+            let user = process.user.value().map(String::as_str);
+            self.is_permitted(Datum::Environment, user)
+        })
     }
 
     fn filter_process(&self, process: &mut Process) {
@@ -246,6 +271,9 @@ impl View {
             hide_value(&mut notebook.path);
             notebook.kernel_name = None;
         }
+        if !permits(Datum::Environment) {
+            owner.rank = None;
+        }
         for job in owner.batch_jobs_mut() {
             job.take_if(|job| job.private && !permits(Datum::Environment));
         }
@@ -261,7 +289,9 @@ impl View {
         let has_kernel_name = owner
             .and_then(|owner| owner.notebook.as_ref()?.kernel_name.as_ref())
             .is_some();
+        let has_private_numbers = owner.is_some_and(|owner| owner.rank.is_some());
         self.shows_all_process_names(process)
+            && (!has_private_numbers || permits(Datum::Environment))
             && (process.command.value().is_none() || permits(Datum::CommandLine))
             && (!has_kernel_name || permits(Datum::Notebook))
             && (!is_private_job || permits(Datum::Environment))

@@ -9,8 +9,8 @@ use gpumon_probe::{
 
 use super::target::push_value;
 
-/// For each cause, the sum of its shares in all windows since the first, in percent, each multiplied
-/// by the length of the window in milliseconds.
+/// For each cause, the sum of its shares in all windows since the first, in percent, each
+/// multiplied by the length of the window in milliseconds.
 type CauseTimes = [f64; LimitClass::ALL.len()];
 
 /// The shares of the causes in the newest windows of limits, which cover a fixed time.
@@ -115,7 +115,7 @@ mod tests {
         Limits::new(window_ms, shares, main, Confidence::High, evidence)
     }
 
-    fn shares(window: &CauseWindow) -> Option<String> {
+    fn format_shares(window: &CauseWindow) -> Option<String> {
         window.summary().map(|summary| summary.shares_text())
     }
 
@@ -125,10 +125,10 @@ mod tests {
         window.push(10_000, &make_window(10_000, LimitClass::Host));
         window.push(10_000, &make_window(10_000, LimitClass::Tensor));
         window.push(7_000, &make_window(2_000, LimitClass::Tensor));
-        assert_eq!(shares(&window), None);
+        assert_eq!(format_shares(&window), None);
         window.push(30_000, &make_window(29_000, LimitClass::Tensor));
         assert_eq!(
-            shares(&window).as_deref(),
+            format_shares(&window).as_deref(),
             Some("tensor-bound 53 %, host-bound 27 %, idle 20 %")
         );
     }

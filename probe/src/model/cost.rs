@@ -99,8 +99,8 @@ pub struct GpuCost {
     /// Data transferred from the GPU over all NVLinks while the measurement used the GPU, including
     /// data of other processes.
     pub nvlink_tx_bytes: Option<u64>,
-    /// The causes that limited the GPU while the measurement used it, including the work of other
-    /// processes; `null` if the measurement was shorter than a second.
+    /// The causes that limited the measurement while it used the GPU; `null` if the measurement was
+    /// shorter than a second.
     pub limits: Option<LimitSummary>,
     /// Conditions of the GPU while the measurement used it, the earliest first.
     pub conditions: Vec<CostCondition>,

@@ -21,6 +21,9 @@ pub enum Confidence {
     High,
 }
 
+/// The lead of the main cause with medium confidence, in percentage points.
+const MEDIUM_LEAD: f64 = 10.0;
+
 /// Defines a cause by its name in JSON, its share in [`Limits`], its label and its meaning.
 macro_rules! limits {
     ($($class:ident $name:literal $field:ident $label:literal $meaning:literal;)+) => {
@@ -270,6 +273,13 @@ pub enum ArithmeticUnit {
     Integer,
 }
 
+impl LimitEvidence {
+    fn hide_private_numbers(&mut self) {
+        self.disk_bytes_per_second = None;
+        self.slow_ranks.clear();
+    }
+}
+
 /// The share of a cause in a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct LimitShare {
@@ -289,9 +299,11 @@ pub struct LimitSummary {
     /// The numbers that decided in the latest window in which the first cause had the largest
     /// share.
     pub evidence: LimitEvidence,
-    /// The evidence for the first cause, as a sentence.
+    /// The evidence for the first cause, as a sentence; empty if another cause has almost the same
+    /// share.
     pub text: String,
-    /// The advice about the first cause, as a sentence; empty if there is nothing to improve.
+    /// The advice about the first cause, as a sentence; empty if there is nothing to improve, or if
+    /// another cause has almost the same share.
     pub advice: String,
 }
 
@@ -346,11 +358,23 @@ impl Limits {
         }
     }
 
-    /// Returns the causes that limited the owner of a process, if processes of several owners used
-    /// the GPU.
-    pub fn find_owner(&self, pid: u32) -> Option<&LimitSummary> {
-        let owner = self.owners.iter().find(|owner| owner.pids.contains(&pid));
-        owner.map(|owner| &owner.limits)
+    /// Returns `true` if [`Self::hide_private_numbers`] removes a number.
+    pub fn has_private_numbers(&self) -> bool {
+        let owners = self.owners.iter().map(|owner| &owner.limits.evidence);
+        owners.chain([&self.evidence]).any(|evidence| {
+            evidence.disk_bytes_per_second.is_some() || !evidence.slow_ranks.is_empty()
+        })
+    }
+
+    /// Removes the numbers from `/proc/PID/environ` and `/proc/PID/io`, which only the process's
+    /// user may read.
+    pub fn hide_private_numbers(&mut self) {
+        self.evidence.hide_private_numbers();
+        self.describe();
+        for OwnerLimits { limits, .. } in &mut self.owners {
+            limits.evidence.hide_private_numbers();
+            limits.describe();
+        }
     }
 
     fn share_or_zero(&self, class: LimitClass) -> f64 {
@@ -382,16 +406,26 @@ impl LimitSummary {
         });
         let mut shares: Vec<_> = shares.filter(|share| share.percent >= 1.0).collect();
         shares.sort_by(|one, other| other.percent.total_cmp(&one.percent));
-        let main = shares.first()?.cause;
-        let evidence = find_evidence(main);
-        let (text, advice) = evidence.describe(main);
-        Some(Self {
+        let evidence = find_evidence(shares.first()?.cause);
+        let (text, advice) = Default::default();
+        let mut summary = Self {
             windows_ms,
             shares,
             evidence,
             text,
             advice,
-        })
+        };
+        summary.describe();
+        Some(summary)
+    }
+
+    fn describe(&mut self) {
+        let percent = |place: usize| self.shares.get(place).map_or(0.0, |share| share.percent);
+        let is_clear = percent(0) - percent(1) >= MEDIUM_LEAD;
+        (self.text, self.advice) = match self.main() {
+            Some(main) if is_clear => self.evidence.describe(main),
+            _ => Default::default(),
+        };
     }
 
     /// Returns the mean shares of several GPUs, weighted by the time that was measured on each,
@@ -424,12 +458,16 @@ impl LimitSummary {
         self.shares.first().map(|share| share.cause)
     }
 
-    /// Returns the first cause with its share and its evidence, as in `Host-bound 62 %: …`.
+    /// Returns the first cause with its share and its evidence, as in `Host-bound 62 %: …`. If
+    /// another cause has almost the same share, returns all causes with their shares.
     pub fn headline(&self) -> String {
         let Self { shares, text, .. } = self;
-        shares.first().map_or_else(String::new, |first| {
-            format_headline(first.cause, first.percent, text)
-        })
+        match shares.first() {
+            Some(first) if !text.is_empty() || shares.len() == 1 => {
+                format_headline(first.cause, first.percent, text)
+            }
+            _ => self.shares_text(),
+        }
     }
 
     /// Returns all causes with their shares, as in `host-bound 62 %, tensor-bound 30 %`.
@@ -464,15 +502,27 @@ impl LimitSums {
         self.evidence[limits.main as usize] = Some(limits.evidence.clone());
     }
 
-    /// Adds the causes that limited one owner, for a window or the part of a window that lasts `ms`
-    /// milliseconds.
-    pub fn add_owner(&mut self, limits: &LimitSummary, ms: f64) {
-        self.ms += ms;
-        for share in &limits.shares {
-            *self.sums[share.cause as usize].get_or_insert_default() += share.percent * ms;
+    /// Adds the causes that limited the owners of some processes, for a window or the part of a
+    /// window that lasts `ms` milliseconds. An owner that is not in the limits of a shared GPU was
+    /// idle.
+    pub fn add_owners(&mut self, limits: &Limits, pids: &[u32], ms: f64) {
+        if limits.owners.is_empty() {
+            return self.add(limits, ms);
         }
-        if let Some(main) = limits.main() {
-            self.evidence[main as usize] = Some(limits.evidence.clone());
+        self.ms += ms;
+        let is_own = |owner: &&OwnerLimits| owner.pids.iter().any(|pid| pids.contains(pid));
+        let own: Vec<_> = limits.owners.iter().filter(is_own).collect();
+        let ms = ms / own.len().max(1) as f64;
+        if own.is_empty() {
+            *self.sums[LimitClass::Idle as usize].get_or_insert_default() += 100.0 * ms;
+        }
+        for OwnerLimits { limits, .. } in own {
+            for share in &limits.shares {
+                *self.sums[share.cause as usize].get_or_insert_default() += share.percent * ms;
+            }
+            if let Some(main) = limits.main() {
+                self.evidence[main as usize] = Some(limits.evidence.clone());
+            }
         }
     }
 
@@ -625,13 +675,45 @@ mod tests {
     }
 
     #[test]
-    fn time_of_one_owner_is_summed_up() {
-        let share = (LimitClass::Shared, 100.0);
-        let limits = LimitSummary::new(1000, [share], |_| LimitEvidence::default()).unwrap();
-        let mut sums = LimitSums::default();
-        sums.add_owner(&limits, 500.0);
-        let summary = sums.summary().unwrap();
-        assert_eq!((summary.windows_ms, &summary.shares), (500, &limits.shares));
+    fn time_of_own_processes_is_summed_up() {
+        let shares = LimitClass::ALL.map(|_| Reading::Now(0.0));
+        let evidence = LimitEvidence::default();
+        let mut limits = Limits::new(1000, shares, LimitClass::Tensor, Confidence::High, evidence);
+        let make_owner = |pid, cause| OwnerLimits {
+            pids: vec![pid],
+            limits: LimitSummary::new(1000, [(cause, 100.0)], |_| LimitEvidence::default())
+                .unwrap(),
+        };
+        limits.owners = vec![
+            make_owner(1, LimitClass::Tensor),
+            make_owner(2, LimitClass::Host),
+        ];
+        let sum_up = |pids: &[u32]| {
+            let mut sums = LimitSums::default();
+            sums.add_owners(&limits, pids, 500.0);
+            let summary = sums.summary().unwrap();
+            (summary.windows_ms, summary.shares_text())
+        };
+        assert_eq!(sum_up(&[2]), (500, "host-bound 100 %".to_owned()));
+        assert_eq!(
+            sum_up(&[1, 2]),
+            (500, "host-bound 50 %, tensor-bound 50 %".to_owned())
+        );
+        assert_eq!(sum_up(&[3]), (500, "idle 100 %".to_owned()));
+    }
+
+    #[test]
+    fn private_numbers_are_hidden_also_in_texts() {
+        let shares = LimitClass::ALL.map(|_| Reading::Now(0.0));
+        let evidence = LimitEvidence {
+            disk_bytes_per_second: Some(1e9),
+            slow_ranks: vec![1],
+            ..LimitEvidence::default()
+        };
+        let mut limits = Limits::new(1000, shares, LimitClass::Input, Confidence::High, evidence);
+        limits.hide_private_numbers();
+        assert_eq!(limits.text, "A process waits for a disk or the network.");
+        assert_eq!(limits.evidence, LimitEvidence::default());
     }
 
     #[test]

@@ -262,8 +262,8 @@ pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
          (`non_blocking=True`).]";
     Communication
         "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange \
-         data with other GPUs, or wait for them.][slow_ranks| GPU {#slow_gpu} runs rank \
-         {slow_ranks}.|][nvlink_bytes_per_second| NVLink carries {nvlink_bytes_per_second}.|]"
+         data with other GPUs, or wait for them.][#slow_ranks| GPU {#slow_gpu} runs rank \
+         {slow_ranks}.| GPU {#slow_gpu} runs ranks {slow_ranks}.][nvlink_bytes_per_second| NVLink carries {nvlink_bytes_per_second}.|]"
         "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait for it.\
          |Overlap communication with computing, accumulate gradients, or use larger batches for \
          each GPU.]";

@@ -22,6 +22,9 @@ use crate::{
     vendor::{Device, DeviceError, LatestAnswers, ReadDepth, Source},
 };
 
+/// A GPU that is busy for a larger share of the time does not wait for disks.
+const MAX_WAITING_PERCENT: f64 = 95.0;
+
 /// The interval between attempts to open a lost GPU, which usually stays lost until it is reset.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -244,7 +247,9 @@ impl GpuWorker {
         );
         let processes = sample.processes.value().into_iter().flatten();
         let pids = processes.map(|process| process.pid);
-        reader.read(pids, sample.at_ms, is_due)
+        let utilization = sample.utilization.gpu_percent.value();
+        let may_wait = utilization.is_none_or(|percent| *percent < MAX_WAITING_PERCENT);
+        reader.read(pids, sample.at_ms, is_due, may_wait)
     }
 
     /// Fills in the owners of processes, and returns the processes that do not fit into the sample.

@@ -295,6 +295,7 @@ fn choice_expression(choice: &str) -> String {
         let number = match field {
             "count" => "c.count".to_owned(),
             "workers" => "(c.workers ?? 0)".to_owned(),
+            "slow_ranks" => "(c.slow_ranks ?? []).length".to_owned(),
             list => format!("{}.length", field_expression(list)),
         };
         let counted = [&*format!("#{field}")];

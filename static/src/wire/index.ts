@@ -1153,8 +1153,8 @@ export type GpuCost = {
    */
   nvlink_tx_bytes: number | null,
   /**
-   * The causes that limited the GPU while the measurement used it, including the work of other
-   * processes; `null` if the measurement was shorter than a second.
+   * The causes that limited the measurement while it used the GPU; `null` if the measurement was
+   * shorter than a second.
    */
   limits: LimitSummary | null,
   /** Conditions of the GPU while the measurement used it, the earliest first. */
@@ -1577,9 +1577,15 @@ export type LimitSummary = {
    * share.
    */
   evidence: LimitEvidence,
-  /** The evidence for the first cause, as a sentence. */
+  /**
+   * The evidence for the first cause, as a sentence; empty if another cause has almost the same
+   * share.
+   */
   text: string,
-  /** The advice about the first cause, as a sentence; empty if there is nothing to improve. */
+  /**
+   * The advice about the first cause, as a sentence; empty if there is nothing to improve, or if
+   * another cause has almost the same share.
+   */
   advice: string, };
 
 /**

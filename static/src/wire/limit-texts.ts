@@ -57,7 +57,7 @@ export const LIMIT_TEXTS: Record<LimitClass, LimitTexts> = {
     label: () => trans.__("Communication-bound"),
     evidence: (c) => [
       c.wait_ms ? trans.__("Kernels wait %1 ms of each second for GPU %2.", c.wait_ms, c.slow_gpu) : trans.__("Kernels exchange data with other GPUs, or wait for them."),
-      c.slow_ranks ? trans.__("GPU %1 runs rank %2.", c.slow_gpu, c.slow_ranks.join(', ')) : '',
+      (c.slow_ranks ?? []).length === 0 ? '' : trans._n("GPU %2 runs rank %3.", "GPU %2 runs ranks %3.", (c.slow_ranks ?? []).length, c.slow_gpu, c.slow_ranks.join(', ')),
       c.nvlink_bytes_per_second ? trans.__("NVLink carries %1.", formatBytesPerSecond(c.nvlink_bytes_per_second)) : '',
     ],
     advice: (c) => [

@@ -30,8 +30,8 @@ const TINY_SM_SHARE: f64 = 0.15;
 const PAGEABLE_BYTES_PER_SECOND: f64 = 5.5e9;
 const PAGEABLE_LINK_SHARE: f64 = 0.3;
 
-/// Below this share of that rate, copies from pinned memory by a process that computes all the time
-/// look the same as copies from pageable memory.
+/// If copies from pageable memory would take less than this share of the CPU time, the process may
+/// as well compute, and copy from pinned memory.
 const CERTAIN_COPY_SHARE: f64 = 0.7;
 
 /// The share of a PCIe link's rate that large copies from pinned memory reach.
@@ -207,7 +207,7 @@ pub(super) fn classify_window(window: &Window) -> Shares {
         },
         computing,
     );
-    let own_input = has_own_input(window);
+    let own_input = has_own_input(window, busy);
     let rest = if own_input || has_machine_input(window, busy) {
         LimitClass::Input
     } else {
@@ -223,31 +223,46 @@ pub(super) fn classify_window(window: &Window) -> Shares {
     shares
 }
 
-/// Returns the shares for one of several owners. `window` contains the shares of all owners, and
-/// the CPU use and reads of this owner, whose index is `number`. The hardware counters do not
-/// distinguish the owners, so the kernels of all owners are assumed to be alike.
-pub(super) fn classify_owner(window: &Window, number: usize) -> Shares {
+/// Returns the part of a window that belongs to one of several owners. `window` contains the shares
+/// of all owners, and the CPU use and reads of this owner, whose index is `number`. The hardware
+/// counters do not distinguish the owners, so the kernels of all owners are assumed to be alike.
+pub(super) fn select_owner(window: &Window, number: usize) -> Window {
     let all: f64 = window.owners.iter().sum();
     let own = window.owners[number];
-    let part = own / all;
-    let busy = kernel_share(window) * part;
-    let owner = Window {
+    let part = if all > 0.0 { own / all } else { 0.0 };
+    Window {
         gpu: own.min(window.gpu),
         activity: window.activity.map(|activity| activity.scale(part)),
-        pcie: window.pcie.map(|rate| rate * part),
-        owners: Vec::new(),
         ..window.clone()
+    }
+}
+
+/// Returns the shares for one of several owners. `owner` is the part of `window` that belongs to
+/// the owner with the index `number`.
+pub(super) fn classify_owner(window: &Window, owner: &Window, number: usize) -> Shares {
+    let mut shares = classify_window(&Window {
+        owners: Vec::new(),
+        ..owner.clone()
+    });
+    // While kernels of others run, an owner waits for its turn. The driver gives all owners equal
+    // time slices, so this takes about as long as its own kernels for each of them.
+    let mut other_shares = window.owners.clone();
+    other_shares.remove(number);
+    let busy = kernel_share(owner);
+    let others = (kernel_share(window) - busy).max(0.0);
+    let slices = busy * SLICE_TOLERANCE * f64::from(count_active_owners(&other_shares));
+    let mut turn = others.min(slices);
+    // A process that waits spins or sleeps, so this time first looks like time of the CPU or like
+    // idle time.
+    let waits: &[LimitClass] = if do_workers_decide(owner) {
+        &[LimitClass::Idle]
+    } else {
+        &[LimitClass::Host, LimitClass::Idle]
     };
-    let mut shares = classify_window(&owner);
-    // While kernels of others run, a process that spins waits for its turn. The driver gives all
-    // owners equal time slices, so this takes about as long as its own kernels for each of them.
-    if !do_workers_decide(&owner) {
-        let others = (kernel_share(window) - busy).max(0.0);
-        let slices = busy
-            * SLICE_TOLERANCE
-            * f64::from(count_active_owners(&window.owners).saturating_sub(1));
-        let turn = others.min(slices).min(shares.get(LimitClass::Host));
-        shares.move_share(LimitClass::Host, LimitClass::Shared, turn);
+    for class in waits {
+        let moved = turn.min(shares.get(*class));
+        shares.move_share(*class, LimitClass::Shared, moved);
+        turn -= moved;
     }
     shares
 }
@@ -309,7 +324,7 @@ fn find_copies(window: &Window, busy: f64) -> Copies {
     let pageable = (rate / limit).min(most);
     let certain = (window.gpu - busy).clamp(0.0, 1.0);
     let share = certain.max(pageable).min(1.0);
-    let maybe_host = if pageable < CERTAIN_COPY_SHARE && window.cpu.is_some() {
+    let maybe_host = if pageable < CERTAIN_COPY_SHARE * most.min(1.0) && window.cpu.is_some() {
         share - certain
     } else {
         0.0
@@ -361,22 +376,28 @@ pub(super) fn do_workers_decide(window: &Window) -> bool {
         .is_some_and(|cpu| worker_share(&cpu) > own_cpu_share(&cpu, busy, false))
 }
 
-/// Returns `true` if the GPU's own processes wait for a disk, or read from one.
-fn has_own_input(window: &Window) -> bool {
-    window.cpu.is_some_and(|cpu| cpu.blocked)
+/// Returns `true` if the GPU is in use.
+fn is_in_use(window: &Window, busy: f64) -> bool {
+    busy > MIN_USE
         || window
-            .input
-            .own
-            .is_some_and(|rate| rate > READ_BYTES_PER_SECOND)
+            .pcie
+            .is_some_and(|rate| rate > MIN_USE_BYTES_PER_SECOND)
+}
+
+/// Returns `true` if the GPU's own processes wait for a disk, or read from one. A program that has
+/// not used the GPU yet loads its data at a high rate.
+fn has_own_input(window: &Window, busy: f64) -> bool {
+    let limit = if is_in_use(window, busy) {
+        READ_BYTES_PER_SECOND
+    } else {
+        MACHINE_BYTES_PER_SECOND
+    };
+    window.cpu.is_some_and(|cpu| cpu.blocked) || window.input.own.is_some_and(|rate| rate > limit)
 }
 
 /// Returns `true` if a program of the machine reads from disks or from the network, which may be
 /// the GPU's program. A program that is known not to read from disks can only wait for the network.
 fn has_machine_input(window: &Window, busy: f64) -> bool {
-    let is_in_use = busy > MIN_USE
-        || window
-            .pcie
-            .is_some_and(|rate| rate > MIN_USE_BYTES_PER_SECOND);
     let InputRates {
         own,
         disks,
@@ -384,7 +405,7 @@ fn has_machine_input(window: &Window, busy: f64) -> bool {
     } = window.input;
     let disks = disks.filter(|_| own.is_none());
     let is_fast = |rate: Option<f64>| rate.is_some_and(|rate| rate > MACHINE_BYTES_PER_SECOND);
-    is_in_use && (is_fast(disks) || is_fast(network))
+    is_in_use(window, busy) && (is_fast(disks) || is_fast(network))
 }
 
 /// Attributes the time in which kernels run.
@@ -789,6 +810,17 @@ mod tests {
             classify_window(&copies).find_main_cause(),
             (Transfer, Confidence::High)
         );
+        let mut next_to_kernels = copies.clone();
+        next_to_kernels.gpu = 0.45;
+        next_to_kernels.activity = Some(Averages {
+            graphics: 0.4,
+            sm: 0.38,
+            tensor: 0.38,
+            ..Averages::default()
+        });
+        next_to_kernels.pcie = Some(3.3e9);
+        let (main, confidence) = classify_window(&next_to_kernels).find_main_cause();
+        assert_eq!((main, confidence), (Transfer, Confidence::Medium));
         copies.pcie = Some(2e9);
         assert_eq!(classify_window(&copies).find_main_cause().0, Host);
         copies.pcie = Some(3.5e9);
@@ -810,22 +842,36 @@ mod tests {
     fn each_owner_has_its_own_causes() {
         let mut two = make_window(&PROGRAMS[1]);
         two.owners = vec![0.49, 0.49];
-        let spinning = classify_owner(&two, 0);
+        let classify =
+            |two: &Window, number| classify_owner(two, &select_owner(two, number), number);
+        let spinning = classify(&two, 0);
         let sum: f64 = spinning.by_cause.iter().sum();
         assert!((sum - 1.0).abs() < 1e-9, "{spinning:?}");
         assert!((spinning.get(LimitClass::Shared) - 0.5).abs() < 1e-9);
         assert!((spinning.get(Tensor) - 0.5).abs() < 1e-9);
         two.owners = vec![0.88, 0.1];
-        let computing = classify_owner(&two, 1);
+        let computing = classify(&two, 1);
         assert_eq!(computing.find_main_cause().0, Host, "{computing:?}");
+        two.owners = vec![0.98, 0.0];
+        let without_kernels = classify(&two, 1);
+        assert!(
+            (without_kernels.get(Host) - 1.0).abs() < 1e-9,
+            "{without_kernels:?}"
+        );
         two.owners = vec![0.49, 0.49];
         two.cpu = Some(CpuShares {
             process: 0.6,
             workers: 4.0,
             blocked: false,
         });
-        let loading = classify_owner(&two, 1);
+        let loading = classify(&two, 1);
         assert!((loading.get(Host) - 0.5).abs() < 1e-9, "{loading:?}");
+        two.cpu = Some(CpuShares {
+            process: 0.1,
+            ..CpuShares::default()
+        });
+        let sleeping = classify(&two, 1);
+        assert!((sleeping.get(LimitClass::Shared) - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::{
 };
 pub use classify::are_copies_small;
 use classify::{
-    Averages, CpuShares, InputRates, Shares, Window, classify_owner, classify_window,
-    count_active_owners, do_workers_decide, has_small_copies,
+    Averages, CpuShares, InputRates, Window, classify_owner, classify_window, count_active_owners,
+    do_workers_decide, has_small_copies, select_owner,
 };
 
 /// The minimum length of a window: a second, or slightly less, because samples that are taken every
@@ -37,8 +37,13 @@ pub const MAX_LIMITS_AGE_MS: u64 = 30_000;
 /// them is slow.
 const MIN_WAIT: f64 = 0.1;
 
-/// An owner that uses less of the multiprocessors' time has no causes of its own.
+/// An owner with a smaller share of the multiprocessors' time does not run kernels, and an owner
+/// with a lower CPU use, in cores, does not compute.
 const MIN_OWNER_SHARE: f64 = 0.01;
+const MIN_OWNER_CORES: f64 = 0.1;
+
+/// At most this many owners have causes of their own, so that samples stay small.
+const MAX_OWNERS: usize = 8;
 
 /// Over this time, the processes' shares of the multiprocessors' time are averaged. The driver's
 /// shares of two programs that use the GPU alike vary between 20 % and 80 % from second to second.
@@ -267,7 +272,7 @@ impl LimitTracker {
             window: Window {
                 communicates,
                 owners: owners.iter().map(|owner| owner.share).collect(),
-                ..sums.to_window(board, &uses)
+                ..sums.to_window(board, &uses, list_pids(sample).count())
             },
             cores: host.cpu.count.value().copied(),
             max_clock: board.max_clocks.sm_mhz.value().copied().map(f64::from),
@@ -295,8 +300,9 @@ impl LimitTracker {
 }
 
 impl Sums {
-    /// Returns the averages, without the shares of owners and without other GPUs.
-    fn to_window(&self, board: &Board, uses: &[&ProcessUse]) -> Window {
+    /// Returns the averages, without the shares of owners and without other GPUs. `uses` contains
+    /// those of the GPU's `count` processes that could be read.
+    fn to_window(&self, board: &Board, uses: &[&ProcessUse], count: usize) -> Window {
         let max_clock = board.max_clocks.sm_mhz.value().copied().map(f64::from);
         let [power, heat] = self.throttled_shares();
         let clock = self.mean_clock();
@@ -310,7 +316,7 @@ impl Sums {
                 .map(|max| clock / max),
             cpu: sum_cpu_use(uses),
             input: InputRates {
-                own: sum_reads(uses),
+                own: sum_reads(uses, count),
                 disks: self.mean_of_machine(0),
                 network: self.mean_of_machine(1),
             },
@@ -394,6 +400,21 @@ fn find_owners<'a>(sample: &'a GpuSample, shares: &HashMap<u32, f64>) -> Vec<Own
     owners
 }
 
+/// The part of a window that belongs to one owner.
+struct OwnerPart<'a> {
+    window: Window,
+    /// The index of the owner.
+    number: usize,
+    pids: Vec<u32>,
+    uses: Vec<&'a ProcessUse>,
+}
+
+impl OwnerPart<'_> {
+    fn cores(&self) -> f64 {
+        self.window.cpu.map_or(0.0, |cpu| cpu.process)
+    }
+}
+
 /// A window that has ended.
 struct EndedWindow {
     sums: Sums,
@@ -419,46 +440,70 @@ impl EndedWindow {
 
     /// Returns the causes that limited each owner, if there are several.
     fn classify_owners(&self, owners: &[Owner<'_>], uses: &[&ProcessUse]) -> Vec<OwnerLimits> {
-        let active = |owner: &&Owner<'_>| owner.share >= MIN_OWNER_SHARE;
-        if owners.iter().filter(active).count() < 2 {
+        if owners.len() < 2 || owners.iter().all(|owner| owner.share == 0.0) {
             return Vec::new();
         }
-        let numbers = (0..owners.len()).filter(|number| active(&&owners[*number]));
-        numbers
-            .filter_map(|number| {
-                let mut pids: Vec<u32> = owners[number]
-                    .processes
-                    .iter()
-                    .map(|process| process.pid)
-                    .collect();
-                pids.dedup();
-                let own = uses.iter().filter(|process| pids.contains(&process.pid));
-                let own: Vec<&ProcessUse> = own.copied().collect();
-                let window = Window {
-                    cpu: sum_cpu_use(&own),
-                    input: InputRates {
-                        own: sum_reads(&own),
-                        ..self.window.input
-                    },
-                    ..self.window.clone()
-                };
-                let shares = classify_owner(&window, number);
-                let limits = self.summarize(&shares, &window, &own)?;
-                Some(OwnerLimits { pids, limits })
-            })
-            .collect()
+        let mut parts: Vec<_> = (0..owners.len())
+            .map(|number| self.select_owner(owners, number, uses))
+            .filter(|part| part.window.gpu > 0.0 || part.cores() >= MIN_OWNER_CORES)
+            .collect();
+        parts.sort_by(|one, other| {
+            let of = |part: &OwnerPart<'_>| part.window.gpu + part.cores();
+            of(other).total_cmp(&of(one))
+        });
+        parts.truncate(MAX_OWNERS);
+        // The copies belong to the process that has most time for them.
+        let copying = parts
+            .iter()
+            .map(|part| part.cores() - part.window.gpu)
+            .enumerate()
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+            .map(|(place, _)| place);
+        let summaries = parts
+            .into_iter()
+            .enumerate()
+            .filter_map(|(place, mut part)| {
+                if Some(place) != copying {
+                    part.window.pcie = part.window.pcie.and(Some(0.0));
+                }
+                let shares = classify_owner(&self.window, &part.window, part.number);
+                let percents = LimitClass::ALL.map(|class| (class, to_percent(shares.get(class))));
+                let limits = LimitSummary::new(self.sums.ms as u64, percents, |_| {
+                    self.collect_evidence(&part.window, &part.uses)
+                })?;
+                Some(OwnerLimits {
+                    pids: part.pids,
+                    limits,
+                })
+            });
+        summaries.collect()
     }
 
-    fn summarize(
+    fn select_owner<'a>(
         &self,
-        shares: &Shares,
-        window: &Window,
-        uses: &[&ProcessUse],
-    ) -> Option<LimitSummary> {
-        let percents = LimitClass::ALL.map(|class| (class, to_percent(shares.get(class))));
-        LimitSummary::new(self.sums.ms as u64, percents, |_| {
-            self.collect_evidence(window, uses)
-        })
+        owners: &[Owner<'_>],
+        number: usize,
+        uses: &[&'a ProcessUse],
+    ) -> OwnerPart<'a> {
+        let processes = owners[number].processes.iter();
+        let mut pids: Vec<u32> = processes.map(|process| process.pid).collect();
+        pids.dedup();
+        let own = uses.iter().filter(|process| pids.contains(&process.pid));
+        let uses: Vec<&ProcessUse> = own.copied().collect();
+        let window = Window {
+            cpu: sum_cpu_use(&uses),
+            input: InputRates {
+                own: sum_reads(&uses, pids.len()),
+                ..self.window.input
+            },
+            ..self.window.clone()
+        };
+        OwnerPart {
+            window: select_owner(&window, number),
+            number,
+            pids,
+            uses,
+        }
     }
 
     /// Returns the numbers that decided. `uses` contains the processes whose CPU use is in
@@ -529,10 +574,12 @@ fn sum_cpu_use(uses: &[&ProcessUse]) -> Option<CpuShares> {
     })
 }
 
-/// Returns the rate at which the processes read from disks, or `None` if it is not known for all.
-fn sum_reads(uses: &[&ProcessUse]) -> Option<f64> {
+/// Returns the rate at which `count` processes read from disks, or `None` if it is not known for
+/// all of them.
+fn sum_reads(uses: &[&ProcessUse], count: usize) -> Option<f64> {
     let rates = uses.iter().map(|process| process.read_bytes_per_second);
-    rates.sum::<Option<f64>>().filter(|_| !uses.is_empty())
+    let is_complete = count > 0 && uses.len() >= count;
+    rates.sum::<Option<f64>>().filter(|_| is_complete)
 }
 
 /// Returns the maximum rate of the GPU's PCIe link in one direction.
@@ -569,15 +616,16 @@ fn list_pids(sample: &GpuSample) -> impl Iterator<Item = u32> {
 /// Returns `true` if this GPU or another GPU of the same job sends or receives data of other GPUs.
 fn have_exchanged_data(sample: &GpuSample, machine: &[GpuSample]) -> bool {
     let exchanges = |gpu: &GpuSample| {
-        let most = |rates: [&Reading<f64>; 2]| {
+        // GPUs that exchange data send and receive, while a program that loads data only receives.
+        let least = |rates: [&Reading<f64>; 2]| {
             let rates = rates.into_iter().filter_map(|rate| rate.value().copied());
-            rates.reduce(f64::max)
+            rates.reduce(f64::min)
         };
-        let nvlink = most([
+        let nvlink = least([
             &gpu.nvlink.rx_bytes_per_second,
             &gpu.nvlink.tx_bytes_per_second,
         ]);
-        let pcie = most([&gpu.pcie.rx_bytes_per_second, &gpu.pcie.tx_bytes_per_second]);
+        let pcie = least([&gpu.pcie.rx_bytes_per_second, &gpu.pcie.tx_bytes_per_second]);
         match nvlink {
             Some(rate) => rate >= MIN_NVLINK_BYTES_PER_SECOND,
             None => pcie.is_some_and(|rate| rate >= MIN_PCIE_BYTES_PER_SECOND),
@@ -593,7 +641,8 @@ fn have_exchanged_data(sample: &GpuSample, machine: &[GpuSample]) -> bool {
 pub fn name_slow_gpus(samples: &mut [GpuSample]) {
     for number in 0..samples.len() {
         let slowest = slowest_sibling(&samples[number], samples);
-        let slowest = slowest.map(|(gpu, wait)| (gpu.index, wait, list_ranks(gpu)));
+        let slowest =
+            slowest.map(|(gpu, wait)| (gpu.index, wait, list_other_ranks(&samples[number], gpu)));
         if let (Some((gpu, wait, ranks)), Some(limits)) =
             (slowest, samples[number].limits.value_mut())
         {
@@ -621,11 +670,17 @@ fn slowest_sibling<'a>(
         .filter(|(_, wait)| *wait >= MIN_WAIT)
 }
 
-/// Returns the ranks of the processes on a GPU.
-fn list_ranks(gpu: &GpuSample) -> Vec<u32> {
-    let processes = gpu.processes.value().into_iter().flatten();
-    processes
-        .filter_map(|process| process.owner.value()?.rank)
+/// Returns the ranks of those processes on another GPU that belong to the same job as a process on
+/// this GPU. If a launcher without ranks was itself started with a rank, its processes have all
+/// inherited this rank, which is omitted.
+fn list_other_ranks(sample: &GpuSample, other: &GpuSample) -> Vec<u32> {
+    let own: Vec<&Process> = sample.processes.value().into_iter().flatten().collect();
+    let rank = |process: &Process| process.owner.value()?.rank;
+    let others = other.processes.value().into_iter().flatten();
+    others
+        .filter(|process| own.iter().any(|own| is_same_job(own, process)))
+        .filter_map(rank)
+        .filter(|found| own.iter().all(|own| rank(own) != Some(*found)))
         .collect()
 }
 
@@ -737,6 +792,7 @@ mod tests {
             samples = [0, 1].map(|index| make_sample(index, second * 1000, second * 1000));
             for sample in &mut samples {
                 sample.nvlink.rx_bytes_per_second = Reading::Now(nvlink);
+                sample.nvlink.tx_bytes_per_second = Reading::Now(nvlink);
                 // Both processes belong to one job, because they have the same launcher.
                 let process = &mut sample.processes.value_mut().unwrap()[0];
                 let owner = process.owner.value_mut().unwrap();
@@ -804,17 +860,17 @@ mod tests {
         let limits = samples[0].limits.value().unwrap();
         let pids: Vec<_> = limits.owners.iter().map(|owner| &owner.pids[..]).collect();
         assert_eq!(pids, [[10], [20]]);
-        let [first, second] = [10, 20].map(|pid| limits.find_owner(pid).unwrap());
+        let [first, second] = [0, 1].map(|place| &limits.owners[place].limits);
         assert_eq!(first.main(), Some(LimitClass::Tensor));
         assert_eq!(first.evidence.cpu_percent, Some(100.0));
-        // The CPU use of this process is not known, so it may be idle.
-        assert_eq!(second.main(), Some(LimitClass::Idle));
+        // The CPU use of this process is not known, but the other owner takes most of the time.
+        assert_eq!(second.main(), Some(LimitClass::Shared));
         assert_eq!(second.evidence.cpu_percent, None);
         assert!((second.get_percent(LimitClass::Tensor) - 33.3).abs() < 0.01);
     }
 
     #[test]
-    fn shares_of_processes_are_averaged_until_a_process_stops() {
+    fn process_shares_are_averaged_until_process_stops() {
         let make_sums = |one, other| Sums {
             ms: 1000.0,
             samples: 2.0,

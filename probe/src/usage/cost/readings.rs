@@ -125,13 +125,8 @@ impl ObservedReadings {
             let ms = span.to_ms.min(gpu.at_ms as f64) - start_ms.max(from_ms);
             // Otherwise, most of the window is outside of the measurement.
             if ms >= limits.window_ms as f64 / 2.0 {
-                match own
-                    .iter()
-                    .find_map(|process| limits.find_owner(process.pid))
-                {
-                    Some(owner) => self.limits.add_owner(owner, ms),
-                    None => self.limits.add(limits, ms),
-                }
+                let pids: Vec<u32> = own.iter().map(|process| process.pid).collect();
+                self.limits.add_owners(limits, &pids, ms);
             }
         }
         // The sample may be from after the span's end, and may contain conditions that began after
