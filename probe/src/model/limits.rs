@@ -486,8 +486,9 @@ pub struct LimitSums {
     ms: f64,
     /// The sums of shares and times; `None` for a cause that the GPU's counters cannot show.
     sums: [Option<f64>; LimitClass::ALL.len()],
-    /// The latest evidence for each cause in whose window it had the largest share.
-    evidence: [Option<LimitEvidence>; LimitClass::ALL.len()],
+    /// For each cause that had the largest share of a window, the evidence of the latest such
+    /// window.
+    evidence: Vec<(LimitClass, LimitEvidence)>,
 }
 
 impl LimitSums {
@@ -499,7 +500,25 @@ impl LimitSums {
                 *sum.get_or_insert_default() += share * ms;
             }
         }
-        self.evidence[limits.main as usize] = Some(limits.evidence.clone());
+        self.set_evidence(limits.main, &limits.evidence);
+    }
+
+    /// Adds the windows of a later time.
+    pub(crate) fn merge(&mut self, later: &Self) {
+        self.ms += later.ms;
+        for (sum, more) in self.sums.iter_mut().zip(later.sums) {
+            if let Some(more) = more {
+                *sum.get_or_insert_default() += more;
+            }
+        }
+        for (class, evidence) in &later.evidence {
+            self.set_evidence(*class, evidence);
+        }
+    }
+
+    fn set_evidence(&mut self, class: LimitClass, evidence: &LimitEvidence) {
+        self.evidence.retain(|(known, _)| *known != class);
+        self.evidence.push((class, evidence.clone()));
     }
 
     /// Adds the causes that limited the owners of some processes, for a window or the part of a
@@ -521,7 +540,7 @@ impl LimitSums {
                 *self.sums[share.cause as usize].get_or_insert_default() += share.percent * ms;
             }
             if let Some(main) = limits.main() {
-                self.evidence[main as usize] = Some(limits.evidence.clone());
+                self.set_evidence(main, &limits.evidence);
             }
         }
     }
@@ -540,7 +559,13 @@ impl LimitSums {
         LimitSummary::new(
             windows_ms,
             LimitClass::ALL.into_iter().zip(shares),
-            |main| self.evidence[main as usize].clone().unwrap_or_default(),
+            |main| {
+                let mut evidence = self.evidence.iter();
+                let known = evidence.find(|(class, _)| *class == main);
+                known
+                    .map(|(_, evidence)| evidence.clone())
+                    .unwrap_or_default()
+            },
         )
     }
 }

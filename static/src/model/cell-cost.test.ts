@@ -83,7 +83,7 @@ describe('text of a cost', () => {
     expect(line({ limits })).toMatch(/6\.10 kJ {3}host-bound 62 %$/);
     const part = describeCell({ ...cost, limits }).find(({ id }) => id === 'limit');
     expect(part?.title.replaceAll('\u00a0', ' ').split('\n')).toEqual([
-      'What limited GPU 0 while the cell ran, including other processes: host-bound 62 %, tensor-bound 30 %',
+      'What limited the cell on GPU 0: host-bound 62 %, tensor-bound 30 %',
       'A process uses 100 % of a core while the GPU waits.',
       'Prepare data in worker processes or on the GPU, and start the next step before its result is needed.',
     ]);

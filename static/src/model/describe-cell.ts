@@ -12,7 +12,12 @@ import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
-import { describeLimit, describeLimitShares, type MeasuredLimits } from './limits';
+import {
+  describeLimit,
+  describeLimitShares,
+  isMainCauseClear,
+  type MeasuredLimits,
+} from './limits';
 
 /** A part of the line below a cell, with a hover text. */
 export interface CellPart {
@@ -93,12 +98,13 @@ function describeLimits(limits: MeasuredLimits | null, where: string): CellPart[
     return [];
   }
   const all = trans.__(
-    'What limited GPU %1 while the cell ran, including other processes: %2',
+    'What limited the cell on GPU %1: %2',
     where,
     describeLimitShares(limits.shares),
   );
   const text = limit.text.toLowerCase();
-  const title = joinParts([all, limit.evidence, limit.advice], '\n');
+  const reasons = isMainCauseClear(limits.shares) ? [limit.evidence, limit.advice] : [];
+  const title = joinParts([all, ...reasons], '\n');
   return [{ id: 'limit', text, brief: text, title, value: main.percent, own: text }];
 }
 

@@ -103,7 +103,7 @@ describe('evidence for a cause', () => {
       'Kernels wait 180 ms of each second for GPU 3.',
     );
     expect(explain('communication', { slow_gpu: 3, wait_ms: 180, slow_ranks: [1, 2] })).toBe(
-      'Kernels wait 180 ms of each second for GPU 3. GPU 3 runs rank 1, 2.',
+      'Kernels wait 180 ms of each second for GPU 3. GPU 3 runs ranks 1, 2.',
     );
     expect(explain('power', { sm_mhz: 1410, max_sm_mhz: 1980, too_hot: true })).toBe(
       'The temperature reduces the clocks. The SM clock is 1,410 MHz instead of 1,980 MHz.',

@@ -29,6 +29,8 @@ export type MeasuredLimits = Pick<LimitSummary, 'shares' | 'evidence'>;
 
 /** The minimum share of a listed cause, in percent. */
 const MIN_PERCENT = 1;
+/** The lead of the main cause that the server calls medium confidence, in percentage points. */
+const MIN_LEAD = 10;
 const CAUSES = Object.keys(LIMIT_TEXTS) as readonly LimitClass[];
 
 /** Returns the name of a cause, or `null` if only a newer server knows the cause. */
@@ -41,6 +43,11 @@ export function listLimitShares(limits: Limits): LimitShare[] {
   return CAUSES.map((cause) => ({ cause, percent: shareOf(limits, cause) }))
     .filter(({ percent }) => percent >= MIN_PERCENT)
     .sort((a, b) => b.percent - a.percent);
+}
+
+/** Returns whether the first cause leads by as much as is needed for evidence and advice. */
+export function isMainCauseClear([first, second]: readonly LimitShare[]): boolean {
+  return (first?.percent ?? 0) - (second?.percent ?? 0) >= MIN_LEAD;
 }
 
 /** Returns text such as `host-bound 62 %, tensor-bound 30 %`. */

@@ -160,9 +160,9 @@ function CardContent(props: CardContentProps): ComponentChild {
   const { index, now } = gpu;
   const { onOpenGpu } = context;
   const limit = freshness.stale ? null : describeMainLimit(now);
-  // Without evidence, the title is the text itself, which can be cut off.
+  // The title contains the text, which can be cut off.
   const limitTitle =
-    limit === null ? '' : joinParts([limit.evidence, limit.advice], '\n') || limit.text;
+    limit === null ? '' : joinParts([limit.text, limit.evidence, limit.advice], '\n');
   const ownState = summarizeState(gpu, alerts, context.now_ms);
   // A row has no line for the limit, so the limit is shown instead of an empty state.
   const state =

@@ -130,13 +130,13 @@ fn list_limit_lines(
     lines.chain([StyledLine::new()]).collect()
 }
 
-/// Returns the name and PID of a process that uses the GPU.
+/// Returns the name of a process that uses the GPU, with its PID.
 fn describe_pid(gpu: &GpuSample, pid: u32) -> String {
     let mut processes = gpu.processes.value().into_iter().flatten();
     let known = processes.find(|process| process.pid == pid);
     match known.and_then(|process| process.name.value()) {
-        Some(name) => format!("{name} ({pid})"),
-        None => pid.to_string(),
+        Some(name) => format!("{name} (PID {pid})"),
+        None => format!("PID {pid}"),
     }
 }
 

@@ -237,33 +237,40 @@ pub(super) fn select_owner(window: &Window, number: usize) -> Window {
     }
 }
 
-/// Returns the shares for one of several owners. `owner` is the part of `window` that belongs to
-/// the owner with the index `number`.
-pub(super) fn classify_owner(window: &Window, owner: &Window, number: usize) -> Shares {
-    let mut shares = classify_window(&Window {
-        owners: Vec::new(),
-        ..owner.clone()
-    });
-    // While kernels of others run, an owner waits for its turn. The driver gives all owners equal
-    // time slices, so this takes about as long as its own kernels for each of them.
+/// Returns the share of time in which one of several owners waits for its turn, because kernels of
+/// others run. The driver gives all owners equal time slices, so this takes about as long as its
+/// own kernels for each of them. `owner` is the part of `window` that belongs to the owner with the
+/// index `number`.
+fn turn_share(window: &Window, owner: &Window, number: usize) -> f64 {
     let mut other_shares = window.owners.clone();
     other_shares.remove(number);
     let busy = kernel_share(owner);
     let others = (kernel_share(window) - busy).max(0.0);
     let slices = busy * SLICE_TOLERANCE * f64::from(count_active_owners(&other_shares));
-    let mut turn = others.min(slices);
-    // A process that waits spins or sleeps, so this time first looks like time of the CPU or like
-    // idle time.
-    let waits: &[LimitClass] = if do_workers_decide(owner) {
-        &[LimitClass::Idle]
-    } else {
-        &[LimitClass::Host, LimitClass::Idle]
+    others.min(slices)
+}
+
+/// Returns the CPU time of an owner, in cores, that is left after its own kernels and after its
+/// waiting for its turn, in which the process spins or sleeps.
+pub(super) fn left_cpu(window: &Window, owner: &Window, number: usize) -> f64 {
+    let process = owner.cpu.map_or(0.0, |cpu| cpu.process);
+    process - kernel_share(owner) - turn_share(window, owner, number)
+}
+
+/// Returns the shares for one of several owners. `owner` is the part of `window` that belongs to
+/// the owner with the index `number`.
+pub(super) fn classify_owner(window: &Window, owner: &Window, number: usize) -> Shares {
+    let turn = turn_share(window, owner, number);
+    let mut alone = Window {
+        owners: Vec::new(),
+        ..owner.clone()
     };
-    for class in waits {
-        let moved = turn.min(shares.get(*class));
-        shares.move_share(*class, LimitClass::Shared, moved);
-        turn -= moved;
+    if let Some(cpu) = &mut alone.cpu {
+        cpu.process -= turn.min((cpu.process - kernel_share(owner)).max(0.0));
     }
+    let mut shares = classify_window(&alone);
+    let moved = turn.min(shares.get(LimitClass::Idle));
+    shares.move_share(LimitClass::Idle, LimitClass::Shared, moved);
     shares
 }
 
@@ -844,6 +851,9 @@ mod tests {
         two.owners = vec![0.49, 0.49];
         let classify =
             |two: &Window, number| classify_owner(two, &select_owner(two, number), number);
+        two.pcie = Some(2.3e9);
+        assert!(classify(&two, 0).get(Transfer) < 0.05);
+        two.pcie = Some(0.0);
         let spinning = classify(&two, 0);
         let sum: f64 = spinning.by_cause.iter().sum();
         assert!((sum - 1.0).abs() < 1e-9, "{spinning:?}");
@@ -871,7 +881,10 @@ mod tests {
             ..CpuShares::default()
         });
         let sleeping = classify(&two, 1);
-        assert!((sleeping.get(LimitClass::Shared) - 0.5).abs() < 1e-9);
+        assert!(
+            (sleeping.get(LimitClass::Shared) - 0.4).abs() < 1e-9,
+            "{sleeping:?}"
+        );
     }
 
     #[test]

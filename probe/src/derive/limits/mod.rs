@@ -20,7 +20,7 @@ use crate::{
 pub use classify::are_copies_small;
 use classify::{
     Averages, CpuShares, InputRates, Window, classify_owner, classify_window, count_active_owners,
-    do_workers_decide, has_small_copies, select_owner,
+    do_workers_decide, has_small_copies, left_cpu, select_owner,
 };
 
 /// The minimum length of a window: a second, or slightly less, because samples that are taken every
@@ -452,30 +452,26 @@ impl EndedWindow {
             of(other).total_cmp(&of(one))
         });
         parts.truncate(MAX_OWNERS);
-        // The copies belong to the process that has most time for them.
+        // The copies belong to the owner that has most time for them.
+        let time = |part: &OwnerPart<'_>| left_cpu(&self.window, &part.window, part.number);
         let copying = parts
             .iter()
-            .map(|part| part.cores() - part.window.gpu)
-            .enumerate()
-            .max_by(|one, other| one.1.total_cmp(&other.1))
-            .map(|(place, _)| place);
-        let summaries = parts
-            .into_iter()
-            .enumerate()
-            .filter_map(|(place, mut part)| {
-                if Some(place) != copying {
-                    part.window.pcie = part.window.pcie.and(Some(0.0));
-                }
-                let shares = classify_owner(&self.window, &part.window, part.number);
-                let percents = LimitClass::ALL.map(|class| (class, to_percent(shares.get(class))));
-                let limits = LimitSummary::new(self.sums.ms as u64, percents, |_| {
-                    self.collect_evidence(&part.window, &part.uses)
-                })?;
-                Some(OwnerLimits {
-                    pids: part.pids,
-                    limits,
-                })
-            });
+            .max_by(|one, other| time(one).total_cmp(&time(other)))
+            .map(|part| part.number);
+        let summaries = parts.into_iter().filter_map(|mut part| {
+            if Some(part.number) != copying {
+                part.window.pcie = part.window.pcie.and(Some(0.0));
+            }
+            let shares = classify_owner(&self.window, &part.window, part.number);
+            let percents = LimitClass::ALL.map(|class| (class, to_percent(shares.get(class))));
+            let limits = LimitSummary::new(self.sums.ms as u64, percents, |_| {
+                self.collect_evidence(&part.window, &part.uses)
+            })?;
+            Some(OwnerLimits {
+                pids: part.pids,
+                limits,
+            })
+        });
         summaries.collect()
     }
 

@@ -8,7 +8,9 @@ use super::{
     readings::{Memory, sum_process_memory},
 };
 use crate::{
-    model::{Cost, Gpu, GpuCost, GpuSample, JobKind, Process, Record},
+    model::{
+        Cost, Gpu, GpuCost, GpuSample, JobKind, LimitSummary, LimitSums, Process, Reading, Record,
+    },
     units::format_three_digits,
     usage::{OwnerKey, steps::Span},
 };
@@ -21,10 +23,8 @@ const MAX_KERNELS: usize = 64;
 /// in one period. All parts of a kernel take less than a mebibyte.
 const MAX_PARTS: usize = 8192;
 
-/// The maximum length of a joined part, as a fraction of the part's age. It limits the relative
-/// error of a cell's cost. If a cell started within a joined part, the error is at most the part's
-/// length, and the cell has run for at least the part's age.
-const MAX_PART_SHARE: f64 = 0.01;
+/// The maximum number of parts of limits, which are larger, kept in memory for one kernel and GPU.
+const MAX_LIMIT_PARTS: usize = 512;
 
 /// After this number of added parts, neighboring parts are joined again.
 const JOIN_INTERVAL: usize = 64;
@@ -45,34 +45,87 @@ struct Kernel {
     first_ms: f64,
     seen_ms: f64,
     /// The use of each GPU, by index.
-    used: BTreeMap<u32, Parts>,
+    used: BTreeMap<u32, Parts<GpuUse>>,
     /// The memory on each GPU, by index. The entry `None` is the memory on all GPUs together.
-    memory: BTreeMap<Option<u32>, Parts>,
+    memory: BTreeMap<Option<u32>, Parts<GpuUse>>,
+    /// The limits of the kernel's processes on each GPU, by index.
+    limits: BTreeMap<u32, Parts<LimitSums>>,
 }
 
-/// The use in consecutive periods, the oldest first.
-#[derive(Debug, Default)]
-struct Parts {
-    parts: VecDeque<(Span, GpuUse)>,
+impl Kernel {
+    /// Returns what limited the kernel's processes on a GPU in a span. A window counts if at least
+    /// half of it is in the span.
+    fn limits_in_span(&self, gpu: u32, span: Span) -> Option<LimitSummary> {
+        let mut sums = LimitSums::default();
+        for (part, limits) in self.limits.get(&gpu).iter().flat_map(|parts| &parts.parts) {
+            let inside = part.intersect(span).map_or(0.0, Span::seconds);
+            if inside > 0.0 && inside >= part.seconds() / 2.0 {
+                sums.merge(limits);
+            }
+        }
+        sums.summary()
+    }
+}
+
+/// A value of a period that can be joined with the value of the next period.
+trait Join {
+    /// The maximum length of a joined part, as a fraction of the part's age. It limits the relative
+    /// error of a cell's cost. If a cell started within a joined part, the error is at most the
+    /// part's length, and the cell has run for at least the part's age.
+    const MAX_PART_SHARE: f64;
+
+    /// Adds the value of the next period.
+    fn join(&mut self, next: &Self);
+}
+
+impl Join for GpuUse {
+    const MAX_PART_SHARE: f64 = 0.01;
+
+    fn join(&mut self, next: &Self) {
+        self.add(next);
+    }
+}
+
+impl Join for LimitSums {
+    const MAX_PART_SHARE: f64 = 0.05;
+
+    fn join(&mut self, next: &Self) {
+        self.merge(next);
+    }
+}
+
+/// The values of consecutive periods, the oldest first.
+#[derive(Debug)]
+struct Parts<T> {
+    parts: VecDeque<(Span, T)>,
     /// The number of parts added since neighboring parts were last joined.
     added: usize,
 }
 
-impl Parts {
-    fn push(&mut self, span: Span, used: GpuUse) {
+impl<T> Default for Parts<T> {
+    fn default() -> Self {
+        Self {
+            parts: VecDeque::new(),
+            added: 0,
+        }
+    }
+}
+
+impl<T: Join> Parts<T> {
+    fn push(&mut self, span: Span, used: T) {
         self.parts.push_back((span, used));
         self.added += 1;
         if self.added < JOIN_INTERVAL {
             return;
         }
         self.added = 0;
-        let mut joined: VecDeque<(Span, GpuUse)> = VecDeque::new();
+        let mut joined: VecDeque<(Span, T)> = VecDeque::new();
         for (part, used) in self.parts.drain(..) {
-            let longest_ms = MAX_PART_SHARE * (span.to_ms - part.to_ms);
+            let longest_ms = T::MAX_PART_SHARE * (span.to_ms - part.to_ms);
             match joined.back_mut() {
                 Some((known, sum)) if part.to_ms - known.from_ms <= longest_ms => {
                     known.to_ms = part.to_ms;
-                    sum.add(&used);
+                    sum.join(&used);
                 }
                 _ => joined.push_back((part, used)),
             }
@@ -142,6 +195,7 @@ impl KernelMeter {
             }
             let from_ms = added.held.map_or(at_ms, |span| span.from_ms);
             for (key, processes) in own {
+                add_limits(&mut self.kernels, &key, gpu, &processes);
                 add_memory(
                     &mut self.kernels,
                     &key,
@@ -185,6 +239,10 @@ impl KernelMeter {
                 .memory
                 .values_mut()
                 .for_each(|parts| parts.remove_oldest_beyond(most));
+            kernel
+                .limits
+                .values_mut()
+                .for_each(|parts| parts.remove_oldest_beyond(MAX_LIMIT_PARTS));
         }
     }
 
@@ -233,7 +291,11 @@ impl KernelMeter {
             });
             let memory = self.memory_in_span(kernel, Some(*index), span);
             if total.held_s > 0.0 {
-                costs.push(make_gpu_cost(*index, &total, &memory, GpuCost::default()));
+                let seen = GpuCost {
+                    limits: kernel.limits_in_span(*index, span),
+                    ..GpuCost::default()
+                };
+                costs.push(make_gpu_cost(*index, &total, &memory, seen));
             }
         }
         let mut cost =
@@ -288,6 +350,26 @@ fn settle_kernel_steps(steps: &mut GpuSteps, index: u32, kernels: &mut BTreeMap<
     });
 }
 
+/// Adds what limited a kernel's processes on a GPU, if a window of limits ends with the sample.
+fn add_limits(
+    kernels: &mut BTreeMap<OwnerKey, Kernel>,
+    key: &OwnerKey,
+    gpu: &GpuSample,
+    processes: &[&Process],
+) {
+    let (Some(kernel), Reading::Now(limits)) = (kernels.get_mut(key), &gpu.limits) else {
+        return;
+    };
+    let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+    let mut sums = LimitSums::default();
+    sums.add_owners(limits, &pids, limits.window_ms as f64);
+    let span = Span {
+        from_ms: gpu.at_ms.saturating_sub(limits.window_ms) as f64,
+        to_ms: gpu.at_ms as f64,
+    };
+    kernel.limits.entry(gpu.index).or_default().push(span, sums);
+}
+
 /// Adds the memory of `processes` to their kernel's memory on one GPU. If `gpu` is `None`, adds it
 /// to the kernel's memory on all GPUs together.
 fn add_memory(
@@ -328,7 +410,9 @@ mod tests {
     use super::*;
     use crate::{
         derive::examples::{make_process, make_sample},
-        model::{Notebook, Owner, Reading, Trace, TraceMetric},
+        model::{
+            Confidence, LimitClass, LimitEvidence, Limits, Notebook, Owner, Trace, TraceMetric,
+        },
         usage::cost::CostMeter,
     };
 
@@ -371,6 +455,38 @@ mod tests {
         }
         gpu.processes = Reading::Now(processes);
         gpu
+    }
+
+    #[test]
+    fn limits_of_cell_are_those_of_its_windows() {
+        let mut meter = KernelMeter::default();
+        for second in 1..=2000u64 {
+            let at_ms = second * 1000;
+            let mut gpu = make_gpu(at_ms, 100.0, &[GIB], 0);
+            let is_cell = (1000..1010).contains(&second);
+            let main = if is_cell {
+                LimitClass::Host
+            } else {
+                LimitClass::Idle
+            };
+            let shares =
+                LimitClass::ALL.map(|class| Reading::Now(if class == main { 100.0 } else { 0.0 }));
+            let evidence = LimitEvidence::default();
+            gpu.limits = Reading::Now(Limits::new(1000, shares, main, Confidence::High, evidence));
+            meter.push_gpus(at_ms as f64, 1000, &[gpu]);
+            if second == 1012 {
+                let cost = compute_cost(&meter, (999_200.0, 1_009_000.0));
+                let limits = cost.limits.unwrap();
+                assert_eq!(
+                    (limits.windows_ms, &*limits.shares_text()),
+                    (10_000, "host-bound 100 %")
+                );
+            }
+        }
+        let parts = &meter.kernels.values().next().unwrap().limits[&0].parts;
+        assert!(parts.len() < MAX_LIMIT_PARTS, "{}", parts.len());
+        let total: f64 = parts.iter().map(|(span, _)| span.seconds()).sum();
+        assert!((total - 2000.0).abs() < 1e-6, "{total}");
     }
 
     fn make_trace(start_ms: u64, watts: impl Iterator<Item = f64>) -> Record {
@@ -479,7 +595,7 @@ mod tests {
             own.current_cost(to_ms, &[]),
         );
         let joules = |cost: &Cost| cost.energy_joules.unwrap().estimate;
-        assert!((joules(&kernel) / joules(&own) - 1.0).abs() < MAX_PART_SHARE);
+        assert!((joules(&kernel) / joules(&own) - 1.0).abs() < GpuUse::MAX_PART_SHARE);
         assert_eq!(kernel.peak_memory_bytes, Some(9 * GIB));
         // A span within the last minute is exact.
         let (from_ms, mut own) = (to_ms - 60_000.0, CostMeter::new(None, to_ms - 60_000.0));

@@ -3,11 +3,17 @@
 import { formatPercent } from '../../lib/format';
 import { joinParts, joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import type { OwnerLimits, Process } from '../../wire';
+import type { LimitClass, OwnerLimits, Process } from '../../wire';
 import { describeProcesses } from '../alerts';
 import type { GpuState } from '../gpu';
 import { notebookNamesOf, processName } from '../holders';
-import { describeLimitShares, explainLimit, limitLabel, listLimitShares } from '../limits';
+import {
+  describeLimitShares,
+  explainLimit,
+  isMainCauseClear,
+  limitLabel,
+  listLimitShares,
+} from '../limits';
 import { valueOf } from '../reading';
 import { formatReading, type DetailGroup } from './detail';
 
@@ -29,7 +35,7 @@ export function limitGroup({ now }: GpuState): DetailGroup {
   const processes = valueOf(now?.processes) ?? [];
   const notes = [
     confidence === 'low' ? '' : joinParts([evidence, advice], ' '),
-    ...owners.map((owner) => describeOwnerLimits(owner, processes)),
+    ...owners.map((owner) => describeOwnerLimits(owner, processes, main)),
   ];
   return {
     title,
@@ -44,11 +50,12 @@ export function limitGroup({ now }: GpuState): DetailGroup {
 
 /**
  * Describes what limits an owner, as in `train.py (PID 4711): shared 50 %, tensor-bound 38 %.`,
- * with the evidence and the advice.
+ * with the evidence and the advice. If these are about the main cause of the GPU, they are omitted.
  */
 function describeOwnerLimits(
   { pids, limits: { shares, evidence } }: OwnerLimits,
   processes: readonly Process[],
+  gpuCause: LimitClass,
 ): string {
   const names = notebookNamesOf(processes);
   const nameOf = (pid: number): string => {
@@ -59,6 +66,9 @@ function describeOwnerLimits(
   };
   const causes = trans.__('%1: %2', describeProcesses(pids, nameOf), describeLimitShares(shares));
   const [main] = shares;
-  const reasons = main && explainLimit(main.cause, evidence);
+  const reasons =
+    main !== undefined && main.cause !== gpuCause && isMainCauseClear(shares)
+      ? explainLimit(main.cause, evidence)
+      : null;
   return joinSentences([causes, reasons?.evidence ?? '', reasons?.advice ?? '']);
 }
