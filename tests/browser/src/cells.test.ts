@@ -43,7 +43,7 @@ async function simulateKernelMemory(
 ): Promise<void> {
   await jupyter.restartWithScenario(
     `start_ms = ${start_ms}\n[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
-      `[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 50\nmemory = ${JSON.stringify(memory)}\n`,
+      `tensor_percent = 60\n[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 80\nmemory = ${JSON.stringify(memory)}\n`,
   );
 }
 
@@ -87,18 +87,24 @@ describe('line below a cell', () => {
     await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor();
     await cell(0).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
     expect(await said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
-    // The power is 500 W and the GPU is busy half of the time, so the GPU time in seconds and the
-    // energy in kJ are both half of the elapsed time.
+    // The GPU is busy 80 % of the time. The power is 500 W, so the energy in kJ is half of the
+    // elapsed time in seconds.
     const elapsed_s = parseFloat(await said(0, 'elapsed'));
     expect(elapsed_s).toBeGreaterThan(2);
-    expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s / 2, 0);
+    expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s * 0.8, 0);
     expect(parseFloat(await said(0, 'energy'))).toBeCloseTo(elapsed_s / 2, 0);
     expect(await cost(0, 'energy').getAttribute('title')).toBe(
       'Energy of GPU 0 while the cell ran',
     );
+    // Tensor cores limit the GPU more than the 60 % of the time in which they are busy, because
+    // large matrix products cannot keep them busy all the time.
+    expect(await said(0, 'limit')).toMatch(/^tensor-bound 6\d %$/);
+    const limitTitle = await cost(0, 'limit').getAttribute('title');
+    expect(limitTitle).toMatch(/^What limited the cell on GPU 0: tensor-bound 6\d\s%, /);
+    expect(limitTitle).toMatch(/^Tensor cores are busy 60\s% of the time\./m);
     // The indicators in the toolbar and the status bar show the current use. A click on an
     // indicator opens the panel with all GPUs.
-    await expect.poll(readChips).toEqual(Array.from({ length: 2 }, () => 'GPU 12.0 GiB 50 %'));
+    await expect.poll(readChips).toEqual(Array.from({ length: 2 }, () => 'GPU 12.0 GiB 80 %'));
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
     const card = page.locator('#gpumon-panel [data-gpu-index]');
     await card.waitFor();
@@ -121,6 +127,7 @@ describe('line below a cell', () => {
     await page.reload();
     await waitForIdleKernel(page);
     await expect.poll(() => said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
+    expect(await said(0, 'limit')).toMatch(/^tensor-bound 6\d %$/);
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
