@@ -52,7 +52,8 @@ const VALUE_LABEL_DISTANCE_PX = 26;
 /** The height of a line of text. */
 const TEXT_HEIGHT_PX = 14;
 const FILL_ALPHA = 0.14;
-const STACK_ALPHA = 0.6;
+/** Almost opaque, so that the areas have the colors of the legend. */
+const STACK_ALPHA = 0.9;
 /** The opacity of the band between the lowest and the highest reading. */
 const BAND_ALPHA = 0.22;
 const FAINT_ALPHA = 0.2;
