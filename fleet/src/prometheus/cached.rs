@@ -222,31 +222,21 @@ mod tests {
             },
             Instant::now(),
         );
-        let slow = |_| async {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            make_fresh_value(2, false)
-        };
-        let patience = |has_some| {
-            if has_some {
-                Duration::from_millis(1)
-            } else {
-                SECOND
+        let gate = Arc::new(tokio::sync::Notify::new());
+        let slow = |_| {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.notified().await;
+                make_fresh_value(2, false)
             }
         };
-        assert_eq!(
-            cached.get_or_read(patience, slow).await.as_deref(),
-            Some(&1)
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(
-            cached.get_or_read(patience, slow).await.as_deref(),
-            Some(&2)
-        );
+        let short = |_| Duration::from_millis(1);
+        assert_eq!(cached.get_or_read(short, slow).await.as_deref(), Some(&1));
+        gate.notify_one();
+        let long = |_| Duration::from_mins(1);
+        assert_eq!(cached.get_or_read(long, slow).await.as_deref(), Some(&2));
         let none = Arc::new(CachedValue::<u32>::default());
-        assert_eq!(
-            none.get_or_read(|_| Duration::from_millis(1), slow).await,
-            None
-        );
+        assert_eq!(none.get_or_read(short, slow).await, None);
     }
 
     #[tokio::test]
