@@ -217,8 +217,8 @@ def step():
 run(step)
 """
 
-# About 20 kernels of some microseconds for each token, on 8 MB, which the cache contains. Each
-# token depends on the one before it.
+# For each token, about 20 kernels run for a few microseconds each. Their 8 MB of data fit into the
+# cache. Each token depends on the one before it.
 BEAM_SEARCH = """
 BEAMS, WORDS, WIDTH = 4, 8000, 256
 words = torch.randn(WORDS, WIDTH, device="cuda")

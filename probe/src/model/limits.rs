@@ -21,8 +21,16 @@ pub enum Confidence {
     High,
 }
 
-/// The lead of the main cause with medium confidence, in percentage points.
-const MEDIUM_LEAD: f64 = 10.0;
+impl Confidence {
+    /// Returns the confidence for a lead of the main cause in percentage points.
+    pub(crate) fn from_lead(points: f64) -> Self {
+        match points {
+            30.0.. => Self::High,
+            10.0.. => Self::Medium,
+            _ => Self::Low,
+        }
+    }
+}
 
 /// Defines a cause by its name in JSON, its share in [`Limits`], its label and its meaning.
 macro_rules! limits {
@@ -392,9 +400,9 @@ fn format_headline(cause: LimitClass, percent: f64, text: &str) -> String {
 }
 
 impl LimitSummary {
-    /// Creates a summary from the share of each cause, in percent, in windows with a length of
-    /// `windows_ms` together. `find_evidence` returns the numbers for the first cause. Returns
-    /// `None` if every share is less than 1 %.
+    /// Creates a summary from the share of each cause, in percent. `windows_ms` is the total length
+    /// of the windows. `find_evidence` returns the numbers for the first cause. Returns `None` if
+    /// every share is less than 1 %.
     pub fn new(
         windows_ms: u64,
         shares: impl IntoIterator<Item = (LimitClass, f64)>,
@@ -421,7 +429,7 @@ impl LimitSummary {
 
     fn describe(&mut self) {
         let percent = |place: usize| self.shares.get(place).map_or(0.0, |share| share.percent);
-        let is_clear = percent(0) - percent(1) >= MEDIUM_LEAD;
+        let is_clear = Confidence::from_lead(percent(0) - percent(1)) != Confidence::Low;
         (self.text, self.advice) = match self.main() {
             Some(main) if is_clear => self.evidence.describe(main),
             _ => Default::default(),

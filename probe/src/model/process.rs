@@ -125,8 +125,9 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unit: Option<String>,
-    /// The number of the process in a distributed job, as its launcher has set it: `RANK` of
-    /// torchrun, `OMPI_COMM_WORLD_RANK` of Open MPI, `PMI_RANK` of MPICH, or `SLURM_PROCID`.
+    /// The rank of the process in a distributed job. The launcher sets it in the environment:
+    /// torchrun in `RANK`, Open MPI in `OMPI_COMM_WORLD_RANK`, MPICH in `PMI_RANK`, Slurm in
+    /// `SLURM_PROCID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub rank: Option<u32>,

@@ -1881,8 +1881,9 @@ export type Owner = {
   /** The systemd service or scope that started the process, such as `ollama.service`. */
   unit?: string,
   /**
-   * The number of the process in a distributed job, as its launcher has set it: `RANK` of
-   * torchrun, `OMPI_COMM_WORLD_RANK` of Open MPI, `PMI_RANK` of MPICH, or `SLURM_PROCID`.
+   * The rank of the process in a distributed job. The launcher sets it in the environment:
+   * torchrun in `RANK`, Open MPI in `OMPI_COMM_WORLD_RANK`, MPICH in `PMI_RANK`, Slurm in
+   * `SLURM_PROCID`.
    */
   rank?: number,
   /** The ancestors, starting with the parent, without PID 1 of the PID namespace. */

@@ -46,7 +46,7 @@ const UNITS: [(&str, ArithmeticUnit); 4] = [
     ("activity.integer_percent", ArithmeticUnit::Integer),
 ];
 
-/// The share of tensor cores that work on double-precision numbers.
+/// The share of time in which the tensor cores work on double-precision numbers.
 const TENSOR_DOUBLE: &str = "activity.tensor_double_percent";
 
 /// The share of time in which kernels run.

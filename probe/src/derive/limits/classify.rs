@@ -166,11 +166,8 @@ impl Shares {
         let mut order = LimitClass::ALL;
         order.sort_by(|one, other| self.get(*other).total_cmp(&self.get(*one)));
         let main = order[0];
-        let confidence = match self.get(main) - self.get(order[1]) {
-            0.3.. => Confidence::High,
-            0.1.. => Confidence::Medium,
-            _ => Confidence::Low,
-        };
+        let lead = self.get(main) - self.get(order[1]);
+        let confidence = Confidence::from_lead(lead * 100.0);
         let is_doubtful = main == LimitClass::Transfer && self.maybe_host * 2.0 > self.get(main);
         let most = match main {
             LimitClass::Transfer if is_doubtful => Confidence::Low,
@@ -252,7 +249,7 @@ fn turn_share(window: &Window, owner: &Window, number: usize) -> f64 {
 
 /// Returns the CPU time of an owner, in cores, that is left after its own kernels and after its
 /// waiting for its turn, in which the process spins or sleeps.
-pub(super) fn left_cpu(window: &Window, owner: &Window, number: usize) -> f64 {
+pub(super) fn remaining_cpu(window: &Window, owner: &Window, number: usize) -> f64 {
     let process = owner.cpu.map_or(0.0, |cpu| cpu.process);
     process - kernel_share(owner) - turn_share(window, owner, number)
 }

@@ -20,7 +20,7 @@ use crate::{
 pub use classify::are_copies_small;
 use classify::{
     Averages, CpuShares, InputRates, Window, classify_owner, classify_window, count_active_owners,
-    do_workers_decide, has_small_copies, left_cpu, select_owner,
+    do_workers_decide, has_small_copies, remaining_cpu, select_owner,
 };
 
 /// The minimum length of a window: a second, or slightly less, because samples that are taken every
@@ -258,7 +258,7 @@ impl LimitTracker {
         host: &HostSample,
     ) -> Limits {
         let sums = std::mem::take(&mut self.sums);
-        if have_exchanged_data(sample, machine) {
+        if is_exchanging_data(sample, machine) {
             self.exchanged = Some((sample.at_ms, list_pids(sample).collect()));
         }
         let communicates = self.exchanged.as_ref().is_some_and(|(at_ms, pids)| {
@@ -300,15 +300,15 @@ impl LimitTracker {
 }
 
 impl Sums {
-    /// Returns the averages, without the shares of owners and without other GPUs. `uses` contains
-    /// those of the GPU's `count` processes that could be read.
+    /// Returns the averages over the window, but not the parts that depend on owners or other GPUs.
+    /// The GPU has `count` processes; `uses` contains those that could be read.
     fn to_window(&self, board: &Board, uses: &[&ProcessUse], count: usize) -> Window {
         let max_clock = board.max_clocks.sm_mhz.value().copied().map(f64::from);
         let [power, heat] = self.throttled_shares();
         let clock = self.mean_clock();
         Window {
             gpu: self.gpu / self.samples / 100.0,
-            activity: self.averages(),
+            activity: self.compute_averages(),
             pcie: self.mean_rate(0),
             pcie_limit: pcie_limit(board),
             reduced_clock: max_clock
@@ -328,7 +328,7 @@ impl Sums {
         self.activity.map(|sum| sum / self.counted_ms / 100.0)
     }
 
-    fn averages(&self) -> Option<Averages> {
+    fn compute_averages(&self) -> Option<Averages> {
         let [graphics, sm, tensor, _, dram, units @ ..] = self.counter_shares();
         (self.counted_ms > 0.0).then(|| Averages {
             graphics,
@@ -453,7 +453,7 @@ impl EndedWindow {
         });
         parts.truncate(MAX_OWNERS);
         // The copies belong to the owner that has most time for them.
-        let time = |part: &OwnerPart<'_>| left_cpu(&self.window, &part.window, part.number);
+        let time = |part: &OwnerPart<'_>| remaining_cpu(&self.window, &part.window, part.number);
         let copying = parts
             .iter()
             .max_by(|one, other| time(one).total_cmp(&time(other)))
@@ -610,7 +610,7 @@ fn list_pids(sample: &GpuSample) -> impl Iterator<Item = u32> {
 }
 
 /// Returns `true` if this GPU or another GPU of the same job sends or receives data of other GPUs.
-fn have_exchanged_data(sample: &GpuSample, machine: &[GpuSample]) -> bool {
+fn is_exchanging_data(sample: &GpuSample, machine: &[GpuSample]) -> bool {
     let exchanges = |gpu: &GpuSample| {
         // GPUs that exchange data send and receive, while a program that loads data only receives.
         let least = |rates: [&Reading<f64>; 2]| {
@@ -666,9 +666,8 @@ fn slowest_sibling<'a>(
         .filter(|(_, wait)| *wait >= MIN_WAIT)
 }
 
-/// Returns the ranks of those processes on another GPU that belong to the same job as a process on
-/// this GPU. If a launcher without ranks was itself started with a rank, its processes have all
-/// inherited this rank, which is omitted.
+/// Returns the ranks of the job's processes on another GPU. A rank that a process on this GPU also
+/// has is omitted: the processes have then inherited it from a common parent.
 fn list_other_ranks(sample: &GpuSample, other: &GpuSample) -> Vec<u32> {
     let own: Vec<&Process> = sample.processes.value().into_iter().flatten().collect();
     let rank = |process: &Process| process.owner.value()?.rank;

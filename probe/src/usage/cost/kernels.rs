@@ -67,7 +67,7 @@ impl Kernel {
     }
 }
 
-/// A value of a period that can be joined with the value of the next period.
+/// The value for a period. It can be joined with the value for the next period.
 trait Join {
     /// The maximum length of a joined part, as a fraction of the part's age. It limits the relative
     /// error of a cell's cost. If a cell started within a joined part, the error is at most the
