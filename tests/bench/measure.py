@@ -92,7 +92,7 @@ def get(port, path, timeout=10):
     return body, 1000 * (time.perf_counter() - begun)
 
 
-def wait_until_served(port, path="/", seconds=20):
+def wait_until_reachable(port, path="/", seconds=20):
     """Waits until the server answers at this path."""
     end = time.monotonic() + seconds
     while True:
