@@ -16,6 +16,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { addCommands, CommandIDs } from './commands';
 import type { NotebookFeaturesOptions } from './notebook/notebook-features';
 import type { NotebookPanel } from './notebook/notebook-panel';
+import type { ExtensionParts } from './parts';
 import { Connection } from './server/connection';
 import { applySettingsOnChange, type Settings } from './settings';
 import { GpuPanel } from './views/panel';
@@ -112,10 +113,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
  * Once a kernel runs, adds a section to JupyterLab's list of running items. The section
  * lists the kernels that use GPU memory.
  */
-function addGpuMemorySection(
-  parts: Pick<NotebookFeaturesOptions, 'app' | 'connection' | 'notebooks' | 'trans'>,
-  running: IRunningSessionManagers,
-): void {
+function addGpuMemorySection(parts: ExtensionParts, running: IRunningSessionManagers): void {
   const { sessions } = parts.app.serviceManager;
   const list = (): void => {
     if (sessions.running().next().done !== true) {

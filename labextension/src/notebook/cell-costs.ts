@@ -24,7 +24,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { PageSubscription } from '../page-subscription';
 import type { Settings } from '../settings';
 import { ExecutionTracker, type StartedExecution } from './executions';
-import { CellAttachments, type CellModel, type NotebookPanel } from './notebook-panel';
+import { CellAttachments, findCell, type CellModel, type NotebookPanel } from './notebook-panel';
 import { findStoredCost, hasStoredCosts, isFromLastRun, storeCost } from './stored-costs';
 
 /** The sample interval while a cell runs. It is short enough to catch brief peaks. */
@@ -191,7 +191,7 @@ export class CellCosts implements IDisposable {
     // If part of the run was not measured, the cost that was stored before is kept.
     const isKnown = isSeen && answer?.cost.lost.length === 0;
     if (isKnown && this.newest.get(cellId) === key) {
-      const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
+      const cell = findCell(this.panel, cellId)?.model;
       const run = makeCellRun(code, count, cell?.getMetadata(EXECUTION_KEY));
       const stored = cost === null ? null : answer.stored;
       this.listener.onEnded(cellId, stored === null ? null : { ...stored, run });
@@ -265,7 +265,7 @@ export class CellLines implements IDisposable, CellCostListener {
 
   onStarted(cellId: string): void {
     this.measuredRuns.delete(cellId);
-    const cell = this.findCell(cellId);
+    const cell = findCell(this.panel, cellId)?.model;
     if (cell !== undefined) {
       this.earlier.set(cellId, findStoredCost(cell));
       this.showStoredCost(cell);
@@ -273,7 +273,7 @@ export class CellLines implements IDisposable, CellCostListener {
   }
 
   onMeasured(cellId: string, run: MeasuredRun): void {
-    const cell = this.findCell(cellId);
+    const cell = findCell(this.panel, cellId)?.model;
     if (cell !== undefined && isLastRun(run, cell)) {
       this.measuredRuns.set(cellId, run);
       this.attach(cellId)?.update(run.cost, run.running, this.earlier.get(cellId) ?? null);
@@ -281,7 +281,7 @@ export class CellLines implements IDisposable, CellCostListener {
   }
 
   onEnded(cellId: string, cost: StoredCost | null): void {
-    const cell = this.findCell(cellId);
+    const cell = findCell(this.panel, cellId)?.model;
     if (cell === undefined) {
       return;
     }
@@ -364,10 +364,6 @@ export class CellLines implements IDisposable, CellCostListener {
     return this.options.settings()?.cellLine === true
       ? this.lines.attach(cellId, () => new CellLine())
       : null;
-  }
-
-  private findCell(cellId: string): CellModel | undefined {
-    return this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
   }
 }
 

@@ -20,7 +20,7 @@ import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { PageSubscription } from '../page-subscription';
-import type { NotebookFeaturesOptions } from './notebook-features';
+import type { ExtensionParts } from '../parts';
 import type { NotebookPanel } from './notebook-panel';
 import { describeKernelMemory, newestSample } from './notebooks';
 
@@ -75,12 +75,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
   private feed: Promise<Feed> | null = null;
   private subscription: Subscription | null = null;
 
-  constructor(
-    private readonly options: Pick<
-      NotebookFeaturesOptions,
-      'app' | 'connection' | 'notebooks' | 'trans'
-    >,
-  ) {
+  constructor(private readonly options: ExtensionParts) {
     const { trans } = options;
     this.name = trans.__('GPU Memory');
     this.shutdownLabel = trans.__('Shut Down Kernel');

@@ -1,13 +1,11 @@
-import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { IStatusBar } from '@jupyterlab/statusbar';
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import type { ITranslator } from '@jupyterlab/translation';
 
-import type { Connection } from '../server/connection';
+import type { ExtensionParts } from '../parts';
 import type { Settings } from '../settings';
 import { addToToolbar, type NotebookPanel } from './notebook-panel';
-import type { LabNotebooks } from './notebooks';
 
 interface Disposable {
   dispose: () => void;
@@ -69,11 +67,7 @@ export class NotebookFeature {
   }
 }
 
-export interface NotebookFeaturesOptions {
-  app: JupyterFrontEnd;
-  connection: Connection;
-  notebooks: () => Promise<LabNotebooks>;
-  trans: TranslationBundle;
+export interface NotebookFeaturesOptions extends ExtensionParts {
   /** The status bar; `null` in Notebook 7. */
   statusBar: IStatusBar | null;
   palette: ICommandPalette | null;
@@ -108,8 +102,10 @@ export class NotebookFeatures {
       cellLine: new NotebookFeature(
         async (notebook) => {
           const { CellLines } = await import('./notebook-chunk');
-          const feed = (): ReturnType<Connection['feed']> => connection.feed();
-          return new CellLines(notebook, { feed, settings: () => this.settings });
+          return new CellLines(notebook, {
+            feed: () => connection.feed(),
+            settings: () => this.settings,
+          });
         },
         // Stored costs are shown even without a kernel, so this feature only waits until the
         // notebook file is loaded.

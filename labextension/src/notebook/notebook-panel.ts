@@ -47,6 +47,11 @@ export function addToToolbar({ toolbar }: NotebookPanel, name: string, widget: W
   }
 }
 
+/** Returns the cell with this ID, or `undefined` if the notebook has no such cell. */
+export function findCell({ content }: NotebookPanel, cellId: string): NotebookCell | undefined {
+  return content.widgets.find(({ model }) => model.id === cellId);
+}
+
 /** Elements of one kind below the cells of a notebook, at most one per cell. */
 export class CellAttachments<View extends { element: HTMLElement }> {
   private readonly views = new Map<string, View>();
@@ -65,7 +70,7 @@ export class CellAttachments<View extends { element: HTMLElement }> {
    * no such cell.
    */
   attach(cellId: string, create: () => View): View | null {
-    const node = this.panel.content.widgets.find((one) => one.model.id === cellId)?.node;
+    const node = findCell(this.panel, cellId)?.node;
     if (node === undefined) {
       return null;
     }

@@ -1,19 +1,9 @@
 import type { MountHandle, MountOptions, ViewOptions } from '@gpumon/page';
 import type { Feed } from '@gpumon/page/feed';
-import type { JupyterFrontEnd } from '@jupyterlab/application';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import type { LabNotebooks } from '../notebook/notebooks';
-import type { Connection } from '../server/connection';
+import type { ExtensionParts } from '../parts';
 import type { Settings } from '../settings';
-
-export interface LazyViewOptions {
-  app: JupyterFrontEnd;
-  connection: Connection;
-  notebooks: () => Promise<LabNotebooks>;
-  trans: TranslationBundle;
-}
 
 /** The methods of a mounted view that a widget calls. */
 type MountedView = Omit<MountHandle, 'setInterval'> & Partial<MountHandle>;
@@ -32,7 +22,7 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
 
   constructor(
     id: string,
-    protected readonly options: LazyViewOptions,
+    protected readonly options: ExtensionParts,
   ) {
     super();
     this.id = id;
@@ -115,7 +105,7 @@ export abstract class FeedView<View extends MountHandle = MountHandle> extends L
   constructor(
     id: string,
     private readonly heading: string,
-    options: LazyViewOptions,
+    options: ExtensionParts,
   ) {
     super(id, options);
   }

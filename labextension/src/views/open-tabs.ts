@@ -6,9 +6,10 @@ import type { MountedFleet } from '@gpumon/page/fleet';
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
 
+import type { ExtensionParts } from '../parts';
 import { createRequest, diagnoseStream, nodeFeed } from '../server/stream';
 import { findChartIds } from './chosen-charts';
-import { FeedView, LazyView, type LazyViewOptions } from './lazy-view';
+import { FeedView, LazyView } from './lazy-view';
 import { gpuIcon } from './panel';
 import type { Tabs, TabView } from './tabs';
 
@@ -117,6 +118,11 @@ function addSettingsToAddress({ settings, options }: Tabs, address: string): str
   return parts.toString();
 }
 
+function setAddress(view: TabView, address: string): void {
+  view.address = address;
+  view.onAddress();
+}
+
 class DashboardPanel extends FeedView<MountedDashboard> implements TabView {
   readonly machine = null;
   onAddress = (): void => undefined;
@@ -124,7 +130,7 @@ class DashboardPanel extends FeedView<MountedDashboard> implements TabView {
   constructor(
     id: string,
     public address: string,
-    options: LazyViewOptions,
+    options: ExtensionParts,
   ) {
     super(id, options.trans.__('GPU Charts'), options);
   }
@@ -132,7 +138,7 @@ class DashboardPanel extends FeedView<MountedDashboard> implements TabView {
   /** Returns a title such as `GPU 0` or `GPUs 0, 1`. */
   describe(): string {
     const { trans } = this.options;
-    const gpus = new URLSearchParams(this.address).get('gpu');
+    const gpus = readGpuParameter(this.address);
     if (gpus === null) {
       return trans.__('GPU Charts');
     }
@@ -145,11 +151,11 @@ class DashboardPanel extends FeedView<MountedDashboard> implements TabView {
     { mountDashboard }: ViewModule,
     options: MountOptions & ViewOptions,
   ): MountedDashboard {
-    const onAddress = (address: string): void => {
-      this.address = address;
-      this.onAddress();
-    };
-    return mountDashboard(this.node, { ...options, address: this.address, onAddress });
+    return mountDashboard(this.node, {
+      ...options,
+      address: this.address,
+      onAddress: (address) => setAddress(this, address),
+    });
   }
 }
 
@@ -159,7 +165,7 @@ class FleetPanel extends LazyView<MountedFleet> implements TabView {
 
   constructor(
     public address: string,
-    options: LazyViewOptions,
+    options: ExtensionParts,
     private readonly onOpenNode: (node: string) => void,
   ) {
     super('gpumon-fleet', options);
@@ -191,10 +197,7 @@ class FleetPanel extends LazyView<MountedFleet> implements TabView {
             open: this.onOpenNode,
           },
           address: this.address,
-          onAddress: (address) => {
-            this.address = address;
-            this.onAddress();
-          },
+          onAddress: (address) => setAddress(this, address),
         });
   }
 
@@ -224,7 +227,7 @@ class NodePanel extends FeedView implements TabView {
   constructor(
     readonly machine: string,
     public address: string,
-    options: LazyViewOptions,
+    options: ExtensionParts,
     private readonly onOpenFleet: () => void,
   ) {
     super(`gpumon-node-${encodeURIComponent(machine)}`, machine, options);
@@ -249,12 +252,8 @@ class NodePanel extends FeedView implements TabView {
   ): MountHandle {
     const { trans, app } = this.options;
     const page = URLExt.join(app.serviceManager.serverSettings.baseUrl, 'gpumon', this.path);
-    const setAddress = (address: string): void => {
-      this.address = address;
-      this.onAddress();
-    };
     const goTo = (address: string) => (): void => {
-      setAddress(address);
+      setAddress(this, address);
       this.remount();
     };
     const shared = [
@@ -279,7 +278,7 @@ class NodePanel extends FeedView implements TabView {
       ...options,
       address: this.address.slice(CHARTS.length + 1),
       actions: () => [overview, ...shared],
-      onAddress: (address) => setAddress(address === '' ? CHARTS : `${CHARTS}?${address}`),
+      onAddress: (address) => setAddress(this, address === '' ? CHARTS : `${CHARTS}?${address}`),
     });
   }
 }

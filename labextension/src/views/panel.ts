@@ -3,7 +3,8 @@
 import type { Monitor, MountOptions, ViewOptions } from '@gpumon/page';
 import { LabIcon } from '@jupyterlab/ui-components';
 
-import { FeedView, type LazyViewOptions } from './lazy-view';
+import type { ExtensionParts } from '../parts';
+import { FeedView } from './lazy-view';
 
 export const gpuIcon = new LabIcon({
   name: 'gpumon:gpu',
@@ -17,7 +18,7 @@ export const gpuIcon = new LabIcon({
 </svg>`,
 });
 
-export interface GpuPanelOptions extends LazyViewOptions {
+export interface GpuPanelOptions extends ExtensionParts {
   onOpenGpu: (index: number) => void;
   onOpenCharts: () => void;
   onSettings: () => void;

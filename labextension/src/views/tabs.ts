@@ -3,10 +3,11 @@ import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
 import type { Widget } from '@lumino/widgets';
 
+import type { ExtensionParts } from '../parts';
 import type { Settings } from '../settings';
-import type { LazyView, LazyViewOptions } from './lazy-view';
+import type { LazyView } from './lazy-view';
 
-export interface TabsOptions extends LazyViewOptions {
+export interface TabsOptions extends ExtensionParts {
   /** The layout restorer; `null` in Notebook 7. */
   restorer: ILayoutRestorer | null;
   /** Whether the main area has tabs. In Notebook 7, the main area shows one document. */

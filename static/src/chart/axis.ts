@@ -104,12 +104,11 @@ const FIRST_MONDAY_DAYS = 4;
  * divided by `base`, for example the number of bytes in a GiB.
  */
 export function valueTicks(min: number, max: number, most: number, base = 1): number[] {
-  const least = (max - min) / base / Math.max(1, most);
+  const least = (max - min) / Math.max(1, most);
   if (!(least > 0) || !Number.isFinite(least)) {
     return [];
   }
-  const power = 10 ** Math.floor(Math.log10(least));
-  const step = ([1, 2, 5].find((factor) => factor * power >= least) ?? 10) * power * base;
+  const step = roundUp(least, base);
   const ticks: number[] = [];
   for (let n = Math.ceil(min / step); n * step <= max; n += 1) {
     ticks.push(n * step);

@@ -55,7 +55,7 @@ export class Chart {
     if (plotArea === null) {
       return null;
     }
-    const x = (clientX - this.host.getBoundingClientRect().left) * currentPixelRatio();
+    const x = this.toCanvasX(clientX);
     const share = Math.min(1, Math.max(0, (x - plotArea.left) / (plotArea.right - plotArea.left)));
     return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
   }
@@ -97,8 +97,7 @@ export class Chart {
   /** Returns whether a horizontal position on the screen is on the value axis. */
   isOnAxis(clientX: number): boolean {
     const area = this.plotArea();
-    const x = (clientX - this.host.getBoundingClientRect().left) * currentPixelRatio();
-    return area !== null && this.hasAxes() && x < area.left;
+    return area?.hasAxes === true && this.toCanvasX(clientX) < area.left;
   }
 
   /** Draws the content of the chart on another surface, in device pixels. */
@@ -151,17 +150,22 @@ export class Chart {
     this.height = Math.round(height_px * currentPixelRatio());
   }
 
+  /** Returns the horizontal position on the canvas of a position on the screen. */
+  private toCanvasX(clientX: number): number {
+    return (clientX - this.host.getBoundingClientRect().left) * currentPixelRatio();
+  }
+
   private plotArea(): PlotArea | null {
     const { content, width, height } = this;
     if (content === null || width === 0 || height === 0) {
       return null;
     }
     const px = currentPixelRatio();
-    const withAxes = this.hasAxes();
-    const left = Math.round((withAxes ? LEFT_PX : EDGE_PX) * px);
+    const hasAxes = width >= AXES_WIDTH_PX * px && height >= AXES_HEIGHT_PX * px;
+    const left = Math.round((hasAxes ? LEFT_PX : EDGE_PX) * px);
     const right = width - Math.round(EDGE_PX * px);
-    const top = Math.round((withAxes ? TOP_PX : EDGE_PX) * px);
-    const bottom = height - Math.round((withAxes ? BOTTOM_PX : 1) * px);
+    const top = Math.round((hasAxes ? TOP_PX : EDGE_PX) * px);
+    const bottom = height - Math.round((hasAxes ? BOTTOM_PX : 1) * px);
     const { window, floor, ceiling, clipped = false } = content;
     const beyond = clipped ? 2 * CLIP_PX * px : 0;
     const scale = (bottom - top) / (ceiling - floor);
@@ -172,7 +176,7 @@ export class Chart {
       px,
       width,
       height,
-      hasAxes: withAxes,
+      hasAxes,
       left,
       right,
       top,
@@ -183,13 +187,6 @@ export class Chart {
       y: (value) =>
         Math.min(bottom + beyond, Math.max(top - beyond, bottom - (value - floor) * scale)),
     };
-  }
-
-  private hasAxes(): boolean {
-    return (
-      this.width >= AXES_WIDTH_PX * currentPixelRatio() &&
-      this.height >= AXES_HEIGHT_PX * currentPixelRatio()
-    );
   }
 
   private paint(): void {

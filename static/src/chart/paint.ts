@@ -80,8 +80,7 @@ export function paintChart(ctx: Surface, area: PlotArea, content: ChartContent):
 
 function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
   const { floor, ceiling, limit, axis, style } = content;
-  const { px } = area;
-  const { left, right, top, bottom } = area;
+  const { px, left, right, top, bottom } = area;
   const limitY =
     typeof limit === 'number' && limit >= floor && limit <= ceiling
       ? Math.round(area.y(limit))
@@ -123,8 +122,7 @@ function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
  */
 function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: number): void {
   const { limit, limitName, axis, style } = content;
-  const { px } = area;
-  const { left, right, top } = area;
+  const { px, left, right, top } = area;
   ctx.strokeStyle = style.muted;
   ctx.setLineDash([3 * px, 3 * px]);
   ctx.beginPath();
@@ -149,8 +147,7 @@ function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: numb
 }
 
 function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
-  const { px } = area;
-  const { left, right, bottom } = area;
+  const { px, left, right, bottom } = area;
   const ticks = (apart_px: number): ReturnType<typeof timeTicks> =>
     timeTicks(area.from_ms, area.to_ms, (right - left) / (apart_px * px));
   const closer = ticks(MINUTE_LABEL_DISTANCE_PX);
@@ -268,12 +265,10 @@ function paintMarkers(ctx: Surface, area: PlotArea, { markers }: ChartContent): 
       continue;
     }
     const x = Math.round(area.x(at_ms));
-    ctx.fillStyle = color;
     if (small !== true) {
-      ctx.globalAlpha = 0.55;
-      ctx.fillRect(x, area.top, area.px, area.bottom - area.top);
-      ctx.globalAlpha = 1;
+      fillColumn(ctx, area, x, area.px, color, 0.55);
     }
+    ctx.fillStyle = color;
     ctx.beginPath();
     ctx.moveTo(x - half, area.bottom);
     ctx.lineTo(x + half, area.bottom);
@@ -297,12 +292,8 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
     if (width === 0) {
       continue;
     }
-    ctx.globalAlpha = 0.12;
-    ctx.fillStyle = color;
-    ctx.fillRect(x, area.top, width, area.bottom - area.top);
-    ctx.globalAlpha = 0.5;
-    ctx.fillRect(x, area.top, px, area.bottom - area.top);
-    ctx.globalAlpha = 1;
+    fillColumn(ctx, area, x, width, color, 0.12);
+    fillColumn(ctx, area, x, px, color, 0.5);
     const text = ctx.measureText(label).width;
     const row = ends.findIndex((end) => end < x);
     if (text + 6 * px < width && row >= 0) {
@@ -311,6 +302,21 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
       ctx.fillText(label, x + 4 * px, area.top + (2 + row * TEXT_HEIGHT_PX) * px);
     }
   }
+}
+
+/** Fills the whole height of the area from `x` to `x + width`. */
+function fillColumn(
+  ctx: Surface,
+  { top, bottom }: PlotArea,
+  x: number,
+  width: number,
+  color: string,
+  alpha: number,
+): void {
+  ctx.globalAlpha = alpha;
+  ctx.fillStyle = color;
+  ctx.fillRect(x, top, width, bottom - top);
+  ctx.globalAlpha = 1;
 }
 
 /**
@@ -335,10 +341,7 @@ function paintCursor(ctx: Surface, area: PlotArea, content: ChartContent): void 
   const { px } = area;
   const { at_ms, window, lines, style } = content;
   if (at_ms !== null && at_ms >= area.from_ms && at_ms <= area.to_ms) {
-    ctx.globalAlpha = 0.5;
-    ctx.fillStyle = style.text;
-    ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
-    ctx.globalAlpha = 1;
+    fillColumn(ctx, area, Math.round(area.x(at_ms)), px, style.text, 0.5);
   }
   for (const { values, color, times_ms = window.times_ms, faint } of lines.length >
   MAX_FULL_WIDTH_LINES

@@ -1,4 +1,4 @@
-/** Helpers for collections: grouping, and safe access to the properties of a table. */
+/** Helpers for collections: grouping, selection, and safe access to the properties of a table. */
 
 /** Groups values by key in their order, like the newer `Map.groupBy`. */
 export function groupBy<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<Key, T[]> {
@@ -13,6 +13,14 @@ export function groupBy<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<K
     }
   }
   return groups;
+}
+
+/** Returns the items with these IDs, in the order of `ids`. */
+export function selectByIds<T extends { id: string }>(
+  all: readonly T[],
+  ids: readonly string[],
+): T[] {
+  return ids.flatMap((id) => all.filter((one) => one.id === id));
 }
 
 /**

@@ -63,14 +63,19 @@ export function addStyleSheetOnce(text: string): void {
 }
 
 /**
- * Calls `listener` with an element's width, first immediately and then after each change. Returns a
- * function that ends the observation.
+ * Calls `listener` with an element's width, first immediately and then after each change. A hidden
+ * tab has a width of 0, which is ignored, so that elements keep their layout for the last visible
+ * width. Returns a function that ends the observation.
  */
 export function observeWidth(element: Element, listener: (width_px: number) => void): () => void {
   if (typeof ResizeObserver === 'undefined') {
     return () => undefined;
   }
-  const observer = new ResizeObserver(() => listener(element.clientWidth));
+  const observer = new ResizeObserver(() => {
+    if (element.clientWidth > 0) {
+      listener(element.clientWidth);
+    }
+  });
   observer.observe(element);
   return () => observer.disconnect();
 }

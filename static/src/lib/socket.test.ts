@@ -56,6 +56,7 @@ function newestSocket(): FakeSocket {
 
 beforeEach(() => {
   vi.useFakeTimers();
+  vi.spyOn(Math, 'random').mockReturnValue(1);
   sockets = [];
   phases = [];
   messages = [];
@@ -67,7 +68,6 @@ beforeEach(() => {
     },
     onMessage: (text) => messages.push(text),
     onPhase: (phase) => phases.push(phase),
-    random: () => 1,
   });
   socket.start();
 });
@@ -203,7 +203,6 @@ describe('reconnecting socket', () => {
       },
       onMessage: () => undefined,
       onPhase: (phase) => phases.push(phase),
-      random: () => 1,
     });
     refusing.start();
     expect(phases.at(-1)).toMatchObject({ phase: 'waiting', attempt: 1 });

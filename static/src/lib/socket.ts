@@ -27,8 +27,6 @@ export interface ReconnectingSocketOptions {
   /** Called with each message, or with each line of a compressed message. */
   onMessage: (text: string) => void;
   onPhase: (phase: SocketPhase) => void;
-  /** Returns a random number from 0 to 1; replaceable for tests. */
-  random?: () => number;
 }
 
 /**
@@ -49,7 +47,7 @@ const OPEN = 1;
  * Returns the delay before attempt `attempt`, counted from 0. The delay doubles up to 15 s, and is
  * random, so that clients do not all reconnect at the same moment.
  */
-export function computeBackoffMs(attempt: number, random: () => number): number {
+export function computeBackoffMs(attempt: number, random = Math.random): number {
   const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
   return longest * (0.5 + 0.5 * random());
 }
@@ -61,12 +59,9 @@ export class ReconnectingSocket {
   private ticked_ms = 0;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private ticker: ReturnType<typeof setInterval> | undefined;
-  private readonly random: () => number;
   private readonly wake = (): void => this.retryNow();
 
-  constructor(private readonly options: ReconnectingSocketOptions) {
-    this.random = options.random ?? Math.random;
-  }
+  constructor(private readonly options: ReconnectingSocketOptions) {}
 
   start(): void {
     if (this.ticker !== undefined) {
@@ -149,7 +144,7 @@ export class ReconnectingSocket {
 
   private handleFailure(): void {
     this.dropSocket();
-    const wait_ms = computeBackoffMs(this.attempt, this.random);
+    const wait_ms = computeBackoffMs(this.attempt);
     this.attempt += 1;
     this.retry = setTimeout(() => this.connect(), wait_ms);
     this.options.onPhase({

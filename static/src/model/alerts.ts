@@ -117,17 +117,15 @@ export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | n
  * often it has occurred.
  */
 function describeStartAndDuration(condition: Condition, now_ms: number): string {
-  const began = formatTimeWithDateUnlessToday(condition.since_ms, now_ms);
-  const lasted = formatDuration(now_ms - condition.since_ms);
   if (condition.condition !== 'xid' || condition.count < 2) {
-    return trans.__('since %1, for %2', began, lasted);
+    return describeStart(condition, now_ms);
   }
   return trans._n(
     'since %2, for %3; %1 time, last at %4',
     'since %2, for %3; %1 times, last at %4',
     condition.count,
-    began,
-    lasted,
+    formatTimeWithDateUnlessToday(condition.since_ms, now_ms),
+    formatDuration(now_ms - condition.since_ms),
     formatTimeWithDateUnlessToday(condition.last_ms, now_ms),
   );
 }
@@ -268,7 +266,7 @@ export function firingAlerts(
       text: describeFiringAlert(alert),
       short: plainText(alert.rule),
       title: joinParts(
-        [describeFiringTime(alert, now_ms), alert.silenced === true ? trans.__('silenced') : ''],
+        [describeStart(alert, now_ms), alert.silenced === true ? trans.__('silenced') : ''],
         '\n',
       ),
       level: severityLevel(alert.severity),
@@ -285,7 +283,7 @@ export function firingAlertKey({ rule, gpu, since_ms }: FiringAlert): string {
   return `alert ${gpu?.index ?? ''} ${since_ms} ${rule}`;
 }
 
-function describeFiringTime({ since_ms }: FiringAlert, now_ms: number): string {
+function describeStart({ since_ms }: Condition | FiringAlert, now_ms: number): string {
   return trans.__(
     'since %1, for %2',
     formatTimeWithDateUnlessToday(since_ms, now_ms),

@@ -8,7 +8,7 @@ import { plainText } from '../lib/text';
 import type { Cell, CellRun, KernelCost, StoredCost } from '../wire';
 import type { CellExecution } from './cell-log';
 import type { MeasuredLimits } from './limits';
-import { readJsonResponse, REQUEST_HEADERS, type Request } from './request';
+import { makeRequestInit, readJsonResponse, type Request } from './request';
 
 export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
   started_ms: number;
@@ -120,11 +120,7 @@ export async function sendCellCost(execution: CellExecution, request: Request): 
     joules: cost.energy_joules,
     shared: cost.shared,
   };
-  await request('api/v1/cells', {
-    method: 'POST',
-    headers: REQUEST_HEADERS,
-    body: JSON.stringify(cell),
-  }).catch(() => null);
+  await request('api/v1/cells', makeRequestInit('POST', cell)).catch(() => null);
 }
 
 /**

@@ -106,49 +106,32 @@ function describeFailure(
   gpu: number | null,
 ): string {
   const { framework, asked_bytes } = error;
-  if (asked_bytes === null) {
-    if (left === null) {
-      return trans.__('%1 ran out of GPU memory.', framework);
-    }
-    if (gpu !== null) {
-      return trans.__(
-        '%1 ran out of GPU memory with %2 of %3 free on GPU %4.',
-        framework,
-        ...left,
-        gpu,
-      );
-    }
-    return error.gpu === null
-      ? trans.__('%1 ran out of GPU memory with %2 of %3 free.', framework, ...left)
-      : trans.__(
-          '%1 ran out of GPU memory with %2 of %3 free on its GPU %4.',
-          framework,
-          ...left,
-          error.gpu,
-        );
-  }
-  const requested = formatMemoryAmount(asked_bytes);
+  const isRequestKnown = asked_bytes !== null;
+  // A value that a text does not mention comes after the values that the text mentions.
+  const values = [
+    framework,
+    ...(isRequestKnown ? [formatMemoryAmount(asked_bytes)] : []),
+    ...(left ?? []),
+    gpu ?? error.gpu,
+  ];
   if (left === null) {
-    return trans.__('%1 requested %2 of GPU memory.', framework, requested);
+    return isRequestKnown
+      ? trans.__('%1 requested %2 of GPU memory.', ...values)
+      : trans.__('%1 ran out of GPU memory.', ...values);
   }
   if (gpu !== null) {
-    return trans.__(
-      '%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.',
-      framework,
-      requested,
-      ...left,
-      gpu,
-    );
+    return isRequestKnown
+      ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.', ...values)
+      : trans.__('%1 ran out of GPU memory with %2 of %3 free on GPU %4.', ...values);
   }
-  return error.gpu === null
-    ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free.', framework, requested, ...left)
-    : trans.__(
-        '%1 requested %2 of GPU memory with %3 of %4 free on its GPU %5.',
-        framework,
-        requested,
-        ...left,
-        error.gpu,
-      );
+  if (error.gpu !== null) {
+    return isRequestKnown
+      ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free on its GPU %5.', ...values)
+      : trans.__('%1 ran out of GPU memory with %2 of %3 free on its GPU %4.', ...values);
+  }
+  return isRequestKnown
+    ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free.', ...values)
+    : trans.__('%1 ran out of GPU memory with %2 of %3 free.', ...values);
 }
 
 /**

@@ -85,7 +85,9 @@ export function filterGpus(
   if (words.length === 0) {
     return { gpus, rows };
   }
-  const mine = listNotebookUsers(rows);
+  const holders = rows.filter((row) => row.kind === 'holder');
+  // The users of this Jupyter server's notebooks.
+  const mine = listUsers(holders.filter(({ isOwn }) => isOwn));
   const { busy, idle, critical, warning, mine: own } = KEYWORDS();
   const gpuMatches = (gpu: GpuState, word: string): boolean => {
     switch (word) {
@@ -108,7 +110,7 @@ export function filterGpus(
       return false;
     }
     if (word === own) {
-      return row.isOwn || mine.has(textOf(row.processes[0].user).text);
+      return row.isOwn || mine.includes(textOf(row.processes[0].user).text);
     }
     return isNumber(word)
       ? row.processes.some(({ pid }) => String(pid) === word)
@@ -136,22 +138,18 @@ export function filterGpus(
 export function gpuFilterSuggestions(rows: readonly Row[]): string[] {
   const { mine, ...others } = KEYWORDS();
   const holders = rows.filter((row) => row.kind === 'holder');
-  const users = holders
-    .map((row) => textOf(row.processes[0].user))
-    .filter(({ reason }) => reason === null);
   const names = holders.map((row) => row.name);
   const own = holders.some((row) => row.isOwn) ? [mine] : [];
-  const words = [...own, ...Object.values(others), ...users.map(({ text }) => text), ...names];
+  const words = [...own, ...Object.values(others), ...listUsers(holders), ...names];
   return [...new Set(words)].slice(0, MAX_SUGGESTIONS);
 }
 
-/** Returns the users of this Jupyter server's notebooks. */
-function listNotebookUsers(rows: readonly Row[]): Set<string> {
-  const own = rows.filter((row) => row.kind === 'holder' && row.isOwn);
-  const users = own.flatMap((row) =>
-    row.kind === 'holder' ? [textOf(row.processes[0].user)] : [],
-  );
-  return new Set(users.filter(({ reason }) => reason === null).map(({ text }) => text));
+/** Returns the known users of the holders. */
+function listUsers(holders: readonly HolderRow[]): string[] {
+  return holders
+    .map((row) => textOf(row.processes[0].user))
+    .filter(({ reason }) => reason === null)
+    .map(({ text }) => text);
 }
 
 function joinSearchTexts(row: HolderRow): string {

@@ -77,8 +77,8 @@ export class JoinedSeries implements SeriesSource {
   readonly times_ms: Float64Array;
   /** The index of the first live sample after the span. */
   private readonly tail: number;
-  /** Whether there is a gap between the past span and the live samples, as a number: 1 or 0. */
-  private readonly holes: number;
+  /** The index of this sample in the joined series. */
+  private readonly begin: number;
   private readonly joined = new Map<string, Float64Array>();
 
   /** Samples after `to_ms` are omitted. */
@@ -96,8 +96,8 @@ export class JoinedSeries implements SeriesSource {
     const times = live_ms.subarray(this.tail, liveEnd);
     const [first] = times;
     const isApart = first !== undefined && first - end_ms > past.gap_ms;
-    this.holes = isApart ? 1 : 0;
     const hole = isApart ? [(past.times_ms.at(-1) ?? end_ms) + 1] : [];
+    this.begin = past.times_ms.length + hole.length;
     this.times_ms = Float64Array.from([...past.times_ms, ...hole, ...times]);
   }
 
@@ -118,13 +118,10 @@ export class JoinedSeries implements SeriesSource {
     if (joined === undefined) {
       const { places, series } = this.past;
       const past = series.get(key)?.[part] ?? [];
-      const begin = places.length + this.holes;
       joined = new Float64Array(this.times_ms.length).fill(NaN);
       joined.set(places.map((place) => past[place] ?? NaN));
-      joined.set(
-        this.live.values(key).subarray(this.tail, this.tail + joined.length - begin),
-        begin,
-      );
+      const tailEnd = this.tail + joined.length - this.begin;
+      joined.set(this.live.values(key).subarray(this.tail, tailEnd), this.begin);
       this.joined.set(name, joined);
     }
     return joined;
@@ -341,7 +338,7 @@ export class HistoryCache {
       return;
     }
     const { asking } = this;
-    if (asking === null || !coversNeed(asking.asked, need)) {
+    if (asking === null || !coversNeed(asking.asked, need, MAX_COARSENESS, MIN_TAIL_MS)) {
       asking?.abort.abort();
       void this.requestSpan(need);
     }
@@ -380,9 +377,9 @@ export class HistoryCache {
     this.answered = { need, why, until_ms: Date.now() + (why === null ? REPEAT_MS : RETRY_MS) };
     if (why === null) {
       const span = new PastSpan(asked, json as HistorySpan, store.gap_ms);
-      this.kept = [...this.kept.filter((old) => !containsSpan(asked, old.asked)), span].slice(
-        -MAX_SPANS,
-      );
+      // An older span is no longer needed if the new one contains all of its data.
+      const others = this.kept.filter((old) => !coversNeed(asked, old.asked, 1, 0));
+      this.kept = [...others, span].slice(-MAX_SPANS);
     }
     onChange();
   }
@@ -406,25 +403,16 @@ function areSimilarNeeds(a: Need, b: Need): boolean {
   );
 }
 
-function coversNeed(asked: RequestedSpan, need: Need): boolean {
-  return (
-    asked.from_ms <= need.from_ms &&
-    asked.to_ms + MIN_TAIL_MS >= need.to_ms &&
-    pointInterval_ms(asked) <= MAX_COARSENESS * pointInterval_ms(need) &&
-    need.metrics.every((metric) => asked.metrics.includes(metric))
-  );
-}
-
 /**
- * Returns whether the newer span contains all data of the older one, which is then no longer
- * needed.
+ * Returns whether a span contains the needed data. Its points may be `coarseness` times as far
+ * apart as needed, and it may end `tail_ms` too early.
  */
-function containsSpan(newer: RequestedSpan, older: RequestedSpan): boolean {
+function coversNeed(span: RequestedSpan, need: Need, coarseness: number, tail_ms: number): boolean {
   return (
-    newer.from_ms <= older.from_ms &&
-    newer.to_ms >= older.to_ms &&
-    pointInterval_ms(newer) <= pointInterval_ms(older) &&
-    older.metrics.every((metric) => newer.metrics.includes(metric))
+    span.from_ms <= need.from_ms &&
+    span.to_ms + tail_ms >= need.to_ms &&
+    pointInterval_ms(span) <= coarseness * pointInterval_ms(need) &&
+    need.metrics.every((metric) => span.metrics.includes(metric))
   );
 }
 

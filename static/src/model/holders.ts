@@ -124,7 +124,7 @@ export function holderRows(
   const rows = gpus.flatMap((gpu): ListRow[] => {
     const reason = unreadableReason(gpu);
     if (reason !== null) {
-      return [{ kind: 'unreadable', key: `unreadable ${gpu.index}`, gpu: gpu.index, reason }];
+      return [{ ...makeOtherRow('unreadable', gpu), reason }];
     }
     const holders = [...(groups.get(gpu) ?? [])]
       .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0, pathOf))
@@ -135,32 +135,27 @@ export function holderRows(
           a.processes[0].pid - b.processes[0].pid,
       );
     const count = gpu.now?.processes_omitted ?? 0;
-    const omitted = {
-      kind: 'omitted',
-      key: `omitted ${gpu.index}`,
-      gpu: gpu.index,
-      count,
-    } as const;
     if (count > 0) {
-      return [...holders, omitted];
+      return [...holders, { ...makeOtherRow('omitted', gpu), count }];
     }
     const bytes = gpu.now?.unlisted_memory_bytes;
     if (bytes !== undefined) {
-      return [
-        ...holders,
-        { kind: 'unlisted', key: `unlisted ${gpu.index}`, gpu: gpu.index, bytes },
-      ];
+      return [...holders, { ...makeOtherRow('unlisted', gpu), bytes }];
     }
     const to = gpu.now === null ? [] : unusedAllocations(gpu.now);
-    const allocated = {
-      kind: 'allocated',
-      key: `allocated ${gpu.index}`,
-      gpu: gpu.index,
-      to: to.join(', '),
-    } as const;
-    return to.length === 0 ? holders : [...holders, allocated];
+    return to.length === 0
+      ? holders
+      : [...holders, { ...makeOtherRow('allocated', gpu), to: to.join(', ') }];
   });
   return withDistinctNames(rows);
+}
+
+/** Returns the common properties of a GPU's row that stands for no holder. */
+function makeOtherRow<Kind extends string>(
+  kind: Kind,
+  { index }: GpuState,
+): { kind: Kind; key: string; gpu: number } {
+  return { kind, key: `${kind} ${index}`, gpu: index };
 }
 
 /** Gives notebooks and consoles distinct names. */

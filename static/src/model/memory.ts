@@ -230,7 +230,7 @@ function formatRate(bytes_per_second: number): string {
 
 /** Rounds a forecast, which is not precise, to tens of seconds or minutes. */
 function formatRoughDuration(ms: number): string {
-  return ms < 60_000
-    ? formatDuration(Math.ceil(ms / 10_000) * 10_000)
-    : formatDuration(Math.round(ms / 60_000) * 60_000);
+  return formatDuration(
+    ms < 60_000 ? Math.ceil(ms / 10_000) * 10_000 : Math.round(ms / 60_000) * 60_000,
+  );
 }

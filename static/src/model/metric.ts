@@ -1,5 +1,6 @@
 /** The fields of the catalog as metrics of charts. */
 
+import { selectByIds } from '../lib/collections';
 import { trans } from '../lib/translation';
 import type { GpuSample, HostSample, MigSample, Reading } from '../wire';
 import {
@@ -66,11 +67,11 @@ export const ALL_HOST_METRICS: readonly Metric<HostSample>[] = HOST_FIELDS.map(m
 export const GPU_METRICS: readonly Metric[] = ALL_GPU_METRICS.filter(isCharted);
 
 /** The metrics of an overview. The server sends their history without a request. */
-export const METRICS: readonly Metric[] = selectMetrics(GPU_METRICS, OVERVIEW);
+export const METRICS: readonly Metric[] = selectByIds(GPU_METRICS, OVERVIEW);
 
 export const HOST_METRICS: readonly Metric<HostSample>[] = ALL_HOST_METRICS.filter(isCharted);
 
-export const MIG_METRICS: readonly Metric<MigSample>[] = selectMetrics(
+export const MIG_METRICS: readonly Metric<MigSample>[] = selectByIds(
   MIG_FIELDS.map(metricOf),
   IN_MIG_CHARTS,
 );
@@ -129,9 +130,4 @@ function metricOf<S>({ id, label, unit, read, limit, load, chart }: Field<S>): M
 
 function isCharted({ chart }: Pick<Metric, 'chart'>): boolean {
   return chart !== null;
-}
-
-/** Returns the metrics with these IDs, in the order of `ids`. */
-function selectMetrics<S>(all: readonly Metric<S>[], ids: readonly string[]): Metric<S>[] {
-  return ids.flatMap((id) => all.filter((metric) => metric.id === id));
 }

@@ -196,8 +196,6 @@ export class Store {
   private keptOfHost: typeof ALL_HOST_METRICS = [];
   /** Whether the server also has a fleet. */
   hasFleet = false;
-  /** The number of samples that the server skipped because this client received them too slowly. */
-  missed = 0;
   /**
    * The time from which samples are expected, by the server's clock. It is reset after a pause, so
    * that the samples of the pause do not count as missing.
@@ -208,7 +206,7 @@ export class Store {
     this.clock = new ServerClock(localNow);
   }
 
-  /** Applies a frame. A frame of an unknown type, from a newer server, is ignored. */
+  /** Applies a frame. Frames of other types, for example from a newer server, are ignored. */
   apply(frame: ServerFrame): void {
     switch (frame.type) {
       case 'hello':
@@ -239,13 +237,10 @@ export class Store {
         break;
       case 'collector':
         this.collector = frame;
-        this.expecting_from_ms = this.clock.now();
+        this.resetExpectedTime();
         break;
       case 'history':
         this.applyHistory(frame);
-        break;
-      case 'lagged':
-        this.missed += frame.missed;
         break;
       case 'heartbeat':
         this.clock.observeFrameTime(frame.at_ms);
@@ -275,10 +270,7 @@ export class Store {
       : [...ids, ...(this.more.has(HOLDER_MEMORY) ? [HOLDER_MEMORY] : [])];
   }
 
-  /**
-   * Expects samples only from now on. This is called when a pause ends, because samples from before
-   * do not count as missing.
-   */
+  /** Expects samples only from now on. Samples from before do not count as missing. */
   resetExpectedTime(): void {
     this.expecting_from_ms = this.clock.now();
   }
@@ -308,7 +300,7 @@ export class Store {
       this.details.set(details.index, details);
     }
     this.pinClock(hello.sample);
-    this.expecting_from_ms = this.clock.now();
+    this.resetExpectedTime();
     if ((this.timeline.times_ms.at(-1) ?? 0) > hello.at_ms + this.gap_ms) {
       // The data are cleared, because the server's clock was set back or this is another server.
       this.timeline.clear();

@@ -2,9 +2,8 @@ import { render, type ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { StoredValue } from '../lib/stored';
-import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import { REQUEST_HEADERS, type Request } from '../model/request';
+import { makeRequestInit, readFailureReason, type Request } from '../model/request';
 import type { Diagnosis } from '../model/store';
 import type { HeadAction } from '../view/menu';
 
@@ -36,7 +35,7 @@ export class SignIn {
   /** Returns the action to sign out, if a user has signed in. */
   headActions(): HeadAction[] {
     const end = async (): Promise<void> => {
-      await this.request(PATH, { method: 'DELETE', headers: REQUEST_HEADERS }).catch(() => null);
+      await this.request(PATH, makeRequestInit('DELETE')).catch(() => null);
       await this.checkSession().catch(() => null);
     };
     return SIGNED_IN.get() === null
@@ -115,8 +114,7 @@ function Form({
     setSending(true);
     setError('');
     try {
-      const options = { method: 'POST', headers: REQUEST_HEADERS, body: JSON.stringify(body) };
-      const response = await request(PATH, options);
+      const response = await request(PATH, makeRequestInit('POST', body));
       if (response.ok) {
         form.reset();
         onSignedIn();
@@ -208,7 +206,7 @@ function Form({
 /** Returns why the server rejected the input. */
 async function describeRejection(response: Response, byToken: boolean): Promise<string> {
   if (response.status !== 401) {
-    return plainText((await response.text()).trim()) || `HTTP ${response.status}`;
+    return await readFailureReason(response);
   }
   return byToken
     ? trans.__('This token is not valid. Check that it is complete, or ask for another one.')

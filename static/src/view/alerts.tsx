@@ -1,7 +1,5 @@
 /** Alerts: a list, icons, a notice of a problem, and announcements for screen readers. */
 
-import type { ComponentChild } from 'preact';
-
 import { lazyTexts, trans } from '../lib/translation';
 import type { Alert } from '../model/alerts';
 import { describeHealth } from '../model/describe';
@@ -28,12 +26,12 @@ export function severityLabel(level: string): string {
  * The icon of a severity: an octagon, a triangle or a disc, so that levels differ by more than
  * color. The nearest parent with `data-level` determines its shape and color.
  */
-export function SeverityIcon(): ComponentChild {
+export function SeverityIcon() {
   return <span class="gpumon-severity-icon" aria-hidden="true" />;
 }
 
 /** Shows one line for each alert, the most severe first. */
-export function AlertList({ alerts }: { alerts: readonly Alert[] }): ComponentChild {
+export function AlertList({ alerts }: { alerts: readonly Alert[] }) {
   return (
     <ul class="gpumon-alerts">
       {alerts.map(({ key, level, title, text }) => (
@@ -136,13 +134,7 @@ export class Announcer {
 }
 
 /** A notice that explains a problem and how to fix it. */
-export function Notice({
-  notice,
-  level,
-}: {
-  notice: Diagnosis | null;
-  level: Status['level'];
-}): ComponentChild {
+export function Notice({ notice, level }: { notice: Diagnosis | null; level: Status['level'] }) {
   return (
     <section
       class="gpumon-notice"

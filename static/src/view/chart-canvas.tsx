@@ -1,11 +1,11 @@
-import type { ComponentChild, ComponentChildren } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { Chart } from '../chart/chart';
 import type { ChartContent } from '../chart/content';
 import { useViewParts } from './component-view';
 
-export interface ChartCanvasProps {
+interface ChartCanvasProps {
   /**
    * The content of the chart; `null` keeps the drawn content, for example while the chart is off
    * the screen.
@@ -33,7 +33,7 @@ export function ChartCanvas({
   isTracked = true,
   onMount,
   children,
-}: ChartCanvasProps): ComponentChild {
+}: ChartCanvasProps) {
   const { cursor, isWhole } = useViewParts();
   const host = useRef<HTMLDivElement>(null);
   const own = useRef<Chart>(null);

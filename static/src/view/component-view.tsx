@@ -5,7 +5,6 @@ import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import type { Chart } from '../chart/chart';
 import { hasDarkBackground, setAttribute, observeWidth, ScreenObserver } from '../lib/dom';
-import type { View } from './store-view';
 import { readPalette, type Palette } from './palette';
 
 /** A chart, which converts positions on the screen to times. */
@@ -62,7 +61,7 @@ class Cursor {
 }
 
 /** The parts of a view that its components use. */
-export interface ViewParts {
+interface ViewParts {
   /** Requests that the view is rendered in the next animation frame. */
   invalidate: () => void;
   cursor: Cursor;
@@ -89,7 +88,7 @@ export function useViewParts(): ViewParts {
  * State that components share is in the model or in the view; when it changes, the whole view is
  * rendered. The state of a single component is in its hooks.
  */
-export abstract class ComponentView implements View {
+export abstract class ComponentView {
   /** The width in pixels; 0 until the element has a layout. */
   protected width_px = 0;
   protected readonly cursor: Cursor;
@@ -111,11 +110,8 @@ export abstract class ComponentView implements View {
     this.screen = new ScreenObserver(screenMargin);
     this.parts = { invalidate, cursor: this.cursor, screen: this.screen, isWhole: false };
     this.stopWidth = observeWidth(element, (width_px) => {
-      // A hidden tab has a width of 0, but the view keeps its layout for the last visible width.
-      if (width_px > 0) {
-        this.width_px = width_px;
-        invalidate();
-      }
+      this.width_px = width_px;
+      invalidate();
     });
   }
 
@@ -131,6 +127,7 @@ export abstract class ComponentView implements View {
     this.invalidate();
   }
 
+  /** Renders everything once, including elements off the screen. */
   renderOffscreenParts(): void {
     const { parts } = this;
     this.parts = { ...parts, isWhole: true };
@@ -183,7 +180,7 @@ const TURN_MS = 617;
  * Returns whether an element is on the screen. If the browser has no `IntersectionObserver`, always
  * returns `true`.
  */
-export function useOnScreen(element: RefObject<Element | null>): boolean {
+function useOnScreen(element: RefObject<Element | null>): boolean {
   const { screen, isWhole } = useViewParts();
   const [onScreen, setOnScreen] = useState(typeof IntersectionObserver === 'undefined');
   useLayoutEffect(() => {
@@ -198,21 +195,22 @@ export function useOnScreen(element: RefObject<Element | null>): boolean {
 }
 
 /**
- * Returns the result of `render`. While the part is off the screen, `render` is called only once
- * per `OFFSCREEN_INTERVAL_MS`. Between these calls, the last result is returned, so that Preact
- * skips the part. The time of the calls depends on `place`, so that different parts are not
- * rendered in the same frame.
+ * Returns the result of `render`, which is called with whether `element` is on the screen. While it
+ * is off the screen, `render` is called only once per `OFFSCREEN_INTERVAL_MS`. Between these calls,
+ * the last result is returned, so that Preact skips the part. The time of the calls depends on
+ * `place`, so that different parts are not rendered in the same frame.
  */
 export function useThrottledRender(
-  onScreen: boolean,
+  element: RefObject<Element | null>,
   now_ms: number,
-  render: () => ComponentChild,
+  render: (onScreen: boolean) => ComponentChild,
   place = 0,
 ): ComponentChild {
+  const onScreen = useOnScreen(element);
   const last = useRef<{ turn: number; content: ComponentChild } | null>(null);
   const turn = Math.floor((now_ms + place * TURN_MS) / OFFSCREEN_INTERVAL_MS);
   if (onScreen || last.current?.turn !== turn) {
-    last.current = { turn, content: render() };
+    last.current = { turn, content: render(onScreen) };
   }
   return last.current.content;
 }

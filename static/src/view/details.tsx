@@ -3,7 +3,6 @@
  * readings in groups.
  */
 
-import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { formatMemoryNumber, formatMemoryTotal, formatPercent } from '../lib/format';
@@ -20,12 +19,12 @@ import { SeverityIcon } from './alerts';
 import style from './style/details.css?inline';
 import { ReadingValue, type Freshness } from './value';
 
-export interface DetailsProps {
+interface DetailsProps {
   gpu: GpuState;
   freshness: Freshness;
 }
 
-export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
+export function Details({ gpu, freshness }: DetailsProps) {
   const [isWhole, setWhole] = useState(false);
   addStyleSheetOnce(style);
   const { keys, groups, missing } = detailGroups(gpu);
@@ -37,7 +36,7 @@ export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
     waits ? trans.__('Errors, links and settings are refreshed every 10 seconds.') : '',
   ];
   const note = joinParts(notes, ' ');
-  const list = (rows: readonly DetailRow[], className: string): ComponentChild => (
+  const list = (rows: readonly DetailRow[], className: string) => (
     <dl class={className}>
       {rows.map((row) => (
         <Detail key={row.detail.id} row={row} gpu={gpu} freshness={freshness} />
@@ -87,7 +86,7 @@ function Detail({
   row: { detail, label, reading },
   gpu,
   freshness,
-}: DetailsProps & { row: DetailRow }): ComponentChild {
+}: DetailsProps & { row: DetailRow }) {
   const level = detail.level?.(gpu) ?? 'none';
   return (
     <div data-level={level}>
@@ -107,7 +106,7 @@ function Detail({
 }
 
 /** The memory and activity of a GPU's MIG devices or partitions. */
-function MigList({ gpu, freshness }: DetailsProps): ComponentChild {
+function MigList({ gpu, freshness }: DetailsProps) {
   const devices = migRows(gpu);
   const { partitions } = vendorWordsOf(gpu);
   return (
@@ -124,14 +123,8 @@ function MigList({ gpu, freshness }: DetailsProps): ComponentChild {
   );
 }
 
-function MigDevice({
-  device,
-  freshness,
-}: {
-  device: MigRow;
-  freshness: Freshness;
-}): ComponentChild {
-  const activity = (label: string, id: string, reading: Reading<number>): ComponentChild => (
+function MigDevice({ device, freshness }: { device: MigRow; freshness: Freshness }) {
+  const activity = (label: string, id: string, reading: Reading<number>) => (
     <span class="gpumon-mig-part">
       <span class="gpumon-direction-label">{`${label} `}</span>
       <ReadingValue id={id} reading={reading} format={formatPercent} freshness={freshness} />

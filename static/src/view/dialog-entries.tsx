@@ -1,6 +1,5 @@
 /** The benchmark dialog and the tour, whose code is loaded when they are first opened. */
 
-import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import { StoredValue } from '../lib/stored';
@@ -31,7 +30,7 @@ export interface RunEntryProps {
  * The benchmark dialog. Its code is loaded when it is first opened, and it keeps its state while it
  * is closed.
  */
-export function RunEntry(props: RunEntryProps): ComponentChild {
+export function RunEntry(props: RunEntryProps) {
   const wasOpened = useRef(false);
   wasOpened.current ||= props.isOpen;
   return (

@@ -3,7 +3,7 @@
  * the card is shown as a row.
  */
 
-import type { ComponentChild, ComponentChildren } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import { computeUnzoomedAxis } from '../chart/axis';
@@ -32,7 +32,7 @@ import { vendorSpecificTitle } from '../model/vendor-words';
 import { AlertList, SeverityIcon } from './alerts';
 import { ChartCanvas } from './chart-canvas';
 import type { Markers } from './chart-marks';
-import { useViewParts, useOnScreen, useThrottledRender } from './component-view';
+import { useViewParts, useThrottledRender } from './component-view';
 import { colorOf, makePaint, type Palette } from './palette';
 import { Part } from './part';
 import { PastValue, ReadingValue, type Freshness } from './value';
@@ -68,7 +68,7 @@ export interface CardContext {
   onOpenGpu: ((index: number) => void) | undefined;
 }
 
-export interface GpuCardProps {
+interface GpuCardProps {
   gpu: GpuState;
   rows: readonly HolderRow[];
   alerts: readonly Alert[];
@@ -86,20 +86,19 @@ interface CardContentProps extends GpuCardProps {
   layout: RowLayout | null;
 }
 
-export function GpuCard(props: GpuCardProps): ComponentChild {
+export function GpuCard(props: GpuCardProps) {
   const { gpu, alerts, context, isOpen, onToggle } = props;
   const { now_ms, store } = context;
   const { cursor } = useViewParts();
   const card = useRef<HTMLElement>(null);
-  const onScreen = useOnScreen(card);
   const { now, index } = gpu;
   const layout = isOpen ? null : context.layout;
   const isLate = now !== null && now_ms - now.at_ms > store.gap_ms + 2000;
   const freshness = { now_ms, stale: now?.health.state !== 'ok' || isLate };
   const content = useThrottledRender(
-    onScreen,
+    card,
     now_ms,
-    () => <CardContent {...props} {...{ onScreen, freshness, layout }} />,
+    (onScreen) => <CardContent {...props} {...{ onScreen, freshness, layout }} />,
     index,
   );
   /**
@@ -155,7 +154,7 @@ export function GpuCard(props: GpuCardProps): ComponentChild {
   );
 }
 
-function CardContent(props: CardContentProps): ComponentChild {
+function CardContent(props: CardContentProps) {
   const { gpu, rows, alerts, context, isOpen, id, layout, freshness, onToggle } = props;
   const { index, now } = gpu;
   const { onOpenGpu } = context;
@@ -282,7 +281,7 @@ function MetricCell({
   layout,
   onScreen,
   children,
-}: CardContentProps & { metric: Metric; children: ComponentChildren }): ComponentChild {
+}: CardContentProps & { metric: Metric; children: ComponentChildren }) {
   const { at_ms } = useViewParts().cursor;
   /** The last known limit, so that the axis does not change while the limit cannot be read. */
   const knownLimit = useRef<ReturnType<typeof limitLineOf>>(null);
@@ -360,7 +359,7 @@ function MemoryBar({
   rows: readonly HolderRow[];
   leastShare: number;
   highlighted: string | null;
-}): ComponentChild {
+}) {
   const segments = now === null ? [] : memorySegments(now, rows);
   const unified = describeUnifiedMemory(now);
   const reserved = describeReservedMemory(now);

@@ -3,7 +3,6 @@
  * opened.
  */
 
-import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { lazyTexts, trans } from '../lib/translation';
@@ -31,7 +30,7 @@ const HEADS = lazyTexts((): Record<SortKey, string> => ({
 
 let lists = 0;
 
-export interface GpuListProps {
+interface GpuListProps {
   /** The displayed GPUs in order. */
   gpus: readonly GpuState[];
   /** The total number of GPUs, including those that are not displayed. */
@@ -49,7 +48,7 @@ export interface GpuListProps {
   onSort: (by: SortKey) => void;
 }
 
-export function GpuList(props: GpuListProps): ComponentChild {
+export function GpuList(props: GpuListProps) {
   const { gpus, count, holders, alerts, context, openByDefault, onFilter } = props;
   const { layout } = context;
   const [id] = useState(() => `gpumon-${(lists += 1)}`);
@@ -123,14 +122,7 @@ function countUsedColumns(
 }
 
 /** The filter field, with suggestions for words that match GPUs and processes. */
-function FilterField({
-  id,
-  gpus,
-  count,
-  rows,
-  filter,
-  onFilter,
-}: GpuListProps & { id: string }): ComponentChild {
+function FilterField({ id, gpus, count, rows, filter, onFilter }: GpuListProps & { id: string }) {
   const [suggested, setSuggested] = useState<readonly string[]>([]);
   return (
     <div class="gpumon-filter" role="search">
@@ -170,7 +162,7 @@ function RowHeads({
   columns,
   order,
   onSort,
-}: GpuListProps & { layout: NonNullable<CardContext['layout']>; columns: number }): ComponentChild {
+}: GpuListProps & { layout: NonNullable<CardContext['layout']>; columns: number }) {
   return (
     <div class="gpumon-row-heads" role="table" aria-label={trans.__('Sort GPUs')}>
       {Array.from({ length: columns }, (_, column) => (

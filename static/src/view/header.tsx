@@ -1,6 +1,5 @@
 /** The header of a view: the status of the connection, alerts, and a summary of all GPUs. */
 
-import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import { formatDateAndTime, formatDuration, formatTimeWithDateUnlessToday } from '../lib/format';
@@ -24,7 +23,7 @@ import { SeverityIcon } from './alerts';
 const SPANS_MIN = [2, 5] as const;
 
 /** The number of GPUs with an alert of a level. */
-export interface AlertCount {
+interface AlertCount {
   level: Level;
   text: string;
   /** Whether the list only shows the GPUs with this alert level. */
@@ -56,7 +55,7 @@ export function countGpusByAlertLevel(
   });
 }
 
-export interface HeaderProps {
+interface HeaderProps {
   title: string;
   store: Store;
   status: Status;
@@ -76,9 +75,9 @@ export interface HeaderProps {
   request?: Request | undefined;
 }
 
-export function Header(props: HeaderProps): ComponentChild {
+export function Header(props: HeaderProps) {
   const { title, store, summary, alerts = [], span, request } = props;
-  const platform = store.inventory === null ? [] : platformParts(store);
+  const platform = platformParts(store);
   const playback = store.inventory?.playback;
   const played_ms = playback && (store.sample?.at_ms ?? playback.from_ms);
   const version = store.version && `gpumon ${plainText(store.version)}`;
@@ -113,7 +112,6 @@ export function Header(props: HeaderProps): ComponentChild {
         {playback && played_ms !== undefined && (
           <span
             class="gpumon-simulated"
-            data-testid="gpumon-recording"
             title={trans.__(
               'Recorded from %1 to %2',
               formatDateAndTime(playback.from_ms),
@@ -138,8 +136,7 @@ export function Header(props: HeaderProps): ComponentChild {
         {span && (
           <button
             type="button"
-            class="gpumon-chip gpumon-span"
-            data-testid="gpumon-span"
+            class="gpumon-chip"
             title={trans._n(
               'Showing the last minute. Click for %2.',
               'Showing the last %1 minutes. Click for %2.',
@@ -162,14 +159,7 @@ export function Header(props: HeaderProps): ComponentChild {
 }
 
 /** The status of the connection, the time under the pointer, or the span of paused charts. */
-function StatusLine({
-  store,
-  status,
-  at_ms,
-  paused = null,
-  onRetry,
-  onResume,
-}: HeaderProps): ComponentChild {
+function StatusLine({ store, status, at_ms, paused = null, onRetry, onResume }: HeaderProps) {
   const now_ms = store.clock.now();
   const isPast = at_ms !== null;
   // If the connection is lost, its status is shown even while charts are paused.
@@ -219,11 +209,7 @@ function StatusLine({
 }
 
 /** Announces that charts were paused or resumed. */
-function SpokenPause({
-  paused,
-}: {
-  paused: readonly [from: string, to: string] | null;
-}): ComponentChild {
+function SpokenPause({ paused }: { paused: readonly [from: string, to: string] | null }) {
   const wasPaused = useRef(false);
   wasPaused.current ||= paused !== null;
   return (
@@ -248,9 +234,9 @@ function platformParts({ inventory }: Store): string[] {
  * version.
  */
 function describeVersions(platform: Platform): string[] {
-  const { driver_version, cuda_version: cuda } = platform;
-  const nvidia = { vendor: 'nvidia', version: driver_version, cuda_version: cuda } as const;
-  const drivers: Pick<Driver, keyof typeof nvidia>[] = platform.drivers ?? [nvidia];
+  const drivers: Pick<Driver, 'vendor' | 'version' | 'cuda_version'>[] = platform.drivers ?? [
+    { vendor: 'nvidia', version: platform.driver_version, cuda_version: platform.cuda_version },
+  ];
   return drivers.flatMap(({ vendor, version, cuda_version }) => {
     const driver = plainText(valueOf(version) ?? '');
     const newestCuda = plainText(valueOf(cuda_version) ?? '');

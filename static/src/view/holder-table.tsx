@@ -1,6 +1,5 @@
 /** The tables of GPU memory holders: notebooks, consoles, and all other processes. */
 
-import type { ComponentChild } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
 import {
@@ -18,9 +17,9 @@ import { processName, textOf, type HolderRow, type ListRow } from '../model/hold
 import { describeOwner } from '../model/owner';
 import { valueOf } from '../model/reading';
 import type { NotebookHost } from './notebook';
-import { useOnScreen, useThrottledRender } from './component-view';
+import { useThrottledRender } from './component-view';
 import { makePaint } from './palette';
-import { ShowAllButton } from './sections';
+import { useShortList } from './sections';
 import { ReadingValue, type Freshness } from './value';
 
 const COLUMNS = lazyTexts(() => [
@@ -46,16 +45,15 @@ interface TableContext {
   host: NotebookHost | undefined;
 }
 
-export interface HolderTableProps extends TableContext {
+interface HolderTableProps extends TableContext {
   /** The displayed rows of `all`. */
   rows: readonly ListRow[];
   all: readonly ListRow[];
 }
 
-export function HolderTable({ rows, all, ...context }: HolderTableProps): ComponentChild {
+export function HolderTable({ rows, all, ...context }: HolderTableProps) {
   const section = useRef<HTMLElement>(null);
-  const onScreen = useOnScreen(section);
-  const content = useThrottledRender(onScreen, context.freshness.now_ms, () => {
+  const content = useThrottledRender(section, context.freshness.now_ms, () => {
     const byKind = groupBy(rows, kindOf);
     const others = byKind.size === 0 || (byKind.size === 1 && byKind.has('process'));
     const shown: [HolderKind, title: string, what: string][] = [
@@ -115,8 +113,8 @@ function HolderSection({
   what: string;
   rows: readonly ListRow[];
   context: TableContext;
-}): ComponentChild {
-  const [isWhole, setWhole] = useState(false);
+}) {
+  const [shown, showAllButton] = useShortList(rows, INITIAL_ROWS);
   return (
     <div class="gpumon-part">
       <h2>{title}</h2>
@@ -132,34 +130,22 @@ function HolderSection({
             </tr>
           </thead>
           <tbody>
-            {rows
-              .slice(0, isWhole ? rows.length : INITIAL_ROWS)
-              .map((row) =>
-                row.kind === 'holder' ? (
-                  <Holder key={row.key} row={row} {...context} />
-                ) : (
-                  <NoteRow key={row.key} gpu={row.gpu} note={describeNote(row)} />
-                ),
-              )}
+            {shown.map((row) =>
+              row.kind === 'holder' ? (
+                <Holder key={row.key} row={row} {...context} />
+              ) : (
+                <NoteRow key={row.key} gpu={row.gpu} note={describeNote(row)} />
+              ),
+            )}
           </tbody>
         </table>
       )}
-      <ShowAllButton
-        count={rows.length}
-        short={INITIAL_ROWS}
-        isWhole={isWhole}
-        onChange={setWhole}
-      />
+      {showAllButton}
     </div>
   );
 }
 
-function Holder({
-  row,
-  freshness,
-  onHighlight,
-  host,
-}: TableContext & { row: HolderRow }): ComponentChild {
+function Holder({ row, freshness, onHighlight, host }: TableContext & { row: HolderRow }) {
   const [isOpen, setOpen] = useState(false);
   const { name, isOwn, gpu } = row;
   const [first, ...rest] = row.processes;
@@ -197,9 +183,7 @@ function Holder({
   const reading = (
     field: 'host_memory_bytes' | 'memory_bytes' | 'sm_percent',
     format: (value: number) => string,
-  ): ComponentChild => (
-    <ReadingValue id={`process.${field}`} reading={row[field]} {...{ format, freshness }} />
-  );
+  ) => <ReadingValue id={`process.${field}`} reading={row[field]} {...{ format, freshness }} />;
   return (
     <tr
       data-pid={pid}
@@ -279,7 +263,7 @@ function describeFurtherProcess(process: HolderRow['processes'][number]): string
 }
 
 /** A row with a message about the processes of a GPU. */
-function NoteRow({ gpu, note }: { gpu: number; note: string }): ComponentChild {
+function NoteRow({ gpu, note }: { gpu: number; note: string }) {
   return (
     <tr>
       <td class="gpumon-col-gpu">{gpu}</td>

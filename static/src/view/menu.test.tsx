@@ -1,5 +1,6 @@
 // @vitest-environment jsdom
-import { render } from 'preact';
+import { render, type ComponentChild } from 'preact';
+import { useState } from 'preact/hooks';
 import { afterEach, expect, it } from 'vitest';
 
 import { createElement } from '../lib/dom';
@@ -12,16 +13,20 @@ afterEach(() => {
   host.remove();
 });
 
-function showMenu(): { menu: HTMLDetailsElement; inside: HTMLElement } {
-  document.body.append(host);
-  render(
-    <Menu label="Charts">
+function ChartsMenu(): ComponentChild {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Menu label="Charts" isOpen={isOpen} onOpen={setOpen}>
       <div>
         <button>inside</button>
       </div>
-    </Menu>,
-    host,
+    </Menu>
   );
+}
+
+function showMenu(): { menu: HTMLDetailsElement; inside: HTMLElement } {
+  document.body.append(host);
+  render(<ChartsMenu />, host);
   const menu = host.querySelector('details');
   const inside = host.querySelector<HTMLElement>('div button');
   if (menu === null || inside === null) {

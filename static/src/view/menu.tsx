@@ -9,14 +9,14 @@ import { trans } from '../lib/translation';
 /** The minimum distance between the opened content and the edges of the view. */
 const MARGIN_PX = 12;
 
-export interface MenuProps {
+interface MenuProps {
   label: ComponentChild;
   /** The accessible name and hover text, for a label that is an icon. */
   name?: string;
   class?: string;
-  /** Called when the menu opens or closes. If it is set, `open` controls the menu. */
-  onOpen?: (open: boolean) => void;
-  open?: boolean;
+  isOpen: boolean;
+  /** Called when the menu opens or closes. */
+  onOpen: (open: boolean) => void;
   children: ComponentChildren;
 }
 
@@ -24,18 +24,8 @@ export interface MenuProps {
  * A button that opens content over the view. The menu closes on Escape and on a click elsewhere.
  * Its content always stays within the view.
  */
-export function Menu({
-  label,
-  name,
-  class: className = '',
-  onOpen,
-  open,
-  children,
-}: MenuProps): ComponentChild {
-  const [isOpenHere, setOpenHere] = useState(false);
-  const isOpen = open ?? isOpenHere;
+export function Menu({ label, name, class: className = '', isOpen, onOpen, children }: MenuProps) {
   const menu = useRef<HTMLDetailsElement>(null);
-  const setOpen = onOpen ?? setOpenHere;
   useLayoutEffect(() => {
     const element = menu.current;
     if (!isOpen || element === null) {
@@ -44,7 +34,7 @@ export function Menu({
     placeContent(element);
     const closeOutside = ({ target }: Event): void => {
       if (!(target instanceof Node && element.contains(target))) {
-        setOpen(false);
+        onOpen(false);
       }
     };
     document.addEventListener('pointerdown', closeOutside);
@@ -55,11 +45,11 @@ export function Menu({
       class={`gpumon-menu ${className}`.trim()}
       ref={menu}
       open={isOpen}
-      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+      onToggle={({ currentTarget }) => onOpen(currentTarget.open)}
       onKeyDown={(event) => {
         if (event.key === 'Escape' && isOpen) {
           event.stopPropagation();
-          setOpen(false);
+          onOpen(false);
           event.currentTarget.querySelector('summary')?.focus();
         }
       }}
@@ -112,13 +102,13 @@ export interface HeadAction {
 }
 
 /** An action as a link or a button. `onDone` is called after a click. */
-export function HeadActionButton({
+function HeadActionButton({
   action: { id, label, title, href, onClick, opens, icon },
   onDone,
 }: {
   action: HeadAction;
   onDone?: () => void;
-}): ComponentChild {
+}) {
   const shared = {
     class: icon ?? 'gpumon-chip',
     'data-testid': id,
@@ -148,7 +138,7 @@ export function HeadActionButton({
 }
 
 /** The buttons of the header, and a menu with rarely used actions. */
-export function HeadActions({ actions }: { actions: readonly HeadAction[] }): ComponentChild {
+export function HeadActions({ actions }: { actions: readonly HeadAction[] }) {
   const [isOpen, setOpen] = useState(false);
   const inMenu = actions.filter((action) => action.inMenu === true);
   return (
@@ -163,7 +153,7 @@ export function HeadActions({ actions }: { actions: readonly HeadAction[] }): Co
           class="gpumon-head-menu"
           label="⋮"
           name={trans.__('More actions')}
-          open={isOpen}
+          isOpen={isOpen}
           onOpen={setOpen}
         >
           <div>

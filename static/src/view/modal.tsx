@@ -1,7 +1,7 @@
-import type { ComponentChild, ComponentChildren } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-export interface ModalProps {
+interface ModalProps {
   class: string;
   label: string;
   testId: string;
@@ -25,7 +25,7 @@ export function Modal({
   onKeyDown,
   children,
   class: className,
-}: ModalProps): ComponentChild {
+}: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const pressed = useRef<EventTarget | null>(null);
   useLayoutEffect(() => {

@@ -2,13 +2,11 @@
 
 import type { ComponentChild } from 'preact';
 
-import { groupBy } from '../lib/collections';
 import { createElement } from '../lib/dom';
 import { StoredValue } from '../lib/stored';
 import { trans } from '../lib/translation';
-import { firingAlerts, gpuAlerts, type Alert } from '../model/alerts';
-import type { Level } from '../model/describe';
-import { commonName, gpusOf, type GpuState } from '../model/gpu';
+import { firingAlerts } from '../model/alerts';
+import { commonName, gpusOf } from '../model/gpu';
 import {
   filterGpus,
   removeWordsExceptLevels,
@@ -19,7 +17,6 @@ import {
   orderAfterClick,
   parseOrder,
 } from '../model/gpu-list';
-import { holderRows } from '../model/holders';
 import { isFresh } from '../model/status';
 import type { Store } from '../model/store';
 import { isBusy } from '../model/summary';
@@ -112,19 +109,11 @@ export class Overview extends StoreView {
     const { sample } = store;
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
-    const { status, notice, summary, at_ms } = this.makeHead(gpus, true);
+    const { status, notice, summary, at_ms } = this.makeHead(gpus);
     const freshness = { now_ms, stale: !isFresh(status) };
-    const rows = holderRows(gpus, store.slots, options.notebooks?.pathOf);
-    const holders = groupBy(
-      rows.filter((row) => row.kind === 'holder'),
-      ({ gpu }) => gpu,
-    );
-    const alerts = new Map<number | null, Alert[]>(
-      gpus.map((gpu) => [gpu.index, gpuAlerts(gpu, holders.get(gpu.index) ?? [], store, now_ms)]),
-    );
+    const { rows, holders, alerts, levelOf } = this.listHoldersAndAlerts(gpus, now_ms);
     const ofMachine = firingAlerts(store.firing, null, now_ms);
     alerts.set(null, ofMachine);
-    const levelOf = ({ index }: GpuState): Level => alerts.get(index)?.[0]?.level ?? 'none';
 
     const typed = this.filter.get() ?? '';
     const isMany = gpus.length >= MIN_GPUS_FOR_ROWS;
@@ -220,41 +209,36 @@ export class Overview extends StoreView {
 
   private headActions(): HeadAction[] {
     const { actions, onOpenCharts, onSettings } = this.options;
-    const all: [isShown: boolean, action: HeadAction][] = [
-      [
-        this.runner !== null,
-        {
-          id: 'gpumon-run',
-          label: trans.__('Benchmarks…'),
-          title: trans.__('Benchmarks, stress test and out-of-memory demos, with verified results'),
-          opens: 'dialog',
-          onClick: () => this.showBenchmarks(),
-        },
-      ],
-      [
-        onSettings !== undefined,
-        { id: 'gpumon-settings', label: trans.__('Settings…'), onClick: () => onSettings?.() },
-      ],
-      [
-        true,
-        {
-          id: 'gpumon-show-tour',
-          label: trans.__('Take the tour'),
-          onClick: () => this.showTour(),
-        },
-      ],
-    ];
-    const charts = {
-      id: 'gpumon-charts',
-      label: trans.__('Charts'),
-      title: trans.__('Open the charts of all GPUs'),
-      onClick: () => onOpenCharts?.(),
-    };
-    return [
-      ...(onOpenCharts === undefined ? [] : [charts]),
+    const all: (HeadAction | null | undefined)[] = [
+      onOpenCharts && {
+        id: 'gpumon-charts',
+        label: trans.__('Charts'),
+        title: trans.__('Open the charts of all GPUs'),
+        onClick: onOpenCharts,
+      },
       ...(actions?.() ?? []),
-      ...all.flatMap(([isShown, action]) => (isShown ? [{ ...action, inMenu: true }] : [])),
+      this.runner && {
+        id: 'gpumon-run',
+        label: trans.__('Benchmarks…'),
+        title: trans.__('Benchmarks, stress test and out-of-memory demos, with verified results'),
+        opens: 'dialog',
+        onClick: () => this.showBenchmarks(),
+        inMenu: true,
+      },
+      onSettings && {
+        id: 'gpumon-settings',
+        label: trans.__('Settings…'),
+        onClick: onSettings,
+        inMenu: true,
+      },
+      {
+        id: 'gpumon-show-tour',
+        label: trans.__('Take the tour'),
+        onClick: () => this.showTour(),
+        inMenu: true,
+      },
     ];
+    return all.flatMap((action) => action ?? []);
   }
 
   private tourTargets(): TourTargets {
@@ -268,7 +252,7 @@ export class Overview extends StoreView {
   }
 }
 
-export type MonitorOptions = MountOptions & OverviewOptions;
+type MonitorOptions = MountOptions & OverviewOptions;
 
 export interface Monitor extends MountHandle {
   /** Opens the benchmark dialog if the server can run benchmarks. */

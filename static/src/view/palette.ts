@@ -38,14 +38,18 @@ export function colorOf(palette: Palette, color: Color): string {
     : palette.lines[color];
 }
 
+/** Returns how many earlier color numbers share the color; 0 for a named color. */
+function roundOf(color: Color): number {
+  return typeof color === 'number' ? Math.floor(color / COLOR_COUNT) % DASHES.length : 0;
+}
+
 export function dashOf(color: Color): { dash?: readonly number[] } {
-  const dash =
-    typeof color === 'number' ? DASHES[Math.floor(color / COLOR_COUNT) % DASHES.length] : undefined;
+  const dash = DASHES[roundOf(color)];
   return dash === undefined ? {} : { dash };
 }
 
 /** The attributes and custom properties of a colored element, for JSX to spread. */
-export interface Paint {
+interface Paint {
   'data-paint'?: string;
   'data-stripes'?: string | undefined;
   style: Record<string, string>;
@@ -71,8 +75,7 @@ export function makePaint(paint: number | string): Paint {
  * same color.
  */
 export function makeStripes(color: Color): Paint {
-  const round =
-    typeof color === 'number' ? Math.floor(color / COLOR_COUNT) % STRIPES_DEG.length : 0;
+  const round = roundOf(color);
   return round === 0
     ? { style: {} }
     : { 'data-stripes': String(round), style: { '--_stripes': `${STRIPES_DEG[round] ?? 0}deg` } };

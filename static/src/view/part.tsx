@@ -18,14 +18,15 @@ export async function loadPart<T>(loading: Promise<T>): Promise<T> {
   }
 }
 
-export interface FailedPartProps {
+/** A message that replaces a part that could not be loaded. */
+export function FailedPart({
+  error,
+  onRetry,
+}: {
   error: unknown;
   /** Loads the part again. If it is missing, there is no button. */
   onRetry?: () => void;
-}
-
-/** A message that replaces a part that could not be loaded. */
-export function FailedPart({ error, onRetry }: FailedPartProps): ComponentChild {
+}) {
   return (
     <p class="gpumon-empty" role="alert">
       {error instanceof Error ? error.message : String(error)}{' '}
@@ -38,13 +39,14 @@ export function FailedPart({ error, onRetry }: FailedPartProps): ComponentChild 
   );
 }
 
-export interface PartProps<T> {
+/** A part of the view whose module is loaded when the part is first rendered. */
+export function Part<T>({
+  load,
+  children,
+}: {
   load: () => Promise<T>;
   children: (part: T) => ComponentChild;
-}
-
-/** A part of the view whose module is loaded when the part is first rendered. */
-export function Part<T>({ load, children }: PartProps<T>): ComponentChild {
+}) {
   const [attempt, setAttempt] = useState(0);
   const [loaded, setLoaded] = useState<{ part: T } | { error: unknown } | null>(null);
   useLayoutEffect(() => {

@@ -1,9 +1,8 @@
-import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { formatDateAndTime } from '../lib/format';
 import { trans } from '../lib/translation';
-import { REQUEST_HEADERS, readJsonResponse, type Request } from '../model/request';
+import { makeRequestInit, readJsonResponse, type Request } from '../model/request';
 import type { Playback } from '../wire';
 
 /** The selectable speeds, as multiples of real time. */
@@ -12,18 +11,20 @@ const SPEEDS = [0.5, 1, 2, 5, 10, 30, 60, 300];
 /** A change of the playback. */
 type PlaybackChange = { paused: boolean } | { speed: number } | { at_ms: number };
 
-export interface ReplayBarProps {
-  /** Sends HTTP requests. If it is missing, the controls are disabled. */
-  request: Request | undefined;
-  playback: Playback;
-  at_ms: number;
-}
-
 /**
  * The controls of a recording that the server plays: pause, speed and time. They affect all clients
  * of the server.
  */
-export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): ComponentChild {
+export function ReplayBar({
+  request,
+  playback,
+  at_ms,
+}: {
+  /** Sends HTTP requests. If it is missing, the controls are disabled. */
+  request: Request | undefined;
+  playback: Playback;
+  at_ms: number;
+}) {
   /** The time of the slider while the user drags it. */
   const [dragged_ms, setDragged] = useState<number | null>(null);
   const [refusal, setRefusal] = useState('');
@@ -32,8 +33,9 @@ export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): Compone
   const speeds = [...new Set([...SPEEDS, speed])].sort((a, b) => a - b);
   const send = async (order: PlaybackChange): Promise<void> => {
     if (request !== undefined) {
-      const init = { method: 'POST', headers: REQUEST_HEADERS, body: JSON.stringify(order) };
-      const { why } = await readJsonResponse(request('api/v1/replay', init));
+      const { why } = await readJsonResponse(
+        request('api/v1/replay', makeRequestInit('POST', order)),
+      );
       setRefusal(why ?? '');
     }
   };
@@ -48,7 +50,6 @@ export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): Compone
       <button
         type="button"
         class="gpumon-chip"
-        data-testid="gpumon-replay-pause"
         disabled={disabled}
         onClick={() => void send({ paused: !(paused || ended) })}
       >

@@ -17,29 +17,32 @@ import type { GpuState } from '../model/gpu';
 import { valueOf } from '../model/reading';
 import type { Event, HostSample, RamSample, Reading, Sample } from '../wire';
 import { SeverityIcon, severityLabel } from './alerts';
-import { ReadingValue, type Freshness } from './value';
+import { Meter, ReadingValue, type Freshness } from './value';
 
 /** The number of displayed events before the list is expanded. */
 const INITIAL_ROWS = 5;
-
-export interface EventListProps {
-  events: readonly Event[];
-  sample: Sample | null;
-  gpus: readonly GpuState[];
-  now_ms: number;
-}
 
 /**
  * Recent events, newest first. Events of processes are frequent, so they are hidden until the user
  * asks for them.
  */
-export function EventList({ events, sample, gpus, now_ms }: EventListProps): ComponentChild {
+export function EventList({
+  events,
+  sample,
+  gpus,
+  now_ms,
+}: {
+  events: readonly Event[];
+  sample: Sample | null;
+  gpus: readonly GpuState[];
+  now_ms: number;
+}) {
   const [withProcesses, setWithProcesses] = useState(false);
-  const [isWhole, setWhole] = useState(false);
   const rows = useMemo(
     () => eventRows(events, withProcesses, sample, gpus),
     [events, withProcesses, sample],
   );
+  const [shown, showAllButton] = useShortList(rows, INITIAL_ROWS);
   const hidden = countProcessEvents(events);
   return (
     <section class="gpumon-section" aria-label={trans.__('Events')}>
@@ -61,79 +64,60 @@ export function EventList({ events, sample, gpus, now_ms }: EventListProps): Com
         <p class="gpumon-empty">{trans.__('No events.')}</p>
       ) : (
         <ol class="gpumon-events" data-testid="gpumon-events">
-          {rows
-            .slice(0, isWhole ? rows.length : INITIAL_ROWS)
-            .map(({ key, at_ms, gpu, text, more, level, resolved }) => (
-              <li class="gpumon-event" key={key} data-level={resolved ? 'done' : level}>
-                <SeverityIcon />
-                <time class="gpumon-event-time" dateTime={new Date(at_ms).toISOString()}>
-                  {formatTimeWithDateUnlessToday(at_ms, now_ms)}
-                </time>
-                <span class="gpumon-event-gpu">
-                  {gpu === null ? trans.__('all') : trans.__('GPU %1', gpu)}
-                </span>
-                <span class="gpumon-event-text">
-                  <span class="gpumon-visually-hidden">{severityLabel(level)}</span>
-                  <bdi>{text}</bdi>
-                  {more !== '' && <span class="gpumon-event-more">{` ${more}`}</span>}
-                </span>
-              </li>
-            ))}
+          {shown.map(({ key, at_ms, gpu, text, more, level, resolved }) => (
+            <li class="gpumon-event" key={key} data-level={resolved ? 'done' : level}>
+              <SeverityIcon />
+              <time class="gpumon-event-time" dateTime={new Date(at_ms).toISOString()}>
+                {formatTimeWithDateUnlessToday(at_ms, now_ms)}
+              </time>
+              <span class="gpumon-event-gpu">
+                {gpu === null ? trans.__('all') : trans.__('GPU %1', gpu)}
+              </span>
+              <span class="gpumon-event-text">
+                <span class="gpumon-visually-hidden">{severityLabel(level)}</span>
+                <bdi>{text}</bdi>
+                {more !== '' && <span class="gpumon-event-more">{` ${more}`}</span>}
+              </span>
+            </li>
+          ))}
         </ol>
       )}
-      <ShowAllButton
-        count={rows.length}
-        short={INITIAL_ROWS}
-        isWhole={isWhole}
-        onChange={setWhole}
-      />
+      {showAllButton}
     </section>
   );
 }
 
-export interface ShowAllButtonProps {
-  count: number;
-  /** The number of displayed rows before the list is expanded. */
-  short: number;
-  isWhole: boolean;
-  onChange: (isWhole: boolean) => void;
-}
-
-/** A button that expands or collapses a list. */
-export function ShowAllButton({
-  count,
-  short,
-  isWhole,
-  onChange,
-}: ShowAllButtonProps): ComponentChild {
-  return (
-    count > short && (
-      <button
-        type="button"
-        class="gpumon-chip"
-        aria-expanded={isWhole}
-        onClick={() => onChange(!isWhole)}
-      >
-        {isWhole ? trans.__('Show fewer') : trans.__('Show all %1', count)}
-      </button>
-    )
+/**
+ * Returns the first `short` rows of a list, and a button that shows all rows, or `false` if there
+ * are no more.
+ */
+export function useShortList<T>(rows: readonly T[], short: number) {
+  const [isWhole, setWhole] = useState(false);
+  const button = rows.length > short && (
+    <button
+      type="button"
+      class="gpumon-chip"
+      aria-expanded={isWhole}
+      onClick={() => setWhole(!isWhole)}
+    >
+      {isWhole ? trans.__('Show fewer') : trans.__('Show all %1', rows.length)}
+    </button>
   );
-}
-
-export interface HostStripProps {
-  host: HostSample;
-  freshness: Freshness;
+  return [isWhole ? rows : rows.slice(0, short), button] as const;
 }
 
 /** The readings of the machine. */
 export function HostStrip({
   host: { cpu, memory, swap, disk, network },
   freshness,
-}: HostStripProps): ComponentChild {
+}: {
+  host: HostSample;
+  freshness: Freshness;
+}) {
   const count = valueOf(cpu.count);
   const total = valueOf(memory.total_bytes);
   const used = valueOf(memory.used_bytes);
-  const rate = (label: string, id: string, reading: Reading<number>): ComponentChild => (
+  const rate = (label: string, id: string, reading: Reading<number>) => (
     <span class="gpumon-direction">
       <span class="gpumon-direction-label">{label}</span>
       <ReadingValue
@@ -210,14 +194,4 @@ function describeSwap(swap: RamSample): string | undefined {
   return total === 0
     ? trans.__('no swap space')
     : trans.__('swap space: %1 of %2', formatMemorySize(used), formatMemorySize(total));
-}
-
-/** A bar that shows a share. Screen readers ignore the bar and read the number next to it. */
-function Meter({ share, title }: { share: number; title?: string | undefined }): ComponentChild {
-  const width = `${(Math.min(1, share) * 100).toFixed(1)}%`;
-  return (
-    <span class="gpumon-meter" aria-hidden="true" title={title}>
-      <span class="gpumon-meter-fill" style={{ width }} />
-    </span>
-  );
 }

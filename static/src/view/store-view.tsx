@@ -3,13 +3,17 @@
  * after changes.
  */
 
+import { groupBy } from '../lib/collections';
 import { liveInterval_ms, FrameLoop } from '../lib/frame-loop';
 import { memoizeLast } from '../lib/memoize';
 import { trans } from '../lib/translation';
+import { gpuAlerts, type Alert } from '../model/alerts';
+import type { Level } from '../model/describe';
 import type { Feed, Subscription } from '../model/feed';
 import type { GpuState } from '../model/gpu';
-import { isFresh, noticeOf, statusOf, type Status } from '../model/status';
-import type { Diagnosis, Store } from '../model/store';
+import { holderRows } from '../model/holders';
+import { isFresh, noticeOf, statusOf } from '../model/status';
+import type { Store } from '../model/store';
 import { summaryOf, type SummaryContext } from '../model/summary';
 import { eventMarkers } from './chart-marks';
 import { ComponentView } from './component-view';
@@ -39,14 +43,6 @@ export interface ViewContext {
  */
 const WIDE_PX = 560;
 
-/** The content of a view's header. */
-export interface Head {
-  status: Status;
-  notice: Diagnosis | null;
-  summary: readonly string[];
-  at_ms: number | null;
-}
-
 /** A view of the GPUs of a store. */
 export abstract class StoreView extends ComponentView {
   /**
@@ -67,16 +63,29 @@ export abstract class StoreView extends ComponentView {
     return this.width_px >= WIDE_PX;
   }
 
-  /** The time series of the charts and their gap length. Past values are read from these series. */
-  protected get pastTimeline(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
-    return this.store;
+  /** Returns the rows of all holders, and the alerts of each GPU, the most severe first. */
+  protected listHoldersAndAlerts(gpus: readonly GpuState[], now_ms: number) {
+    const { store, options } = this;
+    const rows = holderRows(gpus, store.slots, options.notebooks?.pathOf);
+    const holders = groupBy(
+      rows.filter((row) => row.kind === 'holder'),
+      ({ gpu }) => gpu,
+    );
+    const alerts = new Map<number | null, Alert[]>(
+      gpus.map((gpu) => [gpu.index, gpuAlerts(gpu, holders.get(gpu.index) ?? [], store, now_ms)]),
+    );
+    const levelOf = ({ index }: GpuState): Level => alerts.get(index)?.[0]?.level ?? 'none';
+    return { rows, holders, alerts, levelOf };
   }
 
   /**
-   * Returns the content of the header. The summary of `gpus` omits alerts if `withoutAlerts` is
-   * set.
+   * Returns the content of the header. The summary of `gpus` omits alerts, which have buttons. Past
+   * values are read from the time series of `past`.
    */
-  protected makeHead(gpus: readonly GpuState[], withoutAlerts = false): Head {
+  protected makeHead(
+    gpus: readonly GpuState[],
+    past: Pick<SummaryContext, 'timeline' | 'gap_ms'> = this.store,
+  ) {
     const { store, options } = this;
     const status = statusOf(store, Date.now(), liveInterval_ms());
     const notice = noticeOf(
@@ -86,9 +95,15 @@ export abstract class StoreView extends ComponentView {
     );
     const { at_ms } = this.cursor;
     // For the current time, the store is used, because it has the latest data about busy GPUs.
-    const { timeline, gap_ms } = at_ms === null ? store : this.pastTimeline;
+    const { timeline, gap_ms } = at_ms === null ? store : past;
     const isPast = at_ms !== null;
-    const moment = { at_ms: at_ms ?? store.clock.now(), isPast, timeline, gap_ms, withoutAlerts };
+    const moment = {
+      at_ms: at_ms ?? store.clock.now(),
+      isPast,
+      timeline,
+      gap_ms,
+      withoutAlerts: true,
+    };
     this.setAttributes({
       'data-gpumon-state': status.state,
       'data-layout': this.isWide ? 'wide' : 'compact',
@@ -98,15 +113,6 @@ export abstract class StoreView extends ComponentView {
     const summary = gpus.length === 0 ? [] : summaryOf(gpus, moment);
     return { status, notice, summary, at_ms };
   }
-}
-
-export interface View {
-  readonly element: HTMLElement;
-  render: () => void;
-  themeChanged: () => void;
-  /** Renders everything once, including elements off the screen. */
-  renderOffscreenParts: () => void;
-  dispose: () => void;
 }
 
 export interface MountOptions {
@@ -133,7 +139,7 @@ export interface MountHandle {
  */
 const TICK_MS = 1100;
 
-export function mountView<V extends View>(
+export function mountView<V extends ComponentView>(
   host: HTMLElement,
   { feed, interval_ms }: MountOptions,
   make: (context: ViewContext, subscription: Subscription) => V,

@@ -1,4 +1,4 @@
-import { render, type ComponentChild, type TargetedMouseEvent } from 'preact';
+import { render, type TargetedMouseEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { createElement, setStyle, addStyleSheetOnce } from '../lib/dom';
@@ -51,7 +51,7 @@ function closeDialog({ currentTarget }: TargetedMouseEvent<HTMLButtonElement>): 
   currentTarget.closest('dialog')?.close();
 }
 
-function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void }): ComponentChild {
+function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void }) {
   const [place, setPlace] = useState(0);
   const frame = useRef<HTMLDivElement>(null);
   const card = useRef<HTMLDivElement>(null);

@@ -1,4 +1,4 @@
-import type { ComponentChild, CSSProperties } from 'preact';
+import type { CSSProperties } from 'preact';
 
 import { DASH, formatDuration } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -35,7 +35,7 @@ interface ValueProps {
   style?: CSSProperties;
 }
 
-export interface ReadingProps<T> extends ValueProps {
+interface ReadingProps<T> extends ValueProps {
   /** The reading; `null` until it has been read. */
   reading: Reading<T> | null;
   format: (value: T) => string;
@@ -43,12 +43,7 @@ export interface ReadingProps<T> extends ValueProps {
 }
 
 /** The value of a reading, or a dash with the reason why it is missing. */
-export function ReadingValue<T>({
-  reading,
-  format,
-  freshness,
-  ...rest
-}: ReadingProps<T>): ComponentChild {
+export function ReadingValue<T>({ reading, format, freshness, ...rest }: ReadingProps<T>) {
   const value = valueOf(reading);
   if (reading === null || value === null) {
     const absence = absenceOf(reading);
@@ -63,7 +58,7 @@ export function ReadingValue<T>({
 }
 
 /** A value of the past. If `text` is `null`, there is no sample at this time. */
-export function PastValue({ text, ...rest }: ValueProps & { text: string | null }): ComponentChild {
+export function PastValue({ text, ...rest }: ValueProps & { text: string | null }) {
   return text === null ? (
     <Value {...rest} absent={trans.__('no sample at this time')} />
   ) : (
@@ -86,7 +81,7 @@ function Value({
   absent?: string;
   isStale?: boolean;
   title?: string | undefined;
-}): ComponentChild {
+}) {
   const spoken = absent ?? (isStale ? trans.__('stale') : '');
   return (
     <span
@@ -102,6 +97,34 @@ function Value({
       </span>
       {rest !== '' && <span class="gpumon-value-rest">{` ${rest}`}</span>}
       {spoken !== '' && <span class="gpumon-visually-hidden">{` (${spoken})`}</span>}
+    </span>
+  );
+}
+
+/**
+ * A bar that shows a share from 0 to 1. If the share is NaN, the bar is hidden but keeps its space.
+ * Screen readers ignore the bar and read the number next to it.
+ */
+export function Meter({
+  share,
+  color,
+  title,
+}: {
+  share: number;
+  /** The name of a color of the style sheet, such as `memory`. */
+  color?: string;
+  title?: string | undefined;
+}) {
+  const width = `${(Math.min(1, share) * 100).toFixed(1)}%`;
+  const style = color === undefined ? { width } : { width, background: `var(--gpumon-${color})` };
+  return (
+    <span
+      class="gpumon-meter"
+      aria-hidden="true"
+      data-empty={Number.isNaN(share) ? '' : undefined}
+      title={title}
+    >
+      <span class="gpumon-meter-fill" style={style} />
     </span>
   );
 }

@@ -35,7 +35,7 @@ export const FIGURES: readonly Figure[] = [
     unit: PERCENT,
     metric: 'utilization.gpu_percent',
     of: (told, keys) => {
-      const means = keys.flatMap((key) => mean(told, told.source.values(key)) ?? []);
+      const means = meansOf(told, keys);
       return means.length === 0 ? null : sum(means) / means.length;
     },
   },
@@ -47,9 +47,7 @@ export const FIGURES: readonly Figure[] = [
     of: (told, keys) =>
       highestSum(
         told,
-        keys.map(
-          (key) => (told.source.readExtremes?.(key) ?? null)?.high ?? told.source.values(key),
-        ),
+        keys.map((key) => told.source.readExtremes?.(key)?.high ?? told.source.values(key)),
       ),
   },
   {
@@ -58,7 +56,7 @@ export const FIGURES: readonly Figure[] = [
     unit: UNITS.joules,
     metric: 'power.energy_joules_total',
     of: (told, keys) => {
-      const grown = keys.flatMap((key) => counterGrowth(told, told.source.values(key)) ?? []);
+      const grown = keys.flatMap((key) => counterGrowth(told, key) ?? []);
       return grown.length === 0 ? null : sum(grown);
     },
   },
@@ -68,7 +66,7 @@ export const FIGURES: readonly Figure[] = [
     unit: UNITS.watts,
     metric: 'power.draw_watts',
     of: (told, keys) => {
-      const means = keys.flatMap((key) => mean(told, told.source.values(key)) ?? []);
+      const means = meansOf(told, keys);
       return means.length === 0 ? null : sum(means);
     },
   },
@@ -121,13 +119,17 @@ function indexRange({ source, from_ms, to_ms }: SpanData): [begin: number, end: 
   return [indexAfter(source.times_ms, from_ms - 1), indexAfter(source.times_ms, to_ms)];
 }
 
-function readSpanValues(told: SpanData, values: Float64Array): Float64Array {
-  return values.subarray(...indexRange(told)).filter((value) => !Number.isNaN(value));
+function readSpanValues(told: SpanData, key: string): Float64Array {
+  const values = told.source.values(key).subarray(...indexRange(told));
+  return values.filter((value) => !Number.isNaN(value));
 }
 
-function mean(told: SpanData, values: Float64Array): number | null {
-  const all = readSpanValues(told, values);
-  return all.length === 0 ? null : sum(all) / all.length;
+/** Returns the means of the series that have values in the span. */
+function meansOf(told: SpanData, keys: readonly string[]): number[] {
+  return keys
+    .map((key) => readSpanValues(told, key))
+    .filter((values) => values.length > 0)
+    .map((values) => sum(values) / values.length);
 }
 
 /** Adds up the values of all columns at each time, and returns the highest sum. */
@@ -149,8 +151,8 @@ function highestSum(told: SpanData, columns: readonly Float64Array[]): number | 
  * Returns the growth of a counter. If the counter was reset, returns the growth before the reset
  * plus the growth after it.
  */
-function counterGrowth(told: SpanData, values: Float64Array): number | null {
-  const all = readSpanValues(told, values);
+function counterGrowth(told: SpanData, key: string): number | null {
+  const all = readSpanValues(told, key);
   let grown = 0;
   for (let i = 1; i < all.length; i += 1) {
     grown += Math.max(0, (all[i] ?? 0) - (all[i - 1] ?? 0));

@@ -1,5 +1,6 @@
 /** The charts that a dashboard can show, with the metrics that are their lines. */
 
+import { selectByIds } from '../../lib/collections';
 import { callInEnglish, lazyTexts, trans } from '../../lib/translation';
 import type { GpuSample, HostSample } from '../../wire';
 import { CHARTS } from '../../wire/fields';
@@ -72,11 +73,13 @@ export const CHART_IDS: readonly string[] = ALL_CHARTS.map(({ id }) => id);
  * the same name, the first one is used.
  */
 const IDS_BY_NAME = lazyTexts((): ReadonlyMap<string, string> => {
-  const titles = ALL_CHARTS.map(({ id, title }) => [title(), id] as const);
-  const englishTitles = callInEnglish(() =>
-    ALL_CHARTS.map(({ id, title }) => [title(), id] as const),
-  );
-  const named = [...CHART_IDS.map((id) => [id, id] as const), ...titles, ...englishTitles];
+  const titles = (): [name: string, id: string][] =>
+    ALL_CHARTS.map(({ id, title }) => [title(), id]);
+  const named = [
+    ...CHART_IDS.map((id) => [id, id] as const),
+    ...titles(),
+    ...callInEnglish(titles),
+  ];
   return new Map(named.reverse().map(([name, id]) => [name.toLowerCase(), id]));
 });
 
@@ -99,12 +102,12 @@ export function nearestChartName(name: string): string {
 
 /** Returns the GPU charts with these IDs, in the order of `ids`. */
 export function gpuCharts(ids: readonly string[]): ChartKind[] {
-  return selectKinds([...GPU_CHARTS, ...GPU_METRIC_CHARTS], ids);
+  return selectByIds([...GPU_CHARTS, ...GPU_METRIC_CHARTS], ids);
 }
 
 /** Returns the machine's charts with these IDs, in the order of `ids`. */
 export function hostCharts(ids: readonly string[]): ChartKind<HostSample>[] {
-  return selectKinds([...HOST_CHARTS, ...HOST_METRIC_CHARTS], ids);
+  return selectByIds([...HOST_CHARTS, ...HOST_METRIC_CHARTS], ids);
 }
 
 /**
@@ -138,10 +141,6 @@ function chartsWithMetrics<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
 
 function chartOf<S>(metric: Metric<S>): ChartKind<S> {
   return { id: metric.id, title: metric.label, metrics: [metric] };
-}
-
-function selectKinds<S>(kinds: readonly ChartKind<S>[], ids: readonly string[]): ChartKind<S>[] {
-  return ids.flatMap((id) => kinds.filter((kind) => kind.id === id));
 }
 
 /**

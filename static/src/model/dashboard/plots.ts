@@ -165,21 +165,18 @@ function gpuPlot(
 ): Plot {
   const able = metrics.filter((metric) => isSupported(gpu, metric));
   const lines = able.map((metric): PlotLine => {
-    const series = seriesKey(gpu, metric.id);
     // The total is drawn above the stacked parts. It has a neutral color, because the parts may
     // need all other colors.
     const color = id === 'memory' ? 'text' : metric.color;
-    const line = {
+    return {
       id: metric.id,
       label: metric.line(),
       color,
-      series,
+      series: seriesKey(gpu, metric.id),
       field: metric.id,
       now: readMetric(gpu, metric),
+      ...(metric.id === 'power.instant_watts' && { trace: seriesKey(gpu, 'power_watts') }),
     };
-    return metric.id === 'power.instant_watts'
-      ? { ...line, trace: seriesKey(gpu, 'power_watts') }
-      : line;
   });
   const parts = (id === 'memory' ? holders : []).map(
     ({ holder, name, slot, memory_bytes }): PlotLine => ({
@@ -192,15 +189,13 @@ function gpuPlot(
     }),
   );
   const [first] = able;
-  const unit = (first ?? metrics[0])?.unit ?? PERCENT;
-  const key = `gpu ${gpu.index} ${id}`;
   const limit = highestLimit(first ? [limitLineOf(first, gpu)] : []);
   return {
-    key,
+    key: `gpu ${gpu.index} ${id}`,
     id,
     chart: id,
     title: vendorSpecificTitle(id, title(), [gpu]),
-    unit,
+    unit: first?.unit ?? PERCENT,
     ...(id === LIMITS_CHART ? { lines: [], stack: lines } : { lines, stack: parts }),
     ...limit,
     gpu: gpu.index,

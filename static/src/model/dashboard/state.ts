@@ -212,41 +212,29 @@ export function isPaused(state: DashboardState): boolean {
  * Default values are omitted.
  */
 export function formatDashboardState(state: DashboardState): string {
-  const parts = new URLSearchParams();
-  if (state.gpus !== null) {
-    parts.set('gpu', state.gpus.join());
-  }
-  if (state.layout === 'apart') {
-    parts.set('view', 'apart');
-  }
-  if (state.charts !== null) {
-    parts.set('charts', state.charts.join());
-  }
-  if (state.hidden.length > 0) {
-    parts.set('hide', state.hidden.join());
-  }
-  if (state.span_ms !== DEFAULT_STATE.span_ms) {
-    parts.set('span', String(roundForUrl(state.span_ms / 60_000)));
-  }
+  const { span_ms } = state;
   const range = state.paused_ms === null ? state.range : displayedRange(state, state.paused_ms);
-  if (range !== null) {
-    parts.set('from', String(range[0]));
-    parts.set('to', String(range[1]));
-  }
-  if (state.compared_ms !== null) {
-    parts.set('compare', String(state.compared_ms));
-  }
-  if (state.height_px !== null) {
-    parts.set('height', String(state.height_px));
-  }
-  if (state.fitted) {
-    parts.set('fit', '1');
-  }
   const axes = Object.entries(state.axes).map(
     ([id, [low, high]]) => `${id}:${roundForUrl(low)}:${roundForUrl(high)}`,
   );
-  if (axes.length > 0) {
-    parts.set('axes', axes.join());
+  const values: Record<string, string | number | null | undefined> = {
+    gpu: state.gpus?.join(),
+    view: state.layout === 'apart' ? 'apart' : null,
+    charts: state.charts?.join(),
+    hide: state.hidden.length > 0 ? state.hidden.join() : null,
+    span: span_ms === DEFAULT_STATE.span_ms ? null : roundForUrl(span_ms / 60_000),
+    from: range?.[0],
+    to: range?.[1],
+    compare: state.compared_ms,
+    height: state.height_px,
+    fit: state.fitted ? 1 : null,
+    axes: axes.length > 0 ? axes.join() : null,
+  };
+  const parts = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value != null) {
+      parts.set(name, String(value));
+    }
   }
   return parts.toString().replaceAll('%2C', ',').replaceAll('%3A', ':');
 }

@@ -3,14 +3,13 @@
 import { formatCount } from '../../lib/format';
 import { joinParts, plainText } from '../../lib/text';
 import { lazyTexts, trans } from '../../lib/translation';
-import type { Board, ComputeMode, Mode, RecoveryAction } from '../../wire';
+import type { ComputeMode, Mode, RecoveryAction } from '../../wire';
 import { valueOf } from '../reading';
 import {
-  formatReading,
+  boardDetail,
   formatOnOff,
   timestampedDetail,
   combineReadings,
-  type Detail,
   type DetailGroup,
 } from './detail';
 
@@ -88,54 +87,49 @@ export const BOARD = lazyTexts((): DetailGroup => ({
       read: ({ board }) =>
         combineReadings([board.architecture, board.compute_capability], ([name, capability]) =>
           joinParts(
-            [name, capability && `sm ${capability}`].map((part) => part && plainText(part, 60)),
+            [name, capability && `sm ${capability}`].map((part) => part && shortText(part)),
           ),
         ),
     },
-    { ...boardNumberDetail('cores', trans.__('CUDA cores')), only: 'nvidia' },
-    boardNumberDetail('memory_bus_bits', trans.__('Memory bus'), (bits) =>
-      trans.__('%1 bit', bits),
-    ),
-    boardNumberDetail('numa_node', trans.__('NUMA node')),
     {
-      id: 'board.minor_number',
-      label: trans.__('Device'),
+      ...boardDetail('cores', trans.__('CUDA cores'), ({ cores }) => cores, formatCount),
       only: 'nvidia',
-      read: ({ board }) => formatReading(board.minor_number, (n) => `nvidia${n}`),
+    },
+    boardDetail(
+      'memory_bus_bits',
+      trans.__('Memory bus'),
+      ({ memory_bus_bits }) => memory_bus_bits,
+      (bits) => trans.__('%1 bit', formatCount(bits)),
+    ),
+    boardDetail('numa_node', trans.__('NUMA node'), ({ numa_node }) => numa_node, formatCount),
+    {
+      ...boardDetail(
+        'minor_number',
+        trans.__('Device'),
+        ({ minor_number }) => minor_number,
+        (n) => `nvidia${n}`,
+      ),
+      only: 'nvidia',
     },
     {
       id: 'pci_bus_id',
       label: trans.__('PCI bus'),
       read: ({ busId }) => (busId === null ? null : plainText(busId, 40)),
     },
-    boardTextDetail('vbios_version', 'VBIOS'),
-    boardTextDetail('part_number', trans.__('Part number')),
-    boardTextDetail('serial', trans.__('Serial')),
+    boardDetail('vbios_version', 'VBIOS', ({ vbios_version }) => vbios_version, shortText),
+    boardDetail(
+      'part_number',
+      trans.__('Part number'),
+      ({ part_number }) => part_number,
+      shortText,
+    ),
+    boardDetail('serial', trans.__('Serial'), ({ serial }) => serial, shortText),
     { id: 'uuid', label: 'UUID', read: ({ uuid }) => (uuid === null ? null : plainText(uuid, 80)) },
   ],
 }));
 
-function boardNumberDetail(
-  part: 'cores' | 'memory_bus_bits' | 'numa_node',
-  label: string,
-  format: (digits: string) => string = (digits) => digits,
-): Detail {
-  return {
-    id: `board.${part}`,
-    label,
-    read: ({ board }) => formatReading(board[part], (value) => format(formatCount(value))),
-  };
-}
-
-function boardTextDetail(
-  part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'>,
-  label: string,
-): Detail {
-  return {
-    id: `board.${part}`,
-    label,
-    read: ({ board }) => formatReading(board[part], (text) => plainText(text, 60)),
-  };
+function shortText(text: string): string {
+  return plainText(text, 60);
 }
 
 function describeMode({ current, pending }: Mode): string {

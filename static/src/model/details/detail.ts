@@ -1,7 +1,7 @@
 /** A detail of a GPU: its label and value. */
 
 import { trans } from '../../lib/translation';
-import type { Absence, GpuDetails, Reading, Vendor } from '../../wire';
+import type { Absence, Board, GpuDetails, Reading, Vendor } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
 import type { GpuState } from '../gpu';
 import { absenceOf, readingTime, valueOf } from '../reading';
@@ -52,6 +52,16 @@ export function fieldDetail(id: string, format: (value: number) => string): Deta
     read: () => UNKNOWN,
   };
   return { id, label: label(), read: ({ now }) => now && formatReading(read(now), format) };
+}
+
+/** Returns the detail of a reading in the GPU's static properties. */
+export function boardDetail<T>(
+  id: string,
+  label: string,
+  read: (board: Board) => Reading<T>,
+  format: (value: T) => string,
+): Detail {
+  return { id: `board.${id}`, label, read: ({ board }) => formatReading(read(board), format) };
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The details of a GPU's links to the machine and to other GPUs. */
 
 import { formatBytesPerSecond, formatCount } from '../../lib/format';
+import { groupBy } from '../../lib/collections';
 import { joinParts, plainText } from '../../lib/text';
 import { lazyTexts, trans } from '../../lib/translation';
 import type { Fabric, FabricState, NvLink, PciPath, Reading } from '../../wire';
@@ -180,13 +181,19 @@ function sumLinkErrors(nvlinks: Reading<NvLink[]>): Reading<number> {
 /** Groups the other GPUs by the path to them: `1, 2, 3: 18 NVLinks`. */
 function describeGpuPaths(gpu: GpuState): string {
   const { countLinks } = vendorWordsOf(gpu);
-  const byPath = new Map<string, number[]>();
-  for (const link of gpu.links) {
+  const byPath = groupBy(gpu.links, (link) => {
     const nvlinks = valueOf(link.nvlinks) ?? 0;
-    const path = absenceOf(link.path) === null ? valueOf(link.path) : null;
-    const text =
-      nvlinks > 0 ? countLinks(nvlinks) : path === null ? trans.__('path unknown') : PATHS()[path];
-    byPath.set(text, [...(byPath.get(text) ?? []), link.a === gpu.index ? link.b : link.a]);
-  }
-  return joinParts([...byPath].map(([path, gpus]) => `${gpus.map(String).join(', ')}: ${path}`));
+    const path = valueOf(link.path);
+    return nvlinks > 0
+      ? countLinks(nvlinks)
+      : path === null
+        ? trans.__('path unknown')
+        : PATHS()[path];
+  });
+  return joinParts(
+    [...byPath].map(([path, links]) => {
+      const others = links.map(({ a, b }) => (a === gpu.index ? b : a));
+      return `${others.join(', ')}: ${path}`;
+    }),
+  );
 }

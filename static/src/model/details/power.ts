@@ -11,11 +11,11 @@ import {
 } from '../../lib/format';
 import { joinParts } from '../../lib/text';
 import { lazyTexts, trans } from '../../lib/translation';
-import type { Board, Fan, Reading } from '../../wire';
+import type { Board, Fan } from '../../wire';
 import { valueOf } from '../reading';
 import {
+  boardDetail,
   fieldDetail,
-  formatReading,
   describeMaximum,
   timestampedDetail,
   type Detail,
@@ -31,19 +31,30 @@ export const POWER = lazyTexts((): DetailGroup => ({
       ...fieldDetail('power.limit_watts', formatWatts),
       rest: ({ board }) => describePowerLimitRange(board),
     },
-    {
-      id: 'board.power_limits.default_watts',
-      label: trans.__('Default limit'),
-      read: ({ board }) => formatReading(board.power_limits.default_watts, formatWatts),
-    },
+    boardDetail(
+      'power_limits.default_watts',
+      trans.__('Default limit'),
+      ({ power_limits }) => power_limits.default_watts,
+      formatWatts,
+    ),
     fieldDetail('power.energy_joules_total', formatKilowattHours),
     {
       ...fieldDetail('temperature.memory_celsius', formatTemperature),
       rest: ({ board }) => describeMaximum(board.thresholds.memory_max_celsius, formatTemperature),
     },
     fieldDetail('temperature.margin_celsius', formatTemperatureDifference),
-    thresholdDetail('slowdown_celsius', trans.__('Slowdown temperature')),
-    thresholdDetail('shutdown_celsius', trans.__('Shutdown temperature')),
+    boardDetail(
+      'thresholds.slowdown_celsius',
+      trans.__('Slowdown temperature'),
+      ({ thresholds }) => thresholds.slowdown_celsius,
+      formatTemperature,
+    ),
+    boardDetail(
+      'thresholds.shutdown_celsius',
+      trans.__('Shutdown temperature'),
+      ({ thresholds }) => thresholds.shutdown_celsius,
+      formatTemperature,
+    ),
     fanDetail(trans.__('Fans')),
   ],
 }));
@@ -58,15 +69,6 @@ function fanDetail(label: string): Detail {
   return { ...each, read: (gpu) => (valueOf(gpu.details?.fans)?.length ? each : one).read(gpu) };
 }
 
-function thresholdDetail(part: 'slowdown_celsius' | 'shutdown_celsius', label: string): Detail {
-  const id = `board.thresholds.${part}`;
-  return {
-    id,
-    label,
-    read: ({ board }) => formatReading(board.thresholds[part], formatTemperature),
-  };
-}
-
 function describePowerLimitRange({ power_limits }: Board): string {
   const min = valueOf(power_limits.min_watts);
   return min === null
@@ -76,16 +78,11 @@ function describePowerLimitRange({ power_limits }: Board): string {
 
 function describeFanSpeeds(fans: readonly Fan[]): string {
   return joinParts(
-    fans.map((fan) => `${formatFanShare(fan.speed_percent)}${formatFanSpeed(fan.rpm)}`),
+    fans.map((fan) => {
+      const percent = valueOf(fan.speed_percent);
+      const rpm = valueOf(fan.rpm);
+      const speed = percent === null ? DASH : formatPercent(percent);
+      return rpm === null ? speed : `${speed} (${trans.__('%1 rpm', formatCount(rpm))})`;
+    }),
   );
-}
-
-function formatFanShare(reading: Reading<number>): string {
-  const value = valueOf(reading);
-  return value === null ? DASH : formatPercent(value);
-}
-
-function formatFanSpeed(reading: Reading<number>): string {
-  const value = valueOf(reading);
-  return value === null ? '' : ` (${trans.__('%1 rpm', formatCount(value))})`;
 }

@@ -3,6 +3,7 @@
  * fast.
  */
 
+import { groupBy } from '../../lib/collections';
 import { plainText } from '../../lib/text';
 import type { Fleet, FleetCondition, FleetOwner, FleetSums, GpuState } from '../../wire';
 
@@ -129,16 +130,9 @@ export function columnsOf(fleet: Fleet): Columns {
   const index = Uint32Array.from([...gpus.index, ...unlisted]);
   const rank = new Uint8Array(count).fill(UNKNOWN_RANK);
   rank.set(gpus.rank);
-  const owners = groupIntoLists(
-    fleet.holds,
-    ({ gpu }) => gpu,
-    ({ owner }) => owner,
-  );
-  const conditions = groupIntoLists(
-    fleet.conditions,
-    ({ gpu }) => gpu,
-    (condition) => condition,
-  );
+  const holds = groupBy(fleet.holds, ({ gpu }) => gpu);
+  const owners = new Map([...holds].map(([gpu, held]) => [gpu, held.map(({ owner }) => owner)]));
+  const conditions = groupBy(fleet.conditions, ({ gpu }) => gpu);
   const severity = new Uint8Array(count);
   for (const condition of fleet.conditions) {
     severity[condition.gpu] = Math.max(severity[condition.gpu] ?? 0, condition.severity);
@@ -216,21 +210,12 @@ export function modelOf({ fleet, models }: Columns, row: number): string | null 
   return place === null ? null : (models[place] ?? null);
 }
 
-function groupIntoLists<T, V>(
-  all: readonly T[],
-  keyOf: (one: T) => number,
-  valueOf: (one: T) => V,
-): Map<number, V[]> {
-  const map = new Map<number, V[]>();
-  for (const one of all) {
-    const list = map.get(keyOf(one));
-    if (list === undefined) {
-      map.set(keyOf(one), [valueOf(one)]);
-    } else {
-      list.push(valueOf(one));
-    }
-  }
-  return map;
+/** Returns a function that compares two rows by node, then by GPU index. */
+export function naturalOrder({
+  node,
+  index,
+}: Pick<Columns, 'node' | 'index'>): (a: number, b: number) => number {
+  return (a, b) => (node[a] ?? 0) - (node[b] ?? 0) || (index[a] ?? 0) - (index[b] ?? 0);
 }
 
 /** Returns a function that returns the rows of a node, ordered by GPU index. */
@@ -239,9 +224,7 @@ function createNodeRowsLookup(
   index: Uint32Array,
   nodes: number,
 ): (node: number) => Uint32Array {
-  const rows = Uint32Array.from(node, (_, row) => row).sort(
-    (a, b) => (node[a] ?? 0) - (node[b] ?? 0) || (index[a] ?? 0) - (index[b] ?? 0),
-  );
+  const rows = Uint32Array.from(node, (_, row) => row).sort(naturalOrder({ node, index }));
   const begin = new Uint32Array(nodes + 1);
   node.forEach((place) => (begin[place + 1] = (begin[place + 1] ?? 0) + 1));
   for (let place = 0; place < nodes; place += 1) {

@@ -38,10 +38,13 @@ export interface Filter {
 /** Returns a function that tests a row regardless of the row's owners. */
 type RowMatcher = (columns: Columns) => (row: number) => boolean;
 
-/** A filter word. It may match a GPU, its owners, or both. */
-interface Word {
+/** The tests of a filter word. It may match a GPU, its owners, or both. */
+interface WordMatcher {
   device: RowMatcher | null;
   owner: ((owner: FleetOwner) => boolean) | null;
+}
+
+interface Word extends WordMatcher {
   isExcluded: boolean;
 }
 
@@ -78,7 +81,7 @@ const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace]
  * The fields of a filter, by the name that is written before a colon. Owner names must be equal to
  * the text, because one name can contain another.
  */
-const FIELDS: Readonly<Record<string, (text: string) => Omit<Word, 'isExcluded'>>> = {
+const FIELDS: Readonly<Record<string, (text: string) => WordMatcher>> = {
   node: (text) => ({ device: matchNodeNames(matchEqualOrContainingNames(text)), owner: null }),
   gpu: (text) => ({ device: matchModels(matchEqualOrContainingNames(text)), owner: null }),
   user: makeOwnerFieldParser(({ user }) => [user]),
@@ -177,7 +180,7 @@ function removeQuotes(text: string): string {
   return text.replaceAll('"', '');
 }
 
-function parseWord(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | null {
+function parseWord(typed: string, mistakes: string[]): WordMatcher | null {
   if (typed === '') {
     return null;
   }
@@ -219,7 +222,7 @@ function parseWord(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> 
   };
 }
 
-function makeOwnerFieldParser(names: OwnerNames): (text: string) => Omit<Word, 'isExcluded'> {
+function makeOwnerFieldParser(names: OwnerNames): (text: string) => WordMatcher {
   return (text) => ({ device: null, owner: matchOwnerNames(names, matchEqualNames(text)) });
 }
 
@@ -318,20 +321,20 @@ interface Quantity {
   limit?: keyof Readings;
 }
 
+/** The units and the limit of quantities of memory. */
+const MEMORY_QUANTITY: Omit<Quantity, 'read'> = {
+  units: BYTE_UNITS,
+  known: ['%', 'MiB', 'GiB', 'TiB'],
+  limit: 'memoryTotal',
+};
+
 const QUANTITIES: Readonly<Record<string, Quantity>> = {
   utilization: { read: makeReadingReader('utilization'), units: { '': 1, '%': 1 }, known: ['%'] },
-  memory: {
-    read: makeReadingReader('memoryUsed'),
-    units: BYTE_UNITS,
-    known: ['%', 'MiB', 'GiB', 'TiB'],
-    limit: 'memoryTotal',
-  },
+  memory: { read: makeReadingReader('memoryUsed'), ...MEMORY_QUANTITY },
   left: {
     read: ({ readings }, row) =>
       (readings.memoryTotal[row] ?? NaN) - (readings.memoryUsed[row] ?? NaN),
-    units: BYTE_UNITS,
-    known: ['%', 'MiB', 'GiB', 'TiB'],
-    limit: 'memoryTotal',
+    ...MEMORY_QUANTITY,
   },
   power: {
     read: makeReadingReader('power'),

@@ -5,18 +5,11 @@ import { trans } from '../../lib/translation';
 import { MEMORY, PERCENT, UNITS, type Unit } from '../unit';
 import { FIELDS, type Columns, type Measures, type Readings } from './columns';
 
-export const METRICS = [
-  'utilization',
-  'memory',
-  'power',
-  'temperature',
-  'state',
-  'conditions',
-] as const;
-export type FleetMetric = (typeof METRICS)[number];
 /** The metrics with numeric values. */
 export const NUMERIC_METRICS = ['utilization', 'memory', 'power', 'temperature'] as const;
 export type NumericMetric = (typeof NUMERIC_METRICS)[number];
+export const METRICS = [...NUMERIC_METRICS, 'state', 'conditions'] as const;
+export type FleetMetric = (typeof METRICS)[number];
 
 /**
  * The ends of the temperature scale. At the lower end, a board is idle; at the upper end, it slows

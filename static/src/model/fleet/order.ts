@@ -1,6 +1,6 @@
 /** The sort order of GPUs and nodes. */
 
-import { modelOf, type Columns, type Measures } from './columns';
+import { modelOf, naturalOrder, type Columns, type Measures } from './columns';
 
 export const SORTS = [
   'worst',
@@ -28,32 +28,25 @@ export const WORST_FIRST: Sort = { key: 'worst', reversed: false };
 
 /** Returns the rows in order. Equal rows are ordered by node and GPU index. */
 export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array {
-  const { node, index, count } = columns;
-  const natural = (a: number, b: number): number =>
-    (node[a] ?? 0) - (node[b] ?? 0) || (index[a] ?? 0) - (index[b] ?? 0);
-  if (key === 'name') {
-    return sortRows(count, reversed, (row) => node[row] ?? 0, natural);
+  return sortRows(columns.count, reversed, rowKeyReader(columns, key), naturalOrder(columns));
+}
+
+function rowKeyReader(columns: Columns, key: SortKey): (row: number) => number {
+  switch (key) {
+    case 'name':
+      return (row) => columns.node[row] ?? 0;
+    case 'model': {
+      const places = alphabeticalRanks(columns.models);
+      const models = new Map(columns.models.map((name, i) => [name, places[i] ?? 0]));
+      return (row) => models.get(modelOf(columns, row) ?? '') ?? NaN;
+    }
+    case 'owner': {
+      const places = alphabeticalRanks(columns.fleet.owners.map(({ user, id }) => user ?? id));
+      return (row) => places[columns.ownersOf(row)[0] ?? -1] ?? NaN;
+    }
+    default:
+      return sortKeyReader(columns, key);
   }
-  if (key === 'model') {
-    const places = alphabeticalRanks(columns.models);
-    const models = new Map(columns.models.map((name, i) => [name, places[i] ?? 0]));
-    return sortRows(
-      count,
-      reversed,
-      (row) => models.get(modelOf(columns, row) ?? '') ?? NaN,
-      natural,
-    );
-  }
-  if (key === 'owner') {
-    const places = alphabeticalRanks(columns.fleet.owners.map(({ user, id }) => user ?? id));
-    return sortRows(
-      count,
-      reversed,
-      (row) => places[columns.ownersOf(row)[0] ?? -1] ?? NaN,
-      natural,
-    );
-  }
-  return sortRows(count, reversed, sortKeyReader(columns, key), natural);
 }
 
 /**

@@ -95,10 +95,10 @@ export function ownerRows(
   for (const { gpu, owner: place } of columns.fleet.holds) {
     const owner = columns.owner(place);
     const row = owner === undefined ? null : rowOf(owner);
-    const once = `${gpu} ${row?.key ?? ''}`;
     if (row === null) {
       continue;
     }
+    const once = `${gpu} ${row.key}`;
     if (!matched.has(once) && isShown(gpu, place)) {
       matched.add(once);
       row.matching += 1;

@@ -55,8 +55,6 @@ export class FleetReader {
     nodeHistory: NO_ANSWER,
     node: NO_ANSWER,
   };
-  /** The time of the last response about the fleet, by the local clock. */
-  answered_ms: number | null = null;
   private active = false;
   private wishes: RequestedData = { range_s: 0, usage: false, events: false, node: null };
   /** The path and time of the last request for each kind of data. */
@@ -195,9 +193,6 @@ export class FleetReader {
       return;
     }
     const value = json ?? this.answers[name].value;
-    if (name === 'fleet' && why === null) {
-      this.answered_ms = Date.now();
-    }
     set({ value, why, isLoading: false });
   }
 

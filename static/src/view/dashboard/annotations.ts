@@ -26,7 +26,7 @@ export interface Annotations {
  * A row of the annotation lane above the charts. It shows the conditions of one GPU, or one
  * condition of several GPUs.
  */
-export interface ConditionRow {
+interface ConditionRow {
   gpus: readonly number[];
   bands: readonly (Band & { level: Level; gpus: readonly number[] })[];
 }

@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { DASH, formatTimeOfDay } from '../../lib/format';
@@ -11,6 +10,7 @@ import {
 } from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
 import type { NotebookHost } from '../notebook';
+import { useShortList } from '../sections';
 
 const COLUMNS = lazyTexts((): readonly [CellOrder, string][] => [
   ['elapsed', trans.__('Time')],
@@ -25,24 +25,22 @@ const COLUMNS = lazyTexts((): readonly [CellOrder, string][] => [
 const INITIAL_ROWS = 3;
 const MAX_ROWS = 20;
 
-export interface CellTableProps {
-  executions: readonly CellExecution[];
-  gpus: ReadonlySet<number>;
-  /** Returns the name of the notebook that an execution belongs to. */
-  notebookOf: (execution: CellExecution) => string;
-  notebooks?: NotebookHost | undefined;
-}
-
 /** Shows the executions of notebook cells, the most expensive first. */
 export function CellTable({
   executions,
   gpus,
   notebookOf,
   notebooks,
-}: CellTableProps): ComponentChild {
+}: {
+  executions: readonly CellExecution[];
+  gpus: ReadonlySet<number>;
+  /** Returns the name of the notebook that an execution belongs to. */
+  notebookOf: (execution: CellExecution) => string;
+  notebooks?: NotebookHost | undefined;
+}) {
   const [order, setOrder] = useState<CellOrder>('gpu');
-  const [isWhole, setWhole] = useState(false);
   const all = selectAndSortByCost(executions, order, gpus).slice(0, MAX_ROWS);
+  const [shown, showAllButton] = useShortList(all, INITIAL_ROWS);
   if (all.length === 0) {
     return null;
   }
@@ -50,16 +48,7 @@ export function CellTable({
     <section class="gpumon-cell-costs" data-testid="gpumon-cells">
       <div class="gpumon-section-head">
         <h2>{trans.__('Cells by cost')}</h2>
-        {all.length > INITIAL_ROWS && (
-          <button
-            type="button"
-            class="gpumon-chip"
-            aria-expanded={isWhole}
-            onClick={() => setWhole(!isWhole)}
-          >
-            {isWhole ? trans.__('Show fewer') : trans.__('Show all %1', all.length)}
-          </button>
-        )}
+        {showAllButton}
       </div>
       <table class="gpumon-processes gpumon-cells">
         <thead>
@@ -81,13 +70,13 @@ export function CellTable({
           </tr>
         </thead>
         <tbody>
-          {all.slice(0, isWhole ? MAX_ROWS : INITIAL_ROWS).map((execution) => {
+          {shown.map((execution) => {
             const { key, kernelId, code, running, cost } = execution;
             const notebook = notebookOf(execution);
             const parts = describeCell(cost);
             return (
               <tr key={key}>
-                <td class="gpumon-cell-started">{formatTimeOfDay(cost.started_ms)}</td>
+                <td>{formatTimeOfDay(cost.started_ms)}</td>
                 <td>
                   <button
                     type="button"

@@ -4,7 +4,6 @@ import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import { createElement } from '../../lib/dom';
-import { groupBy } from '../../lib/collections';
 import { memoizeLast } from '../../lib/memoize';
 import { trans } from '../../lib/translation';
 import { createNotebookNamer, executionsFromHistory } from '../../model/cell-log';
@@ -35,19 +34,15 @@ import {
   keepStackedLinesWithValues,
   type Section,
 } from '../../model/dashboard/plots';
-import type { Level } from '../../model/describe';
 import type { Subscription } from '../../model/feed';
-import { gpusOf, type GpuState } from '../../model/gpu';
-import { gpuAlerts } from '../../model/alerts';
-import { holderRows } from '../../model/holders';
+import { gpusOf } from '../../model/gpu';
 import type { AvailableHistory } from '../../model/history';
 import type { Request } from '../../model/request';
 import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
-import type { SummaryContext } from '../../model/summary';
 import { countGpusByAlertLevel, Header } from '../header';
 import { Notice } from '../alerts';
-import { useOnScreen, useThrottledRender } from '../component-view';
+import { useThrottledRender } from '../component-view';
 import { runBands } from '../chart-marks';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
 import { annotationsOf, cellBands, type AnnotationSet } from './annotations';
@@ -59,7 +54,7 @@ import type { ChangeState, PlotContext } from './plot-content';
 import { Legend } from './readout';
 import { Toolbar, type MarkDraft, type ToolbarMenu } from './toolbar';
 
-export interface DashboardOptions extends ViewOptions {
+interface DashboardOptions extends ViewOptions {
   state: DashboardState;
   /** Called with a new state, which the application may store. */
   onState: (state: DashboardState) => void;
@@ -100,8 +95,6 @@ export class Dashboard extends StoreView {
   private draft: MarkDraft | null = null;
   /** The ID of the line under the pointer. */
   private pointed: string | null = null;
-  /** The server's history of the displayed span, if it is needed. */
-  private shown: AvailableHistory | null = null;
 
   constructor(
     store: Store,
@@ -140,7 +133,7 @@ export class Dashboard extends StoreView {
   show(state: DashboardState): void {
     this.state = state;
     this.options.onState(state);
-    this.options.invalidate();
+    this.invalidate();
   }
 
   override render(): void {
@@ -162,7 +155,7 @@ export class Dashboard extends StoreView {
     const gpus = gpusOf(store.inventory, store.sample, store.details);
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
     const indices = chosen.map(({ index }) => index);
-    const rows = holderRows(gpus, store.slots, notebooks?.pathOf);
+    const { rows, levelOf } = this.listHoldersAndAlerts(gpus, now_ms);
     this.updateTraces();
     const [from_ms, to_ms] = displayedRange(state, now_ms);
     this.holders.record(rows, now_ms);
@@ -175,21 +168,14 @@ export class Dashboard extends StoreView {
       store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const metrics = metricsOf(all);
     const need = { state, now_ms, metrics, gpus: chosen, width: this.chartWidth() };
-    const known = this.past.findOrRequestHistory(need);
-    const compared = this.past.findComparedSeries(need);
+    const { known, compared, notes } = this.past.findOrRequest(need);
     // The history does not contain the memory of every holder, so stacked lines without values are
     // omitted.
     const sections = known === null ? all : keepStackedLinesWithValues(all, known.knows);
-    this.shown = known;
-    const { status, ...head } = this.makeHead(chosen, true);
-    const holdersOf = groupBy(
-      rows.filter((row) => row.kind === 'holder'),
-      ({ gpu }) => gpu,
-    );
-    const levelOf = (gpu: GpuState): Level =>
-      gpuAlerts(gpu, holdersOf.get(gpu.index) ?? [], store, now_ms)[0]?.level ?? 'none';
-    const palette = this.currentPalette();
     const timeline = known?.source ?? store.timeline;
+    const gap_ms = known?.gap_ms ?? store.gap_ms;
+    const { status, ...head } = this.makeHead(chosen, { timeline, gap_ms });
+    const palette = this.currentPalette();
     const window = store.timeWindow(from_ms, to_ms);
     const charts = displayedChartIds(state, chosen.length);
     this.requestChartMetrics(charts);
@@ -202,7 +188,7 @@ export class Dashboard extends StoreView {
       traces: known === null ? store.traces : NO_TRACES,
       window: {
         ...window,
-        gap_ms: known?.gap_ms ?? window.gap_ms,
+        gap_ms,
         times_ms: timeline.times_ms,
         // The revision changes with the compared lines, so that the charts are redrawn.
         revision: `${timeline.revision} ${compared?.revision ?? ''}`,
@@ -278,7 +264,7 @@ export class Dashboard extends StoreView {
           readOnly={options.readOnly}
         />
         <Notice notice={head.notice} level={status.level} />
-        {this.past.renderNotes()}
+        {notes}
         {sections.length > 0 && (
           <AnnotationLane
             content={annotations.lane}
@@ -313,12 +299,6 @@ export class Dashboard extends StoreView {
     );
   }
 
-  protected override get pastTimeline(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
-    return this.shown === null
-      ? super.pastTimeline
-      : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
-  }
-
   private readonly change: ChangeState = (edit) => {
     const next = edit(this.state, this.store.clock.now());
     if (next !== this.state) {
@@ -328,7 +308,7 @@ export class Dashboard extends StoreView {
 
   private readonly onPoint = (id: string | null): void => {
     this.pointed = id;
-    this.options.invalidate();
+    this.invalidate();
   };
 
   private readonly onOpen = (menu: ToolbarMenu, open: boolean): void => {
@@ -340,12 +320,12 @@ export class Dashboard extends StoreView {
       this.opened === 'marks'
         ? { at_ms: this.cursor.at_ms ?? this.store.clock.now(), text: '' }
         : null;
-    this.options.invalidate();
+    this.invalidate();
   };
 
   private readonly onDraft = (draft: MarkDraft): void => {
     this.draft = draft;
-    this.options.invalidate();
+    this.invalidate();
   };
 
   private readonly onDone = (): void => {
@@ -422,14 +402,6 @@ export class Dashboard extends StoreView {
   }
 }
 
-interface PlotSectionProps {
-  section: Section;
-  context: PlotContext;
-  annotations: AnnotationSet;
-  charts: readonly string[];
-  isFirst: boolean;
-}
-
 /** Shows a group of charts with its heading. */
 function PlotSection({
   section: { key, gpu, title, plots, missing },
@@ -437,11 +409,16 @@ function PlotSection({
   annotations,
   charts,
   isFirst,
-}: PlotSectionProps): ComponentChild {
+}: {
+  section: Section;
+  context: PlotContext;
+  annotations: AnnotationSet;
+  charts: readonly string[];
+  isFirst: boolean;
+}) {
   const element = useRef<HTMLElement>(null);
-  const onScreen = useOnScreen(element);
   const { freshness } = given;
-  const renderPlots = (): ComponentChild => {
+  const renderPlots = () => {
     const isHealthy = gpu === null || gpu.now?.health.state === 'ok';
     const context = isHealthy ? given : { ...given, freshness: { ...freshness, stale: true } };
     const lines = new Map(plots.flatMap((plot) => plot.lines.map((line) => [line.id, line])));
@@ -479,7 +456,7 @@ function PlotSection({
       </>
     );
   };
-  const content = useThrottledRender(onScreen, freshness.now_ms, renderPlots, gpu?.index);
+  const content = useThrottledRender(element, freshness.now_ms, renderPlots, gpu?.index);
   return (
     <section data-section={key} ref={element}>
       {content}

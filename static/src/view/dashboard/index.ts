@@ -4,7 +4,7 @@ import { parseDashboardState, formatDashboardState } from '../../model/dashboard
 import { mountView, type MountHandle, type MountOptions, type ViewOptions } from '../store-view';
 import { Dashboard } from './dashboard';
 
-export interface DashboardMountOptions extends MountOptions, ViewOptions {
+interface DashboardMountOptions extends MountOptions, ViewOptions {
   /** The initial state, as a URL query. */
   address: string;
   /** Called with the URL query of a new state. */

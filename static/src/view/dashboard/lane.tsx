@@ -25,13 +25,6 @@ const MIN_BAND_SHARE = 0.003;
 /** Flags are merged if their distance is at most this share of the annotation lane. */
 const MAX_FLAG_DISTANCE = 0.01;
 
-export interface AnnotationLaneProps {
-  content: AnnotationSet['lane'];
-  from_ms: number;
-  to_ms: number;
-  isOneGpu: boolean;
-}
-
 /**
  * The annotation lane: a strip with the names of marks, cells and conditions, over the same span as
  * the charts below.
@@ -41,7 +34,12 @@ export function AnnotationLane({
   from_ms,
   to_ms,
   isOneGpu,
-}: AnnotationLaneProps): ComponentChild {
+}: {
+  content: AnnotationSet['lane'];
+  from_ms: number;
+  to_ms: number;
+  isOneGpu: boolean;
+}) {
   const { cursor } = useViewParts();
   const [isWhole, setWhole] = useState(false);
   const lane = useRef<HTMLElement>(null);
@@ -70,7 +68,7 @@ export function AnnotationLane({
     color,
     gpus = [],
     ...band
-  }: Band & { gpus?: readonly number[] }): ComponentChild => {
+  }: Band & { gpus?: readonly number[] }) => {
     const isJoined = gpus.length > 1;
     const clause = title.replace(/\.$/, '');
     const begin = share(band.from_ms);
@@ -87,9 +85,9 @@ export function AnnotationLane({
     );
   };
   const flags = groupFlags(content.flags, MAX_FLAG_DISTANCE * (to_ms - from_ms));
-  const beginOf = (place: number): number => share(flags[place]?.[0]?.at_ms ?? NaN);
-  const flagItem = (group: readonly EventMarker[], place: number): ComponentChild => {
-    const [{ at_ms, label, color } = { at_ms: 0, label: '', color: '' }] = group;
+  const beginOf = (place: number): number => share(flags[place]?.[0].at_ms ?? NaN);
+  const flagItem = (group: FlagGroup, place: number) => {
+    const [{ at_ms, label, color }] = group;
     const begin = share(at_ms);
     const isLast = begin > FLAG_FLIP_SHARE;
     const room = isLast ? begin - (beginOf(place - 1) || 0) : (beginOf(place + 1) || 1) - begin;
@@ -119,7 +117,7 @@ export function AnnotationLane({
     items: ComponentChild,
     key = label,
     button: ComponentChild = null,
-  ): ComponentChild => (
+  ) => (
     <div class="gpumon-lane-row" key={key}>
       <span class="gpumon-lane-label" title={label}>
         <span>{label}</span>
@@ -195,13 +193,15 @@ function omitShortBands(bands: readonly Band[], least_ms: number): Band[] {
   return shown;
 }
 
+type FlagGroup = [EventMarker, ...EventMarker[]];
+
 /** Groups flags. A group contains the flags that are at most `near_ms` after its first flag. */
-function groupFlags(flags: readonly EventMarker[], near_ms: number): EventMarker[][] {
-  const groups: EventMarker[][] = [];
+function groupFlags(flags: readonly EventMarker[], near_ms: number): FlagGroup[] {
+  const groups: FlagGroup[] = [];
   for (const flag of flags) {
-    const first = groups.at(-1)?.[0];
-    if (first !== undefined && flag.at_ms - first.at_ms <= near_ms) {
-      groups.at(-1)?.push(flag);
+    const last = groups.at(-1);
+    if (last !== undefined && flag.at_ms - last[0].at_ms <= near_ms) {
+      last.push(flag);
     } else {
       groups.push([flag]);
     }

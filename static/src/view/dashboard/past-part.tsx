@@ -175,20 +175,24 @@ function countFittingPoints({ width }: PastNeed): number {
   return Math.ceil((width || DEFAULT_WIDTH) / POINT_PX);
 }
 
-interface NoteProps {
+/**
+ * If the charts show more than the recorded history, shows how far back the history goes and how to
+ * keep more of it.
+ */
+function PastNote({
+  missing,
+  now_ms,
+  answer,
+  problem,
+  onAll,
+}: {
   /** Whether a part of the displayed span is not recorded. */
   missing: boolean;
   now_ms: number;
   answer: HistorySpan | null;
   problem: string | null;
   onAll: (oldest_ms: number) => void;
-}
-
-/**
- * If the charts show more than the recorded history, shows how far back the history goes and how to
- * keep more of it.
- */
-function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): ComponentChild {
+}) {
   const isShort = answer !== null && missing;
   const storage = answer?.storage;
   const isInMemory = isShort && storage?.on_disk === false && storage.problem === undefined;

@@ -17,8 +17,6 @@ export class PastSource {
   private failed: ComponentChild = null;
   private isRequested = false;
   private isOver = false;
-  private note: ComponentChild = null;
-  private figures: ComponentChild = null;
 
   constructor(
     private readonly store: Store,
@@ -39,35 +37,29 @@ export class PastSource {
   }
 
   /**
-   * Returns the history of the displayed span, or `null` if the stream covers the span or the
-   * history is not loaded yet.
+   * Returns the history of the displayed span and the lines of the compared span. Each is `null` if
+   * it is not needed or not loaded yet. `notes` contains the note about the start of the history,
+   * and the figures of the comparison.
    */
-  findOrRequestHistory(need: PastNeed): AvailableHistory | null {
+  findOrRequest(need: PastNeed): {
+    known: AvailableHistory | null;
+    compared: SeriesSource | null;
+    notes: ComponentChild;
+  } {
     const isNeeded = need.metrics.length > 0 && this.isHistoryNeeded(need);
-    const found = isNeeded ? this.getOrLoadPart()?.findOrRequestHistory(need) : undefined;
-    this.note = found?.note ?? (isNeeded && this.failed);
-    return found?.known ?? null;
-  }
-
-  /**
-   * Returns the lines of the compared span, or `null` if there is no comparison or the lines are
-   * not loaded yet.
-   */
-  findComparedSeries(need: PastNeed): SeriesSource | null {
+    const history = isNeeded ? this.getOrLoadPart()?.findOrRequestHistory(need) : undefined;
     const by_ms = need.state.compared_ms;
-    const compared = by_ms === null ? undefined : this.getOrLoadPart()?.compare(need, by_ms);
-    this.figures = compared?.figures ?? (by_ms !== null && this.failed);
-    return compared?.source ?? null;
-  }
-
-  /** Renders the note about the start of the history, and the figures of the comparison. */
-  renderNotes(): ComponentChild {
-    return (
-      <>
-        <div role="status">{this.note}</div>
-        {this.figures}
-      </>
-    );
+    const comparison = by_ms === null ? undefined : this.getOrLoadPart()?.compare(need, by_ms);
+    return {
+      known: history?.known ?? null,
+      compared: comparison?.source ?? null,
+      notes: (
+        <>
+          <div role="status">{history?.note ?? (isNeeded && this.failed)}</div>
+          {comparison?.figures ?? (by_ms !== null && this.failed)}
+        </>
+      ),
+    };
   }
 
   dispose(): void {

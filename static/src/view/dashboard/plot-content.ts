@@ -93,6 +93,11 @@ export function pastRange(
   return low < high ? [low, high] : null;
 }
 
+/** Returns the lines that the user has not hidden. */
+export function visibleLines(lines: readonly PlotLine[], { hidden }: PlotContext): PlotLine[] {
+  return lines.filter(({ id }) => !hidden.has(id));
+}
+
 /**
  * Returns the stacked lines for the legend and the tooltip. The chart of limits has many lines, so
  * those whose value is 0 in the whole displayed time are left out.
@@ -122,7 +127,7 @@ export function makeChartContent(
   at_ms: number | null,
   near: string | null,
 ): ChartContent {
-  const { window, palette, compared, hidden } = context;
+  const { window, palette, compared } = context;
   const pointed = [...lines, ...stack].find((line) => line.id === context.pointed)?.id ?? null;
   const drawn = (line: PlotLine, values: Values): ChartLine => ({
     ...values,
@@ -136,7 +141,6 @@ export function makeChartContent(
     strong: line.id === near,
     unfilled: line.own !== undefined,
   });
-  const isShown = (line: PlotLine): boolean => !hidden.has(line.id);
   const earlier = (line: PlotLine): ChartLine[] =>
     compared === null || line.own !== undefined
       ? []
@@ -147,9 +151,9 @@ export function makeChartContent(
             dash: EARLIER_DASH,
           },
         ];
-  const shown = lines.filter(isShown);
+  const shown = visibleLines(lines, context);
   const all = [...shown.flatMap(earlier), ...shown.map(current)];
-  const layers = stack.filter(isShown).map(current);
+  const layers = visibleLines(stack, context).map(current);
   const fitted = context.fitted ? computeFittedAxis(unit, layers.length > 0, all, window) : null;
   const zoomed = context.axes[id] ?? fitted;
   const [floor, ceiling] = zoomed ?? computeUnzoomedAxis(unit, limit, all, window);

@@ -12,9 +12,9 @@ import { trans } from '../../lib/translation';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { formatSpan } from '../../model/dashboard/readout';
 import type { Palette } from '../palette';
-import { lineColor, readValues, withValue, type PlotContext } from './plot-content';
+import { lineColor, readValues, visibleLines, withValue, type PlotContext } from './plot-content';
 
-export interface CsvColumn {
+interface CsvColumn {
   name: string;
   times_ms: ArrayLike<number>;
   values: ArrayLike<number>;
@@ -45,34 +45,21 @@ export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: num
 }
 
 /**
- * Copies a text, or saves it as the file `file` with the media type `type`. Returns a message about
+ * Copies with `copy`, or saves `content` as the file `file` if that fails. Returns a message about
  * the result.
  */
-async function copyText(text: string, file: string, type: string): Promise<string> {
+async function copyOrSave(
+  copy: () => Promise<void>,
+  content: Blob | Promise<Blob>,
+  file: string,
+): Promise<string> {
   try {
-    await navigator.clipboard.writeText(text);
-    return copiedMessage();
+    await copy();
+    return trans.__('Copied to the clipboard');
   } catch {
-    return saveAsFile(new Blob([text], { type }), file);
+    downloadBlob(await content, file);
+    return trans.__('Saved as %1, because this page cannot use the clipboard', file);
   }
-}
-
-async function copyPicture(picture: Promise<Blob>, file: string): Promise<string> {
-  try {
-    await navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]);
-    return copiedMessage();
-  } catch {
-    return saveAsFile(await picture, file);
-  }
-}
-
-function copiedMessage(): string {
-  return trans.__('Copied to the clipboard');
-}
-
-function saveAsFile(blob: Blob, file: string): string {
-  downloadBlob(blob, file);
-  return trans.__('Saved as %1, because this page cannot use the clipboard', file);
 }
 
 export type CopyFormat = 'png' | 'svg' | 'csv';
@@ -100,13 +87,19 @@ export function copyPlot(
   context: PlotContext,
 ): Promise<string> {
   const file = `gpumon-${plot.key.replaceAll(/[^\w.]+/g, '-')}.${format}`;
+  const copyText = (text: string, type: string): Promise<string> =>
+    copyOrSave(() => navigator.clipboard.writeText(text), new Blob([text], { type }), file);
   if (format === 'csv') {
-    return copyText(formatPlotAsCsv(plot, context), file, 'text/csv');
+    return copyText(formatPlotAsCsv(plot, context), 'text/csv');
   }
   const caption = captionOf(plot, drawn, context);
-  return format === 'png'
-    ? copyPicture(makePng(chart, caption, context.palette), file)
-    : copyText(makeSvg(chart, caption, context.palette), file, 'image/svg+xml');
+  if (format === 'svg') {
+    return copyText(makeSvg(chart, caption, context.palette), 'image/svg+xml');
+  }
+  const picture = makePng(chart, caption, context.palette);
+  const copyPicture = (): Promise<void> =>
+    navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]);
+  return copyOrSave(copyPicture, picture, file);
 }
 
 function captionOf(
@@ -114,13 +107,12 @@ function captionOf(
   drawn: readonly PlotLine[],
   context: PlotContext,
 ): Caption {
-  const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
-  const entries = [...drawn, ...stack].filter(isShown).map((line) => {
+  const entries = visibleLines([...drawn, ...stack], context).map((line) => {
     const { label, name = label, value } = withValue(line, context);
     const text = Number.isNaN(value) ? name : `${name} ${unit.text(value)}`;
     return { text, color: lineColor(line, context.palette) };
   });
-  const more = lines.filter((line) => isShown(line) && !drawn.includes(line)).length;
+  const more = visibleLines(lines, context).filter((line) => !drawn.includes(line)).length;
   const { from_ms, to_ms } = context.window;
   return {
     title: gpu === null ? title : trans.__('GPU %1: %2', gpu, title),
@@ -137,9 +129,8 @@ function captionOf(
  * field name, such as watts for `power.draw_watts`.
  */
 function formatPlotAsCsv({ lines, stack, gpu }: Plot, context: PlotContext): string {
-  const { timeline, window, hidden } = context;
-  const shown = [...lines, ...stack].filter(({ id }) => !hidden.has(id));
-  const columns = shown.flatMap((line) => {
+  const { timeline, window } = context;
+  const columns = visibleLines([...lines, ...stack], context).flatMap((line) => {
     const { label, name: ownName = label, field } = line;
     const name = joinParts([gpu === null ? null : `GPU ${gpu}`, ownName, field], ' ');
     const { extremes, ...means } = { times_ms: timeline.times_ms, ...readValues(line, context) };
@@ -193,20 +184,16 @@ function createCanvasContext(): CanvasRenderingContext2D {
   return context;
 }
 
-/** An image and its size, in the device pixels of a chart. */
-interface Picture {
-  width: number;
-  height: number;
-  paint: (surface: Surface) => void;
-}
-
-/** Returns an image with the title, time and legend above the chart. */
+/**
+ * Returns an image with the title, time and legend above the chart, and its size in the chart's
+ * device pixels.
+ */
 function pictureOf(
   chart: Chart,
   { title, subtitle, entries }: Caption,
   palette: Palette,
   measure: CanvasRenderingContext2D,
-): Picture {
+) {
   const { pixelRatio, width_px, height_px } = chart;
   const fontOf = (size_px: number): string => `${size_px * pixelRatio}px ${palette.font}`;
   measure.font = fontOf(10);

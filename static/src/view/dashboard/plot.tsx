@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
 import type { Chart } from '../../chart/chart';
@@ -20,7 +19,7 @@ import { LineCrowd, MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
 import { ExtremeLines, nearestLineId } from '../../model/dashboard/readout';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { ChartCanvas } from '../chart-canvas';
-import { useViewParts, useOnScreen, useThrottledRender } from '../component-view';
+import { useViewParts, useThrottledRender } from '../component-view';
 import { Menu } from '../menu';
 import { loadPart } from '../part';
 import type { Annotations } from './annotations';
@@ -29,6 +28,7 @@ import type { CopyFormat } from './plot-copy';
 import {
   makeChartContent,
   visibleLayers,
+  visibleLines,
   withValue,
   type ChangeState,
   type PlotContext,
@@ -45,7 +45,7 @@ const MAX_NEAR_PX = 12;
 /** The change of the chart height per key press. */
 const STEP_PX = 20;
 
-export interface PlotProps {
+interface PlotProps {
   plot: Plot;
   context: PlotContext;
   annotations: Annotations;
@@ -59,13 +59,7 @@ export interface PlotProps {
 }
 
 /** A chart of the dashboard with its title, legend and menu. */
-export function PlotView({
-  plot,
-  context: given,
-  annotations,
-  charts,
-  isFirst,
-}: PlotProps): ComponentChild {
+export function PlotView({ plot, context: given, annotations, charts, isFirst }: PlotProps) {
   const { cursor, invalidate } = useViewParts();
   const figure = useRef<HTMLElement>(null);
   const chart = useRef<Chart | null>(null);
@@ -75,7 +69,6 @@ export function PlotView({
     extremes: new ExtremeLines(),
   }));
   const [drop, setDrop] = useState<'before' | 'after' | null>(null);
-  const onScreen = useOnScreen(figure);
   const { change } = given;
   const context = updateWindowTimes(given);
   const { at_ms } = cursor;
@@ -94,13 +87,12 @@ export function PlotView({
       invalidate();
     });
   };
-  const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
   /** Returns the ID of the line at the pointer. */
   const pointedLine = (): string | null => {
     const at = pointer.current && chart.current?.valueAt(pointer.current.clientY);
     return at && plot.lines.length > 1
       ? nearestLineId(
-          plot.lines.filter(isShown).map((line) => withValue(line, context)),
+          visibleLines(plot.lines, context).map((line) => withValue(line, context)),
           at.value,
           MAX_NEAR_PX * at.pixel,
         )
@@ -127,7 +119,7 @@ export function PlotView({
     return null;
   };
 
-  const content = useThrottledRender(onScreen, context.freshness.now_ms, () => {
+  const content = useThrottledRender(figure, context.freshness.now_ms, (onScreen) => {
     const near = pointedLine();
     const lines = linesWith(near);
     const drawn = onScreen
@@ -136,7 +128,7 @@ export function PlotView({
     const range = drawn === null ? 0 : drawn.ceiling - drawn.floor;
     const layers = visibleLayers(plot, context);
     const notes = new Map<string, string>();
-    const shown = plot.lines.filter(isShown);
+    const shown = visibleLines(plot.lines, context);
     if (shown.some((line) => !lines.includes(line))) {
       const values = shown.map((line) => withValue(line, context));
       const [highest, lowest] = extremes.findIds(values, range);
@@ -175,7 +167,7 @@ export function PlotView({
             context={context}
           />
         </figcaption>
-        <div class="gpumon-plot-body">
+        <div>
           <ChartCanvas class="gpumon-chart gpumon-plot-chart" content={drawn} onMount={onMount}>
             <Tooltip
               plot={plot}
@@ -260,12 +252,12 @@ function importPlotCopy(): Promise<typeof import('./plot-copy')> {
   return import('./plot-copy');
 }
 
-interface PlotMenuProps {
+function PlotMenu({
+  actions,
+}: {
   /** The actions by name. An action returns a message, or `null` to close the menu. */
   actions: Record<string, () => Promise<string> | null>;
-}
-
-function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
+}) {
   const [isOpen, setOpen] = useState(false);
   const [message, setMessage] = useState('');
   const run = async (name: string, menu: Element | null): Promise<void> => {
@@ -291,7 +283,7 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
     setMessage('');
   };
   return (
-    <Menu label="⋯" name={trans.__('Chart menu')} open={isOpen} onOpen={onOpen}>
+    <Menu label="⋯" name={trans.__('Chart menu')} isOpen={isOpen} onOpen={onOpen}>
       {isOpen && (
         <div class="gpumon-plot-menu">
           {Object.keys(actions).map((name) => (
@@ -312,14 +304,16 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
   );
 }
 
-interface HandleProps {
+/** The lower edge of a chart, which resizes all charts. A double click resets their height. */
+function HeightHandle({
+  height_px,
+  isFirst,
+  change,
+}: {
   height_px: number;
   isFirst: boolean;
   change: ChangeState;
-}
-
-/** The lower edge of a chart, which resizes all charts. A double click resets their height. */
-function HeightHandle({ height_px, isFirst, change }: HandleProps): ComponentChild {
+}) {
   const grabbed = useRef<{ y: number; height_px: number } | null>(null);
   const resize = (px: number | null): void => change((state) => withHeight(state, px));
   return (

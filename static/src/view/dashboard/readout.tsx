@@ -2,8 +2,6 @@
  * The readouts of a chart: the legend with the values of its lines, and the tooltip at the pointer.
  */
 
-import type { ComponentChild } from 'preact';
-
 import type { Chart } from '../../chart/chart';
 import { trans } from '../../lib/translation';
 import {
@@ -23,6 +21,7 @@ import {
   lineColor,
   pastRange,
   pastValue,
+  visibleLines,
   withValue,
   type PlotContext,
 } from './plot-content';
@@ -39,7 +38,7 @@ const TOOLTIP_ROW_PX = 19;
 const MIN_TOOLTIP_ROWS = 2;
 const MAX_TOOLTIP_ROWS = 10;
 
-export interface LegendProps {
+interface LegendProps {
   lines: readonly PlotLine[];
   /** Notes with the reason why a line is in the legend, by line ID. */
   notes?: ReadonlyMap<string, string>;
@@ -54,7 +53,7 @@ export interface LegendProps {
  * A legend with the names of lines and their values at the displayed time. A click isolates or
  * hides a line.
  */
-export function Legend({ lines, notes, ids, unit, context }: LegendProps): ComponentChild {
+export function Legend({ lines, notes, ids, unit, context }: LegendProps) {
   const { hidden, change, onPoint } = context;
   const choose = (id: string, hides: boolean): void =>
     change((state) => ({
@@ -106,15 +105,7 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
   );
 }
 
-function LineValue({
-  line,
-  unit,
-  context,
-}: {
-  line: PlotLine;
-  unit: Unit;
-  context: PlotContext;
-}): ComponentChild {
+function LineValue({ line, unit, context }: { line: PlotLine; unit: Unit; context: PlotContext }) {
   const { at_ms, freshness } = context;
   if (at_ms === null) {
     const stale = freshness.stale || line.isStale === true;
@@ -144,7 +135,7 @@ export interface Pointer {
   viewRight: number;
 }
 
-export interface TooltipProps {
+interface TooltipProps {
   plot: Plot;
   /** The drawn lines of the chart. */
   lines: readonly PlotLine[];
@@ -173,20 +164,19 @@ export function Tooltip({
   at_ms,
   annotations,
   context,
-}: TooltipProps): ComponentChild {
+}: TooltipProps) {
   const x_px = at_ms === null ? null : (chart?.xOf(at_ms) ?? null);
   if (chart === null || pointer === null || at_ms === null || x_px === null) {
     return null;
   }
-  const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
   const { left, top, viewRight } = pointer;
   const room = Math.floor((window.innerHeight - top) / TOOLTIP_ROW_PX) - 3;
   const { rows, more } = tooltipValues(
-    [...lines, ...layers].filter(isShown).map((line) => withValue(line, context)),
+    visibleLines([...lines, ...layers], context).map((line) => withValue(line, context)),
     near,
     Math.min(MAX_TOOLTIP_ROWS, Math.max(MIN_TOOLTIP_ROWS, room)),
   );
-  const others = more + all.filter((line) => isShown(line) && !lines.includes(line)).length;
+  const others = more + visibleLines(all, context).filter((line) => !lines.includes(line)).length;
   const ranges = rows.map((line) => {
     if (context.compared === null || line.own !== undefined) {
       return formatRange(unit, pastRange(line, at_ms, context));
@@ -241,7 +231,7 @@ export function Tooltip({
   );
 }
 
-function Swatch({ line, context }: { line: PlotLine; context: PlotContext }): ComponentChild {
+function Swatch({ line, context }: { line: PlotLine; context: PlotContext }) {
   const { style, ...stripes } = makeStripes(line.color);
   const color = lineColor(line, context.palette);
   return (
@@ -258,7 +248,7 @@ function Swatch({ line, context }: { line: PlotLine; context: PlotContext }): Co
  * Shows a name. A name that is too long is truncated, but a number at its end, such as a PID, is
  * kept.
  */
-function LegendName({ text }: { text: string }): ComponentChild {
+function LegendName({ text }: { text: string }) {
   const number = /(?<=\S)\s\(?\d+\)?$/.exec(text)?.[0] ?? '';
   return (
     <>

@@ -19,7 +19,7 @@ import {
 import { chartGroups } from '../../model/dashboard/kinds';
 import type { GpuState } from '../../model/gpu';
 import { vendorSpecificTitle } from '../../model/vendor-words';
-import { readJsonResponse, REQUEST_HEADERS, type Request } from '../../model/request';
+import { makeRequestInit, readJsonResponse, type Request } from '../../model/request';
 import { Menu } from '../menu';
 import type { ChangeState } from './plot-content';
 
@@ -31,7 +31,7 @@ export interface MarkDraft {
   text: string;
 }
 
-export interface ToolbarProps {
+interface ToolbarProps {
   state: DashboardState;
   change: ChangeState;
   gpus: readonly GpuState[];
@@ -73,7 +73,7 @@ const ICONS = {
 };
 
 /** The controls of a dashboard: GPUs, charts, their layout, and the time range. */
-export function Toolbar(props: ToolbarProps): ComponentChild {
+export function Toolbar(props: ToolbarProps) {
   const { state, change, gpus, now_ms, oldest_ms, opened, onOpen, onDone, request } = props;
   const set = (changes: Partial<DashboardState>): void =>
     change((before) => ({ ...before, ...changes }));
@@ -91,12 +91,12 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
     name: string,
     label: ComponentChild,
     content: () => ComponentChildren,
-  ): ComponentChild => (
+  ) => (
     <Menu
       class={typeof label === 'string' ? 'gpumon-text-menu' : ''}
       label={label}
       name={typeof label === 'string' ? `${name}: ${label}` : name}
-      open={opened === id}
+      isOpen={opened === id}
       onOpen={(open) => onOpen(id, open)}
     >
       {opened === id && <div>{content()}</div>}
@@ -255,7 +255,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
   );
 }
 
-function Icon({ of }: { of: keyof typeof ICONS }): ComponentChild {
+function Icon({ of }: { of: keyof typeof ICONS }) {
   return (
     <svg class="gpumon-icon" viewBox="0 0 16 16" aria-hidden="true">
       <path d={ICONS[of]} />
@@ -263,7 +263,7 @@ function Icon({ of }: { of: keyof typeof ICONS }): ComponentChild {
   );
 }
 
-function renderChips(label: string, children: ComponentChildren): ComponentChild {
+function renderChips(label: string, children: ComponentChildren) {
   return (
     <div class="gpumon-group-of-chips" role="group" aria-label={label}>
       {children}
@@ -295,16 +295,19 @@ function renderChip(
   );
 }
 
-interface TimeFormProps {
+function TimeForm({
+  title,
+  fields,
+  action,
+  onTimes,
+}: {
   title: string;
   /** The label and the initial time of each field. */
   fields: readonly (readonly [label: string, at_ms: number])[];
   action: string;
   /** Applies the times. Returns an error message if they are invalid. */
   onTimes: (times_ms: readonly number[]) => string;
-}
-
-function TimeForm({ title, fields, action, onTimes }: TimeFormProps): ComponentChild {
+}) {
   const [initial] = useState(() => fields.map(([, at_ms]) => formatDateTimeInput(at_ms)));
   const last = useRef<HTMLInputElement>(null);
   return (
@@ -339,12 +342,7 @@ function formatDateTimeInput(at_ms: number): string {
 }
 
 /** A form that adds a mark at the selected time. All users of the server see the mark. */
-function MarkForm({
-  draft,
-  onDraft,
-  onDone,
-  request,
-}: ToolbarProps & { request: Request }): ComponentChild {
+function MarkForm({ draft, onDraft, onDone, request }: ToolbarProps & { request: Request }) {
   const input = useRef<HTMLInputElement>(null);
   const [error, setError] = useState('');
   const [isSending, setSending] = useState(false);
@@ -353,10 +351,8 @@ function MarkForm({
   useLayoutEffect(() => input.current?.focus(), []);
   const send = async (): Promise<void> => {
     setSending(true);
-    const body = JSON.stringify({ text: input.current?.value, at_ms: Math.round(at_ms) });
-    const { why } = await readJsonResponse(
-      request('api/v1/marks', { method: 'POST', headers: REQUEST_HEADERS, body }),
-    );
+    const mark = { text: input.current?.value, at_ms: Math.round(at_ms) };
+    const { why } = await readJsonResponse(request('api/v1/marks', makeRequestInit('POST', mark)));
     setSending(false);
     setError(why ?? '');
     if (why === null) {
@@ -386,7 +382,9 @@ function MarkForm({
       <button class="gpumon-chip" disabled={isSending}>
         {trans.__('Add')}
       </button>
-      <p role="alert">{error}</p>
+      <p class="gpumon-error" role="alert">
+        {error}
+      </p>
     </form>
   );
 }
@@ -394,7 +392,7 @@ function MarkForm({
 /**
  * The displayed charts with buttons to remove them, and the other charts with buttons to add them.
  */
-function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChild {
+function ChartList({ charts, gpus, state, change }: ToolbarProps) {
   const groups = chartGroups();
   const titles = new Map(
     groups.flatMap((group) => group.charts.map(({ id, title }) => [id, title()])),
@@ -444,7 +442,7 @@ function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChil
 }
 
 /** The list of keyboard and pointer actions on charts. */
-function Shortcuts(): ComponentChild {
+function Shortcuts() {
   const rows = [
     [trans.__('Drag over a chart'), trans.__('Zoom to a time range and pause the charts')],
     [

@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { formatCount, formatDuration } from '../../lib/format';
@@ -33,7 +32,7 @@ const SORTS = lazyTexts((): Partial<Record<SortKey, string>> => ({
   idle: trans.__('Longest idle'),
 }));
 
-export interface ControlsProps extends Scene {
+interface ControlsProps extends Scene {
   /** Whether the view has a time range. */
   hasRange: boolean;
   /** Moves the focus from the filter to the matching rows. */
@@ -41,7 +40,7 @@ export interface ControlsProps extends Scene {
 }
 
 /** The controls for view, metric, order, time range and filter. */
-export function Controls(props: ControlsProps): ComponentChild {
+export function Controls(props: ControlsProps) {
   const { shown, isKnown, matches, totals, all, mistakes, change } = props;
   const { key } = shown.sort;
   return (
@@ -107,7 +106,7 @@ export function Controls(props: ControlsProps): ComponentChild {
   );
 }
 
-function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
+function Tabs({ id, shown, columns, change }: Scene) {
   const views = VIEWS.filter((view) => columns.byGpu || view !== 'gpus');
   // The filter is cleared before free GPUs are shown, because a filter from another view, for
   // example for a user, would hide all of them.
@@ -194,7 +193,7 @@ export function useFadedEdges(
   }, [content]);
 }
 
-function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): ComponentChild {
+function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps) {
   return (
     <>
       <input
@@ -246,7 +245,7 @@ function Choice<T extends string>({
   chosen: T;
   textOf: (one: T) => string;
   onChange: (one: T) => void;
-}): ComponentChild {
+}) {
   return (
     <div class="gpumon-fleet-group" role="group" aria-label={label}>
       {all.map((one) => (

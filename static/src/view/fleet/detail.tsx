@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 import { formatCount, DASH } from '../../lib/format';
@@ -19,15 +18,16 @@ import {
   readingShare,
 } from '../../model/fleet/metric';
 import { totalText } from '../../model/fleet/totals';
+import { Meter } from '../value';
 import { explainUnopenableNode, ShortenedName, NodeLink, RowName, type Scene } from './scene';
-import { Meter, State } from './table';
+import { State } from './table';
 import { Trend, TRENDS, valuesOf } from './trend';
 
 /** The maximum number of listed owners or conditions. Further owners are counted. */
 const MAX_LISTED = 3;
 
 /** All readings of a GPU or a node, or the sums of all matching rows if none is selected. */
-export function Detail(scene: Scene): ComponentChild {
+export function Detail(scene: Scene) {
   const { columns, totals, matches, selected, pointed, select } = scene;
   const row = pointed ?? selected;
   const isSelected = row !== null && row === selected;
@@ -127,7 +127,7 @@ export function Detail(scene: Scene): ComponentChild {
 }
 
 /** The link to a node, or the reason why it cannot be opened. */
-function NodeLinkOrReason({ node, ...scene }: Scene & { node: number }): ComponentChild {
+function NodeLinkOrReason({ node, ...scene }: Scene & { node: number }) {
   const closed = explainUnopenableNode(scene.columns, node);
   return (
     <span class="gpumon-detail-open" data-closed={closed === null ? undefined : ''}>
@@ -168,7 +168,7 @@ function listOwnerTexts({ columns, totals }: Scene, row: number | null): string[
 }
 
 /** The GPUs of the selected node, if the fleet only lists nodes. */
-function NodeGpus({ answers }: Scene): ComponentChild {
+function NodeGpus({ answers }: Scene) {
   const { value, why } = answers.node;
   const columns = useMemo(() => (value === null ? null : columnsOf(value)), [value]);
   return columns === null ? (
@@ -188,7 +188,7 @@ function NodeGpus({ answers }: Scene): ComponentChild {
 }
 
 /** The history of the selected node, or of all GPUs. */
-function Trends({ node, ...scene }: Scene & { node: number | null }): ComponentChild {
+function Trends({ node, ...scene }: Scene & { node: number | null }) {
   const { columns, answers, matches, range } = scene;
   const { value, why } = node === null ? answers.history : answers.nodeHistory;
   const kinds = ['utilization', 'memory', 'power'] as const;

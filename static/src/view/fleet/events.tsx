@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 import { formatCount, formatDateAndTime, formatTimeWithDateUnlessToday } from '../../lib/format';
@@ -13,7 +12,7 @@ import { Listing, nodeCell, Sentence, stateCell, Table, textCell } from './table
 const SEVERE_XIDS: readonly (number | null)[] = [48, 74, 79, 94, 95, 119, 120];
 
 /** Driver errors, lost GPUs and unreachable nodes, with advice. */
-export function Events(scene: Scene): ComponentChild {
+export function Events(scene: Scene) {
   const { columns, nodes, matches, answers, now_ms, isNarrow } = scene;
   const { value, why, isLoading } = answers.events;
   const { name } = columns.fleet.nodes;

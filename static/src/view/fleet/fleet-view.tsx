@@ -32,7 +32,8 @@ import { Usage } from './usage';
 
 export interface FleetViewOptions {
   title: string;
-  actions: () => readonly HeadAction[];
+  /** Returns further actions for the header. Called for each frame. */
+  actions?: () => readonly HeadAction[];
   opener: NodeOpener;
   /** Called with a new state. */
   onShown: (shown: FleetState) => void;
@@ -85,7 +86,7 @@ export class FleetView extends ComponentView {
     const { view } = shown;
     const status = statusOf(reader.answers);
     const scene = this.makeScene();
-    const { columns, selected, matches, totals } = scene;
+    const { matches, totals } = scene;
     const isWide = width_px >= (DETAILS_PX[view] ?? Infinity);
     this.setAttributes({
       'data-state': status,
@@ -96,16 +97,6 @@ export class FleetView extends ComponentView {
     spoken.announceStatus(status, statusText(status, scene));
     if (scene.isKnown) {
       spoken.announceMatches(matches === null ? null : (totals.gpus[0] ?? 0));
-      spoken.announceSelection(() => {
-        const { metric } = shown;
-        return selected === null
-          ? trans.__('None selected')
-          : describeRow(
-              columns,
-              selected,
-              isNumeric(metric) ? [readingText(columns, metric, selected)] : [],
-            );
-      });
       this.restoreScroll();
     }
     return (
@@ -114,7 +105,7 @@ export class FleetView extends ComponentView {
           {...scene}
           title={options.title}
           status={status}
-          actions={options.actions()}
+          actions={options.actions?.() ?? []}
           onRetry={() => reader.retry()}
         />
         {status !== 'error' && (
@@ -197,7 +188,18 @@ export class FleetView extends ComponentView {
       change,
       choose: (word) => change({ filter: toggleWord(this.shown.filter, word) }),
       select: (row, byKeys) => {
-        this.spoken.setSelectedByKeys(byKeys);
+        if (byKeys) {
+          // Later changes of the row's values are not announced.
+          const { metric } = shown;
+          this.spoken.text =
+            row === null
+              ? trans.__('None selected')
+              : describeRow(
+                  columns,
+                  row,
+                  isNumeric(metric) ? [readingText(columns, metric, row)] : [],
+                );
+        }
         change({ selected: row === null ? null : rowIdOf(columns, row) });
       },
       point: (row) => {
@@ -266,7 +268,7 @@ export class FleetView extends ComponentView {
 }
 
 /** The selected view, and the details of a GPU next to it. */
-function Panel(scene: Scene): ComponentChild {
+function Panel(scene: Scene) {
   const { view } = scene.shown;
   if (!scene.isKnown) {
     return <div class="gpumon-fleet-skeleton" aria-hidden="true" />;
@@ -277,7 +279,7 @@ function Panel(scene: Scene): ComponentChild {
       <div class="gpumon-fleet-main">
         {hasDetails && <Concerns {...scene} />}
         {hasDetails && scene.nodes.length === 0 ? (
-          <div class="gpumon-fleet-nothing" data-testid="gpumon-fleet-nothing">
+          <div class="gpumon-fleet-empty" data-testid="gpumon-fleet-nothing">
             <p>{trans.__('Nothing matches this filter.')}</p>
             <button type="button" class="gpumon-chip" onClick={() => scene.change({ filter: '' })}>
               {trans.__('Clear filter')}
@@ -296,7 +298,7 @@ function Panel(scene: Scene): ComponentChild {
   );
 }
 
-function SelectedView(scene: Scene): ComponentChild {
+function SelectedView(scene: Scene) {
   const { view } = scene.shown;
   switch (view) {
     case 'map':
@@ -338,7 +340,6 @@ class Announcements {
   private status: FleetStatus | null = null;
   private matches: number | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private isSelectedByKeys = false;
 
   constructor(private readonly changed: () => void) {}
 
@@ -360,18 +361,6 @@ class Announcements {
           this.changed();
         }
       }, PAUSE_MS);
-    }
-  }
-
-  setSelectedByKeys(byKeys: boolean): void {
-    this.isSelectedByKeys = byKeys;
-  }
-
-  /** Announces a row that was selected by a key. Later changes of its values are not announced. */
-  announceSelection(text: () => string): void {
-    if (this.isSelectedByKeys) {
-      this.isSelectedByKeys = false;
-      this.text = text();
     }
   }
 

@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
 import { formatCount, formatMemorySize } from '../../lib/format';
@@ -12,7 +11,7 @@ import { modelCell, nodeCell, Table, textCell } from './table';
 const GIB = 1024 ** 3;
 
 /** The search for nodes with enough free GPUs of a certain model and memory size. */
-export function FreeView(scene: Scene): ComponentChild {
+export function FreeView(scene: Scene) {
   const { columns, shown, matches, change, isNarrow } = scene;
   const { wanted } = shown;
   const found = useMemo(() => findFreeNodes(columns, wanted, matches), [columns, wanted, matches]);
@@ -138,7 +137,7 @@ function NumberField({
   min: number;
   max: number;
   onChange: (value: number) => void;
-}): ComponentChild {
+}) {
   const [typed, setTyped] = useState<{ text: string; isValid: boolean } | null>(null);
   return (
     <input

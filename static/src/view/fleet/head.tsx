@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import {
@@ -36,17 +35,11 @@ import { Trend } from './trend';
 /** The status of the data. */
 export type FleetStatus = 'loading' | 'live' | 'partial' | 'updating' | 'outdated' | 'error';
 
-const LEVELS: Record<FleetStatus, string> = {
-  loading: 'pending',
-  live: 'ok',
-  partial: 'pending',
-  updating: 'pending',
-  outdated: 'pending',
-  error: 'error',
-};
+/** The levels of the statuses. All others are pending. */
+const LEVELS: Partial<Record<FleetStatus, string>> = { live: 'ok', error: 'error' };
 const PROBLEM_LENGTH = 600;
 
-export interface FleetHeadProps extends Scene {
+interface FleetHeadProps extends Scene {
   title: string;
   status: FleetStatus;
   actions: readonly HeadAction[];
@@ -54,7 +47,7 @@ export interface FleetHeadProps extends Scene {
 }
 
 /** The header of a fleet: the status of the data, critical GPUs, and the source. */
-export function FleetHead(props: FleetHeadProps): ComponentChild {
+export function FleetHead(props: FleetHeadProps) {
   const { status, answers, critical, shown, choose } = props;
   const { value } = answers.fleet;
   const word = trans.__('critical');
@@ -62,7 +55,11 @@ export function FleetHead(props: FleetHeadProps): ComponentChild {
     <>
       <div class="gpumon-head gpumon-fleet-head">
         <div class="gpumon-head-row">
-          <span class="gpumon-status" data-testid="gpumon-fleet-status" data-level={LEVELS[status]}>
+          <span
+            class="gpumon-status"
+            data-testid="gpumon-fleet-status"
+            data-level={LEVELS[status] ?? 'pending'}
+          >
             <span class="gpumon-dot" aria-hidden="true" />
             <span class="gpumon-status-text">{statusText(status, props)}</span>
           </span>
@@ -91,7 +88,7 @@ export function FleetHead(props: FleetHeadProps): ComponentChild {
 }
 
 /** A notice with the reasons for missing data. */
-function FleetNotice({ status, answers, now_ms, onRetry }: FleetHeadProps): ComponentChild {
+function FleetNotice({ status, answers, now_ms, onRetry }: FleetHeadProps) {
   const { value, why } = answers.fleet;
   const problems = value === null ? [why ?? ''] : problemsOf(answers);
   const at_ms = value?.at_ms ?? now_ms;
@@ -178,7 +175,7 @@ interface TileProps {
  * The fleet's most important numbers in one line. Each number of GPUs in a certain state is a
  * button that sets a filter.
  */
-export function Summary(scene: Scene): ComponentChild {
+export function Summary(scene: Scene) {
   const { all, isKnown, answers, shown, range, choose, columns } = scene;
   const { nodes, missing } = columns.fleet;
   const [gpus = 0] = all.gpus;
@@ -295,7 +292,7 @@ function countLostGpus({ states }: Sums): number {
  * Buttons for the conditions of GPUs. Each shows the number of GPUs with the condition and filters
  * by it.
  */
-export function Concerns(scene: Scene): ComponentChild {
+export function Concerns(scene: Scene) {
   const { concerns, critical, columns, all, shown, choose } = scene;
   const list = useRef<HTMLUListElement>(null);
   const chips = concerns.slice(0, MAX_CONCERNS).map((concern) => ({

@@ -5,18 +5,13 @@ import { loadXids } from '../../model/alerts';
 import { FleetReader } from '../../model/fleet/reader';
 import { formatFleetState, parseFleetState } from '../../model/fleet/state';
 import type { Request } from '../../model/request';
-import type { HeadAction } from '../menu';
-import { FleetView } from './fleet-view';
-import type { NodeOpener } from './scene';
+import type { MountHandle } from '../store-view';
+import { FleetView, type FleetViewOptions } from './fleet-view';
 
 export { nodePath } from './scene';
 
-export interface FleetOptions {
-  title: string;
+interface FleetOptions extends Pick<FleetViewOptions, 'title' | 'actions' | 'opener'> {
   request: Request;
-  /** Returns further actions for the header. Called for each frame. */
-  actions?: () => readonly HeadAction[];
-  opener: NodeOpener;
   /** The URL query with the state of the view. */
   address: string;
   /** Called with the URL query of a new state. */
@@ -27,18 +22,13 @@ export interface FleetOptions {
   onRefused?: () => void;
 }
 
-export interface MountedFleet {
-  setVisible: (visible: boolean) => void;
-  /** Renders everything again, for example after a change of units. */
-  invalidate: () => void;
-  themeChanged: () => void;
+export interface MountedFleet extends Omit<MountHandle, 'setInterval'> {
   /** Shows the state of another URL query. */
   show: (address: string) => void;
   /** Scrolls to a position as soon as the content is loaded. */
   scrollTo: (top: number) => void;
   /** Repeats all requests immediately. */
   retry: () => void;
-  dispose: () => void;
 }
 
 /** The interval at which ages of data are updated, even if no data arrive. */
@@ -67,9 +57,7 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
     }
   };
   const view: FleetView = new FleetView(reader, parseFleetState(options.address), {
-    title: options.title,
-    actions: options.actions ?? (() => []),
-    opener: options.opener,
+    ...options,
     invalidate,
     onShown: (shown) => {
       unsaved = formatFleetState(shown);

@@ -1,6 +1,5 @@
 /** The tables of all GPUs and of all nodes. */
 
-import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 import { formatCount, DASH, formatDuration } from '../../lib/format';
@@ -43,7 +42,7 @@ import {
 type SummedColumn = Column<number, SortKey> & { sum: Cell | string };
 
 /** A table of GPUs or nodes, with a row of sums. */
-export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
+export function RowTable(scene: Scene & { byNode: boolean }) {
   const { byNode, columns, matches, nodes, totals, shown, selected, change } = scene;
   const order = useMemo(
     () => (byNode ? null : rowOrder(columns, shown.sort)),
@@ -183,10 +182,6 @@ function holdersCell(columns: Columns, rows: readonly number[]): Cell {
   return { content: <ShortenedName text={first} rest={more} />, title: owners.join('\n') };
 }
 
-function describeIdle({ idle_s }: Columns, row: number): string {
-  return trans.__('Idle %1', formatDuration((idle_s[row] ?? 0) * 1000));
-}
-
 /**
  * Returns a cell with the worst state or condition of the rows. If several rows of a node have it,
  * the cell also contains their number, except for a state that all rows have.
@@ -209,8 +204,11 @@ export function makeWorstCell(
     const many = gone.length < rows.length ? gone.length : 1;
     // On narrow screens, an idle row shows only its idle time, because there is no room for the
     // full text.
-    const isShort = isNarrow && columns.state[rows[0] ?? -1] === 'idle' && gone.length === 0;
-    const text = isShort ? describeIdle(columns, rows[0] ?? -1) : state.text;
+    const [first = -1] = rows;
+    const isShort = isNarrow && columns.state[first] === 'idle' && gone.length === 0;
+    const text = isShort
+      ? trans.__('Idle %1', formatDuration((columns.idle_s[first] ?? 0) * 1000))
+      : state.text;
     return stateCell(text + times(many), state.level, state.reason);
   }
   if (worst === undefined) {

@@ -115,7 +115,7 @@ export function NodeLink({
   node: number;
   class: string;
   children: ComponentChild;
-}): ComponentChild {
+}) {
   return (
     <a
       {...rest}
@@ -135,13 +135,7 @@ export function NodeLink({
 }
 
 /** A name that is shortened if it is too long. The number at its end is kept: `node-…0412 / 3`. */
-export function ShortenedName({
-  text,
-  rest = '',
-}: {
-  text: string;
-  rest?: string;
-}): ComponentChild {
+export function ShortenedName({ text, rest = '' }: { text: string; rest?: string }) {
   const [number = ''] = /\d[\d.:_-]{0,15}$/.exec(text) ?? [];
   // The unit `ch` is the width of a digit. The characters of `rest`, such as spaces and slashes,
   // are narrower on average.
@@ -155,7 +149,7 @@ export function ShortenedName({
 }
 
 /** The name of a row: `node-0412 / 3`, or only the node. */
-export function RowName({ columns, row }: { columns: Columns; row: number }): ComponentChild {
+export function RowName({ columns, row }: { columns: Columns; row: number }) {
   const name = columns.nodeNames[columns.node[row] ?? 0] ?? '';
   return <ShortenedName text={name} rest={rowName(columns, row).slice(name.length)} />;
 }

@@ -6,11 +6,13 @@ import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
 import { removeVendorName } from '../../model/gpu';
 import { SeverityIcon, severityLabel } from '../alerts';
+import { Meter } from '../value';
 import { explainUnopenableNode, ShortenedName, NodeLink, type Scene } from './scene';
 
-/** The heights of rows with one and with two lines, in pixels. */
-const ROW_PX = { oneLine: 30, twoLines: 50 };
-const SENTENCES_PX = 46;
+/** The heights of rows with one line, with two lines, and with wrapped text, in pixels. */
+const ONE_LINE_PX = 30;
+const TWO_LINES_PX = 50;
+const WRAPPED_PX = 46;
 /**
  * The number of rows beyond each edge of the screen that are also rendered, so that fast scrolling
  * shows no gaps.
@@ -45,7 +47,7 @@ export interface Column<Row, Key extends string = never> {
 }
 
 /** A table and the texts around it. */
-export interface ListingProps {
+interface ListingProps {
   class: string;
   title: string;
   note: string;
@@ -56,7 +58,7 @@ export interface ListingProps {
   children: ComponentChild;
 }
 
-export function Listing(props: ListingProps): ComponentChild {
+export function Listing(props: ListingProps) {
   return (
     <div class={props.class} aria-busy={props.isLoading}>
       <div class="gpumon-fleet-caption">
@@ -68,7 +70,7 @@ export function Listing(props: ListingProps): ComponentChild {
   );
 }
 
-export interface TableProps<Row, Key extends string> {
+interface TableProps<Row, Key extends string> {
   id: string;
   name: string;
   columns: readonly Column<Row, Key>[];
@@ -91,15 +93,14 @@ export interface TableProps<Row, Key extends string> {
  * A table with any number of rows. Only rows that are visible on the page or in a scrolling parent
  * are rendered. The header and the sums stay visible.
  */
-export function Table<Row, Key extends string>(props: TableProps<Row, Key>): ComponentChild {
+export function Table<Row, Key extends string>(props: TableProps<Row, Key>) {
   const { id, columns, rows, sort, onSort, selected = -1, onSelect, onOpen, sums = [] } = props;
   const table = useRef<HTMLTableElement>(null);
   const mark = useRef<HTMLTableRowElement>(null);
   /** The index of the row that a key press has just selected; -1 for none. */
   const wanted = useRef(-1);
-  const { oneLine, twoLines } = ROW_PX;
-  const wide_px = props.hasSentences === true ? SENTENCES_PX : oneLine;
-  const row_px = props.isNarrow ? twoLines : wide_px;
+  const wraps = props.hasSentences === true && !props.isNarrow;
+  const row_px = props.isNarrow ? TWO_LINES_PX : wraps ? WRAPPED_PX : ONE_LINE_PX;
   const [[from, to], setRange] = useState([0, ROWS_WITHOUT_LAYOUT]);
   const update = useRef<() => void>(() => undefined);
   update.current = () => {
@@ -178,7 +179,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
       ref={table}
       class="gpumon-table"
       data-testid={id}
-      data-wraps={wide_px > oneLine && !props.isNarrow ? '' : undefined}
+      data-wraps={wraps ? '' : undefined}
       aria-label={props.name}
       aria-rowcount={rows.length + 1 + sums.length}
       aria-activedescendant={selected >= first && selected < end ? `${id}-${selected}` : undefined}
@@ -193,23 +194,19 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
     >
       <thead>
         <tr role="row" aria-rowindex={1}>
-          {columns.map((column) => (
+          {columns.map(({ label, kind, title, sort: key }) => (
             <th
-              key={column.label}
-              data-kind={column.kind}
+              key={label}
+              data-kind={kind}
               role="columnheader"
-              title={column.title}
-              aria-sort={ariaSortValue(column, sort)}
+              title={title}
+              aria-sort={ariaSortValue(key, sort, kind)}
             >
-              {column.sort === undefined ? (
-                column.label
+              {key === undefined ? (
+                label
               ) : (
-                <button
-                  type="button"
-                  class="gpumon-table-sort"
-                  onClick={() => column.sort !== undefined && onSort?.(column.sort)}
-                >
-                  {column.label}
+                <button type="button" class="gpumon-table-sort" onClick={() => onSort?.(key)}>
+                  {label}
                 </button>
               )}
             </th>
@@ -276,16 +273,17 @@ function gridTracks(columns: readonly Pick<Column<never>, 'width'>[]): string {
  * worst.
  */
 function ariaSortValue(
-  { sort, kind = '' }: { sort?: string | undefined; kind?: string },
+  key: string | undefined,
   by: { key: string; reversed: boolean } | undefined,
+  kind = '',
 ): 'none' | 'ascending' | 'descending' | undefined {
-  const isFalling = kind.startsWith('number') || sort === 'worst';
+  const isFalling = kind.startsWith('number') || key === 'worst';
   const direction = isFalling === by?.reversed ? 'ascending' : 'descending';
-  return sort === undefined ? sort : sort === by?.key ? direction : 'none';
+  return key === undefined ? key : key === by?.key ? direction : 'none';
 }
 
 /** A sentence with commands between backticks. */
-export function Sentence({ text }: { text: string }): ComponentChild {
+export function Sentence({ text }: { text: string }) {
   return (
     <span class="gpumon-table-sentence">
       {text
@@ -331,7 +329,7 @@ export function stateCell(text: string, level: Level, title = ''): Cell {
   return { content: <State text={text} level={level} />, level, title: title || text };
 }
 
-export function State({ text, level }: { text: string; level: string }): ComponentChild {
+export function State({ text, level }: { text: string; level: string }) {
   return (
     <>
       <SeverityIcon />
@@ -353,16 +351,4 @@ export function meterCell(text: string, share: number, color: string, title?: st
     </span>
   );
   return { content, title };
-}
-
-/**
- * A bar that shows a share from 0 to 1. If the share is NaN, the bar is hidden but keeps its space.
- */
-export function Meter({ share, color }: { share: number; color: string }): ComponentChild {
-  const style = { width: `${share * 100}%`, '--_color': `var(--gpumon-${color})` };
-  return (
-    <span class="gpumon-fleet-meter" aria-hidden="true" data-empty={Number.isNaN(share)}>
-      <span style={style} />
-    </span>
-  );
 }

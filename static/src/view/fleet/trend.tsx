@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 import { computeUnzoomedAxis } from '../../chart/axis';
@@ -54,7 +53,7 @@ export function Trend({
   scene: Scene;
   /** The history; `null` until it has been loaded. */
   history: FleetHistory | null;
-}): ComponentChild {
+}) {
   const content = useMemo(
     () => (history === null ? null : makeChartContent(history, kind, palette)),
     [history, kind, palette, units()],

@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 import {
@@ -38,7 +37,7 @@ const RECENT_MS = 120_000;
 const MIN_UNRECORDED_SHARE = 0.01;
 
 /** The usage of owners in the selected time range, and their current GPUs. */
-export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
+export function Usage(props: Scene & { grouping: Grouping }) {
   const { grouping, columns, answers, shown, range, now_ms, change } = props;
   const { usage } = answers;
   const { filter, owners: sort } = shown;

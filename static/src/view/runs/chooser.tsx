@@ -1,4 +1,4 @@
-import type { ComponentChild, RefObject } from 'preact';
+import type { RefObject } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 
 import { formatDuration } from '../../lib/format';
@@ -15,7 +15,7 @@ import {
 import type { GpuState } from '../../model/gpu';
 import type { Catalogue } from '../../wire';
 
-export interface ChooserProps {
+interface ChooserProps {
   /** The benchmarks of the server; `null` until it has sent them. */
   catalogue: Catalogue | null;
   gpus: readonly GpuState[];
@@ -30,14 +30,7 @@ export interface ChooserProps {
  * A list of benchmarks with a search field, and a choice of devices. Arrow keys in the search field
  * select a benchmark.
  */
-export function Chooser({
-  catalogue,
-  gpus,
-  isSimulated,
-  isBusy,
-  search,
-  onStart,
-}: ChooserProps): ComponentChild {
+export function Chooser({ catalogue, gpus, isSimulated, isBusy, search, onStart }: ChooserProps) {
   const [query, setQuery] = useState('');
   const [wanted, setWanted] = useState<string | null>(null);
   const [device, setDevice] = useState('');
@@ -137,7 +130,7 @@ export function Chooser({
           {trans.__('Start')}
         </button>
       </form>
-      <p class="gpumon-run-note" role="status" hidden={note === ''}>
+      <p role="status" hidden={note === ''}>
         {note}
       </p>
       <div
@@ -188,7 +181,7 @@ function Option({
   isChosen: boolean;
   canRun: boolean;
   onChoose: () => void;
-}): ComponentChild {
+}) {
   const time = seconds === null ? '' : trans.__('about %1', formatDuration(seconds * 1000));
   return (
     <div

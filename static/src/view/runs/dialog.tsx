@@ -7,7 +7,7 @@ import { addStyleSheetOnce } from '../../lib/dom';
 import { joinParts } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { deviceNames, RUN_STATUS, titleOf } from '../../model/describe-run';
-import { readJsonResponse, REQUEST_HEADERS } from '../../model/request';
+import { makeRequestInit, readJsonResponse } from '../../model/request';
 import { compareRuns, toCsv, toJson, RunHistory } from '../../model/run-results';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import { Modal } from '../modal';
@@ -18,11 +18,11 @@ import { ComparisonTable } from './result-table';
 import { RunCard } from './run-card';
 
 /** The benchmark dialog: available benchmarks, running ones, and earlier results. */
-export function RunDialog(props: RunEntryProps): ComponentChild {
+export function RunDialog(props: RunEntryProps) {
   const { store, runner, gpus, freshness, isOpen, onClose } = props;
   const [catalogue, setCatalogue] = useState<Catalogue | null>(null);
   const [error, setError] = useState('');
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<readonly string[]>([]);
   const [, setFetched] = useState(0);
   const search = useRef<HTMLInputElement>(null);
   const last = useRef<ComponentChild>(null);
@@ -36,12 +36,6 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
     setError(answer.why ?? '');
     return answer.json;
   };
-  const change = (method: string, path: string, body?: object): void =>
-    void ask(path, {
-      method,
-      headers: REQUEST_HEADERS,
-      ...(body && { body: JSON.stringify(body) }),
-    });
   const history = useMemo(
     () =>
       new RunHistory(
@@ -89,9 +83,9 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
             isSimulated={store.inventory?.platform.source === 'simulated'}
             isBusy={runs.some(({ status, own }) => own && status === 'running')}
             search={search}
-            onStart={(job) => change('POST', 'api/v1/runs', job)}
+            onStart={(job) => void ask('api/v1/runs', makeRequestInit('POST', job))}
           />
-          <p class="gpumon-run-error" role="alert" hidden={error === ''}>
+          <p class="gpumon-error" role="alert" hidden={error === ''}>
             {error}
           </p>
           <div class="gpumon-visually-hidden" role="status" aria-live="polite">
@@ -100,7 +94,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
           {runs.length > 0 && (
             <Results
               history={history}
-              chosen={runs.filter(({ run }) => chosen.has(run))}
+              chosen={runs.filter(({ run }) => chosen.includes(run))}
               now_ms={freshness.now_ms}
             />
           )}
@@ -110,11 +104,14 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
                 key={state.run}
                 {...{ state, history, gpus, freshness }}
                 isNewest={place === 0}
-                isChosen={chosen.has(state.run)}
+                isChosen={chosen.includes(state.run)}
                 onChoose={(isChosen) =>
-                  setChosen((before) => setMembership(before, state.run, isChosen))
+                  setChosen((before) => [
+                    ...before.filter((run) => run !== state.run),
+                    ...(isChosen ? [state.run] : []),
+                  ])
                 }
-                onCancel={() => change('DELETE', runUrl(state.run))}
+                onCancel={() => void ask(runUrl(state.run), makeRequestInit('DELETE'))}
               />
             ))}
           </div>
@@ -146,7 +143,7 @@ function Results({
   history: RunHistory;
   chosen: readonly RunState[];
   now_ms: number;
-}): ComponentChild {
+}) {
   const exported = chosen.length > 0 ? chosen : history.runs;
   const [after, before] = chosen;
   const areTwo = chosen.length === 2 && after !== undefined && before !== undefined;
@@ -208,11 +205,6 @@ function useAnnouncement(): (runs: readonly RunState[]) => string {
     }
     return text.current;
   };
-}
-
-function setMembership<T>(set: ReadonlySet<T>, member: T, isIn: boolean): ReadonlySet<T> {
-  const others = [...set].filter((each) => each !== member);
-  return new Set(isIn ? [...others, member] : others);
 }
 
 function runUrl(run: string): string {

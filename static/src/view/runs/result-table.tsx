@@ -1,4 +1,4 @@
-import type { ComponentChild, ComponentChildren } from 'preact';
+import type { ComponentChildren } from 'preact';
 
 import { DASH } from '../../lib/format';
 import { plainText } from '../../lib/text';
@@ -22,7 +22,7 @@ export function ResultTable({
   rows,
 }: {
   rows: readonly { result: RunResult; last: RunResult | null }[];
-}): ComponentChild {
+}) {
   const columns = Object.entries(COLUMNS()) as [Column, string][];
   const withDevice = new Set(rows.map(({ result }) => result.device)).size > 1;
   return (
@@ -58,7 +58,7 @@ export function ComparisonTable({
 }: {
   rows: readonly ComparedRow[];
   names: readonly [before: string, after: string];
-}): ComponentChild {
+}) {
   return (
     <Table
       head={[trans.__('Workload'), ...names, trans.__('Change')].map((name, place) => (
@@ -85,13 +85,7 @@ export function ComparisonTable({
 }
 
 /** A table that scrolls horizontally if it is too wide, also by keyboard. */
-function Table({
-  head,
-  children,
-}: {
-  head: ComponentChildren;
-  children: ComponentChildren;
-}): ComponentChild {
+function Table({ head, children }: { head: ComponentChildren; children: ComponentChildren }) {
   return (
     <div class="gpumon-run-scroll" tabIndex={0} role="group" aria-label={trans.__('Results')}>
       <table class="gpumon-run-table">
@@ -111,7 +105,7 @@ function Workload({
 }: {
   result: RunResult;
   withDevice: boolean;
-}): ComponentChild {
+}) {
   const more = plainText([dtype, withDevice ? device : ''].filter(Boolean).join(', '));
   return (
     <th scope="row">
@@ -129,7 +123,7 @@ function Cell({
   column: Column;
   part: ResultCell;
   result: RunResult;
-}): ComponentChild {
+}) {
   const share = column === 'share' ? valueOf(result.share) : null;
   const level = column !== 'result' ? undefined : result.verified ? 'done' : 'critical';
   return (

@@ -1,4 +1,3 @@
-import type { ComponentChild } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { formatDuration, formatTimeWithDateUnlessToday, formatTimeOfDay } from '../../lib/format';
@@ -31,7 +30,7 @@ const LIVE_METRICS = METRICS.filter(({ id }) =>
 );
 const MAX_MESSAGE_LENGTH = 2000;
 
-export interface RunCardProps {
+interface RunCardProps {
   state: RunState;
   history: RunHistory;
   gpus: readonly GpuState[];
@@ -44,7 +43,7 @@ export interface RunCardProps {
 }
 
 /** A run with its progress, the readings of its GPU, and its results. */
-export function RunCard(props: RunCardProps): ComponentChild {
+export function RunCard(props: RunCardProps) {
   const { state, history, freshness, isNewest, isChosen, onChoose } = props;
   const { run, status, started_ms, ended_ms, error } = state;
   const isRunning = status === 'running';
@@ -88,14 +87,14 @@ export function RunCard(props: RunCardProps): ComponentChild {
           </span>
         </summary>
         {isRunning && <Progress {...props} />}
-        {error !== null && <p class="gpumon-run-error">{plainText(error, MAX_MESSAGE_LENGTH)}</p>}
+        {error !== null && <p class="gpumon-error">{plainText(error, MAX_MESSAGE_LENGTH)}</p>}
         {items}
       </details>
     </div>
   );
 }
 
-function Progress({ state, gpus, freshness, onCancel }: RunCardProps): ComponentChild {
+function Progress({ state, gpus, freshness, onCancel }: RunCardProps) {
   const left_ms = remainingTime(state, freshness.now_ms);
   const gpu = gpus.find(({ index }) => state.devices.some((device) => device.index === index));
   return (
@@ -145,7 +144,7 @@ function Progress({ state, gpus, freshness, onCancel }: RunCardProps): Component
 }
 
 /** The results of a run, then its messages and failures. */
-function Items({ state, history }: Pick<RunCardProps, 'state' | 'history'>): ComponentChild {
+function Items({ state, history }: Pick<RunCardProps, 'state' | 'history'>) {
   const rows = history
     .resultsOf(state.run)
     .map((result) => ({ result, last: history.findPrevious(state, result) }));
@@ -168,7 +167,7 @@ function Items({ state, history }: Pick<RunCardProps, 'state' | 'history'>): Com
   );
 }
 
-function Message({ item }: { item: Exclude<RunItem, { item: 'result' }> }): ComponentChild {
+function Message({ item }: { item: Exclude<RunItem, { item: 'result' }> }) {
   const isFailure = item.item === 'failed';
   const name = isFailure ? plainText(item.id) : RUN_TOPICS()[item.topic];
   return (

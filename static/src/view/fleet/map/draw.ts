@@ -5,9 +5,12 @@
  * each state has its own hue.
  */
 
-import type { Columns } from '../../../model/fleet/columns';
+import { groupBy } from '../../../lib/collections';
+import type { Level } from '../../../model/describe';
+import { CRITICAL_SEVERITY, type Columns } from '../../../model/fleet/columns';
 import { levelOf } from '../../../model/fleet/describe';
 import { isNumeric, readingShare, type FleetMetric } from '../../../model/fleet/metric';
+import type { GpuState } from '../../../wire';
 import { colorOf, type Palette } from '../../palette';
 
 /** A node of the map: its index among all nodes, and its rows. */
@@ -140,33 +143,16 @@ const FRAMED_PX = 7;
 /** The opacity of GPUs that do not match the filter. */
 const OTHERS_OPACITY = 0.6;
 /** The number of distinguishable steps of the color scale. */
-export const STEPS = 20;
+const STEPS = 20;
 
-/**
- * The looks of a cell, which are numbers. A number below `STEPS` is a step of the color scale. All
- * other looks are defined here.
- */
-export const LOOK = {
-  missing: STEPS,
-  unknown: STEPS + 1,
-  lost: STEPS + 2,
-  notice: STEPS + 3,
-  warning: STEPS + 4,
-  critical: STEPS + 5,
-  calm: STEPS + 6,
-  free: STEPS + 7,
-  idle: STEPS + 8,
-  busy: STEPS + 9,
-} as const;
-
-/** The colors of states in the style sheet. */
-export type StateColors = Record<'free' | 'idle' | 'busy', string>;
+/** The look of a cell: a step of the color scale, or the state or condition of a GPU. */
+type Look = number | GpuState | Exclude<Level, 'none'> | 'calm' | 'missing';
 
 /**
  * Returns the colors of all steps. They start near the color of the background, change to the
  * metric's color, and end with a lighter or darker one.
  */
-export function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
+function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
   const color = isNumeric(metric) ? colorOf(palette, metric) : palette.muted;
   const [low, end, high] = isDark ? [16, '#ffffff', 42] : [14, '#0a0e1e', 45];
   return Array.from({ length: STEPS }, (_, step) => {
@@ -183,73 +169,63 @@ function mixColors(color: string, share_percent: number, other: string): string 
   return `color-mix(in srgb, ${color} ${share_percent}%, ${other})`;
 }
 
-export function stateColors(element: Element): StateColors {
+/** Reads the colors of states from the style sheet. */
+function readStateColors(element: Element): Record<'free' | 'idle' | 'busy', string> {
   const style = getComputedStyle(element);
   const color = (name: string): string => style.getPropertyValue(`--_${name}`).trim() || '#888';
   return { free: color('free'), idle: color('idle'), busy: color('busy') };
 }
 
 /** Returns the look of a row. */
-export function cellLook(columns: Columns, metric: FleetMetric, row: number): number {
+function cellLook(columns: Columns, metric: FleetMetric, row: number): Look {
   const state = columns.state[row];
-  if (state === 'lost') {
-    return LOOK.lost;
-  }
-  if (state === 'unknown' && columns.fleet.gpus.health[row] !== 'ok') {
-    return LOOK.unknown;
+  if (state === 'lost' || (state === 'unknown' && columns.fleet.gpus.health[row] !== 'ok')) {
+    return state;
   }
   if (metric === 'conditions') {
     const level = levelOf(columns.severity[row] ?? 0);
-    return level === 'none' ? LOOK.calm : LOOK[level];
+    return level === 'none' ? 'calm' : level;
   }
   if (!isNumeric(metric)) {
-    return state === undefined || state === 'unknown' ? LOOK.missing : LOOK[state];
+    return state === undefined || state === 'unknown' ? 'missing' : state;
   }
   const share = readingShare(columns, metric, row);
-  return Number.isNaN(share) ? LOOK.missing : Math.round(share * (STEPS - 1));
+  return Number.isNaN(share) ? 'missing' : Math.round(share * (STEPS - 1));
 }
 
-export interface MapPicture {
+interface MapPicture {
   layout: Layout;
-  /** The look of each row. */
-  looks: Uint8Array;
+  columns: Columns;
+  metric: FleetMetric;
   /** An array with 1 for each row that matches the filter; `null` if there is no filter. */
   shown: Uint8Array | null;
-  /** Returns whether a row has a critical condition. */
-  severe: (row: number) => boolean;
-  /** Returns the name of a node, which is drawn if there is room. */
-  nameOf: (node: number) => string;
-  ramp: readonly string[];
-  states: StateColors;
   palette: Palette;
   px: number;
 }
 
 type Context = CanvasRenderingContext2D;
 
+type Cells = readonly { x: number; y: number; row: number }[];
+
 export function paintMap(ctx: Context, picture: MapPicture): void {
-  const { layout, looks, shown, palette, px } = picture;
+  const { layout, columns, metric, shown, palette, px } = picture;
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
-  const byLook = Array.from(
-    { length: LOOK.busy + 1 },
-    (): { x: number; y: number; row: number }[] => [],
-  );
-  const others: { x: number; y: number }[] = [];
-  layout.nodes.forEach(({ rows }, tile) => {
-    for (let slot = 0; slot < rows.length; slot += 1) {
-      const row = rows[slot] ?? 0;
+  const cells = layout.nodes.flatMap(({ rows }, tile) =>
+    Array.from(rows, (row, slot) => {
       const [x, y] = cornerOf(layout, { tile, slot });
-      const at = { x: Math.round(x * px), y: Math.round(y * px), row };
-      (shown === null || shown[row] === 1 ? byLook[looks[row] ?? LOOK.missing] : others)?.push(at);
-    }
-  });
+      return { x: Math.round(x * px), y: Math.round(y * px), row };
+    }),
+  );
+  const matching = shown === null ? cells : cells.filter(({ row }) => shown[row] === 1);
+  const others = shown === null ? [] : cells.filter(({ row }) => shown[row] !== 1);
   const size = Math.max(1, Math.round(layout.cell * px));
   ctx.globalAlpha = OTHERS_OPACITY;
   paintFrames(ctx, picture, others, size, palette.grid);
   ctx.globalAlpha = 1;
-  byLook.forEach((cells, look) => paintLook(ctx, picture, look, cells, size));
+  const byLook = groupBy(matching, ({ row }) => cellLook(columns, metric, row));
+  paintLooks(ctx, picture, byLook, size);
   if (shown !== null && layout.cell >= FRAMED_PX) {
-    paintFrames(ctx, picture, byLook.flat(), size, palette.muted);
+    paintFrames(ctx, picture, matching, size, palette.muted);
   }
   paintCriticalCorners(ctx, picture, byLook, size);
   if (layout.label > 0) {
@@ -257,53 +233,52 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
   }
 }
 
-type Cells = readonly { x: number; y: number; row: number }[];
-
 /**
- * Draws the cells of one look. The worse the state or condition is, the larger is the filled part
- * of a cell.
+ * Draws cells by their look. The worse the state or condition is, the larger is the filled part of
+ * a cell.
  */
-function paintLook(
+function paintLooks(
   ctx: Context,
   picture: MapPicture,
-  look: number,
-  cells: Cells,
+  byLook: ReadonlyMap<Look, Cells>,
   size: number,
 ): void {
-  if (cells.length === 0) {
-    return;
-  }
-  const { palette, ramp, states, px } = picture;
+  const { palette, metric, px } = picture;
+  const isDark = ctx.canvas.closest('[data-gpumon-scheme=dark]') !== null;
+  const ramp = makeColorRamp(palette, metric, isDark);
+  const states = readStateColors(ctx.canvas);
   const { notice, warning, critical } = palette.levels;
-  const fill = (color: string | CanvasPattern, share = 1): void => {
-    const height = Math.max(1, Math.round(size * share));
-    ctx.fillStyle = color;
-    for (const { x, y } of cells) {
-      ctx.fillRect(x, y + size - height, size, height);
-    }
+  const fills: Partial<Record<Look, [color: string, share?: number]>> = {
+    lost: [critical],
+    notice: [notice, 0.34],
+    warning: [warning, 0.67],
+    critical: [critical],
+    free: [states.free],
+    idle: [states.idle, 0.6],
+    busy: [states.busy],
   };
-  const fills: Record<number, [color: string, share?: number]> = {
-    [LOOK.lost]: [critical],
-    [LOOK.notice]: [notice, 0.34],
-    [LOOK.warning]: [warning, 0.67],
-    [LOOK.critical]: [critical],
-    [LOOK.free]: [states.free],
-    [LOOK.idle]: [states.idle, 0.6],
-    [LOOK.busy]: [states.busy],
-  };
-  if (look === LOOK.unknown || look === LOOK.missing) {
-    fill(palette.grid);
-    const color = look === LOOK.unknown ? critical : palette.muted;
-    fill(createHatching(ctx, color, px) ?? palette.grid);
-  } else {
-    fill(ramp[look] ?? ramp[0] ?? palette.grid);
-    const over = fills[look];
-    if (over !== undefined) {
-      fill(...over);
+  for (const [look, cells] of byLook) {
+    const fill = (color: string | CanvasPattern, share = 1): void => {
+      const height = Math.max(1, Math.round(size * share));
+      ctx.fillStyle = color;
+      for (const { x, y } of cells) {
+        ctx.fillRect(x, y + size - height, size, height);
+      }
+    };
+    if (look === 'unknown' || look === 'missing') {
+      fill(palette.grid);
+      const color = look === 'unknown' ? critical : palette.muted;
+      fill(createHatching(ctx, color, px) ?? palette.grid);
+    } else {
+      fill(ramp[typeof look === 'number' ? look : 0] ?? palette.grid);
+      const over = fills[look];
+      if (over !== undefined) {
+        fill(...over);
+      }
     }
-  }
-  if (look === LOOK.lost) {
-    paintCrosses(ctx, picture, cells, size);
+    if (look === 'lost') {
+      paintCrosses(ctx, picture, cells, size);
+    }
   }
 }
 
@@ -314,7 +289,7 @@ function paintLook(
 function paintFrames(
   ctx: Context,
   { px }: MapPicture,
-  cells: readonly { x: number; y: number }[],
+  cells: Cells,
   size: number,
   color: string,
 ): void {
@@ -347,15 +322,15 @@ function paintCrosses(ctx: Context, { palette, px }: MapPicture, cells: Cells, s
 function paintCriticalCorners(
   ctx: Context,
   picture: MapPicture,
-  byLook: readonly Cells[],
+  byLook: ReadonlyMap<Look, Cells>,
   size: number,
 ): void {
-  const { palette, severe } = picture;
+  const { palette, columns } = picture;
   const length = Math.max(3, Math.round(size * 0.6));
-  const marked = byLook.flatMap((cells, look) =>
-    look === LOOK.lost || look === LOOK.unknown || look > LOOK.lost
-      ? []
-      : cells.filter(({ row }) => severe(row)),
+  const marked = [...byLook].flatMap(([look, cells]) =>
+    typeof look === 'number' || look === 'missing'
+      ? cells.filter(({ row }) => (columns.severity[row] ?? 0) >= CRITICAL_SEVERITY)
+      : [],
   );
   for (const [color, more] of [
     [palette.card, Math.max(1, Math.round(size * 0.14))],
@@ -373,7 +348,7 @@ function paintCriticalCorners(
   }
 }
 
-function paintNames(ctx: Context, { layout, palette, px, nameOf }: MapPicture): void {
+function paintNames(ctx: Context, { layout, palette, px, columns: fleet }: MapPicture): void {
   const { columns, tileWidth, tileHeight, cell, label } = layout;
   const room = (tileWidth - cell / 2) * px;
   ctx.font = `${10.5 * px}px ${palette.font}`;
@@ -383,7 +358,11 @@ function paintNames(ctx: Context, { layout, palette, px, nameOf }: MapPicture): 
   layout.nodes.forEach(({ node }, tile) => {
     const x = (tile % columns) * tileWidth * px;
     const y = (Math.floor(tile / columns) * tileHeight + label - 4) * px;
-    ctx.fillText(shortenToWidth(ctx, nameOf(node), room), Math.round(x), Math.round(y));
+    ctx.fillText(
+      shortenToWidth(ctx, fleet.nodeNames[node] ?? '', room),
+      Math.round(x),
+      Math.round(y),
+    );
   });
 }
 

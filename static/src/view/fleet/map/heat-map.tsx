@@ -1,10 +1,9 @@
-import type { ComponentChild, CSSProperties } from 'preact';
+import type { CSSProperties } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { DASH } from '../../../lib/format';
 import { observeWidth } from '../../../lib/dom';
 import { trans } from '../../../lib/translation';
-import { CRITICAL_SEVERITY } from '../../../model/fleet/columns';
 import { stateText } from '../../../model/fleet/describe';
 import {
   isNumeric,
@@ -19,24 +18,21 @@ import {
   cornerOf,
   layoutOf,
   findNeighbor,
-  cellLook,
   paintMap,
-  makeColorRamp,
-  stateColors,
   type CellPosition,
   type Direction,
   type Layout,
 } from './draw';
 
-const DIRECTIONS: Partial<Record<string, Direction>> = {
-  ArrowLeft: 'left',
-  ArrowRight: 'right',
-  ArrowUp: 'up',
-  ArrowDown: 'down',
+/** The directions in which keys move the selection, and the number of cells. */
+const MOVES_BY_KEY: Partial<Record<string, [direction: Direction, cells: number]>> = {
+  ArrowLeft: ['left', 1],
+  ArrowRight: ['right', 1],
+  ArrowUp: ['up', 1],
+  ArrowDown: ['down', 1],
+  PageUp: ['up', 10],
+  PageDown: ['down', 10],
 };
-/** The keys that move the selection by ten rows of cells. */
-const PAGE_DIRECTIONS_BY_KEY: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
-const PAGE_ROWS = 10;
 /**
  * The map is made to fit into a height, which is at least this value and at most `MAX_HEIGHT_PX`.
  * If the map fits, all cells are visible without scrolling.
@@ -52,23 +48,14 @@ const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
 
 /** A canvas with one cell per GPU. The pointer and keys move from cell to cell. */
-export function HeatMap(scene: Scene): ComponentChild {
+export function HeatMap(scene: Scene) {
   const { columns, nodes, matches, selected, palette, pointed, point, select, openNode } = scene;
   const { metric } = scene.shown;
   const map = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(
-    () =>
-      map.current === null
-        ? undefined
-        : observeWidth(map.current, (width_px) => {
-            // A hidden tab has a width of 0, but the map keeps its layout for the last visible
-            // width.
-            if (width_px > 0) {
-              setWidth(width_px);
-            }
-          }),
+    () => (map.current === null ? undefined : observeWidth(map.current, setWidth)),
     [],
   );
   const layout = useMemo(() => {
@@ -80,23 +67,16 @@ export function HeatMap(scene: Scene): ComponentChild {
   const px = Math.max(1, globalThis.devicePixelRatio || 1);
   useLayoutEffect(() => {
     const context = canvas.current?.getContext('2d') ?? null;
-    if (layout === null || map.current === null || context === null) {
+    if (layout === null || context === null) {
       return;
     }
     context.canvas.width = Math.round(layout.width * px);
     context.canvas.height = Math.max(1, Math.round(layout.height * px));
     paintMap(context, {
       layout,
-      looks: Uint8Array.from({ length: columns.count }, (_, row) => cellLook(columns, metric, row)),
+      columns,
+      metric,
       shown: matches,
-      severe: (row) => (columns.severity[row] ?? 0) >= CRITICAL_SEVERITY,
-      nameOf: (node) => columns.nodeNames[node] ?? '',
-      ramp: makeColorRamp(
-        palette,
-        metric,
-        map.current.closest('[data-gpumon-scheme=dark]') !== null,
-      ),
-      states: stateColors(map.current),
       palette,
       px,
     });
@@ -125,12 +105,12 @@ export function HeatMap(scene: Scene): ComponentChild {
       return;
     }
     const from = placeOf(selected);
-    const direction = DIRECTIONS[key] ?? PAGE_DIRECTIONS_BY_KEY[key];
+    const move = MOVES_BY_KEY[key];
     const tile = layout.nodes.length - 1;
-    if (direction !== undefined) {
+    if (move !== undefined) {
+      const [direction, cells] = move;
       let place = from ?? { tile: 0, slot: 0 };
-      const steps = from === null ? 0 : key in PAGE_DIRECTIONS_BY_KEY ? PAGE_ROWS : 1;
-      for (let step = 0; step < steps; step += 1) {
+      for (let step = 0; from !== null && step < cells; step += 1) {
         place = findNeighbor(layout, place, direction);
       }
       moveTo(place);
@@ -149,7 +129,7 @@ export function HeatMap(scene: Scene): ComponentChild {
     event.stopPropagation();
   };
   /** Returns a frame around a cell. */
-  const ring = (place: CellPosition | null, className = ''): ComponentChild => {
+  const ring = (place: CellPosition | null, className = '') => {
     if (layout === null || place === null) {
       return null;
     }
@@ -224,7 +204,7 @@ function readingOrStateText({ columns, shown: { metric } }: Scene, row: number):
 }
 
 /** The legend of the map's colors. */
-function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
+function Legend({ columns, shown: { metric } }: Scene) {
   const [low, high] = isNumeric(metric) ? scaleEnds(metric) : [];
   const missing = explainMissingReading(columns, metric);
   const lost = { lost: trans.__('Not responding'), unknown: trans.__('Node unreachable') };
