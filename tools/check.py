@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -82,14 +83,9 @@ def find_crate(path: str) -> str | None:
     of `src`.
     """
     for folder in Path(path).parents:
-        manifest = ROOT / folder / "Cargo.toml"
-        if folder.name == "src" and (manifest := ROOT / folder.parent / "Cargo.toml").exists():
-            names = [
-                line
-                for line in manifest.read_text(encoding="utf-8").splitlines()
-                if line.startswith("name = ")
-            ]
-            return names[0].split('"')[1]
+        manifest = ROOT / folder.parent / "Cargo.toml"
+        if folder.name == "src" and manifest.exists():
+            return tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]["name"]
     return None
 
 

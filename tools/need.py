@@ -59,8 +59,25 @@ PACKAGE_TEST_PROGRAMS = {
     "buildah": "buildah",
     "lintian": "lintian",
 }
-#: Programs for the tests of alerts and metrics, and the Debian package of each.
-ALERT_TEST_PROGRAMS = {"promtool": "prometheus", "curl": "curl"}
+#: Programs that only need their Debian packages: the packages of each, and the reason for the need.
+DEBIAN_PROGRAMS = {
+    "compiler": (
+        {"cc": "gcc libc6-dev"},
+        "Rust needs a C compiler for linking, but there is none",
+    ),
+    # Prometheus contains promtool, which tests alert rules. curl sends webhooks.
+    "promtool": (
+        {"promtool": "prometheus", "curl": "curl"},
+        "the tests of alerts and metrics need Prometheus and curl",
+    ),
+    # R runs its example in the documentation.
+    "r": (
+        {"Rscript": "r-base-core r-cran-curl r-cran-jsonlite"},
+        "the test of the R example needs R and two packages",
+    ),
+    # shellcheck checks Slurm's scripts.
+    "shellcheck": ({"shellcheck": "shellcheck"}, "the tests of deploy/ need shellcheck"),
+}
 
 
 def main(needs: list[str]) -> None:
@@ -103,26 +120,12 @@ def install_firefox() -> None:
         install_packages(f"{package} fonts-dejavu-core", "the tests of the page need Firefox")
 
 
-def install_compiler() -> None:
-    """Install a C compiler, because Rust links with it."""
-    if shutil.which("cc") is None:
-        install_packages("gcc libc6-dev", "Rust needs a C compiler for linking, but there is none")
-
-
-def install_promtool() -> None:
-    """Install Prometheus, whose promtool tests alert rules, and curl, which sends webhooks."""
+def install_missing_packages(programs: dict[str, str], reason: str) -> None:
+    """Install the packages of those programs that are missing."""
     if missing := [
-        package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None
+        package for program, package in programs.items() if shutil.which(program) is None
     ]:
-        install_packages(
-            " ".join(missing), "the tests of alerts and metrics need Prometheus and curl"
-        )
-
-
-def install_shellcheck() -> None:
-    """Install shellcheck for Slurm's scripts."""
-    if shutil.which("shellcheck") is None:
-        install_packages("shellcheck", "the tests of deploy/ need shellcheck")
+        install_packages(" ".join(missing), reason)
 
 
 def install_sshd() -> None:
@@ -136,15 +139,6 @@ def install_sshd() -> None:
         install_packages(
             "openssh-client openssh-server",
             f"the tests of hosts with ssh need {' and '.join(missing)}",
-        )
-
-
-def install_r() -> None:
-    """Install R for its example in the documentation."""
-    if shutil.which("Rscript") is None:
-        install_packages(
-            "r-base-core r-cran-curl r-cran-jsonlite",
-            "the test of the R example needs R and two packages",
         )
 
 
@@ -320,12 +314,7 @@ def install_package_tools() -> None:
     """Install the programs with which tests/packages creates, enters and checks other systems."""
     if os.geteuid() != 0:
         sys.exit("the tests of packages need root: try again with sudo")
-    if missing := [
-        package
-        for program, package in PACKAGE_TEST_PROGRAMS.items()
-        if shutil.which(program) is None
-    ]:
-        install_packages(" ".join(missing), "the tests of packages create other systems")
+    install_missing_packages(PACKAGE_TEST_PROGRAMS, "the tests of packages create other systems")
     _register_qemu()
 
 
@@ -403,17 +392,17 @@ def _can_run(*command: str) -> bool:
 
 
 CHECKS = {
-    "compiler": install_compiler,
+    **{
+        name: partial(install_missing_packages, *needed)
+        for name, needed in DEBIAN_PROGRAMS.items()
+    },
     "rust": install_rust,
     "uv": install_uv,
     "rust-components": install_rust_components,
     "aarch64": install_aarch64,
     "packages": install_package_tools,
-    "promtool": install_promtool,
     "node": install_node,
-    "r": install_r,
     "sshd": install_sshd,
-    "shellcheck": install_shellcheck,
     "chromium": install_chromium,
     "firefox": install_firefox,
     "zizmor": install_zizmor,

@@ -83,7 +83,7 @@ def run_logged(
     command: list[str],
     *,
     env: dict[str, str] | None = None,
-    each_second: Callable[[float, Path], None] = lambda _seconds, _log: None,
+    each_second: Callable[[], None] = lambda: None,
 ) -> StepResult:
     """Run a command, and write its output to a log file. `each_second` is called meanwhile; if it
     raises an error, the command is ended.
@@ -106,9 +106,7 @@ def run_logged(
             output.write(f"cannot start {command[0]}: {error.strerror}\n")
             code = 127
         else:
-            code, cpu_seconds = _wait_for_process(
-                process, lambda: each_second(time.monotonic() - started, log)
-            )
+            code, cpu_seconds = _wait_for_process(process, each_second)
     text = ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
     return StepResult(label, code, time.monotonic() - started, cpu_seconds, log, text)
 

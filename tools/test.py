@@ -209,7 +209,7 @@ class Suite:
                 self.label,
                 self.command,
                 env=environment,
-                each_second=lambda *_: screen.show_running(self.label),
+                each_second=lambda: screen.show_running(self.label),
             )
         finally:
             screen.remove(self.label)
@@ -260,23 +260,24 @@ def _shorten_failure(failure: str) -> str:
     return "\n".join(line[:400] for line in lines[:MAX_FAILURE_LINES])
 
 
-def _unittest_command(python: str, folder: str) -> list[str]:
-    return [
+def _unittest_suite(label: str, python: str, folder: str, *options: str) -> Suite:
+    """Return the suite of a folder's tests. Their names have the form `test (module.class.test)`,
+    which may be followed by the parameters of a subtest.
+    """
+    command = [
         f"target/{python}/bin/python",
         *f"-m unittest discover --start-directory {folder}".split(),
     ]
-
-
-def _single_unittests_command(python: str, folder: str) -> Callable[[list[str]], list[str]]:
-    """Return a function that receives the names of tests, and returns the command that runs them. A
-    name has the form `test (module.class.test)`, which may be followed by the parameters of a
-    subtest.
-    """
     pattern = lambda name: re.search(r"\(([\w.]+)\)", f"{name} ({name})")[1]
-    return lambda names: [
-        *_unittest_command(python, folder),
-        *(word for name in names for word in ("-k", pattern(name))),
-    ]
+    return Suite(
+        label,
+        [*command, *options],
+        UNITTEST,
+        alone=lambda names: [
+            *command,
+            *(word for name in names for word in ("-k", pattern(name))),
+        ],
+    )
 
 
 def _browser_command(*files: str, script: str = "browser") -> list[str]:
@@ -359,31 +360,17 @@ SUITES = {
             "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split(),
         ),
         *(
-            Suite(
+            _unittest_suite(
                 f"Python tests, {part}",
-                [*_unittest_command("jupyter", "tests/python"), "--pattern", f"test_{letters}*.py"],
-                UNITTEST,
-                alone=_single_unittests_command("jupyter", "tests/python"),
+                "jupyter",
+                "tests/python",
+                f"--pattern=test_{letters}*.py",
             )
             for part, letters in (("a to l", "[a-l]"), ("others", "[!a-l]"))
         ),
     ],
-    "api": [
-        Suite(
-            "API against its OpenAPI document",
-            _unittest_command("schemathesis", "tests/api"),
-            UNITTEST,
-            alone=_single_unittests_command("schemathesis", "tests/api"),
-        ),
-    ],
-    "trackers": [
-        Suite(
-            "Experiment trackers",
-            _unittest_command("trackers", "tests/trackers"),
-            UNITTEST,
-            alone=_single_unittests_command("trackers", "tests/trackers"),
-        ),
-    ],
+    "api": [_unittest_suite("API against its OpenAPI document", "schemathesis", "tests/api")],
+    "trackers": [_unittest_suite("Experiment trackers", "trackers", "tests/trackers")],
     "browser": [
         Suite(
             f"Chromium: JupyterLab, Notebook, page, {part}",

@@ -45,8 +45,8 @@ def build_if_needed() -> None:
     if not _are_outputs_current(
         [ROOT / "node_modules" / ".package-lock.json"], [ROOT / name for name in MANIFESTS]
     ):
-        _run("npm", "ci")
-    _run("npm", "run", "build")
+        run_step("npm", "ci")
+    run_step("npm", "run", "build")
 
 
 def _are_outputs_current(outputs: list[Path], sources: list[Path]) -> bool:
@@ -92,14 +92,18 @@ def _require_node() -> None:
         )
 
 
-def _run(*command: str) -> None:
+def run_step(*command: str, env: dict[str, str] | None = None, stdout: int | None = None) -> bytes:
+    """Print a command, run it in the root folder, and return its output if `stdout` is a pipe. The
+    program exits if the command fails.
+    """
     print(f"gpumon: {' '.join(command)}", file=sys.stderr, flush=True)
-    finished = subprocess.run(command, cwd=ROOT, check=False)
+    finished = subprocess.run(command, cwd=ROOT, env=env, stdout=stdout, check=False)
     if finished.returncode != 0:
         sys.exit(
             f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its output is "
             f"above"
         )
+    return finished.stdout
 
 
 if __name__ == "__main__":

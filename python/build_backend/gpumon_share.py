@@ -8,9 +8,9 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from gpumon_frontend import ROOT, run_step
+
 #: The folder whose contents pip installs into ``share`` of the Python environment.
 SHARE = ROOT / "wheel" / "data" / "share"
 #: The path of each shell's completion file.
@@ -61,17 +61,10 @@ def _build_program() -> str:
 
 
 def _run(*command: str, env: dict[str, str] | None = None) -> bytes:
-    print(f"gpumon: {' '.join(command)}", file=sys.stderr, flush=True)
     try:
-        finished = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, check=False)
+        return run_step(*command, env=env, stdout=subprocess.PIPE)
     except FileNotFoundError:
         sys.exit(f"gpumon: {command[0]} is missing: install Rust from https://rustup.rs")
-    if finished.returncode != 0:
-        sys.exit(
-            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its output is "
-            f"above"
-        )
-    return finished.stdout
 
 
 if __name__ == "__main__":

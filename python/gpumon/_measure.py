@@ -8,7 +8,7 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Any, Callable, cast, overload
 
-from gpumon._arguments import check_text as checked_text
+from gpumon._arguments import check_text
 from gpumon._helper import current_helper
 from gpumon._limits import LONGEST_MARK
 from gpumon._measurement import Measurement
@@ -119,7 +119,7 @@ def mark(text: str) -> None:
 
     >>> gpumon.mark("epoch 3")
     """
-    text = checked_text(text, "the text of a mark").strip()
+    text = check_text(text, "the text of a mark").strip()
     if not 1 <= len(text) <= LONGEST_MARK:
         remedy = "shorten it" if text else "describe what happens at this moment"
         raise ValueError(

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Callable, cast
 from gpumon._arguments import check_text, check_whole_number
 from gpumon._errors import MeasurementError
 from gpumon._helper import current_helper
+from gpumon._text import escape_unencodable
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import matplotlib.figure
     import pandas
     import polars
@@ -94,23 +93,13 @@ class Measurement:
     def __enter__(self) -> Measurement:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> Measurement:
         return self.start()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         self.stop()
 
     def __call__(self, function: Callable[_P, _R]) -> Measured[Callable[_P, _R], _P, _R]:
@@ -258,13 +247,10 @@ class Measurement:
 
     def __str__(self) -> str:
         from gpumon._results import cost_line
-        from gpumon._text import escape_unencodable
 
         return escape_unencodable(cost_line(self.to_dict()))
 
     def __repr__(self) -> str:
-        from gpumon._text import escape_unencodable
-
         if self._run is None:
             return escape_unencodable(f"<{self._label()}, not started>")
         state = "so far " if self._run.ended_ms is None else ""

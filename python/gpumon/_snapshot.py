@@ -30,14 +30,6 @@ def find_reading(holder: Json, field: str) -> float | None:
     return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
 
-def absence_reason(holder: Json, field: str) -> str | None:
-    """Return why the number at a path is absent, for example ``not_supported``; None if it is
-    present.
-    """
-    found = _find_field(holder, field)
-    return found.get("absent") if is_json(found) else None
-
-
 def is_json(found: object) -> TypeGuard[Json]:
     """Return whether the value is a JSON object."""
     return isinstance(found, dict)
@@ -165,7 +157,8 @@ class Gpu:
 
     def absence(self, field: str) -> str | None:
         """Return why a field is None, such as ``not_supported``; None if the field has a value."""
-        return absence_reason(self._sample, field)
+        found = _find_field(self._sample, field)
+        return found.get("absent") if is_json(found) else None
 
     def to_dict(self) -> Json:
         """Return all readings of the GPU as in JSON."""

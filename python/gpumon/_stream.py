@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from gpumon._arguments import check_seconds
 from gpumon._errors import GpumonError, ProgramError
 from gpumon._helper import Helper, current_helper
 from gpumon._mail import PATIENCE_S, Json
 from gpumon._snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 #: The maximum number of snapshots that wait for a slow consumer. If there are more, the oldest are
 #: dropped.
@@ -158,12 +155,7 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def __del__(self) -> None:

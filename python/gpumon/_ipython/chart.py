@@ -13,8 +13,7 @@ from gpumon._snapshot import find_reading
 from gpumon._text import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from types import TracebackType
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 #: The interval of samples, in seconds.
 INTERVAL_S = 0.5
@@ -54,12 +53,7 @@ class Samples:
             self._number = self._helper.subscribe(INTERVAL_S, self.add)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._number is not None:
             self._helper.unsubscribe(self._number)
 
@@ -107,23 +101,18 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
         max((sample.memory_bytes or 0 for taken in shown.values() for sample in taken), default=0)
         or 1
     )
-    utilization = {
-        index: [
-            (
-                (sample.at_ms - begin) / (end - begin),
-                _relative_value(sample.utilization_percent, 100),
-            )
-            for sample in taken
-        ]
-        for index, taken in shown.items()
-    }
-    memory = {
-        index: [
-            ((sample.at_ms - begin) / (end - begin), _relative_value(sample.memory_bytes, most))
-            for sample in taken
-        ]
-        for index, taken in shown.items()
-    }
+
+    def points_by_gpu(read: Callable[[Sample], Optional[float]], of: float) -> dict[int, Points]:
+        return {
+            index: [
+                ((sample.at_ms - begin) / (end - begin), _relative_value(read(sample), of))
+                for sample in taken
+            ]
+            for index, taken in shown.items()
+        }
+
+    utilization = points_by_gpu(lambda sample: sample.utilization_percent, 100)
+    memory = points_by_gpu(lambda sample: sample.memory_bytes, most)
     second = TOP + HEIGHT + GAP
     height = second + HEIGHT + 16
     parts = [

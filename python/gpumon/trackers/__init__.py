@@ -17,7 +17,6 @@ from gpumon._errors import warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -102,12 +101,7 @@ class Tracker(abc.ABC):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def _log_ended_epochs(self, is_last: bool) -> None:
