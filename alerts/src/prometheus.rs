@@ -220,8 +220,7 @@ fn selector_expression(rule: &Rule, selector: &str) -> Result<String, String> {
             let holds = match min_severity {
                 Severity::Notice => format!("{} == 1", add_matchers(CONDITION, &matchers)),
                 // `/metrics` exports notice as 1, warning as 2 and critical as 3.
-                Severity::Warning => format!("{} >= 2", add_matchers(SEVERITY, &matchers)),
-                Severity::Critical => format!("{} >= 3", add_matchers(SEVERITY, &matchers)),
+                least => format!("{} >= {}", add_matchers(SEVERITY, &matchers), least.rank()),
             };
             format!("max without (condition) ({holds})")
         }

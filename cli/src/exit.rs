@@ -29,18 +29,21 @@ pub(crate) fn print_message(message: &str) {
     let _ = writeln!(anstream::stderr(), "gpumon: {}", escape_untrusted(message));
 }
 
+/// Prints the error of a failed command, unless the command has already printed it.
+pub(crate) fn exit_with_failure(failure: &Failure) -> ExitCode {
+    if let Some(message) = failure.message() {
+        print_message(&message);
+    }
+    ExitCode::from(failure.code)
+}
+
 /// Prints the error for invalid arguments, or the requested help or version.
 pub(crate) fn exit_with_argument_error(error: &clap::Error) -> ExitCode {
     match error.print() {
         // A closed pipe is not a failure: its reader needs no more output, as in `gpumon --help |
         // head`.
         Err(failure) if !error.use_stderr() && failure.kind() != io::ErrorKind::BrokenPipe => {
-            let failure = Failure::from(failure);
-            failure
-                .message()
-                .iter()
-                .for_each(|message| print_message(message));
-            failure.exit_code()
+            exit_with_failure(&failure.into())
         }
         // A failure to write to standard error cannot be reported, so only the exit code is
         // returned.
@@ -84,10 +87,7 @@ pub(crate) use usage;
 impl Failure {
     /// Returns the failure for invalid arguments.
     pub(crate) fn from_usage_error(error: impl Into<anyhow::Error>) -> Self {
-        Self {
-            error: Some(error.into()),
-            code: 2,
-        }
+        Self::with_code(error, 2)
     }
 
     /// Returns a failure with the exit code `code`. The caller must choose a code that matches the
@@ -123,10 +123,6 @@ impl Failure {
             .unwrap_or_else(|| "the GPUs cannot be read".to_owned())
     }
 
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
-    }
-
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let mut causes = self.error.iter().flat_map(anyhow::Error::chain);
         let io_error = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
@@ -149,10 +145,7 @@ pub(crate) fn find_source_error_code(error: &SourceError) -> u8 {
 impl From<SourceError> for Failure {
     fn from(error: SourceError) -> Self {
         let code = find_source_error_code(&error);
-        Self {
-            error: Some(error.into()),
-            code,
-        }
+        Self::with_code(error, code)
     }
 }
 
@@ -166,18 +159,15 @@ impl From<io::Error> for Failure {
     /// Converts an error that occurred while the output was printed. Other I/O errors must not be
     /// converted directly: add a context that names the operation.
     fn from(error: io::Error) -> Self {
-        Self {
-            error: Some(anyhow::Error::from(error).context("cannot write the output")),
-            code: 1,
-        }
+        Self::with_code(
+            anyhow::Error::from(error).context("cannot write the output"),
+            1,
+        )
     }
 }
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self {
-            error: Some(error),
-            code: 1,
-        }
+        Self::with_code(error, 1)
     }
 }

@@ -105,11 +105,6 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // A closed pipe is not a failure: its reader needs no more output, as in `gpumon | head`.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
-        Err(failure) => {
-            if let Some(message) = failure.message() {
-                exit::print_message(&message);
-            }
-            failure.exit_code()
-        }
+        Err(failure) => exit::exit_with_failure(&failure),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The client is blocking, so that commands need no async runtime.
 
-use std::{fmt, io, os::unix::net::UnixStream, path::PathBuf, time::Duration};
+use std::{fmt, io, iter, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_server::{
@@ -163,20 +163,19 @@ impl Reply {
 }
 
 impl Server {
-    /// Sends one request without a body.
-    pub(crate) fn send_request(self, method: &str, target: &str) -> io::Result<LocalResponse> {
-        self.send_request_within(RESPONSE_TIMEOUT, method, target)
+    /// Sends one GET request.
+    pub(crate) fn send_get_request(self, target: &str) -> io::Result<LocalResponse> {
+        self.send_get_request_within(RESPONSE_TIMEOUT, target)
     }
 
-    /// Sends one request without a body, with the time limit `patience`. This function is for
-    /// callers that can also work without the server.
-    pub(crate) fn send_request_within(
+    /// Sends one GET request, with the time limit `patience`. This function is for callers that can
+    /// also work without the server.
+    pub(crate) fn send_get_request_within(
         self,
         patience: Duration,
-        method: &str,
         target: &str,
     ) -> io::Result<LocalResponse> {
-        send_request(self.stream, patience, &format!("{method} {target}"), "")
+        send_request(self.stream, patience, &format!("GET {target}"), "")
     }
 }
 
@@ -213,17 +212,10 @@ impl Server {
         let ms = u32::try_from(interval.as_millis())
             .unwrap_or(longest)
             .clamp(shortest, longest);
-        socket
-            .send(Message::text(serde_json::to_string(
-                &ClientFrame::Interval { ms },
-            )?))
-            .map_err(to_io_error)?;
-        if traces {
-            socket
-                .send(Message::text(serde_json::to_string(
-                    &ClientFrame::Traces { on: true },
-                )?))
-                .map_err(to_io_error)?;
+        let traces = traces.then_some(ClientFrame::Traces { on: true });
+        for frame in iter::once(ClientFrame::Interval { ms }).chain(traces) {
+            let request = Message::text(serde_json::to_string(&frame)?);
+            socket.send(request).map_err(to_io_error)?;
         }
         Ok(Frames(socket))
     }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args as _, FromArgMatches as _, builder::RangedI64ValueParser};
+use clap::{Args as _, FromArgMatches as _, ValueEnum, builder::RangedI64ValueParser};
 use gpumon_probe::{
     allocation::SLURM_GPU_FOLDER,
     derive::ConditionSettings,
@@ -36,6 +36,12 @@ use crate::{
 pub(crate) fn build_interval_parser() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32)
         .range(i64::from(*INTERVAL_LIMITS_MS.start())..=i64::from(*INTERVAL_LIMITS_MS.end()))
+}
+
+/// Returns the name of a value on the command line and in the settings file.
+pub(crate) fn value_name(value: &impl ValueEnum) -> String {
+    let possible = value.to_possible_value();
+    possible.map_or_else(String::new, |possible| possible.get_name().to_owned())
 }
 
 /// Options for the source of readings; the same for every command.
@@ -199,10 +205,8 @@ impl SourceArgs {
 
     /// Returns `true` if this command's arguments select a source. No server may be used then.
     pub(crate) fn bypasses_server(&self) -> bool {
-        if self.no_daemon {
-            return true;
-        }
-        self.is_simulated()
+        self.no_daemon
+            || self.is_simulated()
             || self.nvml_lib.is_some()
                 && self.nvml_lib != config::find_general_setting(NVML_LIB_VARIABLE, "nvml-lib")
     }
@@ -369,9 +373,9 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     ACCEPTED_TIMES.parse(text)
 }
 
-/// Options that limit a view to some GPUs.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ShownGpusArgs {
+/// Options that limit a view to some GPUs; by default, all GPUs are shown.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ShownGpus {
     /// Show only these GPUs: indexes (3), indexes among the GPUs of a vendor (amd:0), UUIDs or PCI
     /// bus IDs, comma-separated
     #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
@@ -383,7 +387,7 @@ pub(crate) struct ShownGpusArgs {
     only_visible: bool,
 }
 
-impl ShownGpusArgs {
+impl ShownGpus {
     /// Returns the first of these options that the user typed.
     pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
         if self.ids.is_empty() {
@@ -392,28 +396,14 @@ impl ShownGpusArgs {
             Some("-i")
         }
     }
-}
 
-/// The GPUs to which a view is limited; by default, all GPUs.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ShownGpus {
-    names: Vec<String>,
-    visible: Option<VisibilityVariables>,
-}
-
-impl From<&ShownGpusArgs> for ShownGpus {
-    fn from(args: &ShownGpusArgs) -> Self {
-        Self {
-            names: args.ids.clone(),
-            visible: args
-                .only_visible
-                .then(VisibilityVariables::from_environment)
-                .flatten(),
-        }
+    /// Returns the variables that limit the GPUs, if they are considered and set.
+    fn visibility(&self) -> Option<VisibilityVariables> {
+        self.only_visible
+            .then(VisibilityVariables::from_environment)
+            .flatten()
     }
-}
 
-impl ShownGpus {
     /// Returns the indices of the selected GPUs, or `None` if all GPUs are shown.
     ///
     /// # Errors
@@ -423,14 +413,14 @@ impl ShownGpus {
         &self,
         gpus: &[Gpu],
     ) -> Result<Option<BTreeSet<u32>>, GpuLookupError> {
-        let named = if self.names.is_empty() {
+        let named = if self.ids.is_empty() {
             None
         } else {
             let find = |name: &String| device_id::find_device(name.trim(), gpus);
-            let found = self.names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+            let found = self.ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
             Some(found.into_iter().flatten().map(|id| id.gpu).collect())
         };
-        let Some(visible) = &self.visible else {
+        let Some(visible) = self.visibility() else {
             return Ok(named);
         };
         let allowed = visible
@@ -455,14 +445,14 @@ impl ShownGpus {
 
     /// Returns `true` if some GPUs may be hidden.
     pub(crate) fn may_hide_gpus(&self) -> bool {
-        !self.names.is_empty() || self.visible.is_some()
+        !self.ids.is_empty() || self.visibility().is_some()
     }
 
     #[cfg(test)]
     pub(crate) fn with_names(names: &[&str]) -> Self {
         Self {
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
-            visible: None,
+            ids: names.iter().map(|name| (*name).to_owned()).collect(),
+            only_visible: false,
         }
     }
 }

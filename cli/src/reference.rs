@@ -67,9 +67,7 @@ fn build_commands_page() -> String {
     let mut gpumon = Args::command().disable_help_subcommand(true);
     gpumon.build();
     let mut page = COMMANDS_PAGE_HEAD.to_owned();
-    let (global, own): (Vec<_>, Vec<_>) =
-        list_visible_arguments(&gpumon).partition(|argument| argument.is_global_set());
-    add_section(&mut page, &gpumon, &own);
+    add_section(&mut page, &gpumon);
     for (title, rows) in [
         ("GPUs", RowKind::Gpus),
         ("processes (`--processes`)", RowKind::Processes),
@@ -86,26 +84,22 @@ fn build_commands_page() -> String {
         "\n## {COMMON_HEADING}\n\nEvery command accepts these options, before or after its name.\n"
     )
     .unwrap();
+    let global: Vec<_> = list_visible_arguments(&gpumon)
+        .filter(|argument| argument.is_global_set())
+        .collect();
     add_table(&mut page, "Option", &global);
-    for command in gpumon
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-    {
-        let own: Vec<_> = list_visible_arguments(command)
-            .filter(|argument| !argument.is_global_set())
-            .collect();
-        add_section(&mut page, command, &own);
-        for action in command
-            .get_subcommands()
-            .filter(|action| !action.is_hide_set())
-        {
-            let own: Vec<_> = list_visible_arguments(action)
-                .filter(|argument| !argument.is_global_set())
-                .collect();
-            add_section(&mut page, action, &own);
+    for command in list_visible_commands(&gpumon) {
+        add_section(&mut page, command);
+        for action in list_visible_commands(command) {
+            add_section(&mut page, action);
         }
     }
     page
+}
+
+fn list_visible_commands(command: &Command) -> impl Iterator<Item = &Command> {
+    let all = command.get_subcommands();
+    all.filter(|command| !command.is_hide_set())
 }
 
 fn list_visible_arguments(command: &Command) -> impl Iterator<Item = &Arg> {
@@ -115,7 +109,7 @@ fn list_visible_arguments(command: &Command) -> impl Iterator<Item = &Arg> {
         .filter(move |argument| !argument.is_hide_set() && !is_help(argument))
 }
 
-fn add_section(page: &mut String, command: &Command, arguments: &[&Arg]) {
+fn add_section(page: &mut String, command: &Command) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let about = command
         .get_long_about()
@@ -130,8 +124,8 @@ fn add_section(page: &mut String, command: &Command, arguments: &[&Arg]) {
         usage.trim_start_matches("Usage: ").trim()
     )
     .unwrap();
-    let (positional, options): (Vec<_>, Vec<_>) = arguments
-        .iter()
+    let (positional, options): (Vec<_>, Vec<_>) = list_visible_arguments(command)
+        .filter(|argument| !argument.is_global_set())
         .partition(|argument| argument.is_positional());
     for (title, arguments) in [("Argument", positional), ("Option", options)] {
         if !arguments.is_empty() {

@@ -116,7 +116,7 @@ impl Snapshot {
             SnapshotContents::Nothing => "/api/v1/snapshot?brief=true".to_owned(),
         };
         let answer = server
-            .send_request_within(SERVER_TIMEOUT, "GET", &target)
+            .send_get_request_within(SERVER_TIMEOUT, &target)
             .with_context(|| {
                 format!(
                     "the server at {name} does not respond; restart the server, or use --no-daemon"
@@ -314,6 +314,8 @@ pub(crate) enum DriverState {
     Answers(Box<DriverAnswer>),
 }
 
+/// The newest readings of the driver.
+#[derive(Debug, Clone)]
 pub(crate) struct DriverAnswer {
     pub(crate) inventory: Inventory,
     pub(crate) sample: Option<Sample>,
@@ -345,6 +347,26 @@ impl DriverState {
 }
 
 impl DriverAnswer {
+    pub(crate) fn new(inventory: Inventory) -> Self {
+        Self {
+            inventory,
+            sample: None,
+            details: BTreeMap::new(),
+        }
+    }
+
+    /// Applies a record. Returns `true` if it was a sample.
+    pub(crate) fn apply(&mut self, record: Record) -> bool {
+        let is_sample = matches!(record, Record::Sample(_));
+        match record {
+            Record::Inventory(inventory) => self.inventory = inventory,
+            Record::Sample(sample) => self.sample = Some(sample),
+            Record::Details(details) => drop(self.details.insert(details.index, details)),
+            Record::Trace(_) | Record::Answers(_) | Record::Event(_) => {}
+        }
+        is_sample
+    }
+
     pub(crate) fn gpus(&self) -> impl Iterator<Item = &GpuSample> {
         self.sample.iter().flat_map(|sample| &sample.gpus)
     }
@@ -373,11 +395,7 @@ pub(crate) fn read_driver(
 ) -> DriverState {
     let records = source.start_reading(commands);
     let mut answer = match records.recv_timeout(opening) {
-        Ok(Ok(Record::Inventory(inventory))) => DriverAnswer {
-            inventory,
-            sample: None,
-            details: BTreeMap::new(),
-        },
+        Ok(Ok(Record::Inventory(inventory))) => DriverAnswer::new(inventory),
         Ok(Err(error)) => return DriverState::Refused(error),
         // The inventory always comes first. Any other result means that the driver hangs.
         Ok(Ok(_)) | Err(_) => return DriverState::Silent,
@@ -386,13 +404,7 @@ pub(crate) fn read_driver(
     while let Ok(Ok(record)) =
         records.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     {
-        let is_sample = matches!(record, Record::Sample(_));
-        match record {
-            Record::Inventory(inventory) => answer.inventory = inventory,
-            Record::Sample(sample) => answer.sample = Some(sample),
-            Record::Details(details) => drop(answer.details.insert(details.index, details)),
-            Record::Trace(_) | Record::Answers(_) | Record::Event(_) => {}
-        }
+        let is_sample = answer.apply(record);
         if is_enough(&answer, is_sample) {
             break;
         }

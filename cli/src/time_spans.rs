@@ -155,7 +155,7 @@ impl FromStr for TypedTimeSpan {
 impl TypedTime {
     /// Returns the time in milliseconds since 1970. If this typed time is the end of a span,
     /// `from_ms` is the start of the span.
-    fn resolve_with_start(self, beside: &TimeReference, from_ms: Option<u64>) -> Option<u64> {
+    fn find_ms(self, beside: &TimeReference, from_ms: Option<u64>) -> Option<u64> {
         let TimeReference {
             begin_ms,
             end_ms,
@@ -204,7 +204,15 @@ impl TypedTime {
     /// # Errors
     /// Returns an error if the time is before 1970, or is relative to an unknown start.
     pub(crate) fn resolve(self, beside: &TimeReference) -> Result<u64, String> {
-        self.resolve_with_start(beside, None).ok_or_else(|| {
+        self.resolve_with_start(beside, None)
+    }
+
+    fn resolve_with_start(
+        self,
+        beside: &TimeReference,
+        from_ms: Option<u64>,
+    ) -> Result<u64, String> {
+        self.find_ms(beside, from_ms).ok_or_else(|| {
             format!("the requested time does not exist or is out of range: {ACCEPTED_FORMS}")
         })
     }
@@ -220,18 +228,14 @@ impl TypedTimeSpan {
     /// # Errors
     /// Returns an error if the span is empty.
     pub(crate) fn resolve(self, beside: &TimeReference) -> Result<Range<u64>, String> {
-        let nowhere =
-            || format!("the requested time does not exist or is out of range: {ACCEPTED_FORMS}");
         let from_ms = match self.from {
-            Some(from) => from.resolve_with_start(beside, None).ok_or_else(nowhere)?,
+            Some(from) => from.resolve(beside)?,
             None => beside.begin_ms.unwrap_or(0),
         };
         let to_ms = match self.to {
             // If the end is given as a time of day, it means the first occurrence of that time
             // after the span's start. This may be on the next day.
-            Some(to) => to
-                .resolve_with_start(beside, self.from.map(|_| from_ms))
-                .ok_or_else(nowhere)?,
+            Some(to) => to.resolve_with_start(beside, self.from.map(|_| from_ms))?,
             None => beside.end_ms.saturating_add(1),
         };
         if from_ms >= to_ms {

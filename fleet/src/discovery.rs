@@ -55,16 +55,11 @@ impl FromStr for Label {
     fn from_str(text: &str) -> Result<Self, LabelError> {
         let bad = || LabelError(text.escape_debug().to_string());
         let (name, value) = text.split_once('=').ok_or_else(bad)?;
-        let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-        let is_name = name
-            .bytes()
-            .all(|byte| is_start(byte) || byte.is_ascii_digit())
-            && name.bytes().next().is_some_and(is_start);
         let label = Self {
             name: name.to_owned(),
             value: value.to_owned(),
         };
-        (is_name && !value.is_empty() && !value.contains(char::is_control))
+        (is_label_name(name) && !value.is_empty() && !value.contains(char::is_control))
             .then_some(label)
             .ok_or_else(bad)
     }
@@ -73,15 +68,10 @@ impl FromStr for Label {
 /// Returns one group that contains `targets` at `port`. If there are no targets, returns no group,
 /// so that Prometheus scrapes nothing.
 pub fn group_targets(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
-    let address = |target: &Target| {
-        let host = &target.host;
-        if host.contains(':') {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        }
-    };
-    let targets: Vec<_> = targets.iter().map(address).collect();
+    let targets: Vec<_> = targets
+        .iter()
+        .map(|target| join_host_and_port(&target.host, port))
+        .collect();
     let labels = labels
         .iter()
         .map(|label| (label.name.clone(), label.value.clone()))
@@ -91,6 +81,24 @@ pub fn group_targets(targets: &[Target], port: u16, labels: &[Label]) -> Vec<Tar
     } else {
         vec![TargetGroup { targets, labels }]
     }
+}
+
+/// Returns the address of a port. IPv6 addresses get brackets.
+pub(crate) fn join_host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+/// Returns `true` if `text` is a valid name of a label in Prometheus.
+pub(crate) fn is_label_name(text: &str) -> bool {
+    let is_start = |character: char| character.is_ascii_alphabetic() || character == '_';
+    text.starts_with(is_start)
+        && text
+            .chars()
+            .all(|character| is_start(character) || character.is_ascii_digit())
 }
 
 // The GPU nodes of a Slurm cluster, parsed from the output of `sinfo` or `scontrol`.

@@ -143,6 +143,11 @@ impl Range {
     pub fn seconds(self) -> u32 {
         self.seconds
     }
+
+    /// Returns the start of a range that ends at `end_ms`, in milliseconds since 1970.
+    pub fn start_ms(self, end_ms: u64) -> u64 {
+        end_ms.saturating_sub(u64::from(self.seconds) * 1000)
+    }
 }
 
 /// A builder that assembles a fleet from its nodes and GPUs.

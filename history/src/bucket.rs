@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gpumon_probe::{
     model::{
-        Condition, Inventory, Sample,
+        Inventory, Sample,
         fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
     },
     stat::{Stat, Window},
@@ -166,24 +166,19 @@ impl Buckets {
         self.devices.clear();
         for gpu in &inventory.gpus {
             let Some(uuid) = &gpu.uuid else { continue };
-            let known = |uuid: &str, index, name: Option<&String>, parent: Option<&String>| {
-                let (name, parent) = (name.cloned(), parent.cloned());
-                (
-                    uuid.to_owned(),
-                    Device {
-                        uuid: uuid.to_owned(),
-                        index,
-                        name,
-                        parent,
-                    },
-                )
+            let mut add = |uuid: &String, index, name: Option<&String>, parent: Option<&String>| {
+                let device = Device {
+                    uuid: uuid.clone(),
+                    index,
+                    name: name.cloned(),
+                    parent: parent.cloned(),
+                };
+                self.devices.insert(uuid.clone(), device);
             };
-            self.devices
-                .extend([known(uuid, gpu.index, gpu.name.value(), None)]);
-            let mig_devices = gpu.mig_devices.iter();
-            self.devices.extend(
-                mig_devices.map(|mig| known(&mig.uuid, mig.index, mig.profile.value(), Some(uuid))),
-            );
+            add(uuid, gpu.index, gpu.name.value(), None);
+            for mig in &gpu.mig_devices {
+                add(&mig.uuid, mig.index, mig.profile.value(), Some(uuid));
+            }
         }
     }
 
@@ -214,36 +209,27 @@ impl Buckets {
         let is_new = |at_ms: u64| at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms;
         for gpu in sample.gpus.iter().filter(|gpu| is_new(gpu.at_ms)) {
             let Some(uuid) = &gpu.uuid else { continue };
-            if !self.devices.contains_key(uuid) {
-                let device = Device {
-                    uuid: uuid.clone(),
-                    index: gpu.index,
-                    ..Device::default()
-                };
-                self.devices.insert(uuid.clone(), device);
-            }
-            totals_mut(&mut self.gpus, uuid).add(GPU_FIELDS, |field| {
+            get_or_insert(&mut self.devices, uuid, || Device {
+                uuid: uuid.clone(),
+                index: gpu.index,
+                ..Device::default()
+            });
+            get_or_insert(&mut self.gpus, uuid, Totals::default).add(GPU_FIELDS, |field| {
                 field.access.value_and_freshness(gpu, since_ms)
             });
-            for mig in gpu.mig_devices.value().into_iter().flatten() {
-                if !self.devices.contains_key(&mig.uuid) {
-                    let device = Device {
-                        uuid: mig.uuid.clone(),
-                        parent: Some(uuid.clone()),
-                        ..Device::default()
-                    };
-                    self.devices.insert(mig.uuid.clone(), device);
-                }
-                totals_mut(&mut self.mig_devices, &mig.uuid).add(GPU_FIELDS, |field| {
+            for mig in gpu.mig_devices.items() {
+                get_or_insert(&mut self.devices, &mig.uuid, || Device {
+                    uuid: mig.uuid.clone(),
+                    parent: Some(uuid.clone()),
+                    ..Device::default()
+                });
+                let totals = get_or_insert(&mut self.mig_devices, &mig.uuid, Totals::default);
+                totals.add(GPU_FIELDS, |field| {
                     field.mig?.value_and_freshness(mig, since_ms)
                 });
             }
         }
-        let conditions = sample
-            .gpus
-            .iter()
-            .filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
-        self.conditions.record_conditions(sample.at_ms, conditions);
+        self.conditions.record_conditions(sample);
         self.jobs.push(sample);
         ended
     }
@@ -277,7 +263,7 @@ impl Buckets {
             devices,
             samples: host.samples,
             host: host.field_stats(DeviceKind::Host.metrics()),
-            conditions: self.conditions.take_changed_conditions(),
+            conditions: std::mem::take(&mut self.conditions.changed),
             jobs: self.jobs.take_changed_jobs(),
             usage: Vec::new(),
         })
@@ -295,11 +281,17 @@ impl Buckets {
     }
 }
 
-fn totals_mut<'a>(map: &'a mut BTreeMap<String, Totals>, uuid: &str) -> &'a mut Totals {
-    if !map.contains_key(uuid) {
-        map.insert(uuid.to_owned(), Totals::default());
+/// Returns the entry of a map, which is created if it is missing. An existing entry is found
+/// without a copy of the key.
+pub(crate) fn get_or_insert<'a, T>(
+    map: &'a mut BTreeMap<String, T>,
+    key: &str,
+    new: impl FnOnce() -> T,
+) -> &'a mut T {
+    if !map.contains_key(key) {
+        map.insert(key.to_owned(), new());
     }
-    map.get_mut(uuid).expect("the entry was just inserted")
+    map.get_mut(key).expect("the entry was just inserted")
 }
 
 impl Totals {
@@ -354,43 +346,29 @@ struct ConditionLog {
 impl ConditionLog {
     /// Sets the current conditions of each GPU, and records which conditions began, ended or
     /// changed.
-    fn record_conditions<'a>(
-        &mut self,
-        at_ms: u64,
-        now: impl Iterator<Item = (&'a String, &'a Vec<Condition>)>,
-    ) {
+    fn record_conditions(&mut self, sample: &Sample) {
         let mut before = std::mem::take(&mut self.open);
-        for (uuid, conditions) in now {
-            for condition in conditions {
-                let is_same = |span: &ConditionSpan| {
-                    span.uuid == *uuid
-                        && span.from_ms == condition.since_ms
-                        && std::mem::discriminant(&span.condition.kind)
-                            == std::mem::discriminant(&condition.kind)
+        for gpu in &sample.gpus {
+            let Some(uuid) = &gpu.uuid else { continue };
+            for condition in &gpu.conditions {
+                let span = ConditionSpan {
+                    uuid: uuid.clone(),
+                    from_ms: condition.since_ms,
+                    to_ms: None,
+                    condition: condition.clone(),
                 };
                 let known = before
                     .iter()
-                    .position(is_same)
+                    .position(|known| known.is_same_condition(&span))
                     .map(|place| before.swap_remove(place));
-                let is_changed = known
-                    .as_ref()
-                    .is_none_or(|known| known.condition.severity != condition.severity);
-                let (uuid, from_ms, condition) =
-                    (uuid.clone(), condition.since_ms, condition.clone());
-                let span = ConditionSpan {
-                    uuid,
-                    from_ms,
-                    to_ms: None,
-                    condition,
-                };
-                if is_changed {
+                if known.is_none_or(|known| known.condition.severity != condition.severity) {
                     self.changed.push(span.clone());
                 }
                 self.open.push(span);
             }
         }
         for mut over in before {
-            over.to_ms = Some(at_ms);
+            over.to_ms = Some(sample.at_ms);
             self.changed.push(over.clone());
             self.past.push_back(over);
         }
@@ -401,17 +379,13 @@ impl ConditionLog {
         let many = self.changed.len().saturating_sub(MAX_PAST_CONDITIONS);
         self.changed.drain(..many);
     }
-
-    fn take_changed_conditions(&mut self) -> Vec<ConditionSpan> {
-        std::mem::take(&mut self.changed)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use gpumon_probe::{
         host::HostReader,
-        model::{Absence, ConditionKind, GpuSample, Health, Reading, Severity},
+        model::{Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity},
     };
 
     use super::*;

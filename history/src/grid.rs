@@ -8,7 +8,7 @@ use gpumon_probe::{
 };
 
 use crate::{
-    bucket::Device,
+    bucket::{Device, get_or_insert},
     span::{
         DeviceKind, DeviceSpan, HistorySpan, Metric, MetricSelection, Series, round_to_four_digits,
     },
@@ -102,12 +102,10 @@ impl Grid {
         }
         let length = self.times_ms.len();
         let devices = &mut self.devices[device as usize];
-        if !devices.contains_key(uuid) {
-            let rows = vec![Vec::new(); self.wanted.metrics_for(device).len()];
-            devices.insert(uuid.to_owned(), rows);
-        }
-        let rows = devices.get_mut(uuid).into_iter().flatten();
-        for (row, stat) in rows.zip(stats) {
+        let rows = get_or_insert(devices, uuid, || {
+            vec![Vec::new(); self.wanted.metrics_for(device).len()]
+        });
+        for (row, stat) in rows.iter_mut().zip(stats) {
             let Some(stat) = stat else { continue };
             row.resize(length, Window::default());
             row[length - 1].merge(stat, f64::from(samples.max(1)));

@@ -106,7 +106,7 @@ impl Jobs {
         self.past.drain(..self.past.len().saturating_sub(MAX_JOBS));
         for gpu in &sample.gpus {
             let Some(uuid) = &gpu.uuid else { continue };
-            let mig = || gpu.mig_devices.value().into_iter().flatten();
+            let mig = || gpu.mig_devices.items().iter();
             let held = mig()
                 .map(|mig| (&mig.uuid, &mig.allocated_to))
                 .chain([(uuid, &gpu.allocated_to)]);
@@ -115,7 +115,7 @@ impl Jobs {
                     self.record_job(holder.job(), allocation_user(holder), uuid, at_ms);
                 }
             }
-            for process in gpu.processes.value().into_iter().flatten() {
+            for process in gpu.processes.items() {
                 let Some(job) = process.owner.value().and_then(Owner::job) else {
                     continue;
                 };

@@ -46,11 +46,9 @@ pub struct HistorySpan {
     pub gpus: Vec<DeviceSpan>,
     /// The MIG devices that have a value in the span. Omitted if no MIG metric was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(as = "Option<Vec<DeviceSpan>>", optional)]
     pub mig_devices: Vec<DeviceSpan>,
     /// The metrics of the host by name. Omitted if no host metric was requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[ts(as = "Option<BTreeMap<String, Series>>", optional)]
     pub host: BTreeMap<String, Series>,
     /// The events of the span, the oldest first. The maximum is 1000; other events take precedence
     /// over process events.
@@ -70,7 +68,7 @@ pub struct DeviceSpan {
     /// it.
     pub name: Option<String>,
     /// The UUID of the GPU that contains the MIG device. Omitted for GPUs, and if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub parent: Option<String>,
     /// The metrics by name, such as `power.draw_watts`; names of MIG metrics begin with `mig.`.
@@ -85,11 +83,11 @@ pub struct Series {
     /// last value of a counter or state.
     pub values: Vec<Option<f64>>,
     /// The minimum values of a gauge. Omitted if the points are samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub min: Option<Vec<Option<f64>>>,
     /// The maximum values of a gauge. Omitted if the points are samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub max: Option<Vec<Option<f64>>>,
 }
@@ -175,7 +173,7 @@ pub struct Storage {
     pub on_disk: bool,
     /// The reason why history is not written to disk, as text for display. Omitted if there is no
     /// problem.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub problem: Option<String>,
     /// The time for which history is kept, in milliseconds.

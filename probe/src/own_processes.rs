@@ -61,7 +61,7 @@ impl OwnProcessReader {
     pub fn fill_own_processes(&mut self, gpus: &mut [GpuSample], patience: Duration) -> bool {
         let listed = gpus
             .iter()
-            .flat_map(listed_processes)
+            .flat_map(|gpu| gpu.processes.items())
             .filter(|process| self.may_belong_to_current_user(&process.user));
         self.listed = listed.map(|process| process.pid).collect();
         self.resolver.request_details(self.listed.clone(), patience);
@@ -74,7 +74,8 @@ impl OwnProcessReader {
         self.names.retain(|pid, _| own.contains(pid));
         let budget = process_list::max_process_bytes_per_gpu(gpus.len() as u32);
         for gpu in gpus {
-            if listed_processes(gpu).any(|process| own.contains(&process.pid)) {
+            let mut processes = gpu.processes.items().iter();
+            if processes.any(|process| own.contains(&process.pid)) {
                 self.fill_gpu(gpu, &own, budget);
             }
         }
@@ -84,11 +85,7 @@ impl OwnProcessReader {
     /// Fills in the details of the GPU's processes. The details make the JSON of each process
     /// longer, so fewer processes may fit into the sample.
     fn fill_gpu(&mut self, gpu: &mut GpuSample, own: &BTreeSet<u32>, budget: usize) {
-        let (Reading::Now(processes)
-        | Reading::Earlier {
-            value: processes, ..
-        }) = &mut gpu.processes
-        else {
+        let Some(processes) = gpu.processes.value_mut() else {
             return;
         };
         let (listed, omitted) = process_list::select_processes_within_budget(
@@ -159,10 +156,6 @@ impl OwnProcessReader {
     fn is_owned_by_current_user(&self, pid: u32) -> bool {
         self.resolver.process_uid(pid) == Some(self.uid)
     }
-}
-
-fn listed_processes(gpu: &GpuSample) -> impl Iterator<Item = &Process> {
-    gpu.processes.value().into_iter().flatten()
 }
 
 fn copy_if_present<T: Clone>(theirs: &Reading<T>, ours: &mut Reading<T>) {

@@ -192,16 +192,10 @@ impl Folder {
     /// # Errors
     /// Returns an error if the file cannot be read, has more than `limit` bytes, is a link, or is
     /// not a regular file.
-    pub fn read(&self, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
-        read_content(
-            openat(
-                &self.handle,
-                name,
-                OFlags::RDONLY | CAREFUL_FLAGS,
-                Mode::empty(),
-            ),
-            limit,
-        )
+    pub fn read(&self, name: impl AsRef<OsStr>, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let flags = OFlags::RDONLY | CAREFUL_FLAGS;
+        let opened = openat(&self.handle, name.as_ref(), flags, Mode::empty());
+        read_content(opened, limit)
     }
 
     /// Replaces the content of a file atomically: readers see either the old or the new content,
@@ -209,9 +203,9 @@ impl Folder {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. The old content is kept.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub fn replace(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> io::Result<()> {
         let folder = File::from(self.handle.try_clone()?).metadata()?;
-        write_and_rename(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
+        write_and_rename(self.handle.as_fd(), name.as_ref(), bytes, |file| {
             // Files that root writes into a service's directory must belong to that service's user.
             if folder.uid() != geteuid().as_raw() {
                 let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
@@ -251,6 +245,21 @@ fn read_content(opened: rustix::io::Result<OwnedFd>, limit: usize) -> io::Result
         )));
     }
     bounded::read_from(file, limit).map(Some)
+}
+
+/// Splits the path of a file into the path of its directory and its name.
+///
+/// # Errors
+/// Returns an error if the path ends with `..` or is the root directory.
+pub(crate) fn split_path(path: &Path) -> io::Result<(&Path, &OsStr)> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| invalid_data("the path does not name a file"))?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    Ok((folder, name))
 }
 
 /// Returns an error for invalid data.
@@ -352,13 +361,7 @@ pub fn create_empty(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Returns an error if the file cannot be written. The old content is kept.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| invalid_data("the path does not name a file"))?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let (folder, name) = split_path(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat(CWD, folder, flags, Mode::empty())?;
     let before = fs::symlink_metadata(path).ok().filter(Metadata::is_file);

@@ -28,6 +28,16 @@ pub struct RotationLimits {
     pub keep: Option<usize>,
 }
 
+impl RotationLimits {
+    /// Returns an error if a limit requires further files. A pipe or a device has none.
+    fn check_not_rotated(&self, path: &Path) -> Result<(), FilesError> {
+        if self.bytes.is_some() || self.time.is_some() {
+            return Err(FilesError::NotRotated(printable_path(path)));
+        }
+        Ok(())
+    }
+}
+
 /// The reason why recording to a file is not possible.
 #[derive(Debug, Error)]
 pub enum FilesError {
@@ -67,6 +77,13 @@ fn suggest_remedy(cause: &io::Error) -> &'static str {
     }
 }
 
+impl FilesError {
+    fn new_other(file: &Path, cause: io::Error) -> Self {
+        let file = printable_path(file);
+        Self::Other { file, cause }
+    }
+}
+
 /// The files that blocks are written to.
 pub struct Files {
     path: PathBuf,
@@ -96,12 +113,7 @@ impl Files {
         let name = || printable_path(path);
         let existing = fs::metadata(path).ok();
         if existing.as_ref().is_some_and(is_stream) {
-            let is_rotated = limits.bytes.is_some() || limits.time.is_some();
-            return if is_rotated {
-                Err(FilesError::NotRotated(name()))
-            } else {
-                Ok(())
-            };
+            return limits.check_not_rotated(path);
         }
         if existing.is_some() && !overwrite {
             return Err(FilesError::Exists(name()));
@@ -130,10 +142,7 @@ impl Files {
     ) -> Result<Self, FilesError> {
         Self::check_path(path, limits, overwrite)?;
         let name = || printable_path(path);
-        let other = |cause| FilesError::Other {
-            file: name(),
-            cause,
-        };
+        let other = |cause| FilesError::new_other(path, cause);
         let is_stream = fs::metadata(path).is_ok_and(|existing| is_stream(&existing));
         let file = if is_stream || overwrite {
             safe_file::create(path)
@@ -154,23 +163,10 @@ impl Files {
                 .and_then(|()| file.rewind())
                 .map_err(other)?;
             for part in older_parts(path).collect::<Vec<_>>() {
-                fs::remove_file(&part).map_err(|cause| FilesError::Other {
-                    file: printable_path(&part),
-                    cause,
-                })?;
+                fs::remove_file(&part).map_err(|cause| FilesError::new_other(&part, cause))?;
             }
         }
-        let (opening, begun) = (Vec::new(), Instant::now());
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            limits,
-            bytes: 0,
-            begun,
-            opening,
-            total_bytes: 0,
-            is_stream,
-        })
+        Ok(Self::new(path, file, limits, is_stream))
     }
 
     /// Starts a recording to standard output, which may be a file, a pipe or a terminal.
@@ -178,25 +174,24 @@ impl Files {
     /// # Errors
     /// Returns an error if standard output is closed, or if the limits would require rotation.
     pub fn open_standard_output(limits: RotationLimits) -> Result<Self, FilesError> {
-        let file = || "standard output".to_owned();
-        if limits.bytes.is_some() || limits.time.is_some() {
-            return Err(FilesError::NotRotated(file()));
-        }
+        let name = Path::new("standard output");
+        limits.check_not_rotated(name)?;
         let handle = io::stdout().as_fd().try_clone_to_owned();
-        let handle = handle.map_err(|cause| FilesError::Other {
-            file: file(),
-            cause,
-        })?;
-        Ok(Self {
-            path: file().into(),
-            file: handle.into(),
+        let handle = handle.map_err(|cause| FilesError::new_other(name, cause))?;
+        Ok(Self::new(name, handle.into(), limits, true))
+    }
+
+    fn new(path: &Path, file: File, limits: RotationLimits, is_stream: bool) -> Self {
+        Self {
+            path: path.to_owned(),
+            file,
             limits,
             bytes: 0,
             begun: Instant::now(),
             opening: Vec::new(),
             total_bytes: 0,
-            is_stream: true,
-        })
+            is_stream,
+        }
     }
 
     /// Sets the block with which every further file starts.
@@ -236,10 +231,7 @@ impl Files {
                 // stop at the partial block.
                 let _ = self.file.set_len(self.bytes);
             }
-            return Err(FilesError::Other {
-                file: printable_path(&self.path),
-                cause,
-            });
+            return Err(FilesError::new_other(&self.path, cause));
         }
         self.bytes += block.len() as u64;
         self.total_bytes += block.len() as u64;
@@ -248,28 +240,25 @@ impl Files {
 
     /// Renames the current file, which becomes the newest older part, and starts a new file.
     fn rotate(&mut self) -> Result<(), FilesError> {
-        let fails = |file: &Path, cause| FilesError::Other {
-            file: printable_path(file),
-            cause,
-        };
         let mut last = older_parts(&self.path).count();
         while self.limits.keep.is_some_and(|keep| last >= keep.max(1)) {
             let oldest = numbered_path(&self.path, last);
-            fs::remove_file(&oldest).map_err(|cause| fails(&oldest, cause))?;
+            fs::remove_file(&oldest).map_err(|cause| FilesError::new_other(&oldest, cause))?;
             last -= 1;
         }
         for number in (1..=last).rev() {
             let part = numbered_path(&self.path, number);
             fs::rename(&part, numbered_path(&self.path, number + 1))
-                .map_err(|cause| fails(&part, cause))?;
+                .map_err(|cause| FilesError::new_other(&part, cause))?;
         }
         if self.limits.keep == Some(0) {
             fs::remove_file(&self.path)
         } else {
             fs::rename(&self.path, numbered_path(&self.path, 1))
         }
-        .map_err(|cause| fails(&self.path, cause))?;
-        self.file = create_new(&self.path).map_err(|cause| fails(&self.path, cause))?;
+        .map_err(|cause| FilesError::new_other(&self.path, cause))?;
+        self.file =
+            create_new(&self.path).map_err(|cause| FilesError::new_other(&self.path, cause))?;
         let _ = self.file.try_lock();
         (self.bytes, self.begun) = (0, Instant::now());
         let opening = std::mem::take(&mut self.opening);

@@ -14,7 +14,7 @@ use gpumon_probe::{model::Record, untrusted::escape_untrusted};
 
 use crate::{
     RecordKind, RecordingError, UnreadablePart,
-    block::{self, BlockHead, FORMAT_VERSION, HEAD_BYTES, MAX_COMPRESSION_RATIO, ParsedHead},
+    block::{self, BlockHead, HEAD_BYTES, MAX_COMPRESSION_RATIO, ParsedHead},
     recording::{parse_kind_and_time, printable_path},
 };
 
@@ -54,11 +54,7 @@ impl FileIndex {
             .map_err(unreadable)?;
         match BlockHead::parse(&first) {
             ParsedHead::Block(_) | ParsedHead::TooLarge => Self::from_blocks(file, &name),
-            ParsedHead::Newer(format) => Err(RecordingError::Newer {
-                file: name,
-                format,
-                known: FORMAT_VERSION,
-            }),
+            ParsedHead::Newer(format) => Err(RecordingError::Newer { file: name, format }),
             ParsedHead::Other if has_blocks_after_damage(&first, &file).map_err(unreadable)? => {
                 Self::from_blocks(file, &name)
             }
@@ -92,7 +88,6 @@ impl FileIndex {
                     return Err(RecordingError::Newer {
                         file: name.to_owned(),
                         format,
-                        known: FORMAT_VERSION,
                     });
                 }
                 ParsedHead::Block(_) | ParsedHead::TooLarge | ParsedHead::Other => {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::{
-    block::{BlockHead, MAX_COMPRESSION_RATIO, MAX_TEXT_BYTES},
+    block::{BlockHead, FORMAT_VERSION, MAX_COMPRESSION_RATIO, MAX_TEXT_BYTES},
     index::FileIndex,
 };
 
@@ -265,15 +265,10 @@ pub enum RecordingError {
     NoSample { file: String },
     /// The file begins with a block in a newer format.
     #[error(
-        "{file} has format {format}, but this gpumon reads formats up to {known}: use the gpumon \
-         that recorded it, or a newer one"
+        "{file} has format {format}, but this gpumon reads formats up to {FORMAT_VERSION}: use the \
+         gpumon that recorded it, or a newer one"
     )]
-    Newer {
-        file: String,
-        format: u8,
-        /// The newest format that this gpumon can read.
-        known: u8,
-    },
+    Newer { file: String, format: u8 },
     /// The file claims to contain so much text that reading it would need more memory or time than
     /// any real recording.
     #[error(

@@ -41,7 +41,7 @@ pub(crate) async fn log_action(client: &Client, what: &str) {
 pub(crate) struct RefusalLog {
     logged: RatePerClient<()>,
     unlogged: Mutex<u64>,
-    counts: Arc<RefusedCredentials>,
+    pub(crate) counts: Arc<RefusedCredentials>,
 }
 
 impl RefusalLog {
@@ -51,10 +51,6 @@ impl RefusalLog {
             unlogged: Mutex::new(0),
             counts: Arc::default(),
         }
-    }
-
-    pub(crate) fn refusal_counts(&self) -> Arc<RefusedCredentials> {
-        Arc::clone(&self.counts)
     }
 
     /// Counts and logs a refusal. `proxy` is the address of the proxy that reported the address of

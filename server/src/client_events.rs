@@ -25,6 +25,7 @@ use crate::{
     audit,
     auth::{Client, Rate},
     history::RETENTION_MS,
+    refusal::{Refusal, bad_request},
     runs,
 };
 
@@ -38,8 +39,6 @@ pub(crate) const EVENT_RATE: Rate = Rate {
 /// estimate the server's clock, and notebook kernels can run on other machines.
 const MAX_CLOCK_ADVANCE_MS: u64 = 1000;
 
-type Refusal = (StatusCode, String);
-
 pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
     let may_run = middleware::from_fn_with_state(app.clone(), runs::require_run_permission);
     let marks = Router::new()
@@ -52,6 +51,32 @@ pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
         .route("/api/v1/cells", post(post_cell).route_layer(may_run))
         .route_layer(DefaultBodyLimit::max(MAX_CELL_BYTES));
     marks.merge(cells)
+}
+
+/// Counts an event of a client.
+///
+/// # Errors
+/// Returns a refusal that ends with `advice` if there were too many events of this kind.
+fn admit_event(app: &AppState, kind: &'static str, advice: &str) -> Result<(), Refusal> {
+    let admitted = app.event_limit.admit(kind, EVENT_RATE, Instant::now());
+    admitted.map_err(|_| {
+        let message = format!(
+            "too many {kind}s: at most {} are accepted at once, then one per second{advice}\n",
+            EVENT_RATE.burst
+        );
+        (StatusCode::TOO_MANY_REQUESTS, message)
+    })
+}
+
+/// Adds an event, and returns the response that contains it.
+fn add_event(app: &AppState, at_ms: u64, what: EventKind) -> (StatusCode, Json<Event>) {
+    let event = Event {
+        at_ms,
+        gpu: None,
+        what,
+    };
+    app.hub.add_event(event.clone());
+    (StatusCode::CREATED, Json(event))
 }
 
 // Marks: a person or a script marks a point in time, and everybody can see the mark.
@@ -76,28 +101,11 @@ async fn post_mark(
     Extension(client): Extension<Client>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Event>), Refusal> {
-    let (text, at_ms) =
-        parse_mark(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
-    if app
-        .event_limit
-        .admit("mark", EVENT_RATE, Instant::now())
-        .is_err()
-    {
-        let message = format!(
-            "too many marks: at most {} are accepted at once, then one per second; set fewer\n",
-            EVENT_RATE.burst
-        );
-        return Err((StatusCode::TOO_MANY_REQUESTS, message));
-    }
+    let (text, at_ms) = parse_mark(&body, now_ms()).map_err(bad_request)?;
+    admit_event(&app, "mark", "; set fewer")?;
     audit::log_action(&client, &format!("set a mark: {text}")).await;
     let user = client.user_name().await;
-    let event = Event {
-        at_ms,
-        gpu: None,
-        what: EventKind::Mark(Mark { text, user }),
-    };
-    app.hub.add_event(event.clone());
-    Ok((StatusCode::CREATED, Json(event)))
+    Ok(add_event(&app, at_ms, EventKind::Mark(Mark { text, user })))
 }
 
 /// Parses a request body into the mark's text and time.
@@ -137,27 +145,10 @@ async fn post_cell(
     Extension(client): Extension<Client>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Event>), Refusal> {
-    let mut cell =
-        parse_cell(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
-    if app
-        .event_limit
-        .admit("cell", EVENT_RATE, Instant::now())
-        .is_err()
-    {
-        let message = format!(
-            "too many cells: at most {} are accepted at once, then one per second\n",
-            EVENT_RATE.burst
-        );
-        return Err((StatusCode::TOO_MANY_REQUESTS, message));
-    }
+    let mut cell = parse_cell(&body, now_ms()).map_err(bad_request)?;
+    admit_event(&app, "cell", "")?;
     cell.user = client.user_name().await;
-    let event = Event {
-        at_ms: cell.ended_ms,
-        gpu: None,
-        what: EventKind::Cell(cell),
-    };
-    app.hub.add_event(event.clone());
-    Ok((StatusCode::CREATED, Json(event)))
+    Ok(add_event(&app, cell.ended_ms, EventKind::Cell(cell)))
 }
 
 /// Parses and checks a cell.

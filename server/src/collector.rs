@@ -47,7 +47,7 @@ pub(crate) enum CollectorEnd {
 /// A running collector process.
 pub(crate) struct RunningCollector {
     pub(crate) child: Child,
-    stdin: ChildStdin,
+    requests: RequestWriter,
     lines: Lines<BufReader<ChildStdout>>,
     last_message: JoinHandle<Option<String>>,
     /// The current instructions for the collector. The fields `sent_interval` and `sent_watched`
@@ -76,15 +76,12 @@ impl RunningCollector {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let missing = || io::Error::other("the process has no pipes");
-        let stdin = child.stdin.take().ok_or_else(missing)?;
-        let stdout = child.stdout.take().ok_or_else(missing)?;
-        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let (requests, stdout, stderr) = take_pipes(&mut child)?;
         let last_message = tokio::spawn(log_stderr(BufReader::new(stderr).lines()));
         let lines = BufReader::new(stdout).lines();
         Ok(Self {
             child,
-            stdin,
+            requests,
             lines,
             last_message,
             instructions,
@@ -117,7 +114,9 @@ impl RunningCollector {
         let mut last_line = Instant::now();
         let known_gpus = std::mem::take(&mut self.known_gpus);
         if !known_gpus.is_empty() {
-            self.send(CollectorRequest::KnownGpus(known_gpus)).await;
+            self.requests
+                .send(CollectorRequest::KnownGpus(known_gpus))
+                .await;
         }
         if !self.instructions.allocations.borrow().is_empty() {
             self.instructions.allocations.mark_changed();
@@ -131,14 +130,17 @@ impl RunningCollector {
             let wanted = *self.instructions.interval.borrow_and_update();
             if wanted != self.sent_interval {
                 self.sent_interval = wanted;
-                self.send(CollectorRequest::IntervalMs(wanted.as_millis() as u32))
+                self.requests
+                    .send(CollectorRequest::IntervalMs(wanted.as_millis() as u32))
                     .await;
                 slowest = slowest.max(wanted);
             }
             let is_watched = *self.instructions.watchers.borrow_and_update() > 0;
             if is_watched != self.sent_watched {
                 self.sent_watched = is_watched;
-                self.send(CollectorRequest::Watched(is_watched)).await;
+                self.requests
+                    .send(CollectorRequest::Watched(is_watched))
+                    .await;
             }
             let patience = if self.lines_read == 0 {
                 FIRST_LINE_TIMEOUT
@@ -160,22 +162,15 @@ impl RunningCollector {
                 Ok(()) = self.instructions.watchers.changed() => {}
                 Ok(()) = self.instructions.allocations.changed() => {
                     let known = self.instructions.allocations.borrow_and_update().clone();
-                    self.send(CollectorRequest::Allocations(known)).await;
+                    self.requests.send(CollectorRequest::Allocations(known)).await;
                 }
-                Ok(()) = answers_requests.changed() => self.send(CollectorRequest::Answers).await,
+                Ok(()) = answers_requests.changed() => self.requests.send(CollectorRequest::Answers).await,
                 () = sleep_until(last_line + patience) => {
                     let seconds = patience.as_secs();
                     return Some(format!("the collector hangs: it has sent nothing for {seconds} s"));
                 }
             }
         }
-    }
-
-    async fn send(&mut self, request: CollectorRequest) {
-        let line = serde_json::to_string(&request).expect("a request is JSON") + "\n";
-        // The result is ignored. A collector that does not read the line has ended or is hanging,
-        // and its output will show that.
-        let _ = timeout(GRACE_PERIOD, self.stdin.write_all(line.as_bytes())).await;
     }
 
     async fn wait_for_exit_reason(&mut self) -> CollectorEnd {
@@ -189,18 +184,36 @@ impl RunningCollector {
             .ok()
             .and_then(Result::ok)
             .flatten();
-        match (status.code(), last_message) {
-            (Some(_), Some(message)) if !had_begun => CollectorEnd::NothingToRead(message),
-            (_, Some(message)) => CollectorEnd::Broken {
-                message: format!("the collector ended ({status}): {message}"),
-                had_begun,
-            },
-            (_, None) => CollectorEnd::Broken {
-                message: format!("the collector ended ({status})"),
-                had_begun,
-            },
-        }
+        let message = match (status.code(), last_message) {
+            (Some(_), Some(message)) if !had_begun => return CollectorEnd::NothingToRead(message),
+            (_, Some(message)) => format!("the collector ended ({status}): {message}"),
+            (_, None) => format!("the collector ended ({status})"),
+        };
+        CollectorEnd::Broken { message, had_begun }
     }
+}
+
+/// A writer of requests to a collector's standard input.
+pub(crate) struct RequestWriter(ChildStdin);
+
+impl RequestWriter {
+    pub(crate) async fn send(&mut self, request: CollectorRequest) {
+        let line = serde_json::to_string(&request).expect("a request is JSON") + "\n";
+        // The result is ignored. A collector that does not read the line has ended or is hanging,
+        // and its output will show that.
+        let _ = timeout(GRACE_PERIOD, self.0.write_all(line.as_bytes())).await;
+    }
+}
+
+/// Returns the standard input, output and error of a process that was started with pipes.
+pub(crate) fn take_pipes(
+    child: &mut Child,
+) -> io::Result<(RequestWriter, ChildStdout, ChildStderr)> {
+    let missing = || io::Error::other("the process has no pipes");
+    let stdin = child.stdin.take().ok_or_else(missing)?;
+    let stdout = child.stdout.take().ok_or_else(missing)?;
+    let stderr = child.stderr.take().ok_or_else(missing)?;
+    Ok((RequestWriter(stdin), stdout, stderr))
 }
 
 /// Logs the collector's messages until the end of its output, and returns the last message.

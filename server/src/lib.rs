@@ -21,7 +21,8 @@
 //! - [`web_config`] reads TLS settings and users in Prometheus' format. [`watched_file`] checks
 //!   files with credentials for changes.
 //! - [`openapi`] describes the endpoints and their types.
-//! - [`responses`] encodes HTTP responses outside the event loop.
+//! - [`responses`] encodes HTTP responses outside the event loop. [`quota`] limits the memory or
+//!   slots that each client uses.
 //! - [`content_type`] contains the content types of the page's files.
 //! - [`memory`] returns freed memory to the system.
 //! - [`service_manager`] reports the state to a service manager, and takes over its sockets.
@@ -60,6 +61,8 @@ mod pause;
 mod peer;
 pub mod public_origin;
 mod query;
+mod quota;
+mod refusal;
 mod replay;
 mod responses;
 mod routes;
@@ -125,7 +128,6 @@ pub enum SampleSource {
 }
 
 /// The settings of a server.
-#[derive(Debug)]
 pub struct ServerSettings {
     /// The source of samples.
     pub readings: SampleSource,

@@ -65,9 +65,8 @@ pub fn is_socket_of_current_user(socket: &Path) -> bool {
 pub async fn listen_on_user_socket() -> Result<Listener, ListenError> {
     let path = socket_paths().swap_remove(0);
     if let Some(folder) = path.parent() {
-        let address = || path.display().to_string();
         make_private_folder(folder).map_err(|cause| ListenError::Other {
-            address: address(),
+            address: path.display().to_string(),
             cause,
         })?;
     }

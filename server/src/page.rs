@@ -131,7 +131,8 @@ fn read_file_from_folder(path: &str) -> Option<Bytes> {
     Some(compress_gzip(&file).into())
 }
 
-fn decompress(packed: &[u8]) -> Vec<u8> {
+/// Decompresses a file that this server or its build has compressed.
+pub(crate) fn decompress(packed: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     GzDecoder::new(packed)
         .read_to_end(&mut file)

@@ -12,7 +12,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::{app::AppState, audit, auth::Client, frame::CollectorStatus, supervisor::PauseControl};
+use crate::{
+    app::AppState,
+    audit,
+    auth::Client,
+    frame::CollectorStatus,
+    query::check_query,
+    refusal::{Refusal, bad_request},
+    supervisor::PauseControl,
+};
 
 /// The time limit for pausing or resuming. A collector has a second to exit, and the supervisor may
 /// still be handling the end of a previous collector.
@@ -31,7 +39,7 @@ pub(crate) struct PauseQuery {
     for_ms: Option<u64>,
 }
 
-type PauseResponse = Result<Json<CollectorStatus>, (StatusCode, String)>;
+type PauseResponse = Result<Json<CollectorStatus>, Refusal>;
 
 /// Pauses the collector, and returns its state after the pause has started.
 pub(crate) async fn pause(
@@ -39,15 +47,10 @@ pub(crate) async fn pause(
     Extension(client): Extension<Client>,
     query: Result<Query<PauseQuery>, QueryRejection>,
 ) -> PauseResponse {
-    let bad = |why: String| {
-        (
-            StatusCode::BAD_REQUEST,
-            format!("{why}; use ?for_ms= with 1 to {MAX_PAUSE_MS}, or no parameter\n"),
-        )
-    };
-    let Query(PauseQuery { for_ms }) = query.map_err(|error| bad(error.body_text()))?;
+    let hint = format!("?for_ms= with 1 to {MAX_PAUSE_MS}, or no parameter");
+    let PauseQuery { for_ms } = check_query(query, &hint)?;
     if for_ms.is_some_and(|ms| !(1..=MAX_PAUSE_MS).contains(&ms)) {
-        return Err(bad("for_ms is out of range".to_owned()));
+        return Err(bad_request(format!("for_ms is out of range; use {hint}")));
     }
     if let Some(socket) = app.hub.joined_socket() {
         let message = format!(

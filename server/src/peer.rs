@@ -326,16 +326,13 @@ fn format_address(address: SocketAddr) -> String {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
     };
-    let words = octets
+    let words: Vec<_> = octets
         .as_chunks()
         .0
         .iter()
-        .map(|word| u32::from_ne_bytes(*word));
-    let words = words
-        .map(|word| format!("{word:08X}"))
-        .collect::<Vec<_>>()
-        .concat();
-    format!("{words}:{:04X}", address.port())
+        .map(|word| format!("{:08X}", u32::from_ne_bytes(*word)))
+        .collect();
+    format!("{}:{:04X}", words.concat(), address.port())
 }
 
 #[cfg(test)]

@@ -8,9 +8,14 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 
+use crate::refusal::{Refusal, bad_request};
+
 /// Parses a query. Keys without a value are ignored, because JupyterLab appends the time to each
 /// URL to avoid cached responses.
-pub(crate) fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection> {
+///
+/// # Errors
+/// Returns a refusal that mentions `hint` if the query is not valid.
+pub(crate) fn parse_query<T: DeserializeOwned>(uri: &Uri, hint: &str) -> Result<T, Refusal> {
     let with_values = uri
         .query()
         .unwrap_or_default()
@@ -18,7 +23,23 @@ pub(crate) fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryReje
         .filter(|part| part.contains('='));
     let known = format!("/?{}", with_values.collect::<Vec<_>>().join("&"));
     // Removing some parts leaves a valid query, so this always parses.
-    Query::try_from_uri(&known.parse().unwrap_or_default()).map(|Query(query)| query)
+    check_query(
+        Query::try_from_uri(&known.parse().unwrap_or_default()),
+        hint,
+    )
+}
+
+/// Returns the parsed query.
+///
+/// # Errors
+/// Returns a refusal that mentions `hint` if the query is not valid.
+pub(crate) fn check_query<T>(
+    query: Result<Query<T>, QueryRejection>,
+    hint: &str,
+) -> Result<T, Refusal> {
+    query
+        .map(|Query(query)| query)
+        .map_err(|error| bad_request(format!("{}; use {hint}", error.body_text())))
 }
 
 /// Returns the span that a query requests, limited to the present.

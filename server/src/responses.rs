@@ -25,7 +25,16 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{app::AppState, hub::Hub, lock, metrics::PageKey, peer::PeerKey, view::View};
+use crate::{
+    app::AppState,
+    auth::Client,
+    hub::Hub,
+    lock,
+    metrics::PageKey,
+    peer::PeerKey,
+    quota::{Quota, Reservation},
+    view::View,
+};
 
 /// The compression level. Even the fastest level reduces JSON to a tenth of its size.
 const GZIP_LEVEL: Compression = Compression::fast();
@@ -86,6 +95,20 @@ pub(crate) const JSON_TYPE: &str = "application/json";
 
 pub(crate) type ResponseEncoder = Encoder<ResponseCacheKey>;
 
+/// Returns a JSON response with the data that a client with this view may see.
+pub(crate) async fn respond_with_json(
+    app: &AppState,
+    headers: &HeaderMap,
+    client: &Client,
+    view: View,
+    resource: Resource,
+    write: impl FnOnce(&Hub, &View) -> Vec<u8> + Send + 'static,
+) -> Response {
+    let (who, of_view) = (client.peer_key(), view.clone());
+    let write = move |hub: &Hub| write(hub, &of_view);
+    respond_with_resource(app, headers, who, view, resource, JSON_TYPE, write).await
+}
+
 /// Returns a response with the bytes that `write` creates from the hub's data.
 pub(crate) async fn respond_with_resource(
     app: &AppState,
@@ -142,16 +165,15 @@ pub(crate) async fn respond_encoded(
     } else {
         &app.encoders.responses
     };
-    let Ok(bytes) = encoder.get_or_encode(who, key, write).await else {
-        let message = "too many large responses are being sent: try again in a few seconds\n";
-        return (
+    match encoder.get_or_encode(who, key, write).await {
+        Ok(bytes) => encoded_response(bytes, content_type, is_gzip),
+        Err(error) => (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::RETRY_AFTER, "5")],
-            message,
+            format!("{error}\n"),
         )
-            .into_response();
-    };
-    encoded_response(bytes, content_type, is_gzip)
+            .into_response(),
+    }
 }
 
 /// Returns a response with bytes that are already encoded. `is_gzip` is whether they are also
@@ -218,7 +240,8 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The error that is returned if there are too many requests, or if clients read their responses
 /// too slowly.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("too many large responses are being sent: try again in a few seconds")]
 pub(crate) struct Overloaded;
 
 /// An encoder of responses, which are identified by a key `K`.
@@ -227,7 +250,8 @@ pub(crate) struct Encoder<K> {
     permits_per_user: usize,
     /// The permits of each user with a request that is being encoded or is waiting.
     by_user: Mutex<HashMap<PeerKey, Arc<Semaphore>>>,
-    quota: Arc<MemoryQuota>,
+    /// The memory for the responses being sent, in KiB.
+    quota: Arc<Quota>,
     /// The recent responses, including responses that are still being encoded.
     recent: Mutex<HashMap<K, RecentResponse>>,
 }
@@ -255,10 +279,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
             permits: Arc::new(Semaphore::new(permits)),
             permits_per_user: permits.div_ceil(2),
             by_user: Mutex::default(),
-            quota: Arc::new(MemoryQuota {
-                most_kib: most_held_kib,
-                held_kib: Mutex::default(),
-            }),
+            quota: Quota::new(most_held_kib),
             recent: Mutex::default(),
         }
     }
@@ -287,13 +308,12 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
             // The permit is held until the encoding ends, even if the client disconnects before.
             let write = move || (write(), drop(permit)).0;
             let bytes = spawn_blocking(write).await.map_err(|_| Overloaded)?;
-            let room = self
-                .quota
-                .reserve_memory(who, bytes.len() / 1024 + 1)
-                .ok_or(Overloaded)?;
+            // A user's responses must not use more memory than is free.
+            let is_fair = |of_user: usize, free: usize| of_user <= free;
+            let reserved = self.quota.try_reserve(who, bytes.len() / 1024 + 1, is_fair);
             Ok(Bytes::from_owner(QuotaBytes {
                 bytes,
-                _reserved: room,
+                _reserved: reserved.ok_or(Overloaded)?,
             }))
         });
         written.await.cloned()
@@ -346,54 +366,10 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     }
 }
 
-/// A memory quota for the responses being sent, in total and per user.
-struct MemoryQuota {
-    most_kib: usize,
-    held_kib: Mutex<HashMap<PeerKey, usize>>,
-}
-
-impl MemoryQuota {
-    /// Reserves memory for a response. Returns `None` if the user's responses would then use more
-    /// memory than is currently free.
-    fn reserve_memory(self: &Arc<Self>, who: PeerKey, kib: usize) -> Option<ReservedMemory> {
-        let mut held = lock::lock(&self.held_kib);
-        let free = self.most_kib - held.values().sum::<usize>();
-        let of_user = held.get(&who).copied().unwrap_or_default() + kib;
-        if of_user > free {
-            return None;
-        }
-        held.insert(who, of_user);
-        Some(ReservedMemory {
-            quota: Arc::clone(self),
-            who,
-            kib,
-        })
-    }
-}
-
-/// Reserved memory, which is released when dropped.
-struct ReservedMemory {
-    quota: Arc<MemoryQuota>,
-    who: PeerKey,
-    kib: usize,
-}
-
-impl Drop for ReservedMemory {
-    fn drop(&mut self) {
-        let mut held = lock::lock(&self.quota.held_kib);
-        if let Some(of_user) = held.get_mut(&self.who) {
-            *of_user -= self.kib;
-            if *of_user == 0 {
-                held.remove(&self.who);
-            }
-        }
-    }
-}
-
 /// A response. Its memory stays reserved until the last client has received it.
 struct QuotaBytes {
     bytes: Vec<u8>,
-    _reserved: ReservedMemory,
+    _reserved: Reservation,
 }
 
 impl AsRef<[u8]> for QuotaBytes {

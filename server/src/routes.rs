@@ -36,6 +36,10 @@ pub(crate) fn build_router(state: AppState, listener: &Listener) -> Router {
     add_protection(routes, state, listener.access())
 }
 
+fn limit_request_time() -> TimeoutLayer {
+    TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT)
+}
+
 /// Returns the routes of a port that only serves Prometheus. All other routers include them too.
 fn metrics_routes() -> Router<AppState> {
     Router::new()
@@ -44,10 +48,7 @@ fn metrics_routes() -> Router<AppState> {
         .route("/metrics/dcgm-4.9", get(metrics::get_dcgm_49))
         .route("/healthz", get(get_health))
         .route("/readyz", get(get_readiness))
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::REQUEST_TIMEOUT,
-            REQUEST_TIMEOUT,
-        ))
+        .layer(limit_request_time())
 }
 
 pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
@@ -80,10 +81,7 @@ pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
         .route("/api/v1/openapi.json", get(openapi::get_openapi))
         .route("/api/v1/snapshot", get(snapshot::get_snapshot))
         .route("/api/v1/usage", get(usage::get_usage))
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::REQUEST_TIMEOUT,
-            REQUEST_TIMEOUT,
-        ))
+        .layer(limit_request_time())
         .merge(metrics_routes())
         .merge(runs::build_announcement_router())
         .layer(middleware::from_fn_with_state(

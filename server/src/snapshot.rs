@@ -16,9 +16,11 @@ use serde::Deserialize;
 use crate::{
     app::AppState,
     auth::Client,
-    hub::SnapshotParts,
+    hub::{Hub, SnapshotParts},
     join::client,
-    responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
+    query::check_query,
+    refusal::{Refusal, bad_request},
+    responses::{Resource, respond_with_json, to_json},
     view::View,
 };
 
@@ -45,13 +47,11 @@ pub(crate) async fn get_snapshot(
     Extension(client): Extension<Client>,
     query: Result<Query<SnapshotQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Response, (StatusCode, String)> {
-    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; use history_s, metrics and brief, or no parameters";
-    let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
+) -> Result<Response, Refusal> {
+    let query = check_query(query, "history_s, metrics and brief, or no parameters")?;
     let parts = query
         .into_parts(View::for_client(&client, app.show_processes).await)
-        .map_err(bad)?;
+        .map_err(bad_request)?;
     let subject = Resource::Snapshot {
         history_ms: parts.history_ms,
         metrics: parts.wanted.ids(),
@@ -59,16 +59,8 @@ pub(crate) async fn get_snapshot(
     };
     app.watching.add_temporary_viewer();
     let view = parts.view.clone();
-    Ok(respond_with_resource(
-        &app,
-        &headers,
-        client.peer_key(),
-        view,
-        subject,
-        JSON_TYPE,
-        move |hub| to_json(&hub.take_snapshot(&parts)),
-    )
-    .await)
+    let write = move |hub: &Hub, _: &View| to_json(&hub.take_snapshot(&parts));
+    Ok(respond_with_json(&app, &headers, &client, view, subject, write).await)
 }
 
 impl SnapshotQuery {
@@ -113,21 +105,13 @@ pub(crate) async fn get_answers(
     }
     app.watching.add_temporary_viewer();
     app.hub.refresh_driver_answers().await;
-    respond_with_resource(
-        &app,
-        &headers,
-        client.peer_key(),
-        view,
-        Resource::Answers,
-        JSON_TYPE,
-        move |hub| {
-            let theirs = hub
-                .joined_socket()
-                .and_then(|socket| client::fetch_body(&socket, "/api/v1/answers").ok());
-            theirs.map_or_else(|| to_json(&hub.driver_answers()), String::into_bytes)
-        },
-    )
-    .await
+    let write = |hub: &Hub, _: &View| {
+        let theirs = hub
+            .joined_socket()
+            .and_then(|socket| client::fetch_body(&socket, "/api/v1/answers").ok());
+        theirs.map_or_else(|| to_json(&hub.driver_answers()), String::into_bytes)
+    };
+    respond_with_json(&app, &headers, &client, view, Resource::Answers, write).await
 }
 
 #[cfg(test)]

@@ -99,16 +99,14 @@ pub(crate) async fn supervise(
             instructions.watchers.clone(),
         )
     });
-    let stuck_collectors = StuckCollectors::default();
-    let known_gpus = Vec::new();
     let mut supervisor = Supervisor {
         collector,
         hub,
         control,
         instructions,
         join,
-        stuck_collectors,
-        known_gpus,
+        stuck_collectors: StuckCollectors::default(),
+        known_gpus: Vec::new(),
         gpu_search,
     };
     loop {
@@ -222,8 +220,9 @@ impl Supervisor {
                 return;
             };
             let holders = self.stuck_collectors.list_running_pids();
+            let message = Some(pause_message(&holders));
             self.hub
-                .set_collector_paused(pause_message(&holders), pause.resumes_ms);
+                .set_collector_status(CollectorState::Paused, message, pause.resumes_ms);
             self.control.mark_done(order);
             tokio::select! {
                 // The sender of commands cannot be dropped, because `self` owns it.

@@ -6,7 +6,7 @@ use std::{ops::Range, time::Duration};
 use axum::{
     Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode, Uri},
+    http::{HeaderMap, Uri},
     response::Response,
 };
 use gpumon_probe::model::{Cost, StoredCost};
@@ -19,8 +19,9 @@ use crate::{
     app::AppState,
     auth::Client,
     hub::Hub,
-    query,
-    responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
+    query::{self, check_query},
+    refusal::{Refusal, bad_request},
+    responses::{Resource, respond_with_json, to_json},
     view::View,
 };
 
@@ -43,29 +44,16 @@ pub(crate) async fn get_usage(
     Extension(client): Extension<Client>,
     query: Result<Query<UsageQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Response, (StatusCode, String)> {
-    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; use from_ms and to_ms, or no parameters";
-    let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
-    let span = query.into_span(app.hub.now_ms()).map_err(bad)?;
+) -> Result<Response, Refusal> {
+    let query = check_query(query, "from_ms and to_ms, or no parameters")?;
+    let span = query.into_span(app.hub.now_ms()).map_err(bad_request)?;
     let view = View::for_client(&client, app.show_processes).await;
-    let of_view = view.clone();
     let subject = Resource::Usage { span: span.clone() };
-    let write = move |hub: &Hub| {
-        to_json(
-            &of_view.filter_usage(span.map_or_else(|| hub.usage(), |span| hub.read_usage(&span))),
-        )
+    let write = move |hub: &Hub, view: &View| {
+        let usage = span.map_or_else(|| hub.usage(), |span| hub.read_usage(&span));
+        to_json(&view.filter_usage(usage))
     };
-    Ok(respond_with_resource(
-        &app,
-        &headers,
-        client.peer_key(),
-        view,
-        subject,
-        JSON_TYPE,
-        write,
-    )
-    .await)
+    Ok(respond_with_json(&app, &headers, &client, view, subject, write).await)
 }
 
 impl UsageQuery {
@@ -110,12 +98,11 @@ pub(crate) async fn get_cost(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     uri: Uri,
-) -> Result<Json<KernelCost>, (StatusCode, String)> {
-    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; use kernel_id, from_ms and, for a span that has ended, to_ms";
-    let query: CostQuery =
-        query::parse_query(&uri).map_err(|error| bad(error.body_text() + hint))?;
-    let span = query::parse_span(query.from_ms, query.to_ms, app.hub.now_ms()).map_err(bad)?;
+) -> Result<Json<KernelCost>, Refusal> {
+    let hint = "kernel_id, from_ms and, for a span that has ended, to_ms";
+    let query: CostQuery = query::parse_query(&uri, hint)?;
+    let span =
+        query::parse_span(query.from_ms, query.to_ms, app.hub.now_ms()).map_err(bad_request)?;
     let view = View::for_client(&client, app.show_processes).await;
     if query.to_ms.is_some() {
         let _ = timeout(MAX_COST_WAIT, app.hub.wait_for_final_costs(span.end)).await;
@@ -139,27 +126,13 @@ pub(crate) async fn get_jobs(
     Extension(client): Extension<Client>,
     query: Result<Query<JobsQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Response, (StatusCode, String)> {
-    let Query(JobsQuery { id }) = query.map_err(|error| {
-        (
-            StatusCode::BAD_REQUEST,
-            format!("{}; use id, or no parameter\n", error.body_text()),
-        )
-    })?;
+) -> Result<Response, Refusal> {
+    let JobsQuery { id } = check_query(query, "id, or no parameter")?;
     let view = View::for_client(&client, app.show_processes).await;
-    let of_view = view.clone();
     let subject = Resource::Jobs { id: id.clone() };
-    let write = move |hub: &Hub| to_json(&of_view.filter_jobs(hub.read_jobs(id.as_deref())));
-    Ok(respond_with_resource(
-        &app,
-        &headers,
-        client.peer_key(),
-        view,
-        subject,
-        JSON_TYPE,
-        write,
-    )
-    .await)
+    let write =
+        move |hub: &Hub, view: &View| to_json(&view.filter_jobs(hub.read_jobs(id.as_deref())));
+    Ok(respond_with_json(&app, &headers, &client, view, subject, write).await)
 }
 
 #[cfg(test)]

@@ -140,9 +140,22 @@ impl View {
         }
     }
 
+    /// Returns `true` if `owner` is the client's user.
+    fn is_own(&self, owner: Option<&str>) -> bool {
+        self.user().is_some() && self.user() == owner
+    }
+
+    /// Returns `true` if a scheduler has allocated the device to the client's user.
+    fn is_own_allocation(&self, holder: &Allocation) -> bool {
+        match holder {
+            Allocation::Slurm { user, .. } => self.is_own(user.as_deref()),
+            Allocation::Kubernetes { .. } => false,
+        }
+    }
+
     /// Returns `true` if the client may read this datum of a process that belongs to `owner`.
     fn is_permitted(&self, datum: Datum, owner: Option<&str>) -> bool {
-        let is_own = self.user().is_some() && self.user() == owner;
+        let is_own = self.is_own(owner);
         match self {
             Self::Whole => true,
             Self::Own(_) => is_own,
@@ -200,26 +213,20 @@ impl View {
     }
 
     fn filter_gpu(&self, gpu: &mut GpuSample) {
-        let processes = match &mut gpu.processes {
-            Reading::Now(processes)
-            | Reading::Earlier {
-                value: processes, ..
-            } => processes,
-            Reading::Absent(_) => &mut Vec::new(),
-        };
+        let mut none = Vec::new();
+        let processes = gpu.processes.value_mut().unwrap_or(&mut none);
         if !self.permits_private_limits(processes)
             && let Some(limits) = gpu.limits.value_mut()
         {
             limits.hide_private_numbers();
         }
-        if let Self::Own(user) = self {
-            gpu.allocated_to
-                .retain(|holder| is_allocated_to(holder, user.as_deref()));
-            if let Reading::Now(mig) | Reading::Earlier { value: mig, .. } = &mut gpu.mig_devices {
-                let each = mig.iter_mut().map(|mig| &mut mig.allocated_to);
-                each.for_each(|all| all.retain(|holder| is_allocated_to(holder, user.as_deref())));
+        if !self.shows_other_users() {
+            let is_own = |holder: &Allocation| self.is_own_allocation(holder);
+            gpu.allocated_to.retain(is_own);
+            for mig in gpu.mig_devices.value_mut().into_iter().flatten() {
+                mig.allocated_to.retain(is_own);
             }
-            processes.retain(|process| is_same_user(&process.user, user.as_deref()));
+            processes.retain(|process| self.is_own(user_of(process)));
             let is_shown = |pid: &u32| processes.iter().any(|process| process.pid == *pid);
             if let Some(limits) = gpu.limits.value_mut() {
                 for owner in &mut limits.owners {
@@ -244,10 +251,9 @@ impl View {
     /// Returns `true` if the client may see the numbers in a GPU's limits that only the users of
     /// its processes may read.
     fn permits_private_limits(&self, processes: &[Process]) -> bool {
-        processes.iter().all(|process| {
-            let user = process.user.value().map(String::as_str);
-            self.is_permitted(Datum::Environment, user)
-        })
+        processes
+            .iter()
+            .all(|process| self.is_permitted(Datum::Environment, user_of(process)))
     }
 
     fn filter_process(&self, process: &mut Process) {
@@ -259,8 +265,7 @@ impl View {
         if !permits(Datum::ScriptName) {
             hide_script(&mut process.name, &mut process.program);
         }
-        let (Reading::Now(owner) | Reading::Earlier { value: owner, .. }) = &mut process.owner
-        else {
+        let Some(owner) = process.owner.value_mut() else {
             return;
         };
         if let Some(notebook) = owner
@@ -281,14 +286,14 @@ impl View {
 
     /// Returns `true` if [`Self::filter_process`] hides nothing.
     fn shows_whole_process(&self, process: &Process) -> bool {
-        let permits = |datum| self.is_permitted(datum, process.user.value().map(String::as_str));
+        let permits = |datum| self.is_permitted(datum, user_of(process));
         let owner = process.owner.value();
         let is_private_job = owner
             .and_then(Owner::batch_job)
             .is_some_and(|(_, job)| job.private);
-        let has_kernel_name = owner
-            .and_then(|owner| owner.notebook.as_ref()?.kernel_name.as_ref())
-            .is_some();
+        let has_kernel_name = process
+            .notebook()
+            .is_some_and(|notebook| notebook.kernel_name.is_some());
         let has_private_numbers = owner.is_some_and(|owner| owner.rank.is_some());
         self.shows_all_process_names(process)
             && (!has_private_numbers || permits(Datum::Environment))
@@ -300,11 +305,8 @@ impl View {
     /// Returns `true` if the client may read every name of the process that can occur in an alert's
     /// or condition's text.
     fn shows_all_process_names(&self, process: &Process) -> bool {
-        let permits = |datum| self.is_permitted(datum, process.user.value().map(String::as_str));
-        let notebook = process
-            .owner
-            .value()
-            .and_then(|owner| owner.notebook.as_ref());
+        let permits = |datum| self.is_permitted(datum, user_of(process));
+        let notebook = process.notebook();
         (process.program.is_none() || permits(Datum::ScriptName))
             && (notebook.is_none_or(|notebook| notebook.path.value().is_none())
                 || permits(Datum::Notebook))
@@ -328,11 +330,9 @@ impl View {
                         .map(hide_value);
                 }
             }
-            Self::Own(user) => {
-                usage.owners.retain(|owner| {
-                    owner.user.is_some() && owner.user.as_deref() == user.as_deref()
-                });
-            }
+            Self::Own(_) => usage
+                .owners
+                .retain(|owner| self.is_own(owner.user.as_deref())),
         }
         usage
     }
@@ -357,18 +357,16 @@ impl View {
                     .filter(|span| !self.is_permitted(Datum::Notebook, span.user.as_deref()));
                 hidden.for_each(|span| span.name = None);
             }
-            Self::Own(user) => list
-                .jobs
-                .retain(|span| user.is_some() && span.user.as_deref() == user.as_deref()),
+            Self::Own(_) => list.jobs.retain(|span| self.is_own(span.user.as_deref())),
         }
         list
     }
 
     pub(crate) fn filter_history(&self, mut history: History) -> History {
         for gpu in &mut history.gpus {
-            if let Self::Own(user) = self {
+            if !self.shows_other_users() {
                 gpu.holders
-                    .retain(|holder| is_same_user(&holder.process.user, user.as_deref()));
+                    .retain(|holder| self.is_own(user_of(&holder.process)));
             }
             gpu.holders
                 .iter_mut()
@@ -537,17 +535,8 @@ fn add_hidden_usage(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
     }
 }
 
-fn is_same_user(user: &Reading<String>, own: Option<&str>) -> bool {
-    own.is_some() && user.value().map(String::as_str) == own
-}
-
-/// Returns `true` if a scheduler has allocated the device to the user `own`.
-fn is_allocated_to(holder: &Allocation, own: Option<&str>) -> bool {
-    let user = match holder {
-        Allocation::Slurm { user, .. } => user.as_deref(),
-        Allocation::Kubernetes { .. } => None,
-    };
-    own.is_some() && user == own
+fn user_of(process: &Process) -> Option<&str> {
+    process.user.value().map(String::as_str)
 }
 
 /// Hides a value. If the value is absent, its reason is kept.
@@ -1002,11 +991,9 @@ mod tests {
             pod,
             container,
         };
-        assert!(
-            is_allocated_to(&slurm("ana"), Some("ana"))
-                && !is_allocated_to(&slurm("bob"), Some("ana"))
-        );
-        assert!(!is_allocated_to(&pod, Some("ana")) && !is_allocated_to(&slurm("ana"), None));
+        assert!(ana.is_own_allocation(&slurm("ana")) && !ana.is_own_allocation(&slurm("bob")));
+        let unknown = View::Own(None);
+        assert!(!ana.is_own_allocation(&pod) && !unknown.is_own_allocation(&slurm("ana")));
 
         let (rule, text) = ("hang".to_owned(), "secret.py (PID 7) hangs".to_owned());
         let alert = Alert {

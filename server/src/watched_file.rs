@@ -52,18 +52,12 @@ impl<T> WatchedFile<T> {
         is_fit: impl FnOnce(&T, &T) -> Result<(), String>,
     ) -> Option<Result<(), String>> {
         let mut seen = lock::lock(&self.seen);
-        if seen
-            .iter()
-            .all(|(path, stamp)| FileStamp::read(path) == *stamp)
-        {
-            return None;
-        }
         // The stamps are taken before the files are read. Changes that are made while reading are
         // therefore noticed at the next call.
-        let before: Vec<_> = seen
-            .iter()
-            .map(|(path, _)| (path.clone(), FileStamp::read(path)))
-            .collect();
+        let before = read_stamps(seen.iter().map(|(path, _)| path.clone()).collect());
+        if before == *seen {
+            return None;
+        }
         let (paths, loaded) = (self.load)();
         let stamp = |path: PathBuf| {
             let known = before

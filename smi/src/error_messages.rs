@@ -75,39 +75,44 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Returns the message and exit code for a driver that cannot be opened.
-pub(crate) fn make_driver_refusal(error: &SourceError) -> Refusal {
-    let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
-    match error {
-        SourceError::NoLibrary(_) => Refusal::new(
-            12,
-            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure \
+/// The message and exit code for a driver that cannot be opened.
+impl From<SourceError> for Refusal {
+    fn from(error: SourceError) -> Self {
+        let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
+        match error {
+            SourceError::NoLibrary(_) => Self::new(
+                12,
+                "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure \
              that the NVIDIA Display Driver is properly installed and present in your \
              system.\nPlease also try adding directory that contains libnvidia-ml.so to your \
              system PATH.\n",
-        ),
-        SourceError::NoDriver(_) => Refusal::new(
-            9,
-            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make \
+            ),
+            SourceError::NoDriver(_) => Self::new(
+                9,
+                "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make \
              sure that the latest NVIDIA driver is installed and running.\n\n",
-        ),
-        SourceError::NoDevice(_) => Refusal::new_no_devices(),
-        SourceError::VersionMismatch(_) => {
-            Refusal::new(18, failed("Driver/library version mismatch"))
-        }
-        SourceError::NoPermission(_) => Refusal::new(4, failed("Insufficient Permissions")),
-        SourceError::Driver(_) => Refusal::new(255, failed("Unknown Error")),
-        SourceError::NoThread { .. } | SourceError::BadScenario(_) => {
-            Refusal::new(255, format!("{error}\n"))
+            ),
+            SourceError::NoDevice(_) => Self::new_no_devices(),
+            SourceError::VersionMismatch(_) => {
+                Self::new(18, failed("Driver/library version mismatch"))
+            }
+            SourceError::NoPermission(_) => Self::new(4, failed("Insufficient Permissions")),
+            SourceError::Driver(_) => Self::new(255, failed("Unknown Error")),
+            SourceError::NoThread { .. } | SourceError::BadScenario(_) => {
+                Self::new(255, format!("{error}\n"))
+            }
         }
     }
 }
 
 /// Returns the warning about a GPU that cannot be opened while the other GPUs are shown.
 pub(crate) fn format_lost_gpu_warning(gpu: u32, count: u32, code: Code) -> String {
-    let bus_id = find_lost_gpu_bus_id(gpu, count)
-        .map(|id| format!(" {id}:"))
-        .unwrap_or_default();
+    format_lost_gpu(gpu, find_lost_gpu_bus_id(gpu, count), code)
+}
+
+/// Returns the message about a GPU that cannot be opened, including its line break.
+pub(crate) fn format_lost_gpu(gpu: u32, bus_id: Option<String>, code: Code) -> String {
+    let bus_id = bus_id.map(|id| format!(" {id}:")).unwrap_or_default();
     let what = if code == Code::GPU_IS_LOST {
         "GPU is lost.  Reboot the system to recover this GPU".to_owned()
     } else {

@@ -93,9 +93,19 @@ pub(crate) fn read_device_count(driver: &dyn QueryBackend) -> u32 {
 
 /// Returns `true` if a GPU is divided into MIG devices.
 pub(crate) fn is_divided_into_mig(driver: &dyn QueryBackend, gpu: u32) -> bool {
-    driver
-        .answer_query(Subject::from_gpu(gpu), Query::MigMode)
-        .is_ok_and(|mode| mode.number_at(0) == Some(1))
+    read_number(driver, gpu, Query::MigMode) == Some(1)
+}
+
+/// Returns the first number of the answer to a query about a GPU, or `None` if there is none.
+pub(crate) fn read_number(driver: &dyn QueryBackend, gpu: u32, query: Query) -> Option<i128> {
+    let answer = driver.answer_query(Subject::from_gpu(gpu), query).ok()?;
+    answer.number_at(0)
+}
+
+/// Returns the text in the answer to a query about a GPU, or `None` if there is none.
+pub(crate) fn read_text(driver: &dyn QueryBackend, gpu: u32, query: Query) -> Option<String> {
+    let answer = driver.answer_query(Subject::from_gpu(gpu), query).ok()?;
+    answer.text().map(str::to_owned)
 }
 
 /// Returns the GPU that a word identifies. If the word is an integer below the number of GPUs, it
@@ -107,10 +117,7 @@ fn find_gpu(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
     if word.is_empty() {
         return None;
     }
-    let text = |gpu, query| {
-        let answer = driver.answer_query(Subject::from_gpu(gpu), query).ok()?;
-        answer.text().map(str::to_owned)
-    };
+    let text = |gpu, query| read_text(driver, gpu, query);
     if let Some(bus_id) = normalize_bus_id(word) {
         return (0..count).find(|gpu| {
             text(*gpu, Query::BusId).and_then(|own| normalize_bus_id(&own)) == Some(bus_id.clone())

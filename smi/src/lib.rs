@@ -14,6 +14,7 @@ mod context;
 mod dmon;
 mod driver;
 mod error_messages;
+mod formats;
 mod gpu_list;
 mod log;
 mod monitor;
@@ -94,11 +95,10 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Subcomma
         // If gpumon opened the driver, the GPU would be in use. A change such as a reset would then
         // fail.
         let driver = if is_help || is_left {
-            Ok(Driver::new(source))
+            Driver::new(source)
         } else {
-            Driver::open_directly(source)
+            Driver::open_directly(source).map_err(Refusal::from)?
         };
-        let driver = driver.map_err(|error| error_messages::make_driver_refusal(&error))?;
         return own.run(behind, &driver, &mut io::stdout());
     }
     let typed = command_line::parse(words)?;
@@ -129,10 +129,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Subcomma
                 0
             });
         }
-        round
-            .driver
-            .refresh()
-            .map_err(|error| error_messages::make_driver_refusal(&error))?;
+        round.driver.refresh().map_err(Refusal::from)?;
     }
 }
 
@@ -165,8 +162,7 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn begin(source: &AnswerSource<'a>, typed: &CommandLine) -> Result<Self, Refusal> {
-        let driver =
-            Driver::open(source).map_err(|error| error_messages::make_driver_refusal(&error))?;
+        let driver = Driver::open(source)?;
         let count = gpu_list::read_device_count(&driver);
         if count == 0 {
             return Err(Refusal::new_no_devices());

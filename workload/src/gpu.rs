@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::{
     cuda::{
         Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, DriverUnavailable,
-        Grid, Kernel, Plain, Queue, Stream,
+        Grid, Kernel, Module, Plain, Queue, Stream,
     },
     error::RunError,
     info::Cpu,
@@ -63,7 +63,7 @@ impl Gpu {
     pub(crate) fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
         Ok(Self {
-            stream: context.create_stream()?,
+            stream: Stream::new(&context)?,
             context,
             is_shared: false,
             neighbor: None,
@@ -130,7 +130,7 @@ impl Gpu {
     }
 
     pub(crate) fn load_kernel(&self, code: Code, name: &str) -> Result<Kernel, CudaError> {
-        self.context.load_module(code)?.find_kernel(name)
+        Module::load(&self.context, code)?.find_kernel(name)
     }
 
     pub(crate) fn load_kernels(
@@ -138,7 +138,7 @@ impl Gpu {
         code: Code,
         names: &[&str],
     ) -> Result<Vec<Kernel>, CudaError> {
-        let code = self.context.load_module(code)?;
+        let code = Module::load(&self.context, code)?;
         names.iter().map(|name| code.find_kernel(name)).collect()
     }
 

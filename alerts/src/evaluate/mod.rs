@@ -26,7 +26,7 @@ use target::{AlertTarget, TargetState};
 
 use crate::{
     notify::Notification,
-    rules::{AlertRules, QuietTime, Rule},
+    rules::{AlertRules, Rule},
     wording::{self, AlertStatus},
 };
 
@@ -271,7 +271,7 @@ impl WatchedRule {
                 .rule
                 .quiet
                 .iter()
-                .any(|quiet: &QuietTime| quiet.contains(now_ms, zone))
+                .any(|quiet| quiet.contains(now_ms, zone))
     }
 
     fn status(&self, now_ms: u64, zone: &TimeZone) -> RuleStatus {
@@ -282,31 +282,18 @@ impl WatchedRule {
         } = self;
         let names_processes = rule.check.may_name_processes();
         let place = |(place, state): (&AlertTarget, &TargetState)| {
-            if let Some(firing) = state.firing_alert() {
-                let state = RuleState::Firing;
-                let alert = firing.alert;
-                let since_ms = alert.since_ms;
-                return Some(PlaceStatus {
-                    gpu: firing.gpu,
-                    state,
-                    since_ms,
-                    text: alert.text,
-                    names_processes,
-                });
-            }
-            let (since, met) = state.pending_match()?;
-            let gpu = match place {
-                AlertTarget::Gpu(index) => Some(GpuRef {
-                    index: *index,
-                    uuid: None,
-                }),
-                AlertTarget::Machine | AlertTarget::Missing(_) => None,
+            let firing = state.firing_alert();
+            let (gpu, state, since_ms, text) = if let Some(FiringAlert { gpu, alert }) = firing {
+                (gpu, RuleState::Firing, alert.since_ms, alert.text)
+            } else {
+                let (since, met) = state.pending_match()?;
+                let gpu = target::gpu_ref(place, None);
+                (gpu, RuleState::Pending, since.wall_ms, met.clone())
             };
-            let (state, text) = (RuleState::Pending, met.clone());
             Some(PlaceStatus {
                 gpu,
                 state,
-                since_ms: since.wall_ms,
+                since_ms,
                 text,
                 names_processes,
             })
@@ -324,12 +311,8 @@ impl WatchedRule {
 
 impl EvaluationOutcome {
     fn add_event(&mut self, at_ms: u64, alert: &FiringAlert, status: AlertStatus) {
-        let notification = Notification {
-            status,
-            at_ms,
-            alert: alert.clone(),
-        };
-        self.events.push(notification.into_event());
+        self.events
+            .push(Notification::new(status, at_ms, alert).into_event());
     }
 
     fn add_notification(
@@ -340,11 +323,7 @@ impl EvaluationOutcome {
         receivers: &[String],
     ) {
         if !receivers.is_empty() {
-            let notification = Notification {
-                status,
-                at_ms,
-                alert: alert.clone(),
-            };
+            let notification = Notification::new(status, at_ms, alert);
             self.notifications.push((notification, receivers.to_vec()));
         }
     }

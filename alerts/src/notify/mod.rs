@@ -38,6 +38,14 @@ pub struct Notification {
 }
 
 impl Notification {
+    pub(crate) fn new(status: AlertStatus, at_ms: u64, alert: &FiringAlert) -> Self {
+        Self {
+            status,
+            at_ms,
+            alert: alert.clone(),
+        }
+    }
+
     /// Converts the notification into an event of the event stream.
     pub(crate) fn into_event(self) -> Event {
         let FiringAlert { gpu, alert } = self.alert;
@@ -113,7 +121,7 @@ impl Dispatcher {
         for receiver in receivers {
             let same = known
                 .remove(&receiver.name)
-                .filter(|worker| worker.receiver() == receiver);
+                .filter(|worker| worker.receiver == *receiver);
             if same
                 .as_ref()
                 .is_none_or(DeliveryWorker::has_lost_notifications)
@@ -266,10 +274,6 @@ impl DeliveryWorker {
             ));
         }
         Self { receiver, queue }
-    }
-
-    fn receiver(&self) -> &Receiver {
-        &self.receiver
     }
 
     fn queue_notification(&self, notification: Notification, host: String) {

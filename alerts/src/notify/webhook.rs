@@ -65,36 +65,28 @@ pub(super) fn post_json(
             attempts: MAX_ATTEMPTS_UNREACHABLE,
         });
     }
-    match code.trim().parse::<u16>() {
-        Ok(200..=299) => Ok(()),
-        Ok(code @ (408 | 429 | 500..)) => {
-            let message = format!("the webhook responded with status {code}; retrying");
-            Err(DeliveryError {
-                message,
-                attempts: MAX_ATTEMPTS_AFTER_ERROR_RESPONSE,
-            })
-        }
-        Ok(code @ 300..=399) => {
-            let message = format!(
+    let (message, attempts) = match code.trim().parse::<u16>() {
+        Ok(200..=299) => return Ok(()),
+        Ok(code @ (408 | 429 | 500..)) => (
+            format!("the webhook responded with status {code}; retrying"),
+            MAX_ATTEMPTS_AFTER_ERROR_RESPONSE,
+        ),
+        Ok(code @ 300..=399) => (
+            format!(
                 "the webhook responded with status {code}, a redirect; use the URL that it \
                  redirects to"
-            );
-            Err(DeliveryError {
-                message,
-                attempts: 1,
-            })
-        }
-        code => {
-            let code = code.unwrap_or_default();
-            let message = format!(
-                "the webhook rejected the request with status {code}; check its URL and format"
-            );
-            Err(DeliveryError {
-                message,
-                attempts: 1,
-            })
-        }
-    }
+            ),
+            1,
+        ),
+        code => (
+            format!(
+                "the webhook rejected the request with status {}; check its URL and format",
+                code.unwrap_or_default()
+            ),
+            1,
+        ),
+    };
+    Err(DeliveryError { message, attempts })
 }
 
 /// The marker before the status code in curl's output.

@@ -40,12 +40,17 @@ const MAX_RECEIVERS: usize = 50;
 /// The keyword for any condition.
 const ANY_CONDITION: &str = "any";
 
+/// Returns an error about a part of the file.
+fn reject<T, V>(part: &Spanned<V>, message: impl Into<String>) -> Result<T, Problem> {
+    Err((part.span(), message.into()))
+}
+
 pub(super) fn validate(file: AlertFile) -> Result<AlertRules, Problem> {
     if let Some(rule) = file.rule.get(MAX_RULES) {
-        return Err((
-            rule.name.span(),
+        return reject(
+            &rule.name,
             format!("there are more than {MAX_RULES} rules; combine some of them"),
-        ));
+        );
     }
     let mut receivers = Vec::new();
     let mut names = BTreeSet::new();
@@ -72,26 +77,30 @@ pub(super) fn validate(file: AlertFile) -> Result<AlertRules, Problem> {
     Ok(AlertRules { rules, receivers })
 }
 
+/// Returns `true` for one line of text with at most `max_chars` characters.
+fn is_short_line(text: &str, max_chars: usize) -> bool {
+    !text.trim().is_empty()
+        && text.chars().count() <= max_chars
+        && !text.chars().any(char::is_control)
+}
+
 fn check_name(
     name: &Spanned<String>,
     names: &mut BTreeSet<String>,
     what: &str,
 ) -> Result<(), Problem> {
     let text = name.get_ref();
-    if text.trim().is_empty()
-        || text.chars().count() > MAX_NAME_CHARS
-        || text.chars().any(char::is_control)
-    {
-        return Err((
-            name.span(),
+    if !is_short_line(text, MAX_NAME_CHARS) {
+        return reject(
+            name,
             format!("a name must have 1 to {MAX_NAME_CHARS} characters, on one line"),
-        ));
+        );
     }
     if !names.insert(text.clone()) {
-        return Err((
-            name.span(),
+        return reject(
+            name,
             format!("there are two {what}s named `{text}`; give each a unique name"),
-        ));
+        );
     }
     Ok(())
 }
@@ -133,10 +142,10 @@ fn build_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Problem> 
                         [] => "add a [[webhook]] or a [[command]] with this name".to_owned(),
                         known => suggest_word(name.get_ref(), known),
                     };
-                    return Err((
-                        name.span(),
+                    return reject(
+                        name,
                         format!("there is no receiver `{}`; {cure}", name.get_ref()),
-                    ));
+                    );
                 }
             }
             named.into_iter().map(Spanned::into_inner).collect()
@@ -186,12 +195,11 @@ fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
         }
         (None, Some(absent), field) => {
             if !absent.get_ref() {
-                return Err((
-                    absent.span(),
+                return reject(
+                    absent,
                     "`absent` must be true; to check a value instead, replace `absent` with a \
-                     threshold"
-                        .to_owned(),
-                ));
+                     threshold",
+                );
             }
             refuse_meaningless_keys(rule, &["absent", "field"], "a rule with `absent`")?;
             Ok(Watch::Absent(field.as_ref().map(find_field).transpose()?))
@@ -218,13 +226,12 @@ fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
                 rate,
             })
         }
-        (None, None, None) => Err((
-            rule.name.span(),
+        (None, None, None) => reject(
+            &rule.name,
             "the rule has nothing to check; add `field = \"temperature.gpu_celsius\"` with \
              `above` or `below`, `condition = \"throttled\"`, `limited_by = \"host\"`, or `absent \
-             = true`"
-                .to_owned(),
-        )),
+             = true`",
+        ),
     }
 }
 
@@ -308,11 +315,10 @@ fn suggest_fields_of_group(id: &str, ids: &[&str]) -> Option<String> {
 fn build_rate(rule: &RuleTable) -> Result<Option<Rate>, Problem> {
     let Some(per) = &rule.per else {
         return rule.over.as_ref().map_or(Ok(None), |over| {
-            Err((
-                over.span(),
-                "`over` is the window of a rate; add `per = \"minute\"`, or remove `over`"
-                    .to_owned(),
-            ))
+            reject(
+                over,
+                "`over` is the window of a rate; add `per = \"minute\"`, or remove `over`",
+            )
         });
     };
     let over_ms = match &rule.over {
@@ -335,16 +341,16 @@ fn build_threshold(
         (Some(above), None) => (true, above, &rule.clear_below, &rule.clear_above),
         (None, Some(below)) => (false, below, &rule.clear_above, &rule.clear_below),
         (Some(_), Some(below)) => {
-            return Err((
-                below.span(),
-                "a rule can have only one threshold; split it into two rules".to_owned(),
-            ));
+            return reject(
+                below,
+                "a rule can have only one threshold; split it into two rules",
+            );
         }
         (None, None) => {
-            return Err((
-                field.span(),
-                "a threshold is missing; add `above = ...` or `below = ...`".to_owned(),
-            ));
+            return reject(
+                field,
+                "a threshold is missing; add `above = ...` or `below = ...`",
+            );
         }
     };
     let (side, opposite) = if is_above {
@@ -355,7 +361,7 @@ fn build_threshold(
     if let Some(other) = other {
         let message =
             format!("this key has no effect in a rule with `{side}`; use `{opposite}` instead");
-        return Err((other.span(), message));
+        return reject(other, message);
     }
     let unit = field_of!(subject, unit);
     let has_limit = rate.is_none() && field_of!(subject, limit).is_some();
@@ -374,7 +380,7 @@ fn build_threshold(
                     "`{side}` and `{opposite}` must either both be in % or \
                  both be absolute values"
                 );
-                return Err((clear.span(), message));
+                return reject(clear, message);
             }
         },
     };
@@ -386,7 +392,7 @@ fn build_threshold(
             "the rule would clear before it fires; `{opposite}` must be {} `{side}`",
             if is_above { "at most" } else { "at least" }
         );
-        return Err((clear.span(), message));
+        return reject(clear, message);
     }
     Ok(Threshold {
         is_above,
@@ -440,7 +446,7 @@ fn check_range(
             "{} is always between {least} and {largest}; choose a value in this range",
             subject.id()
         );
-        return Err((threshold.span(), message));
+        return reject(threshold, message);
     }
     Ok(())
 }
@@ -450,31 +456,27 @@ fn check_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuName>, Problem> 
         return Ok(Vec::new());
     };
     if watch.is_about_host() {
-        return Err((
-            gpus.span(),
-            "this field belongs to the host, not to a GPU; remove `gpus`".to_owned(),
-        ));
+        return reject(
+            gpus,
+            "this field belongs to the host, not to a GPU; remove `gpus`",
+        );
     }
     if gpus.get_ref().is_empty() {
-        return Err((
-            gpus.span(),
-            "`gpus` is empty; list at least one GPU, or remove `gpus` to include all GPUs"
-                .to_owned(),
-        ));
+        return reject(
+            gpus,
+            "`gpus` is empty; list at least one GPU, or remove `gpus` to include all GPUs",
+        );
     }
     Ok(gpus.get_ref().clone())
 }
 
 fn check_message(message: &Spanned<String>) -> Result<String, Problem> {
     let text = message.get_ref().trim();
-    if text.is_empty()
-        || text.chars().count() > MAX_MESSAGE_CHARS
-        || text.chars().any(char::is_control)
-    {
-        return Err((
-            message.span(),
+    if !is_short_line(text, MAX_MESSAGE_CHARS) {
+        return reject(
+            message,
             format!("a message must have 1 to {MAX_MESSAGE_CHARS} characters, on one line"),
-        ));
+        );
     }
     Ok(text.to_owned())
 }
@@ -488,15 +490,15 @@ fn build_webhook(webhook: WebhookTable) -> Result<Receiver, Problem> {
             (file.span(), read.text().trim().to_owned())
         }
         (Some(_), Some(file)) => {
-            return Err((
-                file.span(),
-                "both `url` and `url_file` are set; remove one of them".to_owned(),
-            ));
+            return reject(
+                &file,
+                "both `url` and `url_file` are set; remove one of them",
+            );
         }
         (None, None) => {
             let message = "the webhook has no URL; add `url = \"https://...\"`, or `url_file` \
                            with the name of a file that contains it";
-            return Err((webhook.name.span(), message.to_owned()));
+            return reject(&webhook.name, message);
         }
     };
     let address = WebhookAddress::parse(&url).map_err(|message| (span, message.to_owned()))?;
@@ -518,28 +520,22 @@ fn build_command(command: CommandTable) -> Result<Receiver, Problem> {
     {
         let message = "the command is empty; start it with a program, such as [\"notify-send\", \
                        \"{rule}\", \"{text}\"]";
-        return Err((command.command.span(), message.to_owned()));
+        return reject(&command.command, message);
     }
     for word in words {
         if let Some(unknown) = file::find_unknown_placeholder(word.get_ref()) {
             let cure = suggest_word(unknown, &file::PLACEHOLDER_NAMES);
-            return Err((
-                word.span(),
-                format!("unknown placeholder `{{{unknown}}}`; {cure}"),
-            ));
+            return reject(word, format!("unknown placeholder `{{{unknown}}}`; {cure}"));
         }
         if word.get_ref().contains('\0') {
-            return Err((
-                word.span(),
-                "a command cannot contain a zero byte; remove it".to_owned(),
-            ));
+            return reject(word, "a command cannot contain a zero byte; remove it");
         }
     }
     let program = &words[0];
     if file::has_placeholder(program.get_ref()) {
         let message = "the program cannot be a placeholder; write its name, and use placeholders \
                        only in its arguments";
-        return Err((program.span(), message.to_owned()));
+        return reject(program, message);
     }
     let with_text = words
         .iter()
@@ -552,7 +548,7 @@ fn build_command(command: CommandTable) -> Result<Receiver, Problem> {
             program.get_ref(),
             file::DISPLAY_PROGRAMS.join(", ")
         );
-        return Err((word.span(), message));
+        return reject(word, message);
     }
     let words = command
         .command
@@ -581,14 +577,14 @@ fn check_time_range(
     if (least..=most).contains(&given) {
         return Ok(given);
     }
-    Err((
-        time.span(),
+    reject(
+        time,
         format!(
             "the duration must be from {} s to {} s",
             least.as_secs(),
             most.as_secs()
         ),
-    ))
+    )
 }
 
 fn check_minimum_duration_ms(
@@ -599,10 +595,10 @@ fn check_minimum_duration_ms(
     if given.0 >= least {
         return Ok(given.as_millis());
     }
-    Err((
-        time.span(),
+    reject(
+        time,
         format!("the duration must be at least {} s", least.as_secs()),
-    ))
+    )
 }
 
 #[cfg(test)]

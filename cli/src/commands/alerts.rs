@@ -148,11 +148,10 @@ fn check_rule_file(file: &Path) -> Result {
             rule.name
         ));
     }
-    for (receiver, why) in receivers
-        .iter()
-        .filter_map(|receiver| Some((receiver, describe_missing_program(receiver)?)))
-    {
-        print_message(&format!("{}: {why}", receiver.name));
+    for receiver in &receivers {
+        if let Some(why) = describe_missing_program(receiver) {
+            print_message(&format!("{}: {why}", receiver.name));
+        }
     }
     if has_secret(&receivers) && is_world_readable(file) {
         let path = file.display();

@@ -6,7 +6,7 @@ use gpumon_workload::protocol::{BurnJob, Dtype, Job};
 
 use super::bench::{Layout, Results, TableKind};
 use crate::{
-    exit::Failure,
+    exit::Result,
     options::{SourceArgs, parse_time},
     workload_run::{self, RunTargetArgs, parse_share},
 };
@@ -62,7 +62,7 @@ Environment:
 Exit codes: 0 no errors, 1 computation errors, failure or nothing verified, 2 invalid argument, 3 no such GPU or no driver, \
 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
-pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result {
     source.source.check_scenario_file()?;
     let job = Job::Burn(BurnJob {
         place: args.place.to_target(),

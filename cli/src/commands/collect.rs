@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, BufRead, Write},
+    io::{self, BufRead},
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
@@ -159,7 +159,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
         // The process must exit when standard input is closed, even if the driver hangs. A separate
         // thread therefore reads the requests.
         thread::spawn(move || {
-            let write_answers = || write_line(&Record::Answers(answers.collect_answers()));
+            let write_answers = || print_json(&Record::Answers(answers.collect_answers()));
             apply_requests(
                 io::stdin().lock(),
                 &interval,
@@ -175,7 +175,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
     let mut left = args.count;
     let mut written = Ok(());
     sampler::run_sampler(&source, &options, |record| {
-        written = write_line(record);
+        written = print_json(record);
         if let (Record::Sample(_), Some(left)) = (record, &mut left) {
             *left -= 1;
         }
@@ -186,7 +186,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
         }
     })?;
     write_learned_baselines(learned);
-    Ok(written?)
+    written
 }
 
 fn print_gpu_uuids_and_exit(source: &SourceArgs, args: &CollectArgs) -> Result {
@@ -271,7 +271,7 @@ fn apply_requests(
     interval: &SharedInterval,
     watched: &WatchFlag,
     allocations: &Allocations,
-    mut write_answers: impl FnMut() -> io::Result<()>,
+    mut write_answers: impl FnMut() -> Result,
 ) {
     let mut line = Vec::new();
     while requests
@@ -302,15 +302,6 @@ fn apply_requests(
         }
         line.clear();
     }
-}
-
-/// Writes a record as a single line and flushes it, so that readers always get whole lines.
-fn write_line(record: &Record) -> io::Result<()> {
-    let mut line = serde_json::to_vec(record)?;
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    out.write_all(&line)?;
-    out.flush()
 }
 
 #[cfg(test)]

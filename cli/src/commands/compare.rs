@@ -11,18 +11,17 @@ use gpumon_probe::{
     units::format_duration,
     untrusted::escape_untrusted,
 };
-use gpumon_recording::Recording;
 use serde_json::json;
 
 use super::{
     figures::{
-        self, FIGURES, Figure, Figures, METRICS, Meter, Point, calculate_ratio,
+        FIGURES, Figure, Figures, METRICS, Meter, Point, calculate_ratio,
         calculate_throttled_percent, format_change,
     },
-    replay,
+    replay::open_recording,
 };
 use crate::{
-    exit::{Failure, Result, print_message, usage},
+    exit::{Result, print_message, usage},
     past_readings::{PastArgs, for_each_sample},
     terminal::{
         columns::{Column, Columns},
@@ -87,12 +86,11 @@ struct GpuName {
     name: Option<String>,
 }
 
-pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
-    let subjects = [
+pub(crate) fn run(args: &CompareArgs) -> Result {
+    let (a, b) = (
         ComparedSubject::new(&args.first)?,
         ComparedSubject::new(&args.second)?,
-    ];
-    let [a, b] = subjects;
+    );
     let sides = [a.measure(&args.past)?, b.measure(&args.past)?];
     print_report(
         args.json,
@@ -125,7 +123,7 @@ fn to_json(sides: &[Side; 2]) -> serde_json::Value {
             Some(json!({ "index": name.index, "figures": b?.compare_with(a?).to_json() }))
         })
         .collect();
-    let ratio = figures::calculate_ratio(a.duration_ms() as f64, b.duration_ms() as f64);
+    let ratio = calculate_ratio(a.duration_ms() as f64, b.duration_ms() as f64);
     json!({
         "a": side(a),
         "b": side(b),
@@ -193,11 +191,7 @@ fn format_report(sides: &[Side; 2], terminal: Option<usize>) -> String {
             figures,
         ));
     }
-    let first = [
-        Column::new_left_aligned("", 0),
-        Column::new_left_aligned("", 0),
-    ]
-    .into_iter();
+    let first = [Column::new_left_aligned("", 0); 2].into_iter();
     let all: Vec<_> = first.chain(FIGURES.iter().map(Figure::column)).collect();
     let columns = Columns::new(&all, &rows, terminal);
     text += "\n";
@@ -230,13 +224,13 @@ impl<'a> ComparedSubject<'a> {
     /// Parses one side of the comparison. If a file with the name `text` exists, it is read as a
     /// recording, even if `text` looks like a span.
     fn new(text: &'a str) -> Result<Self> {
-        if !text.contains("..") || Path::new(text).exists() {
-            if !Path::new(text).exists() {
-                let cure = "give a file written by `gpumon record`, or a span of history as \
-                            FROM..TO, for example 20:00..22:00";
-                return Err(usage!("there is no recording '{text}': {cure}"));
-            }
+        if Path::new(text).exists() {
             return Ok(Self::Recording(text));
+        }
+        if !text.contains("..") {
+            let cure = "give a file written by `gpumon record`, or a span of history as FROM..TO, \
+                        for example 20:00..22:00";
+            return Err(usage!("there is no recording '{text}': {cure}"));
         }
         text.parse()
             .map(|span| Self::Span(text, span))
@@ -253,7 +247,8 @@ impl<'a> ComparedSubject<'a> {
 
 #[derive(Default)]
 struct RecordingMeter {
-    gpus: BTreeMap<u32, (GpuName, Meter)>,
+    /// The UUID of each GPU, if known, and the sums of its readings.
+    gpus: BTreeMap<u32, (Option<String>, Meter)>,
     inventory: Option<Inventory>,
     first_ms: Option<u64>,
     last: Option<(u64, u32)>,
@@ -262,10 +257,7 @@ struct RecordingMeter {
 }
 
 fn measure_recording(file: &str) -> Result<Side> {
-    let recording = Recording::open(Path::new(file)).map_err(replay::to_usage_failure)?;
-    if let Some(cuts) = replay::describe_damaged_parts(&recording) {
-        print_message(&cuts);
-    }
+    let recording = open_recording(Path::new(file))?;
     let mut measured = RecordingMeter::default();
     let (first_ms, last_ms) = recording.first_and_last_sample_ms();
     for_each_sample(
@@ -300,16 +292,10 @@ impl RecordingMeter {
         self.last = Some((sample.at_ms, sample.interval_ms));
         let mut memory = Window::default();
         for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
-            let (_, meter) = self.gpus.entry(gpu.index).or_insert_with(|| {
-                (
-                    GpuName {
-                        index: gpu.index,
-                        uuid: gpu.uuid.clone(),
-                        name: None,
-                    },
-                    Meter::default(),
-                )
-            });
+            let (_, meter) = self
+                .gpus
+                .entry(gpu.index)
+                .or_insert_with(|| (gpu.uuid.clone(), Meter::default()));
             let stat = |id| {
                 let field = GPU_FIELDS.iter().find(|field| field.id == id)?;
                 field.access.value(gpu).map(Stat::from_value)
@@ -340,13 +326,16 @@ impl RecordingMeter {
         let known = self
             .inventory
             .map_or_else(Vec::new, |inventory| inventory.gpus);
-        let named = |(mut gpu, meter): (GpuName, Meter)| {
-            let known = known.iter().find(|known| known.index == gpu.index);
-            gpu.name = known.and_then(|known| known.name.value().cloned());
-            gpu.uuid = known.and_then(|known| known.uuid.clone()).or(gpu.uuid);
-            (gpu, meter.to_figures(None))
+        let named = |(index, (uuid, meter)): (u32, (Option<String>, Meter))| {
+            let known = known.iter().find(|known| known.index == index);
+            let name = GpuName {
+                index,
+                uuid: known.and_then(|known| known.uuid.clone()).or(uuid),
+                name: known.and_then(|known| known.name.value().cloned()),
+            };
+            (name, meter.to_figures(None))
         };
-        let gpus: Vec<_> = self.gpus.into_values().map(named).collect();
+        let gpus: Vec<_> = self.gpus.into_iter().map(named).collect();
         Side {
             name: name.to_owned(),
             from_ms: self.first_ms.unwrap_or(0),
@@ -374,7 +363,7 @@ fn measure_history(text: &str, span: TypedTimeSpan, past: &PastArgs) -> Result<S
     // If history starts later than the requested span, this side covers less time than the user
     // expects. A message therefore reports the start of history.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
-        let from = crate::time_spans::format_time(span.from_ms, &TimeReference::from_now(0).zone);
+        let from = format_time(span.from_ms, &time_zone());
         print_message(&format!("{text}: no history is recorded before {from}"));
     }
     Ok(measure_span(text, &span))

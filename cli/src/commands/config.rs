@@ -89,7 +89,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result {
             print_settings_check(file.as_deref().or(source.config.as_deref()), *json)
         }
         Action::Show { json, command } => show_settings(command, *json),
-        Action::Example => print_example(),
+        Action::Example => print_raw(&format_example()),
     }
 }
 
@@ -122,10 +122,7 @@ fn print_settings_check(named: Option<&Path>, json: bool) -> Result {
 
 fn build_report(named: Option<&Path>) -> Report {
     let (files, unreadable) = config::read_and_parse_files(named);
-    let mut mistakes: Vec<Mistake> = unreadable
-        .into_iter()
-        .map(|file| Mistake::new(&file))
-        .collect();
+    let mut mistakes: Vec<Mistake> = unreadable.iter().map(Mistake::new).collect();
     let mut alerts = Vec::new();
     let mut paths = Vec::new();
     for (path, parsed) in files {
@@ -177,13 +174,10 @@ impl Mistake {
 }
 
 fn find_setting_conflicts(named: Option<&Path>, table: &str) -> Vec<Mistake> {
-    let config = named
-        .into_iter()
-        .flat_map(|path| [OsString::from("--config"), path.into()]);
-    let words: Vec<OsString> = ["gpumon".into(), table.into()]
-        .into_iter()
-        .chain(config)
-        .collect();
+    let mut words: Vec<OsString> = vec!["gpumon".into(), table.into()];
+    if let Some(path) = named {
+        words.extend(["--config".into(), path.into()]);
+    }
     match config::resolve_command_line(&command_definition::build_command(), &words) {
         Err(Refusal::Settings(mistakes)) => mistakes.iter().map(Mistake::new).collect(),
         // An invalid environment variable or option is not a mistake in a settings file.
@@ -232,10 +226,6 @@ default. Environment variables and
 ";
 
 const EXAMPLE_WIDTH: usize = 118;
-
-fn print_example() -> Result {
-    print_raw(&format_example())
-}
 
 pub(crate) fn format_example() -> String {
     let keys = Keys::new();

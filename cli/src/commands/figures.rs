@@ -161,13 +161,11 @@ impl Figures {
     pub(super) fn compare_with(&self, others: &Self) -> Difference {
         let mut difference = Difference::default();
         for (place, figure) in FIGURES.iter().enumerate() {
-            difference.0[place] =
-                self.0[place]
-                    .zip(others.0[place])
-                    .and_then(|(own, other)| match figure.unit {
-                        Unit::Percent => Some(own - other),
-                        _ => calculate_ratio(other, own),
-                    });
+            let values = self.0[place].zip(others.0[place]);
+            difference.0[place] = values.and_then(|(own, other)| match figure.unit {
+                Unit::Percent => Some(own - other),
+                _ => calculate_ratio(other, own),
+            });
         }
         difference
     }
@@ -193,11 +191,12 @@ impl Figures {
 
 impl Difference {
     pub(super) fn to_json(&self) -> Value {
-        build_json_object(&self.0, |figure| match figure.unit {
-            Unit::Percent => figure.key.replace("_percent", "_points"),
-            Unit::Bytes => figure.key.replace("_bytes", "_ratio"),
-            Unit::Joules => figure.key.replace("_joules", "_ratio"),
-            Unit::Watts => figure.key.replace("_watts", "_ratio"),
+        build_json_object(&self.0, |figure| {
+            let name = figure.key.trim_end_matches(|letter: char| letter != '_');
+            match figure.unit {
+                Unit::Percent => format!("{name}points"),
+                _ => format!("{name}ratio"),
+            }
         })
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use flate2::read::GzDecoder;
 
 use crate::{
-    exit::{Failure, usage},
+    exit::{Result, usage},
     suggest::find_nearest,
     terminal::output::print,
 };
@@ -20,7 +20,7 @@ pub(crate) struct HelpArgs {
 }
 
 /// Prints the help of a command. `gpumon` is the definition of the command line.
-pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure> {
+pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result {
     let mut command = gpumon;
     command.build();
     command = command.mut_arg("help", |help| {
@@ -44,12 +44,8 @@ pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure>
 const COMPRESSED_LICENSES: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/THIRD-PARTY-LICENSES.txt"));
 
-/// Print the licenses of gpumon and of the libraries that it contains
-#[derive(Debug, clap::Args)]
-pub(crate) struct LicensesArgs {}
-
 /// Prints the licenses.
-pub(crate) fn print_licenses() -> Result<(), Failure> {
+pub(crate) fn print_licenses() -> Result {
     io::copy(
         &mut GzDecoder::new(COMPRESSED_LICENSES),
         &mut io::stdout().lock(),

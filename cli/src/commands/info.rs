@@ -14,7 +14,7 @@ use gpumon_workload::{
 use serde::Serialize;
 
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result},
     options::SourceArgs,
     snapshot::{self, DriverAnswer, DriverState},
     terminal::{
@@ -70,10 +70,9 @@ struct GpuWithLinks {
     links: Links,
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result {
     source.source.check_scenario_file()?;
-    let found = read_gpus(source);
-    let (cuda, gpus, error) = match found {
+    let (cuda, gpus, error) = match read_gpus(source) {
         Ok((cuda, gpus)) => (Some(cuda), gpus, None),
         Err(error) => (None, Vec::new(), Some(error)),
     };
@@ -90,15 +89,11 @@ pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
 fn read_gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), DriverUnavailable> {
     let CudaGpus { cuda, gpus } = CudaGpus::read()?;
     let known = read_links(source);
-    Ok((
-        cuda,
-        gpus.into_iter()
-            .map(|info| GpuWithLinks {
-                links: find_links(&known, &info.uuid),
-                info,
-            })
-            .collect(),
-    ))
+    let gpus = gpus.into_iter().map(|info| GpuWithLinks {
+        links: find_links(&known, &info.uuid),
+        info,
+    });
+    Ok((cuda, gpus.collect()))
 }
 
 /// The maximum time to wait for NVML to open, which can hang if a GPU has failed.
@@ -132,11 +127,9 @@ fn find_links(driver: &DriverState, uuid: &str) -> Links {
     let (gpu, details) = (found.map(|found| found.0), found.and_then(|found| found.1));
     let up: Reading<Vec<NvLink>> =
         details.map_or_else(make_unknown_reading, |details| details.nvlinks.clone());
-    let up = up.map(|links| {
+    let up = up.map(|mut links| {
+        links.retain(|link| link.active.value() == Some(&true));
         links
-            .into_iter()
-            .filter(|link| link.active.value() == Some(&true))
-            .collect::<Vec<_>>()
     });
     Links {
         pcie_generation: gpu.map_or_else(make_unknown_reading, |gpu| {
@@ -160,6 +153,14 @@ fn make_unknown_reading<T>() -> Reading<T> {
 const UNKNOWN: &str = "unknown";
 const LABEL_WIDTH: usize = 18;
 
+/// Formats a title, followed by a line for each label and text.
+fn format_section(title: &str, lines: &[(&str, String)]) -> String {
+    let lines = lines
+        .iter()
+        .map(|(label, text)| format!("  {label:LABEL_WIDTH$}{text}\n"));
+    format!("{}\n{}", paint(STRONG, title), lines.collect::<String>())
+}
+
 fn format_machine(machine: &Machine) -> String {
     let gpus = machine
         .gpus
@@ -182,77 +183,66 @@ fn format_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
     let ecc = format_reading(&info.ecc, |on| {
         if *on { "with ECC" } else { "without ECC" }.to_owned()
     });
-    let (peaks, at) = info
-        .peaks
-        .value()
-        .map_or((UNKNOWN.to_owned(), String::new()), |peaks| {
-            let of = match peaks.clock_of {
-                ClockSource::DataSheet => "the data sheet's clock",
-                ClockSource::Driver => "the driver's highest clock",
-            };
-            (
-                peaks
-                    .by_type
-                    .iter()
-                    .map(format_peak)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                format!("{:.0} MHz, {of}", peaks.clock_mhz),
-            )
-        });
+    let peaks = format_reading(&info.peaks, |peaks| {
+        let by_type: Vec<_> = peaks.by_type.iter().map(format_peak).collect();
+        by_type.join(", ")
+    });
     let mut lines = vec![
-        paint(STRONG, &format!("GPU {}: {}", info.index, info.name)),
-        format_line(
+        (
             "UUID, PCI bus",
-            &format!("{}, {}", info.uuid, info.pci_bus_id),
+            format!("{}, {}", info.uuid, info.pci_bus_id),
         ),
-        format_line(
+        (
             "compute",
-            &format!(
+            format!(
                 "capability {}, driver for CUDA {cuda}",
                 info.compute_capability
             ),
         ),
-        format_line(
+        (
             "multiprocessors",
-            &format!("{}, up to {clock}", format_number(&info.multiprocessors)),
+            format!("{}, up to {clock}", format_number(&info.multiprocessors)),
         ),
-        format_line(
+        (
             "memory",
-            &format!("{} {ecc}", format_byte_size(info.memory_bytes as f64)),
+            format!("{} {ecc}", format_byte_size(info.memory_bytes as f64)),
         ),
-        format_line(
+        (
             "memory bandwidth",
-            &format!(
+            format!(
                 "{bandwidth} ({} bit at {memory_clock})",
                 format_number(&info.memory_bus_bits)
             ),
         ),
-        format_line("L2 cache", &bytes(&info.l2_cache_bytes)),
-        format_line(
+        ("L2 cache", bytes(&info.l2_cache_bytes)),
+        (
             "shared memory",
-            &format!(
+            format!(
                 "{} a multiprocessor, {} a block",
                 bytes(&info.shared_memory_bytes),
                 bytes(&info.shared_memory_per_block_bytes)
             ),
         ),
-        format_line(
+        (
             "threads",
-            &format!(
+            format!(
                 "{} a multiprocessor, {} a block",
                 format_number(&info.max_threads),
                 format_number(&info.max_threads_per_block)
             ),
         ),
-        format_line("copy engines", &format_number(&info.copy_engines)),
-        format_line("links", &format_links(&gpu.links)),
-        format_line("TFLOP/s, dense", &peaks),
+        ("copy engines", format_number(&info.copy_engines)),
+        ("links", format_links(&gpu.links)),
+        ("TFLOP/s, dense", peaks),
     ];
-    if !at.is_empty() {
-        lines.push(format_line("", &format!("at {at}")));
+    if let Some(peaks) = info.peaks.value() {
+        let of = match peaks.clock_of {
+            ClockSource::DataSheet => "the data sheet's clock",
+            ClockSource::Driver => "the driver's highest clock",
+        };
+        lines.push(("", format!("at {:.0} MHz, {of}", peaks.clock_mhz)));
     }
-    lines.join("\n") + "\n"
+    format_section(&format!("GPU {}: {}", info.index, info.name), &lines)
 }
 
 fn format_cpu(cpu: &Cpu) -> String {
@@ -268,22 +258,18 @@ fn format_cpu(cpu: &Cpu) -> String {
             text
         }
     };
-    let lines = [
-        paint(STRONG, &format!("CPU: {}", cpu.name)),
-        format_line(
-            "parallel",
-            &[
-                format_count(cpu.sockets as u64, "chip"),
-                format_count(cpu.cores as u64, "core"),
-                format_count(cpu.threads as u64, "thread"),
-            ]
-            .join(", "),
-        ),
-        format_line("memory", &format_byte_size(cpu.memory_bytes as f64)),
-        format_line("caches", &or_unknown(caches)),
-        format_line("instructions", &or_unknown(cpu.features.join(" "))),
+    let counts = [
+        format_count(cpu.sockets as u64, "chip"),
+        format_count(cpu.cores as u64, "core"),
+        format_count(cpu.threads as u64, "thread"),
     ];
-    lines.join("\n") + "\n"
+    let lines = [
+        ("parallel", counts.join(", ")),
+        ("memory", format_byte_size(cpu.memory_bytes as f64)),
+        ("caches", or_unknown(caches)),
+        ("instructions", or_unknown(cpu.features.join(" "))),
+    ];
+    format_section(&format!("CPU: {}", cpu.name), &lines)
 }
 
 fn format_links(links: &Links) -> String {
@@ -296,7 +282,7 @@ fn format_links(links: &Links) -> String {
         (Some(count), Some(rate)) => format!("{count} NVLinks, {:.0} GB/s each way", rate / 1e9),
         (Some(count), None) => format!("{count} NVLinks"),
         (None, _) => match links.nvlinks {
-            Reading::Absent(gpumon_probe::model::Absence::NotSupported) => "no NVLink".to_owned(),
+            Reading::Absent(Absence::NotSupported) => "no NVLink".to_owned(),
             _ => format!("NVLink {UNKNOWN}"),
         },
     };
@@ -310,10 +296,6 @@ fn format_peak(peak: &Peak) -> String {
         "{name} {}",
         format_three_digits(peak.operations_per_second / 1e12)
     )
-}
-
-fn format_line(label: &str, text: &str) -> String {
-    format!("  {label:LABEL_WIDTH$}{text}")
 }
 
 fn format_number(reading: &Reading<u32>) -> String {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap_mangen::{
     Man,
     roff::{Inline, Roff, bold, italic, roman},
@@ -18,7 +18,11 @@ use gpumon_smi::{
 };
 use jiff::Timestamp;
 
-use crate::{exit::Failure, suggest::find_nearest, terminal::output::print_raw};
+use crate::{
+    exit::{Result, usage},
+    suggest::suggest_word,
+    terminal::output::print_raw,
+};
 
 /// Print the manual pages of gpumon
 ///
@@ -44,14 +48,14 @@ Examples:
       Install all pages for this user.";
 
 /// Prints or writes manual pages. `gpumon` is the definition of the whole command line.
-pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> {
+pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result {
     let all = list_all_commands(gpumon);
     if let Some(folder) = &args.out {
         return Ok(write_all_pages(&all, folder)?);
     }
     let page = match &args.command {
         None => &all[0],
-        Some(name) => find_command(&all, name).map_err(Failure::from_usage_error)?,
+        Some(name) => find_command(&all, name)?,
     };
     print_raw(&render_page(page)?)
 }
@@ -75,17 +79,20 @@ fn list_all_commands(gpumon: clap::Command) -> Vec<clap::Command> {
     std::iter::once(gpumon).chain(commands).collect()
 }
 
-fn find_command<'a>(all: &'a [clap::Command], name: &str) -> anyhow::Result<&'a clap::Command> {
+fn find_command<'a>(all: &'a [clap::Command], name: &str) -> Result<&'a clap::Command> {
     // `name` is a page name without the prefix, such as `alerts-check`.
     let name_of = |command| page_name(command).trim_start_matches("gpumon-");
     let names = || all.iter().map(name_of);
     let found = all.iter().find(|command| name_of(command) == name);
-    found.ok_or_else(|| match find_nearest(name, names()) {
-        Some(meant) => anyhow!("unknown command '{name}': did you mean '{meant}'?"),
-        None => anyhow!(
-            "unknown command '{name}': the commands are {}",
+    found.ok_or_else(|| {
+        let others = format!(
+            "the commands are {}",
             names().collect::<Vec<_>>().join(", ")
-        ),
+        );
+        usage!(
+            "unknown command '{name}': {}",
+            suggest_word(name, names(), &others)
+        )
     })
 }
 
@@ -186,16 +193,11 @@ fn add_notes(page: &mut Roff, text: &str) {
 /// Adds the section with related manual pages.
 fn add_see_also(page: &mut Roff, own: &str) {
     page.control("SH", ["SEE ALSO"]);
-    let pages = ["gpumon", "nvidia-smi"]
-        .into_iter()
-        .filter(|page| *page != own);
     let mut words: Vec<Inline> = Vec::new();
-    for page in pages {
-        words.extend([
-            bold(page),
-            roman(if page == "nvidia-smi" { "(1)" } else { "(1), " }),
-        ]);
+    if own != "gpumon" {
+        words.extend([bold("gpumon"), roman("(1), ")]);
     }
+    words.extend([bold("nvidia-smi"), roman("(1)")]);
     page.text(words);
 }
 

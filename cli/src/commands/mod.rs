@@ -41,7 +41,7 @@ use clap::{CommandFactory, Subcommand};
 use crate::{
     args::Args,
     config::ResolvedArguments,
-    exit::{Failure, usage},
+    exit::{Result, usage},
     terminal::units::set_energy_price,
 };
 
@@ -78,7 +78,8 @@ pub(crate) enum Command {
     Schema(schema::SchemaArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
-    Licenses(help::LicensesArgs),
+    /// Print the licenses of gpumon and of the libraries that it contains
+    Licenses,
     Help(help::HelpArgs),
     #[command(hide = true)]
     Measure(measure::MeasureArgs),
@@ -89,7 +90,7 @@ pub(crate) enum Command {
 }
 
 /// Runs the command. `resolved` is the command line from which `args` was parsed.
-pub(crate) fn dispatch(args: Args, resolved: ResolvedArguments) -> Result<(), Failure> {
+pub(crate) fn dispatch(args: Args, resolved: ResolvedArguments) -> Result {
     let name = resolved.matches.subcommand_name();
     if let (Some(name), Some(option)) = (name, args.show.find_typed_option()) {
         return Err(usage!(
@@ -105,40 +106,40 @@ pub(crate) fn dispatch(args: Args, resolved: ResolvedArguments) -> Result<(), Fa
         return show::run(source, &args.show, &resolved);
     };
     match command {
-        Command::Collect(collect) => collect::run(source, &collect),
-        Command::Serve(serve) => serve::run(source, &serve, &resolved),
-        Command::Doctor(doctor) => doctor::run(source, &doctor),
-        Command::Compare(compare) => compare::run(&compare),
-        Command::Export(export) => export::run(&export),
-        Command::Fleet(fleet) => fleet::run(&fleet),
-        Command::Info(info) => info::run(source, &info),
-        Command::Job(job) => job::run(&job),
-        Command::Bench(bench) => bench::run(source, &bench),
-        Command::Burn(burn) => burn::run(source, &burn),
-        Command::Work(work) => work::run(source, &work),
-        Command::Tether(tether) => tether::run(&tether),
-        Command::Tutorials(tutorials) => tutorials::run(source, &tutorials),
-        Command::Oom(oom) => oom::run(source, &oom),
-        Command::Selftest(selftest) => selftest::run(source, &selftest),
-        Command::Mark(mark) => mark::run(&mark),
-        Command::Mcp(mcp) => mcp::run(source, &mcp),
-        Command::Notebook(notebook) => notebook::run(&notebook),
-        Command::Alerts(alerts) => alerts::run(&alerts),
-        Command::Config(config) => config::run(source, &config),
-        Command::Pause(pause) => pause::pause(&pause),
-        Command::Schema(schema) => schema::run(&schema),
-        Command::Resume(resume) => pause::resume(&resume),
-        Command::Record(record) => record::run(source, &record),
-        Command::Replay(replay) => replay::run(source, replay, resolved),
-        Command::Run(run) => run::run(source, &run),
-        Command::Measure(measure) => measure::run(source, &measure),
-        Command::Smi(smi) => smi::run(source, &smi),
-        Command::Top(top) => top::run(source, *top, resolved),
-        Command::Usage(usage) => usage::run(&usage),
-        Command::Wait(wait) => wait::run(source, &wait),
-        Command::Completions(completions) => completions::run(&Args::command(), &completions),
-        Command::Man(man) => man::run(Args::command(), &man),
-        Command::Licenses(_) => help::print_licenses(),
-        Command::Help(help) => help::run(Args::command(), &help),
+        Command::Collect(args) => collect::run(source, &args),
+        Command::Serve(args) => serve::run(source, &args, &resolved),
+        Command::Doctor(args) => doctor::run(source, &args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Fleet(args) => fleet::run(&args),
+        Command::Info(args) => info::run(source, &args),
+        Command::Job(args) => job::run(&args),
+        Command::Bench(args) => bench::run(source, &args),
+        Command::Burn(args) => burn::run(source, &args),
+        Command::Work(args) => work::run(source, &args),
+        Command::Tether(args) => tether::run(&args),
+        Command::Tutorials(args) => tutorials::run(source, &args),
+        Command::Oom(args) => oom::run(source, &args),
+        Command::Selftest(args) => selftest::run(source, &args),
+        Command::Mark(args) => mark::run(&args),
+        Command::Mcp(args) => mcp::run(source, &args),
+        Command::Notebook(args) => notebook::run(&args),
+        Command::Alerts(args) => alerts::run(&args),
+        Command::Config(args) => config::run(source, &args),
+        Command::Pause(args) => pause::pause(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Resume(args) => pause::resume(&args),
+        Command::Record(args) => record::run(source, &args),
+        Command::Replay(args) => replay::run(source, args, resolved),
+        Command::Run(args) => run::run(source, &args),
+        Command::Measure(args) => measure::run(source, &args),
+        Command::Smi(args) => smi::run(source, &args),
+        Command::Top(args) => top::run(source, *args, resolved),
+        Command::Usage(args) => usage::run(&args),
+        Command::Wait(args) => wait::run(source, &args),
+        Command::Completions(args) => completions::run(&Args::command(), &args),
+        Command::Man(args) => man::run(Args::command(), &args),
+        Command::Licenses => help::print_licenses(),
+        Command::Help(args) => help::run(Args::command(), &args),
     }
 }

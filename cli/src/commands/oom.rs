@@ -247,11 +247,7 @@ impl Page {
                 }
                 Ok(())
             }
-            Report::Phase { .. }
-            | Report::Result { .. }
-            | Report::Tutorial { .. }
-            | Report::Check { .. }
-            | Report::Unknown => Ok(()),
+            _ => Ok(()),
         }
     }
 

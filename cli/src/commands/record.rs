@@ -30,7 +30,7 @@ use crate::{
     feed::{Feed, Input},
     local_server::ServerArgs,
     options::{MAX_SIZE_BYTES, SourceArgs, build_interval_parser},
-    terminal::output::StatusLine,
+    terminal::{output::StatusLine, text::cut, units::format_count},
     time_spans::format_time,
 };
 
@@ -190,18 +190,11 @@ impl Recorder {
                 self.flush()?;
             }
             self.progress.show(self.written_bytes());
-            let next = [
-                Some(now + PROGRESS_INTERVAL),
-                self.writer.next_due_time(),
-                end,
-            ]
-            .into_iter()
-            .flatten()
-            .min();
-            let wait = next.map_or(PROGRESS_INTERVAL, |next| {
-                next.saturating_duration_since(now)
-            });
-            match waiting.recv_timeout(wait) {
+            let next = [self.writer.next_due_time(), end]
+                .into_iter()
+                .flatten()
+                .fold(now + PROGRESS_INTERVAL, Instant::min);
+            match waiting.recv_timeout(next.saturating_duration_since(now)) {
                 Ok(Input::Record { text, kind, at_ms }) => {
                     end = end.or_else(|| duration.map(|duration| now + duration));
                     self.add_record(&text, kind, at_ms)?;
@@ -251,7 +244,7 @@ impl Recorder {
                 Some(until) => anyhow!("{error}; the recording can be read up to {until}").into(),
                 None => Failure::from(anyhow::Error::from(error)),
             })?;
-        self.progress.mark_flushed();
+        self.progress.written_ms = self.progress.newest_ms;
         Ok(())
     }
 
@@ -330,10 +323,6 @@ impl Progress {
         }
     }
 
-    fn mark_flushed(&mut self) {
-        self.written_ms = self.newest_ms;
-    }
-
     /// Returns the time of the newest sample in the file, or `None` if the file has no sample.
     fn format_written_time(&self) -> Option<String> {
         (self.written_ms > 0).then(|| format_time(self.written_ms, &time_zone()))
@@ -342,7 +331,7 @@ impl Progress {
     fn show(&mut self, bytes: u64) {
         let text = self.format_line(bytes) + "  Ctrl-C ends";
         if let Some(line) = &mut self.line {
-            line.show(&crate::terminal::text::cut(&text, StatusLine::columns()));
+            line.show(&cut(&text, StatusLine::columns()));
         }
     }
 
@@ -365,10 +354,9 @@ impl Progress {
         } else {
             String::new()
         };
-        let gpus = if self.gpus == 1 { "GPU" } else { "GPUs" };
         format!(
-            "{time}  {} {gpus}  {} samples{missed}  {}",
-            self.gpus,
+            "{time}  {}  {} samples{missed}  {}",
+            format_count(self.gpus as u64, "GPU"),
             self.samples,
             format_decimal_size(bytes as f64)
         )
@@ -378,8 +366,8 @@ impl Progress {
     fn summarize(&self, bytes: u64) -> String {
         let each = bytes
             .checked_div(self.samples)
-            .map(|each| format!(" ({} a sample)", format_decimal_size(each as f64)));
-        let each = each.unwrap_or_default();
+            .map(|each| format!(" ({} a sample)", format_decimal_size(each as f64)))
+            .unwrap_or_default();
         format!("recorded {}{each}", self.format_line(bytes))
     }
 }

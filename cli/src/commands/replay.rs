@@ -1,9 +1,13 @@
 //! `gpumon replay`: plays back a recording.
 
-use std::{iter, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use gpumon_probe::local_time::time_zone;
-use gpumon_recording::{Player, Recording, RecordingError};
+use gpumon_recording::{Player, Recording};
 use gpumon_server::{
     SampleSource, ServerSettings,
     auth::AccessPolicy,
@@ -126,13 +130,12 @@ async fn serve(
         show_processes: ShowProcesses::Names,
         ..build_passive_server_settings()
     };
-    gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
-    Ok(())
+    Ok(gpumon_server::run(vec![door], settings, shutdown).await?)
 }
 
 /// Opens a recording and returns a player that starts at `from`.
-fn open_player(file: &std::path::Path, speed: f64, from: Option<TypedTime>) -> Result<Player> {
-    let recording = Recording::open(file).map_err(to_usage_failure)?;
+fn open_player(file: &Path, speed: f64, from: Option<TypedTime>) -> Result<Player> {
+    let recording = Recording::open(file).map_err(Failure::from_usage_error)?;
     let times_ms = recording.first_and_last_sample_ms();
     let mut player = Player::new(recording);
     player.set_speed(speed);
@@ -157,9 +160,13 @@ fn resolve_start(from: TypedTime, (first_ms, last_ms): (u64, u64)) -> Result<u64
     ))
 }
 
-/// Converts an error in a recording to an error for an invalid argument.
-pub(crate) fn to_usage_failure(error: RecordingError) -> Failure {
-    Failure::from_usage_error(error)
+/// Opens a recording, and prints a message if parts of it are damaged.
+pub(super) fn open_recording(file: &Path) -> Result<Recording> {
+    let recording = Recording::open(file).map_err(Failure::from_usage_error)?;
+    if let Some(remark) = describe_damaged_parts(&recording) {
+        print_message(&remark);
+    }
+    Ok(recording)
 }
 
 /// Describes the damaged parts of a recording. Returns `None` if the recording is complete.

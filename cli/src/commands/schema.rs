@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::{exit::Failure, terminal::output::print_raw};
+use crate::{exit::Result, terminal::output::print_raw};
 
 /// The panic message for an API description that does not match the types. It never appears,
 /// because a test verifies that they match.
@@ -32,7 +32,7 @@ pub(crate) enum SchemaKind {
     StoredCost,
 }
 
-pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &SchemaArgs) -> Result {
     print_raw(&format!("{:#}\n", build_schema(args.what)))
 }
 

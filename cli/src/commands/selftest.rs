@@ -9,7 +9,7 @@ use gpumon_workload::protocol::{
 
 use crate::{
     describe,
-    exit::Failure,
+    exit::Result,
     options::{SourceArgs, parse_time},
     terminal::{
         columns::{Column, Columns, terminal_columns},
@@ -66,7 +66,7 @@ Exit codes: 0 all readings verified, 1 mismatch, a load failed or nothing could 
 2 invalid argument, 3 no such GPU or no driver, 5 refused (not enough memory, or GPU in use by \
 another user), 130 interrupted";
 
-pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result {
     source.source.check_scenario_file()?;
     let place = Where {
         backend: BackendChoice::Cuda,
@@ -82,7 +82,7 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
         &job,
         args.time_limit,
         None,
-        &mut ChecksFormatter::new(),
+        &mut ChecksFormatter::with_width(terminal_columns()),
         args.json,
     )
 }
@@ -109,10 +109,6 @@ struct ChecksFormatter {
 }
 
 impl ChecksFormatter {
-    fn new() -> Self {
-        Self::with_width(terminal_columns())
-    }
-
     fn with_width(terminal: Option<usize>) -> Self {
         let columns = Columns::with_headings(&COLUMNS, terminal);
         Self {

@@ -8,7 +8,7 @@ use gpumon_server::frame::Answers;
 use gpumon_smi::{AnswerSource, RecordedAnswers, Server};
 
 use crate::{
-    exit::{self, Failure},
+    exit::{self, Failure, Result},
     local_server::ServerArgs,
     options::SourceArgs,
 };
@@ -39,11 +39,8 @@ pub(crate) struct SmiArgs {
 const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--config <FILE>] \
                      [--no-daemon] [ARGUMENTS]...";
 
-pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
-    match run_smi(source, &args.words, true) {
-        0 => Ok(()),
-        code => Err(Failure::from_printed_error(code)),
-    }
+pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result {
+    Failure::check_exit_code(run_smi(source, &args.words, true))
 }
 
 /// Runs an nvidia-smi command line without building gpumon's command-line parser, which saves time.
@@ -96,7 +93,7 @@ impl Server for LocalServer {
     fn read_answers(&self) -> Option<RecordedAnswers> {
         let server = ServerArgs::from_environment().connect().ok()?;
         let answer = server
-            .send_request_within(ANSWER_TIMEOUT, "GET", "/api/v1/answers")
+            .send_get_request_within(ANSWER_TIMEOUT, "/api/v1/answers")
             .ok()?;
         let answers: Answers = serde_json::from_str(&answer.body).ok()?;
         // Simulated GPUs are shown only if the user named their server.

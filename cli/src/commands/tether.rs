@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use gpumon_probe::child;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-use crate::exit::Failure;
+use crate::exit::Result;
 
 pub(crate) const COMMAND_NAME: &str = "tether";
 
@@ -27,7 +27,7 @@ pub(crate) struct TetherArgs {
     program: Vec<OsString>,
 }
 
-pub(crate) fn run(args: &TetherArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &TetherArgs) -> Result {
     set_parent_process_death_signal(Some(Signal::TERM))
         .context("cannot watch the parent process")?;
     // The kernel was asked to send a signal when the parent ends. It sends no signal if the parent

@@ -8,10 +8,10 @@ use gpumon_recording::Player;
 use super::replay;
 use crate::{
     config::{self, ResolvedArguments},
-    exit::Failure,
+    exit::{Failure, Result},
     fleet::options::{UnprefixedFleetArgs, make_missing_fleet_error},
     local_server::{Server, ServerArgs},
-    options::{ShownGpusArgs, ShownProcesses, SourceArgs, build_interval_parser},
+    options::{ShownGpus, ShownProcesses, SourceArgs, build_interval_parser},
     top::{self, Request, Selection, settings::Settings},
 };
 
@@ -71,7 +71,7 @@ pub(crate) struct ScreenArgs {
     no_mouse: bool,
 
     #[command(flatten)]
-    gpus: ShownGpusArgs,
+    gpus: ShownGpus,
 
     /// List only the processes of this user
     #[arg(short, long, value_name = "USER")]
@@ -103,7 +103,7 @@ impl ScreenArgs {
             source,
             mouse: self.settings.mouse && !self.no_mouse,
             settings: self.settings,
-            selection: Selection::new((&self.gpus).into()),
+            selection: Selection::new(self.gpus),
             user: self.user,
             shown: self.shown,
             readonly: false,
@@ -112,21 +112,17 @@ impl ScreenArgs {
     }
 }
 
-pub(crate) fn run(
-    source: &SourceArgs,
-    args: TopArgs,
-    resolved: ResolvedArguments,
-) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, mut args: TopArgs, resolved: ResolvedArguments) -> Result {
+    args.screen.settings.interval_ms = args.interval_ms;
     if args.fleet {
         let fleet = args
             .fleet_source
             .args
             .settings()?
             .ok_or_else(make_missing_fleet_error)?;
-        let mut request = args
+        let request = args
             .screen
             .into_request(source.clone(), None, None, None, resolved);
-        request.settings.interval_ms = args.interval_ms;
         return top::fleet::run(request, fleet);
     }
     let asks_server =
@@ -141,14 +137,13 @@ pub(crate) fn run(
         .as_deref()
         .map(Player::open)
         .transpose()
-        .map_err(replay::to_usage_failure)?;
+        .map_err(Failure::from_usage_error)?;
     let remark = player
         .as_ref()
         .and_then(|player| replay::describe_damaged_parts(player.recording()));
-    let mut request = args
+    let request = args
         .screen
         .into_request(source.clone(), server, player, remark, resolved);
-    request.settings.interval_ms = args.interval_ms;
     top::run(Request {
         readonly: args.readonly,
         once: args.once,

@@ -14,7 +14,7 @@ use super::bench::{
 };
 use crate::{
     describe,
-    exit::Failure,
+    exit::Result,
     options::SourceArgs,
     terminal::{
         columns::{Column, Columns, terminal_columns},
@@ -69,7 +69,7 @@ Environment:
 
 Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU, or no driver although a GPU was requested, 5 refused (not enough memory), 130 interrupted";
 
-pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result {
     source.source.check_scenario_file()?;
     let job = Job::Tutorials(TutorialsJob {
         cases: args.cases.clone(),
@@ -81,7 +81,7 @@ pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failu
         &job,
         args.place.time_limit,
         Some(&args.beside),
-        &mut TutorialsFormatter::new(args.quick),
+        &mut TutorialsFormatter::with_width(args.quick, terminal_columns()),
         args.json,
     )
 }
@@ -112,10 +112,6 @@ struct TutorialsFormatter {
 }
 
 impl TutorialsFormatter {
-    fn new(is_quick: bool) -> Self {
-        Self::with_width(is_quick, terminal_columns())
-    }
-
     fn with_width(is_quick: bool, terminal: Option<usize>) -> Self {
         Self {
             is_quick,

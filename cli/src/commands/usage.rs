@@ -120,12 +120,10 @@ impl UsageAnswer {
         reference: &TimeReference,
     ) -> Result<Self> {
         let has_span = since.is_some() || until.is_some();
-        let span = TypedTimeSpan::new(since, until).resolve(reference);
-        let span = if has_span {
-            Some(span.map_err(|why| usage!(why))?)
-        } else {
-            None
-        };
+        let span = has_span
+            .then(|| TypedTimeSpan::new(since, until).resolve(reference))
+            .transpose()
+            .map_err(|why| usage!(why))?;
         let json = past.fetch_usage(span.as_ref())?;
         let usage: Usage = serde_json::from_str(&json)
             .context("the server runs a different version of gpumon; restart the server")?;

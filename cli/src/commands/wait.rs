@@ -5,7 +5,7 @@ use std::{env, ffi::OsString, path::PathBuf, time::Duration};
 use gpumon_probe::units::AcceptedAmounts;
 
 use crate::{
-    exit::{Failure, usage},
+    exit::{Result, usage},
     local_server::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
@@ -169,7 +169,7 @@ Exit codes: those of the command, or 0 success, 1 no GPU free with --now, 2 inva
 126 command cannot be started, 127 command not found, 6 no GPU, 9 driver not loaded, 12 NVML library not found, \
 18 NVML library and driver versions differ";
 
-pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result {
     source.source.check_scenario_file()?;
     if args.command.is_empty() && env::args_os().any(|word| word == "--") {
         return Err(usage!("no command after --: add a command, or omit --"));

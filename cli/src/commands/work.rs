@@ -13,7 +13,7 @@ use gpumon_probe::{
 use gpumon_workload::child::{self, DriverReader, JobFailure};
 
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result},
     options::{SourceArgs, read_environment_options},
 };
 
@@ -32,12 +32,11 @@ pub(crate) struct WorkArgs {
     python: Option<PathBuf>,
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result {
     source.source.check_scenario_file()?;
     let driver: Arc<dyn DriverReader> = Arc::new(SourceReader(source.clone()));
     match child::run_job(&args.job, args.parent, args.python.as_deref(), &driver) {
-        Ok(0) => Ok(()),
-        Ok(code) => Err(Failure::from_printed_error(code)),
+        Ok(code) => Failure::check_exit_code(code),
         Err(JobFailure { message, code }) => Err(Failure::with_code(anyhow!(message), code)),
     }
 }

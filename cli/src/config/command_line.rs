@@ -7,6 +7,7 @@
 use std::{
     env,
     ffi::OsString,
+    iter,
     path::{Path, PathBuf},
 };
 
@@ -49,15 +50,13 @@ impl ResolvedArguments {
 
     /// Returns the settings file that was named with `--config` or its variable.
     pub(crate) fn config_path(&self) -> Option<&Path> {
-        find_config_path(&self.typed).map(PathBuf::as_path)
+        find_config_path(&self.typed)
     }
 }
 
-fn find_config_path(matches: &ArgMatches) -> Option<&PathBuf> {
-    find_leaf_matches(matches)
-        .try_get_one::<PathBuf>("config")
-        .ok()
-        .flatten()
+fn find_config_path(matches: &ArgMatches) -> Option<&Path> {
+    let path = find_leaf_matches(matches).try_get_one::<PathBuf>("config");
+    path.ok().flatten().map(PathBuf::as_path)
 }
 
 /// The reason why a command line cannot be resolved.
@@ -92,12 +91,8 @@ pub(crate) fn resolve_command_line(
     let path = list_command_names(&typed);
     let arguments = list_arguments(command, &path);
     let command = prepared;
-    let (files, unreadable) = read_applicable_files(find_config_path(&typed).map(PathBuf::as_path));
-    let keys = if files.is_empty() {
-        None
-    } else {
-        Some(Keys::new())
-    };
+    let (files, unreadable) = read_applicable_files(find_config_path(&typed));
+    let keys = (!files.is_empty()).then(Keys::new);
     let parsed: Vec<ParsedFile> = keys
         .iter()
         .flat_map(|keys| files.iter().map(|file: &SettingsFile| parse(file, keys)))
@@ -152,12 +147,8 @@ pub(crate) fn resolve_command_line(
 
 /// Returns the names of the matched command and its subcommands.
 pub(super) fn list_command_names(matches: &ArgMatches) -> Vec<String> {
-    let inner = matches
-        .subcommand()
-        .map(|(name, inner)| (name.to_owned(), list_command_names(inner)));
-    inner
-        .map(|(name, rest)| [vec![name], rest].concat())
-        .unwrap_or_default()
+    let subcommands = iter::successors(matches.subcommand(), |(_, inner)| inner.subcommand());
+    subcommands.map(|(name, _)| name.to_owned()).collect()
 }
 
 pub(super) fn find_leaf_command<'a>(command: &'a Command, path: &[String]) -> &'a Command {
@@ -312,7 +303,7 @@ fn describe_conflict(error: &clap::Error, files: &[SettingsFile]) -> String {
         .trim_start_matches("error: ");
     let files: Vec<_> = files
         .iter()
-        .map(|file| Path::new(&file.path).display().to_string())
+        .map(|file| file.path.display().to_string())
         .collect();
     format!(
         "{}: {what}; run `gpumon config show` to see where each setting comes from",

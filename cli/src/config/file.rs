@@ -96,16 +96,12 @@ impl Parser<'_> {
                     ),
                 ),
                 (None, value_of, Some(key)) => match key.to_arguments(value_of, self.folder) {
-                    Ok(texts) => {
-                        let TomlError { line, .. } =
-                            TomlError::new_at_span(&value.span(), self.text, "", String::new());
-                        self.parsed.entries.push(Entry {
-                            key: key.clone(),
-                            texts,
-                            origin: self.origin.clone(),
-                            line,
-                        });
-                    }
+                    Ok(texts) => self.parsed.entries.push(Entry {
+                        key: key.clone(),
+                        texts,
+                        origin: self.origin.clone(),
+                        line: find_line_number(self.text, value.span().start),
+                    }),
                     Err(cure) => {
                         let written = self
                             .text
@@ -260,10 +256,7 @@ pub(super) fn set_table_values(
     let DeValue::Table(there) = values_there.get_ref() else {
         return Err(format!("`{table}` is not a table"));
     };
-    if !text[find_line_start(text, name.span().start)..]
-        .trim_start()
-        .starts_with('[')
-    {
+    if !is_heading(text, name.span().start) {
         return Err(format!(
             "line {}: write `{table}` as a table that starts with the line [{table}]",
             find_line_number(text, name.span().start)

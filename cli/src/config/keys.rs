@@ -172,15 +172,13 @@ pub(crate) fn resolve_settings(words: &[OsString]) -> Result<Vec<EffectiveSettin
         .filter(|key| (key.table.is_none() || key.table == command.as_deref()) && has(key));
     Ok(used
         .map(|key| {
-            let set = resolved
-                .entries
-                .iter()
-                .find(|entry| entry.key.full_name() == key.full_name());
-            let from_file = set.map(|entry| Origin::File {
-                path: entry.origin.clone(),
-                line: entry.line,
-            });
             let value = format_value(key, all);
+            // A file is reported as the origin only if its value is in effect and not overruled by
+            // a conflicting flag or variable.
+            let set = resolved.entries.iter().find(|entry| {
+                entry.key.full_name() == key.full_name()
+                    && value.as_deref() == Some(&key.to_toml(&entry.texts))
+            });
             let origin = match typed.value_source(key.arg.get_id().as_str()) {
                 Some(ValueSource::CommandLine) => Origin::Flag {
                     name: format!("--{}", key.name()),
@@ -190,14 +188,10 @@ pub(crate) fn resolve_settings(words: &[OsString]) -> Result<Vec<EffectiveSettin
                         name: key.variable_name(),
                     }
                 }
-                // A file is reported as the origin only if its value is in effect and not overruled
-                // by a conflicting flag or variable.
-                _ if set
-                    .is_some_and(|entry| value.as_deref() == Some(&key.to_toml(&entry.texts))) =>
-                {
-                    from_file.unwrap_or(Origin::Default)
-                }
-                _ => Origin::Default,
+                _ => set.map_or(Origin::Default, |entry| Origin::File {
+                    path: entry.origin.clone(),
+                    line: entry.line,
+                }),
             };
             EffectiveSetting {
                 key: key.clone(),

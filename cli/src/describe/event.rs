@@ -8,58 +8,53 @@ use gpumon_probe::{
 use super::Level;
 
 pub(crate) fn describe_event(event: &Event) -> (Level, String) {
-    fn pair_with_level(level: Level, text: impl Into<String>) -> (Level, String) {
-        (level, text.into())
-    }
     match &event.what {
-        EventKind::GpuLost => pair_with_level(Level::Act, "GPU lost (fallen off the bus)"),
-        EventKind::GpuHung => pair_with_level(Level::Act, "GPU not responding (driver hang)"),
+        EventKind::GpuLost => (Level::Act, "GPU lost (fallen off the bus)".to_owned()),
+        EventKind::GpuHung => (Level::Act, "GPU not responding (driver hang)".to_owned()),
         EventKind::GpuFailed { meaning, .. } if meaning.is_empty() => {
-            pair_with_level(Level::Act, "GPU cannot be read")
+            (Level::Act, "GPU cannot be read".to_owned())
         }
-        EventKind::GpuFailed { meaning, advice } => pair_with_level(
+        EventKind::GpuFailed { meaning, advice } => (
             Level::Act,
             format!(
                 "GPU cannot be read: {}",
                 join_meaning_and_advice(meaning, advice)
             ),
         ),
-        EventKind::GpuAdded => pair_with_level(Level::Note, "GPU added"),
-        EventKind::GpuAsleep => pair_with_level(Level::Note, "GPU suspended by power management"),
-        EventKind::GpuBack => pair_with_level(Level::Note, "GPU responding again"),
-        EventKind::Xid(xid) => pair_with_level(Level::Warn, xid.text()),
+        EventKind::GpuAdded => (Level::Note, "GPU added".to_owned()),
+        EventKind::GpuAsleep => (Level::Note, "GPU suspended by power management".to_owned()),
+        EventKind::GpuBack => (Level::Note, "GPU responding again".to_owned()),
+        EventKind::Xid(xid) => (Level::Warn, xid.text()),
         EventKind::EccErrors {
             corrected,
             uncorrected: 0,
-        } => pair_with_level(Level::Note, format!("{corrected} corrected memory errors.")),
-        EventKind::EccErrors { uncorrected, .. } => pair_with_level(
+        } => (Level::Note, format!("{corrected} corrected memory errors.")),
+        EventKind::EccErrors { uncorrected, .. } => (
             Level::Act,
             format!(
                 "{uncorrected} uncorrectable memory errors. Results may be wrong: run the work \
                  again."
             ),
         ),
-        EventKind::ConditionBegan(condition) => {
-            pair_with_level(condition.severity.into(), &*condition.text)
-        }
+        EventKind::ConditionBegan(condition) => (condition.severity.into(), condition.text.clone()),
         EventKind::ConditionEnded(condition) => {
-            pair_with_level(Level::Note, format!("Resolved: {}", condition.text))
+            (Level::Note, format!("Resolved: {}", condition.text))
         }
-        EventKind::ProcessStarted(process) => pair_with_level(
+        EventKind::ProcessStarted(process) => (
             Level::Note,
             format!("{} started", describe_process(process)),
         ),
         EventKind::ProcessEnded(process) => {
-            pair_with_level(Level::Note, format!("{} exited", describe_process(process)))
+            (Level::Note, format!("{} exited", describe_process(process)))
         }
-        EventKind::MigChanged => pair_with_level(Level::Note, "MIG configuration changed"),
-        EventKind::PowerSourceChanged => pair_with_level(Level::Note, "Power source changed"),
+        EventKind::MigChanged => (Level::Note, "MIG configuration changed".to_owned()),
+        EventKind::PowerSourceChanged => (Level::Note, "Power source changed".to_owned()),
         EventKind::ClockChanged { by_ms } => {
             let (way, by) = (
                 if *by_ms < 0 { "back" } else { "forward" },
                 format_duration(by_ms.unsigned_abs()),
             );
-            pair_with_level(
+            (
                 Level::Warn,
                 format!(
                     "System clock set {way} by {by}. Check the time synchronization of this \
@@ -67,10 +62,8 @@ pub(crate) fn describe_event(event: &Event) -> (Level, String) {
                 ),
             )
         }
-        EventKind::RunBegan(run) => {
-            pair_with_level(Level::Note, format!("Run started: {}", run.title))
-        }
-        EventKind::RunStep(run) => pair_with_level(
+        EventKind::RunBegan(run) => (Level::Note, format!("Run started: {}", run.title)),
+        EventKind::RunStep(run) => (
             Level::Note,
             format!(
                 "Run {}: {}",
@@ -79,23 +72,21 @@ pub(crate) fn describe_event(event: &Event) -> (Level, String) {
             ),
         ),
         EventKind::RunEnded(run) => describe_run_end(run),
-        EventKind::Mark(Mark { text, user: None }) => {
-            pair_with_level(Level::Note, format!("Mark: {text}"))
-        }
+        EventKind::Mark(Mark { text, user: None }) => (Level::Note, format!("Mark: {text}")),
         EventKind::Mark(Mark {
             text,
             user: Some(user),
-        }) => pair_with_level(Level::Note, format!("Mark: {text} ({user})")),
-        EventKind::Cell(cell) => pair_with_level(Level::Note, describe_cell(cell)),
-        EventKind::AlertFiring(alert) => pair_with_level(
+        }) => (Level::Note, format!("Mark: {text} ({user})")),
+        EventKind::Cell(cell) => (Level::Note, describe_cell(cell)),
+        EventKind::AlertFiring(alert) => (
             alert.severity.into(),
             format!("Alert {}: {}", alert.rule, alert.text),
         ),
-        EventKind::AlertResolved(alert) => pair_with_level(
+        EventKind::AlertResolved(alert) => (
             Level::Note,
             format!("Resolved: alert {}: {}", alert.rule, alert.text),
         ),
-        EventKind::AlertProblem { message } => pair_with_level(Level::Warn, &**message),
+        EventKind::AlertProblem { message } => (Level::Warn, message.clone()),
     }
 }
 

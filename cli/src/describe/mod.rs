@@ -28,8 +28,9 @@ pub(crate) use self::{
     framework::{compare_with_framework, format_factor, format_framework_label},
     limits::{LimitLines, describe_limits},
     names::{
-        MAX_NAME_WIDTH, NotebookNames, capitalize, find_mig_device, find_notebook_path, fit_name,
-        format_mig_label, format_name_without_vendor, label_device,
+        MAX_NAME_WIDTH, NotebookNames, capitalize, find_mig_device, find_mig_device_of_process,
+        find_notebook_path, fit_name, format_device_label, format_models,
+        format_name_without_vendor, label_device,
     },
     readings::{
         BUSY_WIDTH, BUSY_WIDTH_WITH_SM, LoadLevel, LoadLevels, Thresholds, Total,
@@ -163,12 +164,10 @@ fn find_health_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
         ),
         Health::Hung { since_ms } => Phrase::new(
             Level::Act,
-            Some(lasting(*since_ms))
-                .filter(|lasting| !lasting.is_empty())
-                .map_or_else(
-                    || "not responding".to_owned(),
-                    |lasting| format!("hung{lasting}"),
-                ),
+            match lasting(*since_ms).as_str() {
+                "" => "not responding".to_owned(),
+                lasting => format!("hung{lasting}"),
+            },
             format!(
                 "not responding{} (driver hang){}",
                 since(*since_ms),
@@ -326,11 +325,8 @@ pub(crate) fn list_unused_allocations(
             .any(|process| part.is_none() || process.mig == part)
     };
     let parts = gpu.mig_devices.value().into_iter().flatten().map(|part| {
-        let device = known.and_then(|known| names::find_mig_device(known, part.instance));
-        let name = device.map_or_else(
-            || gpu.index.to_string(),
-            |device| names::format_mig_label(gpu.index, device),
-        );
+        let device = known.and_then(|known| find_mig_device(known, part.instance));
+        let name = format_device_label(gpu.index, device);
         (name, Some(part.instance), &part.allocated_to)
     });
     let all = [(gpu.index.to_string(), None, &gpu.allocated_to)]

@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
-use gpumon_probe::model::{Gpu, MigDevice, MigInstance, Process, Reading, Sample, Vendor};
+use gpumon_probe::model::{
+    Gpu, Inventory, MigDevice, MigInstance, Process, Reading, Sample, Vendor,
+};
 use gpumon_workload::protocol::DeviceName;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
+
+use crate::terminal::{Layout, line::cut};
 
 /// The maximum width of a name. A longer name would take too much of the space for the readings.
 pub(crate) const MAX_NAME_WIDTH: usize = 24;
@@ -32,6 +36,24 @@ pub(crate) fn format_name_without_vendor(name: Option<&Reading<String>>) -> Stri
     )
 }
 
+/// Returns the GPU models in the order of their first GPU, such as `2 x H200` or `1 x H200 + 1 x
+/// L40S`.
+pub(crate) fn format_models(inventory: &Inventory) -> String {
+    let mut counts: Vec<(String, u32)> = Vec::new();
+    for gpu in &inventory.gpus {
+        let name = format_name_without_vendor(Some(&gpu.name));
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    counts
+        .iter()
+        .map(|(name, count)| format!("{count} x {name}"))
+        .collect::<Vec<_>>()
+        .join(" + ")
+}
+
 /// Returns the label of a device that runs a workload, such as `GPU 0: H200`.
 pub(crate) fn label_device(device: &DeviceName) -> String {
     let name = Vendor::strip_vendor(&device.name);
@@ -50,7 +72,7 @@ pub(crate) fn capitalize(text: &str) -> String {
 
 /// Shortens a name to at most `columns` columns. Uninformative words are removed first; then the
 /// name is cut.
-pub(crate) fn fit_name(name: &str, columns: usize, ellipsis: &str) -> String {
+pub(crate) fn fit_name(name: &str, columns: usize, layout: Layout) -> String {
     let mut words: Vec<&str> = name.split(' ').collect();
     for needless in DISPENSABLE_WORDS {
         if words.join(" ").width() <= columns {
@@ -60,41 +82,34 @@ pub(crate) fn fit_name(name: &str, columns: usize, ellipsis: &str) -> String {
     }
     let short = words.join(" ");
     // A name that consists only of uninformative words is kept.
-    let short = if short.is_empty() {
-        name.to_owned()
-    } else {
-        short
-    };
-    if short.width() <= columns {
-        short
-    } else {
-        cut(&short, columns, ellipsis)
-    }
+    cut(
+        if short.is_empty() { name } else { &short },
+        columns,
+        layout,
+    )
 }
 
-fn cut(text: &str, columns: usize, ellipsis: &str) -> String {
-    let mut width = 1;
-    let fits = text.chars().take_while(|letter| {
-        width += letter.width().unwrap_or(0);
-        width <= columns
-    });
-    if columns == 0 {
-        String::new()
-    } else {
-        fits.collect::<String>() + ellipsis
+/// Returns the label of a GPU, such as `6`, or of one of its MIG devices, such as `6:0` for the
+/// first MIG device of GPU 6. Containers select devices by this label.
+pub(crate) fn format_device_label(gpu: u32, device: Option<&MigDevice>) -> String {
+    match device {
+        Some(device) => format!("{gpu}:{}", device.index),
+        None => gpu.to_string(),
     }
-}
-
-/// Returns the label of a MIG device, such as `6:0` for the first MIG device of GPU 6. Containers
-/// select devices by this label.
-pub(crate) fn format_mig_label(gpu: u32, device: &MigDevice) -> String {
-    format!("{gpu}:{}", device.index)
 }
 
 pub(crate) fn find_mig_device(gpu: &Gpu, instance: MigInstance) -> Option<&MigDevice> {
     gpu.mig_devices
         .iter()
         .find(|device| device.instance == instance)
+}
+
+/// Returns the MIG device on which a process runs, if the device is known.
+pub(crate) fn find_mig_device_of_process<'a>(
+    process: &Process,
+    gpu: Option<&'a Gpu>,
+) -> Option<&'a MigDevice> {
+    find_mig_device(gpu?, process.mig?)
 }
 
 /// The shortest unique names of notebooks, by path. A name is the shortest suffix of the path that
@@ -199,6 +214,7 @@ fn find_console_number(base: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::{screen::Glyphs, text::UNLIMITED_LAYOUT};
 
     #[test]
     fn short_names_of_different_gpus_differ() {
@@ -221,19 +237,23 @@ mod tests {
                 "RTX PRO 6000 Server",
             ),
         ] {
-            assert_eq!(fit_name(name, MAX_NAME_WIDTH, "…"), short);
+            assert_eq!(fit_name(name, MAX_NAME_WIDTH, UNLIMITED_LAYOUT), short);
         }
     }
 
     #[test]
     fn long_name_is_truncated_with_ellipsis() {
         assert_eq!(
-            fit_name("RTX PRO 6000 Blackwell Max-Q", 10, "…"),
+            fit_name("RTX PRO 6000 Blackwell Max-Q", 10, UNLIMITED_LAYOUT),
             "RTX PRO 6…"
         );
-        assert_eq!(fit_name("訓練データ", 6, "…"), "訓練…");
-        assert_eq!(fit_name("GPU", 2, "~"), "G~");
-        assert_eq!(fit_name("anything", 0, "…"), "");
+        assert_eq!(fit_name("訓練データ", 6, UNLIMITED_LAYOUT), "訓練…");
+        let ascii = Layout {
+            glyphs: Glyphs::Ascii,
+            ..UNLIMITED_LAYOUT
+        };
+        assert_eq!(fit_name("GPU", 2, ascii), "G~");
+        assert_eq!(fit_name("anything", 0, UNLIMITED_LAYOUT), "");
     }
 }
 

@@ -6,13 +6,11 @@ use gpumon_probe::model::{
 };
 
 use super::{Level, Phrase};
-use crate::terminal::units::ABSENT;
+use crate::terminal::units::{ABSENT, GIB};
 
 /// The width of a utilization with the label `SM`.
 pub(crate) const BUSY_WIDTH_WITH_SM: usize = "SM 100 %".len();
 pub(crate) const BUSY_WIDTH: usize = "100 %".len();
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 /// A level of load. Terminals show levels by color and weight, so that no information depends on
 /// color alone.

@@ -281,98 +281,91 @@ fn has_condition(rows: &Rows<'_>, row: usize, text: &str) -> bool {
 // `idle>=1h`.
 
 /// A quantity that a filter can compare.
-#[derive(Debug, Clone, Copy)]
-enum Quantity {
-    Utilization,
-    Memory,
-    Left,
-    Power,
-    Temperature,
-    Idle,
-}
-
-/// The name of a quantity in a filter, and its units.
-struct QuantityName {
+#[derive(Debug)]
+struct Quantity {
     name: &'static str,
-    quantity: Quantity,
     /// The unit of the quantity's readings.
     unit: Unit,
     /// The unit that a typed number has by default.
     default_unit: &'static str,
     /// The accepted units, as listed in error messages.
     units: &'static str,
+    /// The ID of the metric that contains the maximum of this quantity, such as the total memory
+    /// for the memory in use.
+    maximum: Option<&'static str>,
+    read: fn(&Rows<'_>, usize) -> Option<f64>,
 }
 
-const fn define_quantity_name(
-    name: &'static str,
-    quantity: Quantity,
-    unit: Unit,
-    default_unit: &'static str,
-    units: &'static str,
-) -> QuantityName {
-    QuantityName {
-        name,
-        quantity,
-        unit,
-        default_unit,
-        units,
-    }
-}
-
-const QUANTITY_NAMES: [QuantityName; 6] = [
-    define_quantity_name(
-        "utilization",
-        Quantity::Utilization,
-        Unit::Percent,
-        "%",
-        "%",
-    ),
-    define_quantity_name(
-        "memory",
-        Quantity::Memory,
-        Unit::Bytes,
-        "GiB",
-        "%, MiB, GiB, TiB",
-    ),
-    define_quantity_name(
-        "left",
-        Quantity::Left,
-        Unit::Bytes,
-        "GiB",
-        "%, MiB, GiB, TiB",
-    ),
-    define_quantity_name("power", Quantity::Power, Unit::Watts, "W", "%, W, kW"),
-    define_quantity_name(
-        "temperature",
-        Quantity::Temperature,
-        Unit::Celsius,
-        "C",
-        "C, F",
-    ),
-    define_quantity_name("idle", Quantity::Idle, Unit::Seconds, "min", "s, min, h, d"),
+static QUANTITIES: [Quantity; 6] = [
+    Quantity {
+        name: "utilization",
+        unit: Unit::Percent,
+        default_unit: "%",
+        units: "%",
+        maximum: None,
+        read: |rows, row| rows.value(UTILIZATION, row),
+    },
+    Quantity {
+        name: "memory",
+        unit: Unit::Bytes,
+        default_unit: "GiB",
+        units: "%, MiB, GiB, TiB",
+        maximum: Some(MEMORY_TOTAL),
+        read: |rows, row| rows.value(MEMORY_USED, row),
+    },
+    Quantity {
+        name: "left",
+        unit: Unit::Bytes,
+        default_unit: "GiB",
+        units: "%, MiB, GiB, TiB",
+        maximum: Some(MEMORY_TOTAL),
+        read: |rows, row| Some(rows.value(MEMORY_TOTAL, row)? - rows.value(MEMORY_USED, row)?),
+    },
+    Quantity {
+        name: "power",
+        unit: Unit::Watts,
+        default_unit: "W",
+        units: "%, W, kW",
+        maximum: Some(POWER_LIMIT),
+        read: |rows, row| rows.value(POWER, row),
+    },
+    Quantity {
+        name: "temperature",
+        unit: Unit::Celsius,
+        default_unit: "C",
+        units: "C, F",
+        maximum: None,
+        read: |rows, row| rows.value(TEMPERATURE, row),
+    },
+    Quantity {
+        name: "idle",
+        unit: Unit::Seconds,
+        default_unit: "min",
+        units: "s, min, h, d",
+        maximum: None,
+        read: read_idle_time,
+    },
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    More,
-    AtLeast,
-    Less,
-    AtMost,
-    Equal,
+fn read_idle_time(rows: &Rows<'_>, row: usize) -> Option<f64> {
+    rows.idle_with_memory_s(row)
 }
+
+/// Returns whether a reading matches a number.
+type Operator = fn(f64, f64) -> bool;
 
 /// The operators. `>=` and `<=` come first, because they start like `>` and `<`.
 const OPERATORS: [(&str, Operator); 5] = [
-    (">=", Operator::AtLeast),
-    ("<=", Operator::AtMost),
-    (">", Operator::More),
-    ("<", Operator::Less),
-    ("=", Operator::Equal),
+    (">=", |value, than| value >= than),
+    ("<=", |value, than| value <= than),
+    (">", |value, than| value > than),
+    ("<", |value, than| value < than),
+    ("=", |value, than| (value - than).abs() < f64::EPSILON),
 ];
 
 #[derive(Debug, Clone, Copy)]
 struct Comparison {
-    quantity: Quantity,
+    quantity: &'static Quantity,
     operator: Operator,
     than: f64,
     /// Whether the number is a percentage of the quantity's maximum.
@@ -398,11 +391,12 @@ impl Comparison {
         let Some((sign, operator, right)) = operator else {
             return Ok(None);
         };
-        let Some(known) = QUANTITY_NAMES
+        let Some(quantity) = QUANTITIES
             .iter()
-            .find(|known| known.name.starts_with(name))
+            .find(|quantity| quantity.name.starts_with(name))
         else {
-            let names = QUANTITY_NAMES.map(|known| known.name).join(", ");
+            let names = QUANTITIES.each_ref().map(|quantity| quantity.name);
+            let names = names.join(", ");
             return Err(format!(
                 "{word}: unknown quantity {name}. Valid quantities: {names}."
             ));
@@ -418,18 +412,18 @@ impl Comparison {
             number,
             unit: unit.to_owned(),
         };
-        let is_share = amount.unit == "%" && known.quantity.maximum_metric_id().is_some();
+        let is_share = amount.unit == "%" && quantity.maximum.is_some();
         let than = if is_share {
             Some(amount.number)
         } else {
-            known.convert_to_reading_unit(&amount)
+            quantity.convert_to_reading_unit(&amount)
         };
         let than = than.ok_or_else(|| {
-            let unit = amount.unit.to_lowercase();
-            format!("{word}: invalid unit {unit}. Valid units: {}.", known.units)
+            let (unit, units) = (amount.unit.to_lowercase(), quantity.units);
+            format!("{word}: invalid unit {unit}. Valid units: {units}.")
         })?;
         Ok(Some(Self {
-            quantity: known.quantity,
+            quantity,
             operator: *operator,
             than,
             is_share,
@@ -442,47 +436,17 @@ impl Comparison {
         let value = if self.is_share {
             self.quantity.read_percent_of_maximum(rows, row)
         } else {
-            self.quantity.read_value(rows, row)
+            (self.quantity.read)(rows, row)
         };
-        value.is_some_and(|value| match self.operator {
-            Operator::More => value > self.than,
-            Operator::AtLeast => value >= self.than,
-            Operator::Less => value < self.than,
-            Operator::AtMost => value <= self.than,
-            Operator::Equal => (value - self.than).abs() < f64::EPSILON,
-        })
+        value.is_some_and(|value| (self.operator)(value, self.than))
     }
 }
 
 impl Quantity {
-    fn read_value(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        let read = |id| rows.value(id, row);
-        match self {
-            Self::Utilization => read(UTILIZATION),
-            Self::Memory => read(MEMORY_USED),
-            Self::Left => Some(read(MEMORY_TOTAL)? - read(MEMORY_USED)?),
-            Self::Power => read(POWER),
-            Self::Temperature => read(TEMPERATURE),
-            Self::Idle => rows.idle_with_memory_s(row),
-        }
+    fn read_percent_of_maximum(&self, rows: &Rows<'_>, row: usize) -> Option<f64> {
+        Some((self.read)(rows, row)? / rows.value(self.maximum?, row)? * 100.0)
     }
 
-    fn read_percent_of_maximum(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        Some(self.read_value(rows, row)? / rows.value(self.maximum_metric_id()?, row)? * 100.0)
-    }
-
-    /// Returns the ID of the metric that contains the maximum of this quantity, such as the total
-    /// memory for the memory in use.
-    fn maximum_metric_id(self) -> Option<&'static str> {
-        match self {
-            Self::Memory | Self::Left => Some(MEMORY_TOTAL),
-            Self::Power => Some(POWER_LIMIT),
-            Self::Utilization | Self::Temperature | Self::Idle => None,
-        }
-    }
-}
-
-impl QuantityName {
     /// Converts an amount to the unit of the readings. Returns `None` if the amount has a unit of
     /// another quantity.
     fn convert_to_reading_unit(&self, amount: &Amount) -> Option<f64> {

@@ -13,6 +13,7 @@ use gpumon_probe::untrusted::escape_untrusted;
 use serde::Serialize;
 
 use super::text::{describe_condition, format_bytes, format_watts, mark_lower_bound};
+use crate::terminal::units::{GIB, format_count};
 
 /// One line of a list: a node with its visible GPUs, or a single GPU.
 #[derive(Debug, Clone)]
@@ -47,16 +48,6 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Worst,
-        Self::Name,
-        Self::Utilization,
-        Self::Memory,
-        Self::Power,
-        Self::Temperature,
-        Self::Idle,
-    ];
-
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Worst => "worst",
@@ -272,12 +263,8 @@ impl Totals {
             0 => String::new(),
             away => format!(" ({away} without readings)"),
         };
-        let count = |count: usize, noun: &str| match count {
-            1 => format!("1 {noun}"),
-            many => format!("{many} {noun}s"),
-        };
-        let nodes = count(self.nodes, "node");
-        let gpus = count(self.sum.gpus as usize, "GPU");
+        let nodes = format_count(self.nodes as u64, "node");
+        let gpus = format_count(self.sum.gpus, "GPU");
         format!("{nodes}{away}  {gpus}")
     }
 }
@@ -287,8 +274,6 @@ impl Totals {
 /// The fraction of the requested memory that is sufficient. A board with 80 GiB reports slightly
 /// less, because memory reserved by firmware is not counted.
 const SUFFICIENT_FRACTION: f64 = 0.97;
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 /// A request for free GPUs, with their count and the memory that each GPU must have.
 #[derive(Debug, Clone, Copy)]
@@ -332,24 +317,15 @@ pub(crate) fn find_free_nodes(
         if rows.state(row) != GpuState::Free || !is_enough {
             continue;
         }
-        let key = (
-            rows.node_position(row),
-            rows.model_name(row),
-            memory.map_or(0, |memory| (memory / GIB).round() as u64),
-        );
-        let kind = kinds.entry(key).or_insert_with(|| FreeNode {
-            node: rows.node_name(rows.node_position(row)).to_owned(),
-            model: rows.model_name(row).map(ToOwned::to_owned),
+        let (node, model) = (rows.node_position(row), rows.model_name(row));
+        let gib = memory.map_or(0, |memory| (memory / GIB).round() as u64);
+        let kind = kinds.entry((node, model, gib)).or_insert_with(|| FreeNode {
+            node: rows.node_name(node).to_owned(),
+            model: model.map(ToOwned::to_owned),
             memory_bytes: memory,
             indexes: Vec::new(),
             free: 0,
-            gpus: rows
-                .fleet
-                .nodes
-                .gpus
-                .get(rows.node_position(row))
-                .copied()
-                .unwrap_or_default(),
+            gpus: rows.fleet.nodes.gpus.get(node).copied().unwrap_or_default(),
         });
         kind.free += rows.count_gpus(row);
         kind.indexes

@@ -6,7 +6,7 @@
 
 use std::{env, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 use gpumon_fleet::{
     hosts::{HostList, MOST_HOSTS, Ssh},
@@ -264,7 +264,7 @@ pub(crate) fn make_missing_fleet_error() -> Failure {
 }
 
 /// Returns the path, or `None` if the path is empty, for example from an empty variable.
-fn filter_empty_path(file: Option<&PathBuf>) -> Option<PathBuf> {
+pub(crate) fn filter_empty_path(file: Option<&PathBuf>) -> Option<PathBuf> {
     file.cloned().filter(|path| !path.as_os_str().is_empty())
 }
 
@@ -342,25 +342,24 @@ impl HostsArgs {
     /// # Errors
     /// Returns an error if a name is invalid or a file cannot be read.
     pub(crate) fn read_hosts(&self, most: usize) -> Result<Option<HostList>> {
-        let usage = |error: anyhow::Error| Failure::from_usage_error(error);
         let listed = self
             .host_list_text()
             .map(|list| HostList::parse(list, most))
             .transpose();
-        let listed = listed.map_err(|error| usage(anyhow!("--hosts: {error}")))?;
+        let listed = listed.map_err(|error| usage!("--hosts: {error}"))?;
         let Some(file) = self.host_file() else {
             return Ok(listed);
         };
-        let text = read_host_file(file).map_err(usage)?;
+        let text = read_host_file(file).map_err(Failure::from_usage_error)?;
         let in_file = HostList::parse_file(&text, most);
-        let in_file = in_file.map_err(|error| usage(anyhow!("{}: {error}", file.display())))?;
+        let in_file = in_file.map_err(|error| usage!("{}: {error}", file.display()))?;
         let Some(listed) = listed else {
             return Ok(Some(in_file));
         };
         listed
             .merge(in_file, most)
             .map(Some)
-            .map_err(|error| usage(anyhow!(error)))
+            .map_err(|error| usage!(error))
     }
 
     /// Returns the settings of a fleet with the given hosts, without connecting to the hosts.

@@ -10,12 +10,11 @@ use gpumon_probe::{model::Vendor, units::format_duration, untrusted::escape_untr
 
 use super::nodes::FleetLine;
 use crate::terminal::{
-    columns::{Column, Field, format_optional},
+    columns::{Column, Field},
     text::cut,
-    units::ABSENT,
+    units::{ABSENT, GIB, format_optional},
 };
 
-const GIB: f64 = (1u64 << 30) as f64;
 const TIB: f64 = GIB * 1024.0;
 
 /// Describes a condition, such as `power-capped` or `Xid 79`. `kind` is the condition's name in the
@@ -250,7 +249,7 @@ fn replace_empty_with_dash(text: String) -> String {
 
 /// Returns the short name of a GPU model, or a dash.
 pub(crate) fn format_model(name: Option<&str>) -> String {
-    name.map_or_else(|| ABSENT.to_owned(), shorten_model)
+    format_optional(name, shorten_model)
 }
 
 /// Returns a model's name without the vendor: `H100 80GB HBM3` for `NVIDIA H100 80GB HBM3`.

@@ -7,7 +7,7 @@ use crate::{
     describe::{self, Phrase},
     terminal::{
         columns::{Part, choose_parts},
-        screen::Glyphs,
+        text::UNLIMITED_LAYOUT,
         units::ABSENT,
     },
 };
@@ -149,6 +149,21 @@ pub(crate) struct LineOptions {
     pub(crate) may_break: bool,
 }
 
+impl LineOptions {
+    fn min_sparkline_width(self) -> usize {
+        if self.has_past {
+            MIN_SPARKLINE_WIDTH
+        } else {
+            0
+        }
+    }
+}
+
+/// Returns the number of columns that remain next to phrases of the given width.
+fn room_next_to_words(room: usize, words: usize) -> usize {
+    room.saturating_sub(if words > 0 { words + GAP } else { 0 })
+}
+
 /// The positions of the cells, which are the same for all GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arrangement {
@@ -205,12 +220,7 @@ impl Arrangement {
         // GPUs need two lines, or take space from their sparklines and bars.
         let short = |row: &GpuCells| match row.kind {
             CellsKind::Part => row.name.width(),
-            _ => describe::fit_name(
-                &row.name,
-                describe::MAX_NAME_WIDTH,
-                Glyphs::Ascii.ellipsis(),
-            )
-            .width(),
+            _ => describe::fit_name(&row.name, describe::MAX_NAME_WIDTH, UNLIMITED_LAYOUT).width(),
         };
         let name = rows.iter().map(short).max().unwrap_or(0);
         Self::arrange_cells(rows, &CellWidths { name, ..*widths }, options)
@@ -230,8 +240,6 @@ impl Arrangement {
             } => words.min(COMMON_WORDS_WIDTH),
             _ => words,
         };
-        let room_without =
-            |words: usize| room.saturating_sub(if words > 0 { words + GAP } else { 0 });
         let mut gpus = rows.iter().filter(|row| row.kind != CellsKind::Total);
         let first = gpus.next();
         // If all GPUs have the same name, the title above the lines shows it, so the lines may omit
@@ -245,23 +253,20 @@ impl Arrangement {
         } else {
             &[true]
         };
-        for is_named in names {
-            for words in [words, least] {
-                let one = widths.list_one_line_candidates(*is_named, options, widths.name);
-                if let Some(line) = choose_cells(&one, room_without(words)) {
-                    return Self {
-                        columns: options.columns,
-                        may_break: options.may_break,
-                        lines: vec![line],
-                    };
-                }
+        let one_line = names.iter().find_map(|is_named| {
+            let cells = widths.list_one_line_candidates(*is_named, options, widths.name);
+            let mut rooms = [words, least]
+                .map(|words| room_next_to_words(room, words))
+                .into_iter();
+            rooms.find_map(|room| choose_cells(&cells, room))
+        });
+        let lines = match one_line {
+            Some(line) => vec![line],
+            None if options.may_break => widths.arrange_in_two_lines(room, words, options),
+            None => {
+                let cut = widths.list_one_line_candidates(!is_named_above, options, MIN_NAME_WIDTH);
+                vec![choose_required_cells(&cut, room_next_to_words(room, words))]
             }
-        }
-        let lines = if options.may_break {
-            widths.arrange_in_two_lines(room, words, options)
-        } else {
-            let cut = widths.list_one_line_candidates(!is_named_above, options, MIN_NAME_WIDTH);
-            vec![choose_required_cells(&cut, room_without(words))]
         };
         Self {
             columns: options.columns,
@@ -306,11 +311,7 @@ impl CellWidths {
         // On a line that must not be divided, the power may be omitted, because the charts also
         // show it.
         let power = if options.may_break { 0 } else { 2 };
-        let past = if options.has_past {
-            MIN_SPARKLINE_WIDTH
-        } else {
-            0
-        };
+        let past = options.min_sparkline_width();
         let drawn = [past, MIN_BAR_WIDTH].into_iter().filter(|width| *width > 0);
         let until_good: usize = drawn.map(|width| GOOD_GRAPH_WIDTH - width).sum();
         let further = self.further.iter().enumerate().map(|(place, width)| {
@@ -344,11 +345,7 @@ impl CellWidths {
         options: LineOptions,
     ) -> Vec<Vec<(Slot, usize)>> {
         let name = self.name.min(MIN_NAME_WIDTH);
-        let past = if options.has_past {
-            MIN_SPARKLINE_WIDTH
-        } else {
-            0
-        };
+        let past = options.min_sparkline_width();
         let first = [
             Candidate::new(Slot::Name, name, 1).with_max_width(self.name),
             Candidate::new(Slot::Utilization, self.utilization, 0),
@@ -364,12 +361,10 @@ impl CellWidths {
                 Candidate::new(Slot::Bar, MIN_BAR_WIDTH, 1).with_max_width(most),
             ]
         };
-        let next_to_words = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
-        let second = [next_to_words, room]
-            .map(|room| choose_cells(&bar(MAX_GRAPH_WIDTH / 2), room).filter(|line| line.len() > 1))
+        let second = [room_next_to_words(room, words), room]
             .into_iter()
-            .flatten()
-            .next();
+            .filter_map(|room| choose_cells(&bar(MAX_GRAPH_WIDTH / 2), room))
+            .find(|line| line.len() > 1);
         vec![
             choose_required_cells(&first, room),
             second.unwrap_or_else(|| choose_required_cells(&bar(0), room)),

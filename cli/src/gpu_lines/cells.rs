@@ -10,7 +10,7 @@ use crate::{
         Layout,
         line::make_printable,
         screen::Glyphs,
-        units::{ABSENT, format_energy, format_three_digits, format_whole_number},
+        units::{ABSENT, format_energy, format_optional, format_three_digits, format_whole_number},
     },
 };
 
@@ -65,14 +65,14 @@ impl GpuCells {
         let layout = context.layout;
         let name = describe::format_name_without_vendor(board.map(|board| &board.name));
         let power = &gpu.power;
-        let watts = |watts: Option<&f64>| watts.map(|watts| format!("{watts:.0}"));
+        let watts = |watts: &f64| format!("{watts:.0}");
         Self {
             index: gpu.index.to_string(),
             name: make_printable(&name, layout),
             utilization: describe::format_utilization(gpu),
             temperature: format_whole_number(&gpu.temperature.gpu_celsius, layout.glyphs.celsius()),
-            draw: watts(power.draw_watts.value()).unwrap_or_else(|| ABSENT.to_owned()),
-            limit: watts(power.limit_watts.value()).unwrap_or_default(),
+            draw: format_optional(power.draw_watts.value(), watts),
+            limit: power.limit_watts.value().map(watts).unwrap_or_default(),
             further: FurtherReading::ALL
                 .map(|further| further.format_reading_value(gpu, details, layout.glyphs)),
             loads: LoadLevels::from_gpu(gpu, board, &context.thresholds),
@@ -95,15 +95,13 @@ impl GpuCells {
         let profile = device
             .and_then(|device| device.profile.value())
             .map_or("MIG", String::as_str);
-        let name = device.map_or_else(
-            || profile.to_owned(),
-            |device| {
-                format!(
-                    "{} {profile}",
-                    describe::format_mig_label(gpu.index, device)
-                )
-            },
-        );
+        let name = match device {
+            Some(_) => format!(
+                "{} {profile}",
+                describe::format_device_label(gpu.index, device)
+            ),
+            None => profile.to_owned(),
+        };
         Self {
             name: make_printable(&name, context.layout),
             utilization: describe::format_mig_utilization(&part.activity),
@@ -173,10 +171,7 @@ impl GpuCells {
 
     fn from_memory(used: Option<&u64>, total: Option<&u64>) -> Self {
         Self {
-            used: used.map_or_else(
-                || ABSENT.to_owned(),
-                |bytes| describe::format_used_memory(*bytes),
-            ),
+            used: format_optional(used, |bytes| describe::format_used_memory(*bytes)),
             total: total.map_or_else(String::new, |bytes| describe::format_total_memory(*bytes)),
             memory_share: describe::used_memory_fraction(used, total),
             ..Self::default()

@@ -142,7 +142,7 @@ impl GpuLines<'_> {
                 } else {
                     width
                 };
-                let name = describe::fit_name(&cells.name, width, glyphs.ellipsis());
+                let name = describe::fit_name(&cells.name, width, *layout);
                 Line::new(role, pad_end(&name, width))
             }
             Slot::Utilization => style_number(
@@ -215,8 +215,11 @@ impl GpuLines<'_> {
         let pieces = fit_phrases(words, room).or_else(in_one_line);
         match pieces {
             Some(mut pieces) => {
-                let shown = joined_width(pieces.iter().map(|(_, text)| text.as_str()));
-                let taken = if pieces.is_empty() { 0 } else { shown + 2 };
+                let taken = if pieces.is_empty() {
+                    0
+                } else {
+                    pieces_width(&pieces) + 2
+                };
                 pieces.extend(limits.as_ref().and_then(|Phrase { short, long, level }| {
                     let mut texts = [long, short].into_iter();
                     let text = texts.find(|text| taken + text.width() <= room)?;
@@ -305,7 +308,7 @@ fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
                 (phrase.level, text.clone())
             })
             .collect();
-        (joined_width(pieces.iter().map(|(_, text)| text.as_str())) <= columns).then_some(pieces)
+        (pieces_width(&pieces) <= columns).then_some(pieces)
     })
 }
 
@@ -320,11 +323,14 @@ fn fit_first_phrases(phrases: &[Phrase], columns: usize) -> Vec<Piece> {
         pieces.extend(rest.map(|level| (level, format!("{} more", phrases.len() - count))));
         pieces
     };
-    let fits =
-        |pieces: &Vec<Piece>| joined_width(pieces.iter().map(|(_, text)| text.as_str())) <= columns;
+    let fits = |pieces: &Vec<Piece>| pieces_width(pieces) <= columns;
     let counts = (1..phrases.len()).rev();
     let alone = || vec![(phrases[0].level, phrases[0].short.clone())];
     counts.map(first).find(fits).unwrap_or_else(alone)
+}
+
+fn pieces_width(pieces: &[Piece]) -> usize {
+    joined_width(pieces.iter().map(|(_, text)| text.as_str()))
 }
 
 fn join_pieces(pieces: Vec<Piece>) -> Line {
@@ -456,7 +462,7 @@ mod tests {
             let text: String = line
                 .into_pieces()
                 .into_iter()
-                .map(|(_, text)| text)
+                .map(|(text, _)| text)
                 .collect();
             text.trim_end().to_owned()
         };

@@ -196,7 +196,7 @@ fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
     let time = format_clock(view.sample.at_ms, view.sample.at_ms);
     let room = layout.columns().saturating_sub(time.len() + HEAD_GAP);
     let taken: usize = parts.iter().map(|(_, text)| text.width() + HEAD_GAP).sum();
-    let models = format_models(inventory);
+    let models = describe::format_models(inventory);
     let fits = layout.width.is_none() || taken + models.width() <= room;
     parts.push((
         PLAIN,
@@ -228,24 +228,6 @@ fn format_head_line(view: &View<'_>, layout: Layout) -> Line {
         line.push(DIM, time);
     }
     line
-}
-
-/// Returns the GPU models in the order of their first GPU, such as `2 x H200` or `1 x H200 + 1 x
-/// L40S`.
-fn format_models(inventory: &Inventory) -> String {
-    let mut counts: Vec<(String, u32)> = Vec::new();
-    for gpu in &inventory.gpus {
-        let name = describe::format_name_without_vendor(Some(&gpu.name));
-        match counts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((name, 1)),
-        }
-    }
-    counts
-        .iter()
-        .map(|(name, count)| format!("{count} x {name}"))
-        .collect::<Vec<_>>()
-        .join(" + ")
 }
 
 /// The largest width that each column has had in any update so far. Columns keep this width, so

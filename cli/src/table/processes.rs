@@ -14,7 +14,9 @@ use crate::{
         Layout,
         columns::{Part, choose_parts},
         line::{DIM, Line, MEMORY, PLAIN, UTILIZATION, cut, make_printable, pad_end, pad_start},
-        units::{ABSENT, format_compact_duration, format_gib, format_whole_number},
+        units::{
+            ABSENT, format_compact_duration, format_gib, format_optional, format_whole_number,
+        },
     },
 };
 
@@ -56,14 +58,8 @@ pub(super) fn format_lines(
     for gpu in &view.sample.gpus {
         let known = view.find_board(gpu.index);
         let place = |process: &Process| {
-            let part = process
-                .mig
-                .zip(known)
-                .and_then(|(instance, known)| describe::find_mig_device(known, instance));
-            part.map_or_else(
-                || gpu.index.to_string(),
-                |part| describe::format_mig_label(gpu.index, part),
-            )
+            let part = describe::find_mig_device_of_process(process, known);
+            describe::format_device_label(gpu.index, part)
         };
         // The processes are sorted by MIG device and then by memory in use. Processes with unknown
         // memory come last.
@@ -143,12 +139,11 @@ fn build_row(
     now_ms: u64,
     layout: Layout,
 ) -> Row {
-    let absent = || ABSENT.to_owned();
     let memory = process.memory_bytes.value();
     let cells = [
         place,
         process.pid.to_string(),
-        process.user.value().map_or_else(absent, |user| {
+        format_optional(process.user.value(), |user| {
             cut(&make_printable(user, layout), MAX_USER_WIDTH, layout)
         }),
         kind_letters(process).to_owned(),
@@ -157,11 +152,10 @@ fn build_row(
             |bytes| format!("{} GiB", format_gib(*bytes)),
         ),
         format_whole_number(&process.sm_percent, "%"),
-        process
-            .host_memory_bytes
-            .value()
-            .map_or_else(absent, |bytes| format!("{} GiB", format_gib(*bytes))),
-        process.started_ms.value().map_or_else(absent, |started| {
+        format_optional(process.host_memory_bytes.value(), |bytes| {
+            format!("{} GiB", format_gib(*bytes))
+        }),
+        format_optional(process.started_ms.value(), |started| {
             format_compact_duration(now_ms.saturating_sub(*started))
         }),
     ];
@@ -230,9 +224,7 @@ fn format_table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -
         let mut line = format_cells(&row.cells, &widths, layout, cell_style);
         line.push(
             PLAIN,
-            row.what
-                .as_ref()
-                .map_or_else(|| ABSENT.to_owned(), |what| what.fit_to_width(room, layout)),
+            format_optional(row.what.as_ref(), |what| what.fit_to_width(room, layout)),
         );
         line
     }));

@@ -16,7 +16,7 @@ use crate::{
     terminal::{
         Layout,
         line::{ALARM, DIM, Line, PLAIN, SIMULATED, STRONG, make_printable, pad_end, pad_start},
-        units::{ABSENT, format_clock},
+        units::{ABSENT, format_clock, format_optional},
     },
 };
 
@@ -76,13 +76,7 @@ pub(super) fn format_lines(view: &View<'_>, layout: Layout, parts: &[ShortPart])
         let has_room = layout
             .width
             .is_none_or(|columns| name.width() + numbers <= columns);
-        let short = || {
-            fit_name(
-                Vendor::strip_vendor(name),
-                MAX_NAME_WIDTH,
-                layout.glyphs.ellipsis(),
-            )
-        };
+        let short = || fit_name(Vendor::strip_vendor(name), MAX_NAME_WIDTH, layout);
         make_printable(&if has_room { name.to_owned() } else { short() }, layout)
     };
     let longest = view
@@ -146,12 +140,8 @@ fn format_head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
 /// `64'C,  30 %, 96 %,  693 /  700 W | 80123 / 143771 MB`.
 fn push_readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
-        pad_start(
-            &reading
-                .value()
-                .map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}")),
-            width,
-        )
+        let text = format_optional(reading.value(), |value| format!("{value:.0}"));
+        pad_start(&text, width)
     };
     let bold = |style: Style, reading: &Reading<f64>, from: f64| {
         if reading.value().is_some_and(|value| *value >= from) {
@@ -183,12 +173,8 @@ fn push_readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     }
     line.push(PLAIN, " | ");
     let mib = |reading: &Reading<u64>, width: usize| {
-        pad_start(
-            &reading
-                .value()
-                .map_or_else(|| ABSENT.to_owned(), |bytes| (bytes / MIB).to_string()),
-            width,
-        )
+        let text = format_optional(reading.value(), |bytes| (bytes / MIB).to_string());
+        pad_start(&text, width)
     };
     line.push(MEMORY.bold(), mib(&gpu.memory.used_bytes, 6));
     line.push(PLAIN, " / ");

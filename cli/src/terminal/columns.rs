@@ -357,11 +357,6 @@ pub(crate) fn terminal_columns() -> Option<usize> {
     screen::terminal_size().map(|(columns, _)| columns)
 }
 
-/// Formats a value, or returns a dash if it is absent.
-pub(crate) fn format_optional(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
-    value.map_or_else(|| ABSENT.to_owned(), format)
-}
-
 /// Formats a number with three significant digits and at most `most_decimals` decimals.
 pub(crate) fn format_number(value: f64, most_decimals: usize) -> String {
     let value: f64 = format!("{value:.2e}").parse().unwrap_or(value);

@@ -44,8 +44,12 @@ impl<S> Line<S> {
         self.0.iter().map(|(style, text)| (style, text.as_str()))
     }
 
-    pub(crate) fn into_pieces(self) -> Vec<(S, String)> {
+    /// Returns the pieces of text, each with its style.
+    pub(crate) fn into_pieces(self) -> Vec<(String, S)> {
         self.0
+            .into_iter()
+            .map(|(style, text)| (text, style))
+            .collect()
     }
 }
 

@@ -7,7 +7,9 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::{
-    columns::terminal_columns, screen::is_dumb_terminal, text::replace_unsupported_symbols,
+    columns::terminal_columns,
+    screen::{is_dumb_terminal, write_output},
+    text::replace_unsupported_symbols,
 };
 use crate::exit::Failure;
 
@@ -53,10 +55,7 @@ pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result<(), Failur
 /// # Errors
 /// Returns an error if the text cannot be written.
 pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    Ok(write_output(text)?)
 }
 
 /// A progress line on standard error that is updated in place. It must be cleared before anything

@@ -85,14 +85,14 @@ impl Screen {
             (false, false) => format!("\n{picture}"),
             (true, _) => render_update(&picture, is_first),
         };
-        write(&text)
+        write_output(&text)
     }
 
     /// Ends the updates: the last update remains on the screen, the cursor moves below it, and the
     /// `^C` printed by the terminal is removed.
     pub(crate) fn finish_updates(&self) -> io::Result<()> {
         if self.is_renewed {
-            write("\r\x1b[K")
+            write_output("\r\x1b[K")
         } else {
             Ok(())
         }
@@ -100,7 +100,7 @@ impl Screen {
 }
 
 /// Writes text and flushes standard output, so that no partial update is visible.
-fn write(text: &str) -> io::Result<()> {
+pub(super) fn write_output(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()

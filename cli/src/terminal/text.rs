@@ -34,15 +34,12 @@ pub(crate) fn fit_pieces(pieces: &[&str], columns: usize) -> Vec<String> {
 
 /// Fits text into `columns` columns, left-aligned.
 pub(crate) fn align_left(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
-    let missing = columns.saturating_sub(text.width());
-    text + &" ".repeat(missing)
+    line::pad_end(&cut(text, columns), columns)
 }
 
 /// Fits text into `columns` columns, right-aligned.
 pub(crate) fn align_right(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
-    " ".repeat(columns.saturating_sub(text.width())) + &text
+    line::pad_start(&cut(text, columns), columns)
 }
 
 /// Returns the ASCII replacement for one of gpumon's symbols, or `?` for any other character.

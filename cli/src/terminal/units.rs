@@ -14,11 +14,16 @@ use crate::time_spans::to_zoned;
 
 pub(crate) use gpumon_probe::units::format_three_digits;
 
-const GIB: f64 = (1u64 << 30) as f64;
+pub(crate) const GIB: f64 = (1u64 << 30) as f64;
 const WH_JOULES: f64 = 3_600.0;
 
 /// The text shown for an absent reading.
 pub(crate) const ABSENT: &str = "-";
+
+/// Formats a value, or returns a dash if it is absent.
+pub(crate) fn format_optional<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), format)
+}
 
 /// Formats a number with a noun, such as `1 key` or `2 keys`.
 pub(crate) fn format_count(number: impl Into<u64>, noun: &str) -> String {
@@ -37,9 +42,7 @@ pub(crate) fn format_gib(bytes: u64) -> String {
 
 /// Formats a reading as a whole number with its unit, or as a dash if it is absent.
 pub(crate) fn format_whole_number(reading: &Reading<f64>, unit: &str) -> String {
-    reading
-        .value()
-        .map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
+    format_optional(reading.value(), |value| format!("{value:.0} {unit}"))
 }
 
 /// Formats energy, such as `850 Wh`, `12.3 kWh`, or `49.8 MWh`.

@@ -8,12 +8,12 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::mpsc::SyncSender,
-    thread,
 };
 
 use gpumon_probe::{bounded, model::now_ms, process_stat::ProcessStat};
 
 use super::{input::Input, text::make_printable};
+use crate::background::spawn_detached_thread;
 
 pub(super) struct Inspection {
     pub(super) pid: u32,
@@ -58,9 +58,7 @@ pub(super) fn request_attributes(
         let _ = inputs.send(Input::Inspected(Box::new(Inspection { pid, found })));
     };
     // If the thread cannot be started, the screen shows no details.
-    let _ = thread::Builder::new()
-        .name("inspect".to_owned())
-        .spawn(body);
+    let _ = spawn_detached_thread("inspect", body);
 }
 
 /// Reads the details of a process below `root`, which is `/proc` except in tests.

@@ -1,6 +1,7 @@
 //! The layout of the screen, which divides the space among its parts, and the views that the user
 //! can select for the middle part.
 
+use clap::ValueEnum;
 use ratatui::layout::Rect;
 
 /// The minimum size of the screen in columns and rows. Smaller screens cannot show anything
@@ -68,10 +69,10 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
     left.height -= 1;
     let gpus = wishes.gpus.max(1) as u16;
     let most = (left.height * 2 / 5).max(1);
-    let columns = gpus.div_ceil(most).min(screen.width / MIN_GPU_WIDTH).max(1);
+    let gpu_columns = gpus.div_ceil(most).min(screen.width / MIN_GPU_WIDTH).max(1);
     let has_limits = wishes.limits && left.height >= MIN_HEIGHT_WITH_LIMITS && gpus <= most / 2;
     let lines_per_gpu = if has_limits { 2 } else { 1 };
-    let gpu_lines = (gpus.div_ceil(columns) * lines_per_gpu).min(most);
+    let gpu_lines = (gpus.div_ceil(gpu_columns) * lines_per_gpu).min(most);
     let has_totals = wishes.gpus > 1 && left.height >= MIN_HEIGHT_WITH_TOTALS;
     let gpu_area = split_off_top_lines(&mut left, gpu_lines);
     let totals = split_off_top_lines(&mut left, u16::from(has_totals));
@@ -92,9 +93,6 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
     };
     let view_lines = left.height - processes;
     let view = split_off_top_lines(&mut left, view_lines);
-    let gpu_columns = columns;
-    let lacking = wanted.saturating_sub(left.height);
-    let processes = left;
     Some(Areas {
         title,
         banner,
@@ -105,8 +103,8 @@ pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas
         totals,
         tabs,
         view,
-        processes,
-        lacking,
+        processes: left,
+        lacking: wanted.saturating_sub(left.height),
         footer,
     })
 }
@@ -199,7 +197,7 @@ pub(super) fn find_filled_grid_field(
 }
 
 /// A view that can be shown in the middle of the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum View {
     Charts,
     Activity,
@@ -210,26 +208,6 @@ pub(crate) enum View {
 }
 
 impl View {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Charts,
-        Self::Activity,
-        Self::Links,
-        Self::Mig,
-        Self::Host,
-        Self::Events,
-    ];
-
-    pub(super) fn id(self) -> &'static str {
-        match self {
-            Self::Charts => "charts",
-            Self::Activity => "activity",
-            Self::Links => "links",
-            Self::Mig => "mig",
-            Self::Host => "host",
-            Self::Events => "events",
-        }
-    }
-
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Charts => "Charts",
@@ -240,11 +218,12 @@ impl View {
             Self::Events => "Events",
         }
     }
+}
 
-    pub(super) fn step(self, forward: bool) -> Self {
-        let at = Self::ALL.iter().position(|view| *view == self).unwrap_or(0);
-        Self::ALL[(at + if forward { 1 } else { Self::ALL.len() - 1 }) % Self::ALL.len()]
-    }
+/// Returns the item after or before `now`. The first item follows the last one.
+pub(super) fn step_in_cycle<T: Copy + PartialEq>(all: &[T], now: T, forward: bool) -> T {
+    let at = all.iter().position(|one| *one == now).unwrap_or(0);
+    all[(at + if forward { 1 } else { all.len() - 1 }) % all.len()]
 }
 
 /// The parts that share the space below the tabs.
@@ -456,8 +435,9 @@ mod tests {
 
     #[test]
     fn views_cycle_in_both_directions() {
-        assert_eq!(View::Events.step(true), View::Charts);
-        assert_eq!(View::Charts.step(false), View::Events);
+        let step = |view, forward| step_in_cycle(View::value_variants(), view, forward);
+        assert_eq!(step(View::Events, true), View::Charts);
+        assert_eq!(step(View::Charts, false), View::Events);
         assert_eq!(ScreenSplit::Both.next().next().next(), ScreenSplit::Both);
     }
 }

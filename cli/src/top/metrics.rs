@@ -9,8 +9,9 @@ use gpumon_probe::{
     },
     units::format_byte_size,
 };
+use ratatui::style::Style;
 
-use super::{text::format_rate, theme::Meaning};
+use super::{text::format_rate, theme::Theme};
 use crate::terminal::screen::Glyphs;
 
 pub(super) static METRICS: LazyLock<Vec<&Field>> =
@@ -65,7 +66,7 @@ pub(super) trait ChartUnit {
     fn axis_start(self) -> f64;
     /// Returns the upper end of a chart's axis. `largest` is the largest value to draw.
     fn axis_end(self, largest: f64) -> f64;
-    fn meaning(self) -> Meaning;
+    fn style(self, theme: &Theme) -> Style;
 }
 
 impl ChartUnit for Unit {
@@ -96,13 +97,13 @@ impl ChartUnit for Unit {
         }
     }
 
-    fn meaning(self) -> Meaning {
+    fn style(self, theme: &Theme) -> Style {
         match self {
-            Self::Percent | Self::Seconds | Self::Count => Meaning::Utilization,
-            Self::Bytes => Meaning::Memory,
-            Self::Watts | Self::Joules => Meaning::Power,
-            Self::Celsius | Self::CelsiusDifference | Self::Megahertz => Meaning::Temperature,
-            Self::BytesPerSecond => Meaning::Traffic,
+            Self::Percent | Self::Seconds | Self::Count => theme.utilization,
+            Self::Bytes => theme.memory,
+            Self::Watts | Self::Joules => theme.power,
+            Self::Celsius | Self::CelsiusDifference | Self::Megahertz => theme.temperature,
+            Self::BytesPerSecond => theme.traffic,
         }
     }
 }

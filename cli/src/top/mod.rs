@@ -211,12 +211,13 @@ fn choose_theme(request: &Request) -> ThemeName {
 /// the normal screen, where it stays visible.
 fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
-    while model.sample.is_none() {
-        match waiting.recv_timeout(FIRST_SAMPLE_TIMEOUT.saturating_sub(begun.elapsed())) {
-            Ok(Input::Update(update)) => model.ingest(update),
-            Ok(Input::Failed(failure)) => return Err(failure),
-            Ok(_) | Err(_) => return Ok(()),
-        }
+    while model.sample.is_none()
+        && once::receive_update(
+            model,
+            waiting,
+            FIRST_SAMPLE_TIMEOUT.saturating_sub(begun.elapsed()),
+        )?
+    {
         if let Some(refused) = model.refused.take() {
             return Err(refused.into());
         }

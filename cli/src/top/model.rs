@@ -239,6 +239,14 @@ impl Model {
         self.sample.as_ref().map_or(&[], |sample| &sample.gpus)
     }
 
+    /// Returns the index of the selected GPU, or of the only GPU if none is selected.
+    pub(super) fn selected_or_only_gpu(&self, selected: Option<u32>) -> Option<u32> {
+        match self.gpus() {
+            [only] => selected.or(Some(only.index)),
+            _ => selected,
+        }
+    }
+
     pub(super) fn find_gpu(&self, index: u32) -> Option<&GpuSample> {
         self.gpus().iter().find(|gpu| gpu.index == index)
     }

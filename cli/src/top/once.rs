@@ -50,35 +50,51 @@ pub(super) fn read_complete_sample(
         .as_ref()
         .is_none_or(|sample| sample.seq < first)
     {
-        match waiting.recv_timeout(SAMPLE_TIMEOUT.saturating_sub(begun.elapsed())) {
-            Ok(Input::Update(update)) => model.ingest(update),
-            Ok(Input::Failed(failure)) => return Err(failure),
-            Ok(_) => {}
-            Err(_) => {
-                let why = model
-                    .silent
-                    .clone()
-                    .unwrap_or_else(|| "run `gpumon doctor`".to_owned());
-                return Err(Failure::from(anyhow!(
-                    "no readings within {} s: {why}",
-                    SAMPLE_TIMEOUT.as_secs()
-                )));
-            }
+        if !receive_update(
+            model,
+            waiting,
+            SAMPLE_TIMEOUT.saturating_sub(begun.elapsed()),
+        )? {
+            let why = model
+                .silent
+                .clone()
+                .unwrap_or_else(|| "run `gpumon doctor`".to_owned());
+            return Err(Failure::from(anyhow!(
+                "no readings within {} s: {why}",
+                SAMPLE_TIMEOUT.as_secs()
+            )));
         }
         if let Some(failure) = model.refused.take() {
             return Err(failure.into());
         }
     }
     let begun = Instant::now();
-    while model.origin == Origin::Server && model.direct.is_none() && !model.has_past {
-        match waiting.recv_timeout(HISTORY_TIMEOUT.saturating_sub(begun.elapsed())) {
-            Ok(Input::Update(update)) => model.ingest(update),
-            Ok(Input::Failed(failure)) => return Err(failure),
-            Ok(_) => {}
-            Err(_) => break,
-        }
-    }
+    while model.origin == Origin::Server
+        && model.direct.is_none()
+        && !model.has_past
+        && receive_update(
+            model,
+            waiting,
+            HISTORY_TIMEOUT.saturating_sub(begun.elapsed()),
+        )?
+    {}
     Ok(())
+}
+
+/// Waits for the next input, and applies it to the model if it is an update. Returns `false` if no
+/// input arrives within `timeout`.
+pub(super) fn receive_update(
+    model: &mut Model,
+    waiting: &Receiver<Input>,
+    timeout: Duration,
+) -> Result<bool, Failure> {
+    match waiting.recv_timeout(timeout) {
+        Ok(Input::Update(update)) => model.ingest(update),
+        Ok(Input::Failed(failure)) => return Err(failure),
+        Ok(_) => {}
+        Err(_) => return Ok(false),
+    }
+    Ok(true)
 }
 
 /// Prints a frame in the terminal's size. The footer is omitted, because the shell's prompt takes

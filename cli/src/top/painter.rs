@@ -14,6 +14,9 @@ use super::{
 };
 use crate::terminal::{screen::Glyphs, text::to_ascii};
 
+/// A line of text that consists of styled pieces.
+pub(super) type StyledLine = Vec<(String, Style)>;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {
     Gpu(u32),
@@ -119,6 +122,16 @@ impl Painter<'_> {
     ) {
         let text = self.glyphs.draw_sparkline(values);
         self.draw_text(x, y, text.width() as u16, &text, style);
+    }
+
+    /// Draws the minimum size of the screen, in columns and rows, on a screen that is smaller.
+    pub(super) fn draw_minimum_size(&mut self, (columns, rows): (u16, u16)) {
+        let screen = self.buffer.area;
+        let text = format!(
+            "{columns}x{rows} needed, the terminal has {}x{}",
+            screen.width, screen.height
+        );
+        self.draw_text(screen.x, screen.y, screen.width, &text, self.theme.plain);
     }
 
     pub(super) fn add_clickable_area(&mut self, area: Rect, hit: Hit) {

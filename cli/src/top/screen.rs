@@ -10,7 +10,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::anyhow;
 use gpumon_probe::process_stat::ProcessStat;
 use ratatui::{
     backend::{Backend, CrosstermBackend},
@@ -36,7 +35,7 @@ use rustix::{
 };
 
 use super::theme;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 
 /// The capacity, in bytes, to which the output buffer is reduced after each frame.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
@@ -153,9 +152,9 @@ impl Drop for Screen {
 /// contains the advice `instead`.
 pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
-        return Err(Failure::from_usage_error(anyhow!(
+        return Err(usage!(
             "{command} needs a terminal, but its output is redirected; {instead}"
-        )));
+        ));
     }
     let terminal = std::env::var("TERM").unwrap_or_default();
     if matches!(terminal.as_str(), "" | "dumb" | "unknown") {
@@ -164,9 +163,9 @@ pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure
         } else {
             format!("TERM is {terminal}")
         };
-        return Err(Failure::from_usage_error(anyhow!(
+        return Err(usage!(
             "{command} needs a terminal that can move the cursor, but {what}; {instead}"
-        )));
+        ));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::{env, path::Path};
 
 use clap::{
-    ArgAction, FromArgMatches as _,
+    ArgAction, FromArgMatches as _, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 
@@ -18,6 +18,7 @@ use crate::{
     command_definition,
     config::{self, ResolvedArguments},
     describe::Thresholds,
+    options::value_name,
     terminal::screen::Glyphs,
 };
 
@@ -53,8 +54,8 @@ pub(crate) struct Settings {
         long,
         env = "GPUMON_TOP_THEME",
         value_name = "THEME",
-        default_value = ThemeName::Auto.id(),
-        value_parser = theme_parser()
+        value_enum,
+        default_value_t = ThemeName::Auto
     )]
     pub(super) theme: ThemeName,
 
@@ -64,15 +65,15 @@ pub(crate) struct Settings {
 
     /// View shown at start
     #[arg(
-        long, env = "GPUMON_TOP_VIEW", value_name = "VIEW", default_value = View::Charts.id(),
-        value_parser = view_parser()
+        long, env = "GPUMON_TOP_VIEW", value_name = "VIEW", value_enum,
+        default_value_t = View::Charts
     )]
     pub(super) view: View,
 
     /// Column by which processes are sorted
     #[arg(
-        long, env = "GPUMON_TOP_SORT", value_name = "COLUMN", default_value = Column::Memory.id(),
-        value_parser = column_parser()
+        long, env = "GPUMON_TOP_SORT", value_name = "COLUMN", value_enum,
+        default_value_t = Column::Memory
     )]
     pub(super) sort: Column,
 
@@ -95,7 +96,7 @@ pub(crate) struct Settings {
     /// Columns of the process list, comma-separated, in this order
     #[arg(
         long, env = "GPUMON_TOP_COLUMNS", value_name = "COLUMNS", value_delimiter = ',',
-        default_value = default_columns_text(), value_parser = column_parser()
+        value_enum, default_value = join_names(&Column::default_columns())
     )]
     pub(super) columns: Vec<Column>,
 
@@ -190,30 +191,30 @@ impl Settings {
 
     pub(super) fn to_entries(&self) -> Vec<(&'static str, String)> {
         let quoted = |text: &str| format!("\"{text}\"");
-        let list = |words: Vec<&str>| {
-            format!(
-                "[{}]",
-                words.into_iter().map(quoted).collect::<Vec<_>>().join(", ")
-            )
-        };
+        let list = |words: Vec<String>| format!("[{}]", words.join(", "));
         let pair = |pair: [u32; 2]| format!("{pair:?}");
         vec![
-            ("theme", quoted(self.theme.id())),
+            ("theme", quoted(&value_name(&self.theme))),
             ("interval-ms", self.interval_ms.to_string()),
-            ("view", quoted(self.view.id())),
-            ("sort", quoted(self.sort.id())),
+            ("view", quoted(&value_name(&self.view))),
+            ("sort", quoted(&value_name(&self.sort))),
             ("descending", self.descending.to_string()),
             ("tree", self.tree.to_string()),
             (
                 "columns",
-                list(self.columns.iter().map(|column| column.id()).collect()),
+                list(
+                    self.columns
+                        .iter()
+                        .map(|column| quoted(&value_name(column)))
+                        .collect(),
+                ),
             ),
             (
                 "metrics",
                 list(
                     self.metrics
                         .iter()
-                        .map(|metric| metric_key(METRICS[*metric]))
+                        .map(|metric| quoted(metric_key(METRICS[*metric])))
                         .collect(),
                 ),
             ),
@@ -243,45 +244,14 @@ impl Default for Settings {
 
 // Parsers and defaults for the options above.
 
-/// Returns a parser that accepts the given names and converts each with `meaning`.
-fn build_name_parser<T: Clone + Send + Sync + 'static>(
-    names: impl IntoIterator<Item = &'static str>,
-    meaning: fn(&str) -> Option<T>,
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names)
-        .try_map(move |name| meaning(&name).ok_or("use a name from the list"))
-}
-
-fn theme_parser() -> impl TypedValueParser<Value = ThemeName> {
-    build_name_parser(ThemeName::ALL.map(ThemeName::id), |id| {
-        ThemeName::ALL.into_iter().find(|theme| theme.id() == id)
-    })
-}
-
-fn view_parser() -> impl TypedValueParser<Value = View> {
-    build_name_parser(View::ALL.map(View::id), |id| {
-        View::ALL.into_iter().find(|view| view.id() == id)
-    })
-}
-
-fn column_parser() -> impl TypedValueParser<Value = Column> {
-    build_name_parser(Column::ALL.map(Column::id), Column::from_id)
-}
-
-fn default_columns_text() -> String {
-    Column::default_columns()
-        .into_iter()
-        .map(Column::id)
-        .collect::<Vec<_>>()
-        .join(",")
+fn join_names(values: &[impl ValueEnum]) -> String {
+    values.iter().map(value_name).collect::<Vec<_>>().join(",")
 }
 
 /// Returns a parser for metrics. Its values are positions in `METRICS`.
 fn metric_parser() -> impl TypedValueParser<Value = usize> {
-    build_name_parser(
-        list_metrics().map(|metric| metric_key(METRICS[metric])),
-        find_metric_position,
-    )
+    PossibleValuesParser::new(list_metrics().map(|metric| metric_key(METRICS[metric])))
+        .try_map(|name| find_metric_position(&name).ok_or("use a name from the list"))
 }
 
 fn default_metrics_text() -> String {

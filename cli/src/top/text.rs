@@ -6,6 +6,7 @@ use gpumon_probe::{
     units::format_decimal_size,
 };
 
+use crate::terminal::units::format_optional;
 pub(super) use crate::terminal::{
     text::{UNLIMITED_LAYOUT, align_left, align_right, cut, fit_pieces, make_printable, wrap},
     units::ABSENT,
@@ -33,16 +34,15 @@ pub(super) fn format_rate(bytes_per_second: f64) -> String {
 
 /// Formats the value of a reading, or the reason for its absence.
 pub(super) fn format_reading<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
-    match (reading.value(), reading.absence()) {
-        (Some(value), _) => format(value),
-        (None, Some(reason)) => reason.to_string(),
-        (None, None) => ABSENT.to_owned(),
+    match reading {
+        Reading::Now(value) | Reading::Earlier { value, .. } => format(value),
+        Reading::Absent(reason) => reason.to_string(),
     }
 }
 
 /// Formats the value of a reading, or returns a dash if it is absent.
 pub(super) fn format_or_dash<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
-    reading.value().map_or_else(|| ABSENT.to_owned(), format)
+    format_optional(reading.value(), format)
 }
 
 /// Formats a reading, such as `64 %`, or returns a dash if it is absent.
@@ -80,10 +80,9 @@ pub(super) fn format_date_and_time(at_ms: u64) -> String {
 }
 
 fn format_local_time(at_ms: u64, format: &str) -> String {
-    to_zoned(at_ms, &time_zone()).map_or_else(
-        || ABSENT.to_owned(),
-        |moment| moment.strftime(format).to_string(),
-    )
+    format_optional(to_zoned(at_ms, &time_zone()), |moment| {
+        moment.strftime(format).to_string()
+    })
 }
 
 #[cfg(test)]

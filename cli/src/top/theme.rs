@@ -3,53 +3,32 @@
 
 use std::env;
 
+use clap::ValueEnum;
 use gpumon_probe::model::LimitClass;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::describe::{Level, LoadLevel};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// The variants have no documentation comments, because the help would show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ThemeName {
-    /// [`Self::Light`] on a light background, otherwise [`Self::Dark`].
+    // `Light` on a light background, otherwise `Dark`.
     Auto,
-    /// The terminal's own palette, with colors that suit a dark background.
+    // The terminal's own palette, with colors that suit a dark background.
     Dark,
-    /// Darker colors for a light background.
+    // Darker colors for a light background.
     Light,
-    /// The palette of Okabe and Ito for a dark background. People with any color vision can
-    /// distinguish its colors.
+    // The palette of Okabe and Ito for a dark background. People with any color vision can
+    // distinguish its colors.
     ColorBlind,
-    /// The palette of Okabe and Ito for a light background.
+    // The palette of Okabe and Ito for a light background.
     ColorBlindLight,
-    /// Bright colors on black, with nothing dimmed.
+    // Bright colors on black, with nothing dimmed.
     HighContrast,
     Monochrome,
 }
 
 impl ThemeName {
-    pub(super) const ALL: [Self; 7] = [
-        Self::Auto,
-        Self::Dark,
-        Self::Light,
-        Self::ColorBlind,
-        Self::ColorBlindLight,
-        Self::HighContrast,
-        Self::Monochrome,
-    ];
-
-    /// Returns the name used in the settings and on the command line.
-    pub(super) fn id(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Dark => "dark",
-            Self::Light => "light",
-            Self::ColorBlind => "color-blind",
-            Self::ColorBlindLight => "color-blind-light",
-            Self::HighContrast => "high-contrast",
-            Self::Monochrome => "monochrome",
-        }
-    }
-
     /// Returns the theme to use on the given background: `Auto` becomes `Light` or `Dark`, and all
     /// other themes stay unchanged.
     pub(super) fn resolve(self, background: Background) -> Self {
@@ -62,22 +41,13 @@ impl ThemeName {
 
     /// Returns the next theme that looks different from this theme on the given background.
     pub(super) fn next(self, background: Background) -> Self {
-        let from_here = Self::ALL.iter().cycle().skip_while(|theme| **theme != self);
+        let all = Self::value_variants().iter();
+        let from_here = all.cycle().skip_while(|theme| **theme != self);
         from_here
             .copied()
             .find(|theme| theme.resolve(background) != self.resolve(background))
             .unwrap_or(self)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
-    Utilization,
-    Memory,
-    Power,
-    Temperature,
-    /// Traffic on links, disks, and network cards.
-    Traffic,
 }
 
 #[derive(Debug, Clone)]
@@ -89,6 +59,7 @@ pub(super) struct Theme {
     pub(super) memory: Style,
     pub(super) power: Style,
     pub(super) temperature: Style,
+    /// Traffic on links, disks, and network cards.
     pub(super) traffic: Style,
     /// The label of simulated values, which has the same style in all views.
     pub(super) simulated: Style,
@@ -116,8 +87,11 @@ impl Theme {
     /// Returns the styles of a theme. [`ThemeName::Auto`] has the styles of the dark theme.
     pub(super) fn new(name: ThemeName) -> Self {
         let plain = Style::new();
+        let strong = plain.add_modifier(Modifier::BOLD);
         let color = |color| plain.fg(color);
-        let bold = |color| plain.fg(color).add_modifier(Modifier::BOLD);
+        let bold = |color| strong.fg(color);
+        let indexed = |index| color(Color::Indexed(index));
+        let bold_indexed = |index| bold(Color::Indexed(index));
         // The selected row has a single color, because a reversed row with several colors would
         // look like separate blocks.
         let selected = plain
@@ -129,7 +103,7 @@ impl Theme {
         match name {
             ThemeName::Auto | ThemeName::Dark => Self {
                 plain,
-                strong: plain.add_modifier(Modifier::BOLD),
+                strong,
                 dim: color(Color::DarkGray),
                 // Plain blue is hard to read on a black background.
                 utilization: bold(Color::LightBlue),
@@ -149,67 +123,48 @@ impl Theme {
             // sixteen colors so that they are too pale on white.
             ThemeName::Light => Self {
                 plain,
-                strong: plain.add_modifier(Modifier::BOLD),
-                dim: color(Color::Indexed(242)),
-                utilization: bold(Color::Indexed(25)),
-                memory: color(Color::Indexed(90)),
-                power: color(Color::Indexed(94)),
-                temperature: color(Color::Indexed(23)),
-                traffic: color(Color::Indexed(28)),
-                simulated: bold(Color::Indexed(94)),
-                well: color(Color::Indexed(28)),
-                notice: color(Color::Indexed(94)),
-                alarm: bold(Color::Indexed(124)),
+                strong,
+                dim: indexed(242),
+                utilization: bold_indexed(25),
+                memory: indexed(90),
+                power: indexed(94),
+                temperature: indexed(23),
+                traffic: indexed(28),
+                simulated: bold_indexed(94),
+                well: indexed(28),
+                notice: indexed(94),
+                alarm: bold_indexed(124),
                 selected,
-                found: bold(Color::Indexed(94)).add_modifier(Modifier::UNDERLINED),
+                found: bold_indexed(94).add_modifier(Modifier::UNDERLINED),
                 parts: parts(PARTS_ON_LIGHT),
             },
             // Each color is the nearest color of the 256-color palette, because few terminals on
             // clusters report support for more colors.
-            ThemeName::ColorBlind => {
-                let color = |index| color(Color::Indexed(index));
-                let bold = |index| bold(Color::Indexed(index));
-                Self {
-                    plain,
-                    strong: plain.add_modifier(Modifier::BOLD),
-                    dim: color(246),
-                    utilization: bold(74),
-                    memory: color(175),
-                    power: color(214),
-                    temperature: color(36),
-                    traffic: color(227),
-                    simulated: bold(214),
-                    well: color(74),
-                    notice: color(227),
-                    alarm: bold(202),
-                    selected,
-                    found: bold(227).add_modifier(Modifier::UNDERLINED),
-                    parts: parts(PARTS_ON_DARK),
-                }
-            }
+            ThemeName::ColorBlind => Self {
+                plain,
+                strong,
+                dim: indexed(246),
+                utilization: bold_indexed(74),
+                memory: indexed(175),
+                power: indexed(214),
+                temperature: indexed(36),
+                traffic: indexed(227),
+                simulated: bold_indexed(214),
+                well: indexed(74),
+                notice: indexed(227),
+                alarm: bold_indexed(202),
+                selected,
+                found: bold_indexed(227).add_modifier(Modifier::UNDERLINED),
+                parts: parts(PARTS_ON_DARK),
+            },
             // On white, the palette's yellow and orange are hard to read, and its dark colors look
             // alike. The alarm therefore has a colored background.
-            ThemeName::ColorBlindLight => {
-                let color = |index| color(Color::Indexed(index));
-                let bold = |index| bold(Color::Indexed(index));
-                Self {
-                    plain,
-                    strong: plain.add_modifier(Modifier::BOLD),
-                    dim: color(242),
-                    utilization: bold(25),
-                    memory: color(90),
-                    power: color(94),
-                    temperature: color(23),
-                    traffic: color(22),
-                    simulated: bold(94),
-                    well: color(25),
-                    notice: color(94),
-                    alarm: bold(16).bg(Color::Indexed(214)),
-                    selected,
-                    found: bold(94).add_modifier(Modifier::UNDERLINED),
-                    parts: parts(PARTS_ON_LIGHT),
-                }
-            }
+            ThemeName::ColorBlindLight => Self {
+                traffic: indexed(22),
+                well: indexed(25),
+                alarm: bold_indexed(16).bg(Color::Indexed(214)),
+                ..Self::new(ThemeName::Light)
+            },
             ThemeName::HighContrast => {
                 let plain = Style::new().fg(Color::Indexed(15)).bg(Color::Indexed(16));
                 let bright = |color| plain.fg(Color::Indexed(color)).add_modifier(Modifier::BOLD);
@@ -239,19 +194,19 @@ impl Theme {
             }
             ThemeName::Monochrome => Self {
                 plain,
-                strong: plain.add_modifier(Modifier::BOLD),
+                strong,
                 dim: plain.add_modifier(Modifier::DIM),
-                utilization: plain.add_modifier(Modifier::BOLD),
+                utilization: strong,
                 memory: plain,
                 power: plain,
                 temperature: plain,
                 traffic: plain,
-                simulated: plain.add_modifier(Modifier::BOLD),
+                simulated: strong,
                 well: plain,
-                notice: plain.add_modifier(Modifier::BOLD),
-                alarm: plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
+                notice: strong,
+                alarm: strong.add_modifier(Modifier::UNDERLINED),
                 selected,
-                found: plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
+                found: strong.add_modifier(Modifier::UNDERLINED),
                 parts: [plain; PART_COUNT],
             },
         }
@@ -290,16 +245,6 @@ impl Theme {
             Level::Warn => self.notice,
             Level::Note => self.plain,
             Level::Quiet => self.dim,
-        }
-    }
-
-    pub(super) fn choose_meaning_style(&self, meaning: Meaning) -> Style {
-        match meaning {
-            Meaning::Utilization => self.utilization,
-            Meaning::Memory => self.memory,
-            Meaning::Power => self.power,
-            Meaning::Temperature => self.temperature,
-            Meaning::Traffic => self.traffic,
         }
     }
 }
@@ -374,11 +319,14 @@ mod tests {
             let mut all = vec![ThemeName::Auto];
             while all.len() == 1 || all.last() != Some(&ThemeName::Auto) {
                 all.push(all[all.len() - 1].next(background));
-                assert!(all.len() <= ThemeName::ALL.len() + 1, "{all:?}");
+                assert!(
+                    all.len() <= ThemeName::value_variants().len() + 1,
+                    "{all:?}"
+                );
             }
             assert!(all.windows(2).all(|two| look(two[0]) != look(two[1])));
-            for theme in ThemeName::ALL {
-                assert!(all.iter().any(|shown| look(*shown) == look(theme)));
+            for theme in ThemeName::value_variants() {
+                assert!(all.iter().any(|shown| look(*shown) == look(*theme)));
             }
         }
     }
@@ -391,7 +339,7 @@ mod tests {
             theme.memory,
             theme.dim,
             theme.notice,
-            theme.choose_meaning_style(Meaning::Power),
+            theme.power,
         ] {
             assert_eq!((style.fg, style.bg), (None, None));
         }

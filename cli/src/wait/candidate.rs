@@ -1,7 +1,5 @@
 //! GPUs and MIG devices as candidates for new work.
 
-use std::collections::BTreeMap;
-
 use gpumon_probe::model::{
     Absence, ComputeMode, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory,
     MemorySample, MigDevice, MigInstance, Process, ProcessKind, Reading, Vendor,
@@ -10,17 +8,9 @@ use gpumon_probe::model::{
 use crate::{
     device_id::{self, DeviceId},
     exit::{Failure, usage},
+    snapshot::DriverAnswer,
     visible_devices::{VisibilityVariables, VisibleName},
 };
-
-#[derive(Debug, Clone)]
-pub(crate) struct DeviceReadings {
-    pub(super) inventory: Inventory,
-    /// The last sample of each GPU in the inventory.
-    pub(super) gpus: Vec<GpuSample>,
-    /// Details that change slowly, by GPU index. GPUs that have not sent details are missing.
-    pub(super) details: BTreeMap<u32, GpuDetails>,
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
@@ -98,10 +88,10 @@ impl Candidate {
 
 /// Returns all devices that could be taken, in the driver's order. For a GPU in MIG mode, its MIG
 /// devices are returned instead.
-pub(super) fn list_candidates(view: &DeviceReadings) -> Vec<Candidate> {
+pub(super) fn list_candidates(view: &DriverAnswer) -> Vec<Candidate> {
     let mut all = Vec::new();
     for gpu in &view.inventory.gpus {
-        let Some(sample) = view.gpus.iter().find(|sample| sample.index == gpu.index) else {
+        let Some(sample) = view.gpus().find(|sample| sample.index == gpu.index) else {
             continue;
         };
         let details = view.details.get(&gpu.index);

@@ -8,8 +8,7 @@ use gpumon_probe::{
 };
 
 use super::candidate::{Candidate, DeviceState, DeviceUsers};
-
-const GIB: f64 = (1_u64 << 30) as f64;
+use crate::terminal::units::GIB;
 
 const ACCEPTED_FREE_SIZES: AcceptedAmounts<u64> = AcceptedAmounts::accept_sizes(
     1,
@@ -161,19 +160,19 @@ impl Conditions {
                 .filter(|reason| is_permanent(reason))
                 .map(|reason| format!("{what} not reported ({reason})"))
         };
-        let free = self
-            .free
-            .and_then(|_| untold("memory", state.free_bytes.absence()));
-        let idle = || {
-            self.idle
-                .and_then(|_| untold("utilization", state.busy_percent.absence()))
-        };
-        let empty = || {
-            self.empty
-                .then(|| untold("processes", state.users.absence()))
-                .flatten()
-        };
-        free.or_else(idle).or_else(empty)
+        let needed = [
+            (self.free.is_some(), "memory", state.free_bytes.absence()),
+            (
+                self.idle.is_some(),
+                "utilization",
+                state.busy_percent.absence(),
+            ),
+            (self.empty, "processes", state.users.absence()),
+        ];
+        needed
+            .into_iter()
+            .filter(|(is_needed, ..)| *is_needed)
+            .find_map(|(_, what, absence)| untold(what, absence))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::File,
     io,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
@@ -62,18 +62,15 @@ impl Locks {
     /// Opens the folder `named`, or the folder that all users share if none is named.
     pub(crate) fn new(named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = named {
-            let is_folder = fs::metadata(folder).is_ok_and(|found| found.is_dir());
-            let what = || {
-                anyhow!(
+            if !folder.is_dir() {
+                return Err(usage!(
                     "{} is not a folder: create it, or omit --locks",
                     folder.display()
-                )
-            };
-            return is_folder
-                .then(|| Self {
-                    folder: folder.to_owned(),
-                })
-                .ok_or_else(|| Failure::from_usage_error(what()));
+                ));
+            }
+            return Ok(Self {
+                folder: folder.to_owned(),
+            });
         }
         let shared = lock_file::find_shared_lock_folder().map(|folder| Self { folder });
         let why = || {
@@ -128,11 +125,8 @@ impl Lock {
     /// Reserves the GPU for the time `hold` after this process has ended.
     fn reserve_after_exit(&mut self, hold: Duration) -> anyhow::Result<()> {
         let until = now_ms() + hold.as_millis() as u64;
-        self.write_text(&format!(
-            "reserved until {until} by process {}\n",
-            std::process::id()
-        ))
-        .with_context(|| {
+        let text = format!("reserved until {until} by process {}\n", std::process::id());
+        write_lock_text(&mut self.file, &text).with_context(|| {
             format!(
                 "cannot write the reservation to {}: free disk space there, or choose another \
                  folder with --locks",
@@ -143,17 +137,13 @@ impl Lock {
 
     /// Removes the reservation, so that the GPU is free when this process ends.
     pub(super) fn release(&mut self) -> io::Result<()> {
-        self.write_text("")
+        write_lock_text(&mut self.file, "")
     }
 
     /// Makes the lock inheritable. The command that replaces this process then keeps the lock, and
     /// so do the command's child processes.
     fn make_inheritable(&self) -> io::Result<()> {
         Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
-    }
-
-    fn write_text(&mut self, text: &str) -> io::Result<()> {
-        write_lock_text(&mut self.file, text)
     }
 }
 
@@ -208,7 +198,6 @@ pub(crate) fn check_command_exists(command: &[OsString]) -> Result {
     let Some(program) = command.first() else {
         return Ok(());
     };
-    let name = || program.to_string_lossy().into_owned();
     let can_run = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     let places: Vec<PathBuf> = if program.as_encoded_bytes().contains(&b'/') {
         vec![program.into()]
@@ -235,7 +224,7 @@ pub(crate) fn check_command_exists(command: &[OsString]) -> Result {
         None => Failure::with_code(
             anyhow!(
                 "cannot run {}: there is no such command; check its name and PATH",
-                name()
+                program.to_string_lossy()
             ),
             COMMAND_NOT_FOUND,
         ),
@@ -315,7 +304,10 @@ pub(crate) fn make_start_failure(program: &OsStr, error: &io::Error) -> Failure 
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, symlink},
+    };
 
     use super::*;
     use crate::lock_file::is_same_file;

@@ -1,7 +1,6 @@
 //! Reading of the GPUs' state through a running server or a separate collector.
 
 use std::{
-    collections::BTreeMap,
     process::{Child, ChildStdin},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
@@ -16,12 +15,12 @@ use gpumon_probe::{
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;
 
-use super::candidate::DeviceReadings;
 use crate::{
     child_processes,
     exit::{Failure, Result},
     local_server::ServerArgs,
     options::SourceArgs,
+    snapshot::DriverAnswer,
 };
 
 /// The sampling interval while a locked GPU must be checked again.
@@ -46,7 +45,7 @@ pub(crate) struct Reader {
 
 #[derive(Debug)]
 pub(super) enum ReadResult {
-    Available(Box<DeviceReadings>),
+    Available(Box<DriverAnswer>),
     /// The GPUs cannot be read at present. The text is the reason.
     Unavailable(String),
 }
@@ -133,7 +132,7 @@ impl Reader {
             .server
             .connect()
             .ok()?
-            .send_request_within(within, "GET", "/api/v1/snapshot")
+            .send_get_request_within(within, "/api/v1/snapshot")
             .ok()?;
         let snapshot: Snapshot = serde_json::from_str(&answer.body).ok()?;
         snapshot.into_reading(now_ms())
@@ -169,9 +168,9 @@ impl Snapshot {
                     .into_iter()
                     .map(|details| (details.index, details))
                     .collect();
-                Some(ReadResult::Available(Box::new(DeviceReadings {
+                Some(ReadResult::Available(Box::new(DriverAnswer {
                     inventory,
-                    gpus: sample.gpus,
+                    sample: Some(sample),
                     details,
                 })))
             }
@@ -197,7 +196,7 @@ pub(super) struct Collector {
     child: Child,
     requests: Option<ChildStdin>,
     records: Receiver<Record>,
-    view: Option<DeviceReadings>,
+    view: Option<DriverAnswer>,
     interval: Duration,
 }
 
@@ -281,21 +280,8 @@ impl Collector {
     /// Applies a record. Returns `true` if it was a sample.
     fn ingest(&mut self, record: Record) -> bool {
         match (record, &mut self.view) {
-            (Record::Inventory(inventory), Some(view)) => view.inventory = inventory,
-            (Record::Inventory(inventory), view @ None) => {
-                *view = Some(DeviceReadings {
-                    inventory,
-                    gpus: Vec::new(),
-                    details: BTreeMap::new(),
-                });
-            }
-            (Record::Details(details), Some(view)) => {
-                drop(view.details.insert(details.index, details));
-            }
-            (Record::Sample(sample), Some(view)) => {
-                view.gpus = sample.gpus;
-                return true;
-            }
+            (record, Some(view)) => return view.apply(record),
+            (Record::Inventory(inventory), none) => *none = Some(DriverAnswer::new(inventory)),
             _ => {}
         }
         false
@@ -309,7 +295,8 @@ impl Collector {
             .code()
             .and_then(|code| u8::try_from(code).ok())
             .filter(|code| *code > 0);
-        code.filter(|_| self.view.as_ref().is_none_or(|view| view.gpus.is_empty()))
+        let has_readings = self.view.iter().any(|view| view.gpus().next().is_some());
+        code.filter(|_| !has_readings)
     }
 }
 

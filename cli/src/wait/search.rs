@@ -14,13 +14,14 @@ use gpumon_probe::{
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    candidate::{Candidate, DeviceReadings, DeviceSelection, list_candidates},
+    candidate::{Candidate, DeviceSelection, list_candidates},
     condition::{Conditions, IdleClocks, Verdict, format_gib},
     lock::{Lock, Locks},
     reader::{ReadResult, Reader},
 };
 use crate::{
     exit::{Failure, Result, print_message, usage},
+    snapshot::DriverAnswer,
     terminal::output::StatusLine,
 };
 
@@ -153,7 +154,7 @@ impl Search {
     /// Returns all candidates that may be taken, each with the result of checking the conditions.
     fn rate_candidates(
         &self,
-        view: &DeviceReadings,
+        view: &DriverAnswer,
         clocks: &mut IdleClocks,
         interval: Duration,
     ) -> Result<Vec<RatedCandidate>> {

@@ -19,7 +19,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
-        mpsc::{self, Receiver, SyncSender, TrySendError},
+        mpsc::{self, Receiver, SyncSender},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -312,9 +312,7 @@ impl Announcer {
 
     fn send_line(&mut self, line: &str) {
         let Some((sender, _)) = &self.0 else { return };
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
-            sender.try_send(format!("{line}\n"))
-        {
+        if sender.try_send(format!("{line}\n")).is_err() {
             self.0 = None;
         }
     }

@@ -77,17 +77,17 @@ struct Printer<'a, T> {
 impl<T: ReportFormatter> Printer<'_, T> {
     /// Prints the report if it contains a result. Returns whether it was printed.
     fn print_report(&mut self, raw: &str, line: &ReportLine) -> Result<bool> {
-        if self.for_programs {
-            let Some(object) = self.text.format_json(raw, line) else {
-                return Ok(false);
-            };
-            self.progress.clear();
-            output::print_raw(&(object + "\n"))?;
+        let text = if self.for_programs {
+            let object = self.text.format_json(raw, line);
+            object.map(|object| object + "\n")
         } else {
-            let Some(text) = self.text.format_result(&line.report) else {
-                return Ok(false);
-            };
-            self.progress.clear();
+            self.text.format_result(&line.report)
+        };
+        let Some(text) = text else { return Ok(false) };
+        self.progress.clear();
+        if self.for_programs {
+            output::print_raw(&text)?;
+        } else {
             output::print(&text)?;
         }
         Ok(true)

@@ -254,8 +254,8 @@ fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// Removes the user from an ssh destination.
-fn strip_user(destination: &str) -> &str {
+/// Removes the user from an ssh destination or from the authority of a URL.
+pub(crate) fn strip_user(destination: &str) -> &str {
     destination
         .rsplit_once('@')
         .map_or(destination, |(_, name)| name)

@@ -47,15 +47,6 @@ enum ReaderState {
     Csv(Box<Converter>),
 }
 
-/// The state of a connection to a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// The remote command has not sent anything yet.
-    Connecting,
-    /// The remote command is running.
-    Connected,
-}
-
 impl Reader {
     /// Creates a reader for `host`, which sends samples every `interval`.
     pub fn new(host: &str, interval: Duration) -> Self {
@@ -67,11 +58,9 @@ impl Reader {
         }
     }
 
-    pub fn progress(&self) -> Progress {
-        match self.state {
-            ReaderState::Connecting { .. } => Progress::Connecting,
-            ReaderState::Records | ReaderState::Csv(_) => Progress::Connected,
-        }
+    /// Returns `true` if the remote command is running.
+    pub fn is_connected(&self) -> bool {
+        !matches!(self.state, ReaderState::Connecting { .. })
     }
 
     /// Processes one line of a host's output and emits the resulting records. gpumon's records are
@@ -185,7 +174,7 @@ mod tests {
             read_lines(&mut reader, &["Welcome!", "{\"type\":\"x\"}"]).unwrap(),
             [""; 0]
         );
-        assert_eq!(reader.progress(), Progress::Connecting);
+        assert!(!reader.is_connected());
         assert_eq!(
             read_lines(
                 &mut reader,
@@ -194,7 +183,7 @@ mod tests {
             .unwrap(),
             ["{\"type\":\"x\"}", "#"]
         );
-        assert_eq!(reader.progress(), Progress::Connected);
+        assert!(reader.is_connected());
     }
 
     #[test]

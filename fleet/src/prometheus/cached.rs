@@ -101,27 +101,18 @@ impl<T: Send + Sync + 'static> CachedValue<T> {
     /// Stores a value whose read started at `begin`.
     fn store(&self, fresh: FreshValue<T>, begin: Instant) {
         let (mut slot, now) = (self.lock_slot(), Instant::now());
-        slot.failures = if fresh.is_failure {
-            slot.failures + 1
-        } else {
-            0
-        };
-        let pause = fresh
-            .period
-            .saturating_mul(1 << slot.failures.min(8).saturating_sub(1));
         let pause = if fresh.is_failure {
-            pause.min(MAX_PAUSE.max(fresh.period))
+            let factor = 1 << slot.failures.min(7);
+            slot.failures += 1;
+            let longest = MAX_PAUSE.max(fresh.period);
+            fresh.period.saturating_mul(factor).min(longest)
         } else {
-            fresh.period
+            slot.failures = 0;
+            // The pause is shorter than the period. A client that requests once per period then
+            // gets a new value each time.
+            fresh.period * 4 / 5
         };
-        // If the source has not failed, the pause is shorter than the period. A client that
-        // requests once per period then gets a new value each time. After a slow read, the source
-        // is not read again for as long as the read took.
-        let pause = if fresh.is_failure {
-            pause
-        } else {
-            pause * 4 / 5
-        };
+        // After a slow read, the source is not read again for as long as the read took.
         slot.next = (begin + pause).max(now + begin.elapsed());
         slot.last = Some(fresh.value);
     }

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use super::{
     answer::Row,
-    assemble::{AssembledFleet, FactsByQuery, Inputs, Nodes, assemble_fleet},
+    assemble::{FactsByQuery, Inputs, Nodes, assemble_fleet},
     cached::FreshValue,
     client::QueryError,
     facts::{self, MAX_JOBS, QueryFacts},
@@ -144,11 +144,7 @@ impl CurrentFleetReader {
     /// Returns the previous state, marked as outdated. Its problem states that Prometheus did not
     /// respond within the time limit.
     pub(super) fn build_slow_fleet(&self, before: Option<&Fleet>) -> Fleet {
-        let (address, limit) = (
-            self.source.address().to_owned(),
-            self.source.settings.timeout,
-        );
-        self.build_outdated_fleet(before, QueryError::Slow { address, limit }.to_string())
+        self.build_outdated_fleet(before, self.source.timeout_error().to_string())
     }
 
     async fn read_fleet(&self, known: &mut ReaderState) -> Result<(Fleet, Duration), QueryError> {
@@ -188,15 +184,38 @@ impl CurrentFleetReader {
         }
         let every = if resolution == Resolution::Node { 2 } else { 1 };
         let period = self.source.settings.period * every;
-        let inputs = (
-            known.present,
-            resolution,
+        let source = self.build_empty_fleet().source;
+        let state = if problems.0.is_empty() {
+            FleetState::Current
+        } else {
+            FleetState::Partial
+        };
+        let problems = problems.0.into_iter().take(MAX_PROBLEMS).collect();
+        let present = known.present;
+        let (facts, seen) = (
             std::mem::take(&mut known.facts),
             std::mem::take(&mut known.seen),
         );
-        let (assembled, facts) = self
-            .assemble_in_background(inputs, problems, period)
-            .await?;
+        let assembling = tokio::task::spawn_blocking(move || {
+            let assembled = assemble_fleet(&Inputs {
+                at_ms: now_ms(),
+                facts: &facts,
+                resolution,
+                present,
+                source,
+                state,
+                problems,
+                refresh_s: period.as_secs().max(1) as u32,
+                seen: &seen,
+            });
+            (assembled, facts)
+        });
+        let (assembled, facts) = assembling
+            .await
+            .map_err(|error| QueryError::NotPrometheus {
+                address: self.source.address().to_owned(),
+                cause: error.to_string(),
+            })?;
         known.facts = facts;
         known.seen.clone_from(&assembled.seen);
         known.families = known.present;
@@ -216,48 +235,6 @@ impl CurrentFleetReader {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) = context;
         Ok((assembled.fleet, period))
-    }
-
-    async fn assemble_in_background(
-        &self,
-        (present, resolution, facts, seen): (
-            Families,
-            Resolution,
-            FactsByQuery,
-            HashMap<String, u64>,
-        ),
-        problems: Problems,
-        period: Duration,
-    ) -> Result<(AssembledFleet, FactsByQuery), QueryError> {
-        let source = self.build_empty_fleet().source;
-        let state = if problems.0.is_empty() {
-            FleetState::Current
-        } else {
-            FleetState::Partial
-        };
-        let problems = problems.0.into_iter().take(MAX_PROBLEMS).collect();
-        let assembling = tokio::task::spawn_blocking(move || {
-            let at_ms = now_ms();
-            let refresh_s = period.as_secs().max(1) as u32;
-            let seen = &seen;
-            let inputs = Inputs {
-                at_ms,
-                facts: &facts,
-                resolution,
-                present,
-                source,
-                state,
-                problems,
-                refresh_s,
-                seen,
-            };
-            (assemble_fleet(&inputs), facts)
-        });
-        let broken = |error: tokio::task::JoinError| QueryError::NotPrometheus {
-            address: self.source.address().to_owned(),
-            cause: error.to_string(),
-        };
-        assembling.await.map_err(broken)
     }
 
     /// Counts the GPUs that have metrics of each family.
@@ -313,12 +290,11 @@ impl CurrentFleetReader {
         // existing families are read.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
-        let resolution = if is_many {
-            Resolution::Node
-        } else {
-            Resolution::Gpu
+        let resolution = match self.forced {
+            Some(forced) => forced,
+            None if is_many => Resolution::Node,
+            None => Resolution::Gpu,
         };
-        let resolution = self.forced.unwrap_or(resolution);
         if known
             .resolution
             .replace(resolution)
@@ -336,11 +312,10 @@ impl CurrentFleetReader {
         &self,
         problems: &mut Problems,
     ) -> Result<Option<f64>, QueryError> {
-        let expression =
-            build_recorded_gpu_count_query(&self.matchers).filter(|_| self.forced.is_none());
-        let Some(expression) = expression else {
+        if self.forced.is_some() {
             return Ok(None);
-        };
+        }
+        let expression = build_recorded_gpu_count_query(&self.matchers);
         let asked = self
             .source
             .send_query(&expression, None, |answer| {

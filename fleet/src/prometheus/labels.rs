@@ -1,6 +1,9 @@
 //! The nodes, GPUs and owners to which series belong, according to their labels.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use gpumon_probe::owner::clean_name;
 
@@ -41,7 +44,7 @@ impl Target {
 pub(super) struct Interner<'s> {
     node_label: Option<&'s str>,
     texts: HashMap<String, Arc<str>>,
-    targets: HashMap<Target, Arc<Target>>,
+    targets: HashSet<Arc<Target>>,
 }
 
 impl<'s> Interner<'s> {
@@ -49,7 +52,7 @@ impl<'s> Interner<'s> {
         Self {
             node_label,
             texts: HashMap::new(),
-            targets: HashMap::new(),
+            targets: HashSet::new(),
         }
     }
 
@@ -84,27 +87,21 @@ impl<'s> Interner<'s> {
         if host.is_empty() {
             return None;
         }
-        let verbatim: Arc<str> = self.intern_unchanged_text(instance);
+        // The key of the unchanged instance contains a character that no label contains. It
+        // therefore differs from all keys of cleaned texts.
+        let key = format!("\0{instance}");
         let target = Target {
             cluster: self.intern_cleaned_text(labels.get("cluster")),
             host: self.intern_cleaned_text(host),
             port,
-            instance: verbatim,
+            instance: Arc::clone(self.texts.entry(key).or_insert_with(|| instance.into())),
         };
         if let Some(known) = self.targets.get(&target) {
             return Some(Arc::clone(known));
         }
-        let kept = Arc::new(target.clone());
-        self.targets.insert(target, Arc::clone(&kept));
+        let kept = Arc::new(target);
+        self.targets.insert(Arc::clone(&kept));
         Some(kept)
-    }
-
-    /// Returns a text unchanged, as needed in queries.
-    fn intern_unchanged_text(&mut self, text: &str) -> Arc<str> {
-        // The key contains a character that no label contains. It therefore differs from all keys
-        // of cleaned texts.
-        let key = format!("\0{text}");
-        Arc::clone(self.texts.entry(key).or_insert_with(|| text.into()))
     }
 }
 

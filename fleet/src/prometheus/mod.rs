@@ -22,10 +22,9 @@ mod spans;
 use std::{collections::HashMap, hash::Hash, sync::Arc, time::Duration};
 
 use cached::{CachedByKey, CachedValue, FreshValue};
-use client::QueryError;
 use current_fleet::{CurrentFleetReader, FleetContext};
 use labels::Target;
-use query::{Source, build_exact_pattern};
+use query::{Source, build_exact_pattern, now_ms};
 use spans::{TimeRangeResult, events, history, usage};
 
 use crate::{
@@ -169,13 +168,9 @@ impl PrometheusReader {
         };
         let cached = cache.get_or_create_slot(key);
         let value = cached.get_or_read(self.wait_limit(), |before| read(known, before));
-        value.await.unwrap_or_else(|| {
-            let (address, limit) = (
-                self.source.address().to_owned(),
-                self.source.settings.timeout,
-            );
-            with_problems(vec![QueryError::Slow { address, limit }.to_string()])
-        })
+        value
+            .await
+            .unwrap_or_else(|| with_problems(vec![self.source.timeout_error().to_string()]))
     }
 
     /// Returns the targets that belong to `node`.
@@ -235,7 +230,10 @@ impl FleetReader for PrometheusReader {
     fn fetch_usage(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetUsage>, FleetError>> {
         Box::pin(async move {
             let source = &self.source;
-            let empty = || usage::empty_usage(source, range);
+            let empty = || {
+                let to_ms = now_ms();
+                FleetUsage::new_loading(range.start_ms(to_ms), to_ms)
+            };
             let read =
                 |reported, before| usage::read_usage(Arc::clone(source), reported, range, before);
             Ok(self
@@ -247,7 +245,10 @@ impl FleetReader for PrometheusReader {
     fn fetch_events(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetEvents>, FleetError>> {
         Box::pin(async move {
             let source = &self.source;
-            let empty = || events::empty_events(source, range);
+            let empty = || {
+                let to_ms = now_ms();
+                FleetEvents::new_loading(range.start_ms(to_ms), to_ms)
+            };
             let read =
                 |reported, before| events::read_events(Arc::clone(source), reported, range, before);
             Ok(self
@@ -305,7 +306,7 @@ fn build_matchers(targets: &[Arc<Target>]) -> String {
 /// Returns `true` if the data is too old to be shown as current, considering how often it is
 /// refreshed.
 fn is_fleet_outdated(fleet: &Fleet, limit: Duration) -> bool {
-    let age = query::now_ms().saturating_sub(fleet.at_ms);
+    let age = now_ms().saturating_sub(fleet.at_ms);
     let longest = Duration::from_secs(u64::from(fleet.refresh_s) * 2) + limit;
     matches!(fleet.state, FleetState::Current | FleetState::Partial)
         && age > longest.as_millis() as u64

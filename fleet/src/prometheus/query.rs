@@ -13,6 +13,7 @@ use super::{
     client::{Client, QueryError},
     settings::{Settings, SettingsError},
 };
+use crate::discovery::is_label_name;
 
 /// The maximum size of a response, in bytes. This is enough for a hundred thousand series.
 const MAX_ANSWER_BYTES: usize = 48 << 20;
@@ -88,11 +89,12 @@ impl Source {
 
     /// Returns the matchers of this source combined with `further`.
     pub(super) fn combine_matchers(&self, further: &str) -> String {
-        match (self.matchers.as_str(), further) {
-            ("", further) => further.to_owned(),
-            (all, "") => all.to_owned(),
-            (all, further) => format!("{all},{further}"),
-        }
+        join_matchers(&self.matchers, further)
+    }
+
+    /// Returns the error for queries that have not been answered within the time limit.
+    pub(super) fn timeout_error(&self) -> QueryError {
+        self.client.timeout_error()
     }
 
     /// Sends a query, and converts the response with `read`.
@@ -232,35 +234,37 @@ pub(super) fn build_exact_pattern<'a>(texts: impl IntoIterator<Item = &'a str>) 
     quote_text(&pattern)
 }
 
+/// Returns matchers that select the series which both lists of matchers select.
+pub(super) fn join_matchers(one: &str, other: &str) -> String {
+    let separator = if one.is_empty() || other.is_empty() {
+        ""
+    } else {
+        ","
+    };
+    format!("{one}{separator}{other}")
+}
+
 /// Returns a selector for the series with the given names and with matchers such as `a="b",c="d"`.
 /// Returns `None` if `names` is empty.
 pub(super) fn build_selector(names: &[&str], matchers: &str) -> Option<String> {
-    let braces = |inner: &str| {
-        if inner.is_empty() {
-            String::new()
-        } else {
-            format!("{{{inner}}}")
-        }
-    };
     match names {
         [] => None,
-        [name] => Some(format!("{name}{}", braces(matchers))),
+        [name] => Some(build_metric_selector(name, matchers)),
         names => {
-            let separator = if matchers.is_empty() { "" } else { "," };
-            Some(format!(
-                "{{__name__=~{}{separator}{matchers}}}",
-                build_exact_pattern(names.iter().copied())
-            ))
+            let pattern = build_exact_pattern(names.iter().copied());
+            let matchers = join_matchers(&format!("__name__=~{pattern}"), matchers);
+            Some(format!("{{{matchers}}}"))
         }
     }
 }
 
-/// Returns `true` if `text` is a valid label name in PromQL.
-pub(super) fn is_label_name(text: &str) -> bool {
-    let is_begin = |character: char| character.is_ascii_alphabetic() || character == '_';
-    let mut characters = text.chars();
-    characters.next().is_some_and(is_begin)
-        && characters.all(|it| is_begin(it) || it.is_ascii_digit())
+/// Returns a selector for the series of one metric.
+pub(super) fn build_metric_selector(name: &str, matchers: &str) -> String {
+    if matchers.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}{{{matchers}}}")
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{
     metrics::{self, Families, Family},
-    query::{build_exact_pattern, build_selector},
+    query::{build_exact_pattern, build_metric_selector, build_selector, join_matchers},
 };
 use crate::model::Resolution;
 
@@ -112,6 +112,9 @@ pub(super) const HELD_IDLE_STEP_S: u32 = 900;
 /// having no readings.
 pub(super) const STUCK_S: u32 = 60;
 
+/// The new and the old name of dcgm-exporter's metric of the newest Xid.
+pub(super) const DCGM_XID_METRICS: [&str; 2] = ["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"];
+
 /// All queries for a fleet's current state.
 pub(super) const QUERIES: [Query; 20] = [
     Query {
@@ -197,7 +200,7 @@ pub(super) const QUERIES: [Query; 20] = [
         expression: |scope| {
             Some(format!(
                 "{} > 0",
-                scope.build_dcgm_selector(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?
+                scope.build_dcgm_selector(DCGM_XID_METRICS)?
             ))
         },
     },
@@ -288,17 +291,11 @@ pub(super) const QUERIES: [Query; 20] = [
         of: GPU,
         range: Some((HELD_IDLE_RANGE_S, HELD_IDLE_STEP_S)),
         expression: |scope| {
-            let held = "condition=\"held_idle\"";
-            let matchers = if scope.matchers.is_empty() {
-                held.to_owned()
-            } else {
-                format!("{held},{}", scope.matchers)
-            };
+            let matchers = join_matchers("condition=\"held_idle\"", scope.matchers);
             scope
                 .families
-                .contains(Family::Own)
-                .then(|| build_selector(&["gpumon_condition_severity"], &matchers))
-                .flatten()
+                .own
+                .then(|| build_metric_selector("gpumon_condition_severity", &matchers))
         },
     },
     Query {
@@ -344,7 +341,7 @@ pub(super) const QUERIES: [Query; 20] = [
         every: 1,
         of: BOTH,
         range: None,
-        expression: build_up_query,
+        expression: |scope| Some(build_up_query(scope)),
     },
 ];
 
@@ -377,13 +374,12 @@ impl Scope<'_> {
     /// Returns a selector for a metric that only gpumon exports.
     fn build_gpumon_selector(&self, name: &str) -> Option<String> {
         self.families
-            .contains(Family::Own)
-            .then(|| build_selector(&[name], self.matchers))
-            .flatten()
+            .own
+            .then(|| build_metric_selector(name, self.matchers))
     }
 
     /// Returns a selector for a dcgm-exporter metric by its new and its old name.
-    fn build_dcgm_selector(&self, [renamed, old]: [&str; 2]) -> Option<String> {
+    pub(super) fn build_dcgm_selector(&self, [renamed, old]: [&str; 2]) -> Option<String> {
         let both = [(Family::Renamed, renamed), (Family::Old, old)].into_iter();
         let names: Vec<_> = both
             .filter(|(of, _)| self.families.contains(*of))
@@ -395,27 +391,22 @@ impl Scope<'_> {
 
 /// Returns the query that shows whether targets with GPUs could be scraped. It includes jobs whose
 /// names suggest GPUs, because a target that has never been scraped belongs to no known job.
-pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
+pub(super) fn build_up_query(scope: &Scope<'_>) -> String {
     let mut pattern = build_exact_pattern(scope.jobs.iter().map(String::as_str));
     // The closing quote is removed here and added again below.
     pattern.pop();
     let separator = if scope.jobs.is_empty() { "" } else { "|" };
     let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
-    let matchers = if scope.matchers.is_empty() {
-        jobs
-    } else {
-        format!("{jobs},{}", scope.matchers)
-    };
-    build_selector(&["up"], &matchers)
+    build_metric_selector("up", &join_matchers(&jobs, scope.matchers))
 }
 
 /// Returns the query for the number of GPUs that gpumon exports, as counted by a recording rule. If
 /// several Prometheus jobs have GPUs, the largest number is used.
-pub(super) fn build_recorded_gpu_count_query(matchers: &str) -> Option<String> {
-    Some(format!(
+pub(super) fn build_recorded_gpu_count_query(matchers: &str) -> String {
+    format!(
         "max({})",
-        build_selector(&["job:gpumon_gpus:count"], matchers)?
-    ))
+        build_metric_selector("job:gpumon_gpus:count", matchers)
+    )
 }
 
 /// Returns the query that counts GPUs by metric name. gpumon's own metrics are included only if

@@ -11,7 +11,7 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use gpumon_probe::stat::{Stat, Window};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::{
     DAY_MS, Database, TIERS,
@@ -33,12 +33,6 @@ const MAX_DELETED_ROWS: i64 = 1000;
 /// The time for which process events are kept. It is shorter than for other events, because process
 /// events are frequent.
 const PROCESS_EVENT_KEEP_MS: u64 = 30 * DAY_MS;
-
-/// Limits of the database's size.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) size_bytes: u64,
-}
 
 /// How much history may be deleted from each tier because of its age, in milliseconds. The
 /// allowance grows with this process's run time, up to one day.
@@ -62,19 +56,19 @@ impl Database {
         &self,
         now_ms: u64,
         allowance: &mut Allowance,
-        limits: Limits,
+        max_bytes: u64,
     ) -> Result<(), rusqlite::Error> {
         // If the clock is later than the newest row, the age of rows is measured from this row,
         // because the clock may be wrong.
         if let Some(newest_ms) = self.newest_row_ms()? {
             self.delete_expired_rows(now_ms.min(newest_ms), allowance)?;
         }
-        if self.used_bytes()? > limits.size_bytes {
+        if self.used_bytes()? > max_bytes {
             self.delete_oldest_hundredth()?;
         }
         // SQLite reuses free pages. They are therefore returned to the file system only if the file
         // exceeds its size limit.
-        if self.read_pragma("page_count")? * self.read_pragma("page_size")? > limits.size_bytes {
+        if self.read_pragma("page_count")? * self.read_pragma("page_size")? > max_bytes {
             // The pragma returns one row for each page that it frees. A page is freed only when its
             // row is read.
             let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum(512)")?;
@@ -86,8 +80,8 @@ impl Database {
 
     /// Returns the time of the newest row of any tier.
     fn newest_row_ms(&self) -> Result<Option<u64>, rusqlite::Error> {
-        let newest = (0..TIERS.len())
-            .map(|tier| self.find_first_or_last_time("max", Subject::Host, tier, ALL_TIMES));
+        let newest =
+            (0..TIERS.len()).map(|tier| self.find_first_or_last_time("max", tier, ALL_TIMES));
         Ok(newest
             .collect::<Result<Vec<_>, _>>()?
             .into_iter()
@@ -103,7 +97,7 @@ impl Database {
         // For each tier, the time of the oldest remaining row.
         let mut oldest = [None; TIERS.len()];
         for (tier, (stored, allowed_ms)) in TIERS.iter().zip(&mut allowance.0).enumerate() {
-            let edge = || self.find_first_or_last_time("min", Subject::Host, tier, ALL_TIMES);
+            let edge = || self.find_first_or_last_time("min", tier, ALL_TIMES);
             let Some(before_ms) = edge()? else { continue };
             let allowed_until_ms =
                 before_ms + *allowed_ms / stored.resolution_ms * stored.resolution_ms;
@@ -225,7 +219,7 @@ impl Database {
         let mut until = [0; TIERS.len()];
         for (tier, until) in until.iter_mut().enumerate().skip(1) {
             let resolution_ms = TIERS[tier].resolution_ms;
-            let newest = self.find_first_or_last_time("max", Subject::Host, tier, ALL_TIMES)?;
+            let newest = self.find_first_or_last_time("max", tier, ALL_TIMES)?;
             *until = newest.map_or(0, |newest| newest + resolution_ms);
         }
         Ok(RollUpProgress(until))
@@ -244,7 +238,7 @@ impl Database {
             *until = (*until).min(now_ms / resolution_ms * resolution_ms);
             // The search for the next row skips periods without rows.
             while let Some(next) =
-                self.find_first_or_last_time("min", Subject::Host, tier - 1, *until..=MAX_TIME_MS)?
+                self.find_first_or_last_time("min", tier - 1, *until..=MAX_TIME_MS)?
             {
                 let from_ms = next / resolution_ms * resolution_ms;
                 if from_ms + resolution_ms > now_ms {
@@ -276,16 +270,16 @@ impl Database {
     }
 
     /// Returns the time of the first or last row of a tier in a span. `which` is `min` or `max`.
+    /// The host has a row for every time.
     pub(super) fn find_first_or_last_time(
         &self,
         which: &str,
-        subject: Subject,
         tier: usize,
         span: RangeInclusive<u64>,
     ) -> Result<Option<u64>, rusqlite::Error> {
         let sql = format!(
             "SELECT {which}(at_ms) FROM {} WHERE at_ms BETWEEN ?1 AND ?2",
-            subject.table_name(tier)
+            Subject::Host.table_name(tier)
         );
         let bounds = params![*span.start() as i64, *span.end() as i64];
         let edge: Option<i64> = self
@@ -295,39 +289,15 @@ impl Database {
         Ok(edge.map(|at_ms| at_ms as u64))
     }
 
-    /// Returns the number of samples in a stored row.
-    fn read_sample_count(
-        &self,
-        subject: Subject,
-        tier: usize,
-        at_ms: u64,
-        device: i64,
-    ) -> Result<Option<u32>, rusqlite::Error> {
-        let (table, key) = (subject.table_name(tier), subject.device_expression());
-        let sql = format!("SELECT samples FROM {table} WHERE at_ms = ?1 AND {key} = ?2");
-        let found = self
-            .connection
-            .prepare_cached(&sql)?
-            .query_row(params![at_ms as i64, device], |row| row.get(0));
-        found.optional()
-    }
-
     fn roll_up_row(
         &self,
         subject: Subject,
         tier: usize,
         from_ms: u64,
     ) -> Result<(), rusqlite::Error> {
-        let device = subject.device_expression();
-        let (columns, metrics) = (
-            subject.stat_column_names().concat().join(", "),
-            subject.metrics(),
-        );
-        let table = subject.table_name(tier - 1);
-        let sql = format!(
-            "SELECT at_ms, {device}, samples, {columns} FROM {table} WHERE at_ms >= ?1 AND at_ms \
-             < ?2 ORDER BY at_ms"
-        );
+        let metrics = subject.metrics();
+        let finer_rows = subject.select_rows_sql(tier - 1);
+        let sql = format!("{finer_rows} WHERE at_ms >= ?1 AND at_ms < ?2 ORDER BY at_ms");
         let mut statement = self.connection.prepare(&sql)?;
         let mut rows = statement.query(params![
             from_ms as i64,
@@ -349,8 +319,8 @@ impl Database {
             // A stored row with more samples is kept. Its finer rows may have been deleted, or it
             // may describe an earlier period with the same time, because the clock was set back.
             if self
-                .read_sample_count(subject, tier, from_ms, device)?
-                .is_some_and(|known| known > samples)
+                .read_stored_row(subject, tier, from_ms, device)?
+                .is_some_and(|(known, _)| known > samples)
             {
                 continue;
             }
@@ -372,9 +342,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
     const FIRST_MS: u64 = 1_800_000_000_000;
-    const LIMITS: Limits = Limits {
-        size_bytes: u64::MAX,
-    };
+    const MAX_BYTES: u64 = u64::MAX;
 
     fn make_rows(tier: usize, from_ms: u64, count: u64) -> impl Iterator<Item = Bucket> {
         let resolution_ms = TIERS[tier].resolution_ms;
@@ -387,7 +355,7 @@ mod tests {
 
     fn oldest_ms(database: &Database, tier: usize) -> u64 {
         database
-            .find_first_or_last_time("min", Subject::Host, tier, ALL_TIMES)
+            .find_first_or_last_time("min", tier, ALL_TIMES)
             .unwrap()
             .unwrap()
     }
@@ -410,7 +378,7 @@ mod tests {
         for minute in 1..=90 {
             allowance.add_elapsed_time(HOUR / 60);
             database
-                .delete_excess_rows(ahead_ms + minute * 60_000, &mut allowance, LIMITS)
+                .delete_excess_rows(ahead_ms + minute * 60_000, &mut allowance, MAX_BYTES)
                 .unwrap();
         }
         let deleted_ms = [0, 1, 2].map(|tier| oldest_ms(&database, tier) - FIRST_MS);
@@ -433,7 +401,7 @@ mod tests {
             .unwrap();
         (0..5).for_each(|_| {
             database
-                .delete_excess_rows(ahead_ms, &mut allowance, LIMITS)
+                .delete_excess_rows(ahead_ms, &mut allowance, MAX_BYTES)
                 .unwrap();
         });
         assert_eq!(oldest_ms(&database, 2), FIRST_MS + DAY_MS);
@@ -448,7 +416,7 @@ mod tests {
             .unwrap();
         let mut allowance = Allowance([DAY_MS; TIERS.len()]);
         database
-            .delete_excess_rows(FIRST_MS + 400 * DAY_MS, &mut allowance, LIMITS)
+            .delete_excess_rows(FIRST_MS + 400 * DAY_MS, &mut allowance, MAX_BYTES)
             .unwrap();
         assert_eq!(oldest_ms(&database, 0), FIRST_MS);
     }
@@ -468,7 +436,11 @@ mod tests {
         for _ in 0..11 {
             allowance.add_elapsed_time(HOUR / 60);
             database
-                .delete_excess_rows(FIRST_MS + 30 * DAY_MS + BUCKET_MS, &mut allowance, LIMITS)
+                .delete_excess_rows(
+                    FIRST_MS + 30 * DAY_MS + BUCKET_MS,
+                    &mut allowance,
+                    MAX_BYTES,
+                )
                 .unwrap();
         }
         assert_eq!(oldest_ms(&database, 0), FIRST_MS + 30 * DAY_MS);

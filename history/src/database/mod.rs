@@ -11,6 +11,8 @@
 
 mod maintenance;
 mod read;
+#[cfg(test)]
+mod reference_tests;
 mod salvage;
 mod schema;
 pub mod usage;
@@ -29,14 +31,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::bucket::BUCKET_MS;
 
+pub use self::read::{MAX_EVENTS, StoredSpan};
 pub(crate) use self::{
-    maintenance::{Allowance, Limits, RollUpProgress},
+    maintenance::{Allowance, RollUpProgress},
     salvage::Salvage,
     write::StoredDevices,
-};
-pub use self::{
-    read::{MAX_EVENTS, StoredSpan},
-    schema::render_reference,
 };
 
 /// The name of the database file in its directory.
@@ -302,20 +301,5 @@ impl Database {
                 rusqlite::Error::QueryReturnedNoRows => Ok(()),
                 error => Err(error),
             })
-    }
-
-    /// Checks the integrity of the file by reading every page.
-    ///
-    /// # Errors
-    /// Returns the first problems that SQLite finds.
-    pub fn check_integrity(&self) -> Result<(), DatabaseError> {
-        let found: String = self
-            .connection
-            .pragma_query_value(None, "integrity_check", |row| row.get(0))?;
-        if found == "ok" {
-            return Ok(());
-        }
-        let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-        Err(rusqlite::Error::SqliteFailure(corrupt, Some(found)).into())
     }
 }

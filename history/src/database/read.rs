@@ -30,9 +30,7 @@ impl Database {
     pub fn list_tiers(&self) -> Result<Vec<(usize, Tier)>, DatabaseError> {
         let mut tiers = Vec::new();
         for (tier, stored) in TIERS.iter().enumerate() {
-            if let Some(oldest_ms) =
-                self.find_first_or_last_time("min", Subject::Host, tier, ALL_TIMES)?
-            {
+            if let Some(oldest_ms) = self.find_first_or_last_time("min", tier, ALL_TIMES)? {
                 tiers.push((
                     tier,
                     Tier {
@@ -59,8 +57,7 @@ impl Database {
         self.connection.execute_batch("BEGIN")?;
         let read = (0..=tier).rev().try_for_each(|tier| {
             self.add_rows(grid, tier, from_ms, &devices)?;
-            let newest =
-                self.find_first_or_last_time("max", Subject::Host, tier, from_ms..=grid.to_ms())?;
+            let newest = self.find_first_or_last_time("max", tier, from_ms..=grid.to_ms())?;
             from_ms = newest.map_or(from_ms, |newest| newest + TIERS[tier].resolution_ms);
             Ok(())
         });

@@ -31,7 +31,7 @@ impl Subject {
     }
 
     /// Returns the SQL definitions of the columns that precede the field columns.
-    fn key_columns(self) -> &'static str {
+    pub(super) fn key_columns(self) -> &'static str {
         match self {
             Self::Gpu => {
                 "at_ms INTEGER NOT NULL, device INTEGER NOT NULL REFERENCES device (id), samples \
@@ -57,6 +57,17 @@ impl Subject {
         }
     }
 
+    /// Returns the SQL statement that selects the rows of a tier, without a condition. The columns
+    /// are the time, the device, the number of samples and the columns of all fields.
+    pub(super) fn select_rows_sql(self, tier: usize) -> String {
+        format!(
+            "SELECT at_ms, {}, samples, {} FROM {}",
+            self.device_expression(),
+            self.stat_column_names().concat().join(", "),
+            self.table_name(tier)
+        )
+    }
+
     pub(super) fn metrics(self) -> &'static [Metric] {
         match self {
             Self::Gpu => DeviceKind::Gpu.metrics(),
@@ -78,9 +89,7 @@ pub(super) fn column_names(id: &str, kind: Kind) -> Vec<String> {
 /// then created in files that lack it, and is included in retention, salvage and the reference.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    /// The table's description in the reference.
-    meaning: &'static str,
-    columns: &'static str,
+    pub(super) columns: &'static str,
     /// The names of the indexes with their definitions.
     indexes: &'static [(&'static str, &'static str)],
     /// The column with a row's time, and the time for which rows are kept. `None` for a table with
@@ -94,8 +103,6 @@ const YEAR_MS: u64 = 365 * DAY_MS;
 pub(super) const TABLES: &[Table] = &[
     Table {
         name: "device",
-        meaning: "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the \
-         driver's index, and `parent` is the UUID of the GPU to which a MIG device belongs.",
         columns: "id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, \
                   device_index INTEGER NOT NULL, name TEXT, parent TEXT",
         indexes: &[],
@@ -103,9 +110,6 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "event",
-        meaning: "Events. `json` is an [Event](api.md#event), and `kind` is the value of its \
-         key `what`. Starts and ends of processes are kept for 30 days, other events for a \
-         year.",
         columns: "at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL",
         indexes: &[
             ("event_time", "event (at_ms)"),
@@ -115,8 +119,6 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "condition",
-        meaning: "Conditions of GPUs, from their beginning to their end; `to_ms` is NULL while a \
-                  condition lasts. `json` is a [Condition](api.md#condition).",
         columns: "uuid TEXT NOT NULL, condition TEXT NOT NULL, severity TEXT NOT NULL, from_ms \
                   INTEGER NOT NULL, to_ms INTEGER, text TEXT NOT NULL, json TEXT NOT NULL, UNIQUE \
                   (uuid, condition, from_ms)",
@@ -128,7 +130,6 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "cell",
-        meaning: "Executions of notebook cells. The columns are the keys of [Cell](api.md#cell).",
         columns: "notebook TEXT NOT NULL, kernel_id TEXT NOT NULL, cell_id TEXT NOT NULL, \
                   execution_count INTEGER, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, \
                   gpus TEXT NOT NULL, gpu_ms REAL, peak_bytes REAL, change_bytes REAL, joules \
@@ -138,17 +139,12 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "run",
-        meaning: "Runs of the workload runner. `json` is a [Run](api.md#run).",
         columns: "id TEXT PRIMARY KEY, from_ms INTEGER NOT NULL, to_ms INTEGER, json TEXT NOT NULL",
         indexes: &[("run_end", "run (to_ms)")],
         kept: Some(("to_ms", YEAR_MS)),
     },
     Table {
         name: "job",
-        meaning: "The Slurm, PBS or LSF jobs, pods, containers, notebooks and services that \
-         were on each GPU or MIG device. A row is a [JobSpan](api.md#jobspan). `kind` begins \
-         with `private_` for a private job. `to_ms` is the time at which the job was last seen \
-         there, accurate to ten seconds.",
         columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, \
                   from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, \
                   from_ms)",
@@ -157,11 +153,6 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "usage",
-        meaning: "Energy and GPU time of each owner in the 15 minutes that begin at `at_ms`. A \
-         row is an [OwnerUsage](api.md#ownerusage). `kind` is one of: the kind of the owner's \
-         job, whose ID and name are in `id` and `name`; `user` for a user without a job; \
-         `private_slurm`, `private_pbs` or `private_lsf` for a private job; `unheld` for GPUs \
-         that no process held. The column `user` is empty if the user is not known.",
         columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT \
                   NULL, name TEXT, gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, \
                   active_seconds REAL NOT NULL, joules_least REAL, joules_most REAL, \
@@ -298,63 +289,6 @@ pub(super) fn read_columns(
 ) -> Result<BTreeSet<String>, rusqlite::Error> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
     statement.query_map([table], |row| row.get(0))?.collect()
-}
-
-/// Returns the text of `docs/reference/history.md`.
-pub fn render_reference() -> String {
-    let mut text = String::from(
-        "<!-- Generated from the catalogue of fields and the schema by `make types`. Do not edit \
-         this file. -->\n# History database\n\n`gpumon serve --data-dir DIR` writes \
-         `DIR/history.db`, an SQLite database in WAL mode. Other programs can read it at any time, \
-         even while gpumon writes; copy it with `sqlite3 DIR/history.db \".backup copy.db\"`.\n\n",
-    );
-    let _ = writeln!(
-        text,
-        "`PRAGMA user_version` is the version of the schema, {VERSION}. Columns of new fields are \
-         added without a new version. A gpumon that does not know the version leaves the file as \
-         it is and keeps its history in memory.\n\nTimes (`_ms`) are milliseconds since 1970-01-01 \
-         UTC.\n\n## Tables\n\n| Table | Contents |\n|---|---|"
-    );
-    for (tier, stored) in TIERS.iter().enumerate() {
-        let (gpu, host) = (
-            Subject::Gpu.table_name(tier),
-            Subject::Host.table_name(tier),
-        );
-        let days = stored.keep_ms / super::DAY_MS;
-        let _ = writeln!(
-            text,
-            "| `{gpu}`, `{host}` | One row every {} seconds for each GPU or MIG device, or for \
-             the host; kept for {days} days. |",
-            stored.resolution_ms / 1000
-        );
-    }
-    for Table { name, meaning, .. } in TABLES {
-        let _ = writeln!(text, "| `{name}` | {meaning} |");
-    }
-    for Table { name, columns, .. } in TABLES {
-        let _ = writeln!(text, "\n### {name}\n\n```sql\n{columns}\n```");
-    }
-    for (subject, title) in [
-        (Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"),
-        (Subject::Host, "host_10s, host_1min, host_15min"),
-    ] {
-        let keys = subject.key_columns();
-        let _ = writeln!(
-            text,
-            "\n### {title}\n\n```sql\n{keys}\n```\n\n`at_ms` is the beginning of the row's time \
-             span, and `samples` the number of samples in it. NULL means that nothing was \
-             read. Each field of the [catalogue](fields.md) has one or more columns, named as \
-             in `gpumon --csv`: a gauge has its mean, its minimum (`_min`) and its maximum \
-             (`_max`), to four digits; a counter or a state has its last value.\n\n| Field | \
-             Columns |\n|---|---|"
-        );
-        for (metric, columns) in subject.metrics().iter().zip(subject.stat_column_names()) {
-            let id = metric.field;
-            let columns: Vec<_> = columns.iter().map(|column| format!("`{column}`")).collect();
-            let _ = writeln!(text, "| `{id}` | {} |", columns.join(", "));
-        }
-    }
-    text
 }
 
 /// The stored names for kinds of batch jobs with a private ID, which is found only in the

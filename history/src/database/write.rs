@@ -35,7 +35,7 @@ impl StoredDevices {
     /// stored bucket is known.
     pub(crate) fn load(database: &Database) -> Result<Self, rusqlite::Error> {
         Ok(Self {
-            newest_ms: database.find_first_or_last_time("max", Subject::Host, 0, ALL_TIMES)?,
+            newest_ms: database.find_first_or_last_time("max", 0, ALL_TIMES)?,
             ..Self::default()
         })
     }
@@ -221,22 +221,16 @@ impl Database {
     }
 
     /// Returns the stored row for a device and time.
-    fn read_stored_row(
+    pub(super) fn read_stored_row(
         &self,
         subject: Subject,
         tier: usize,
         at_ms: u64,
         device: i64,
     ) -> Result<Option<TierRow>, rusqlite::Error> {
-        let key = subject.device_expression();
-        let (table, columns) = (
-            subject.table_name(tier),
-            subject.stat_column_names().concat().join(", "),
-        );
-        let sql = format!(
-            "SELECT at_ms, {key}, samples, {columns} FROM {table} WHERE at_ms = ?1 AND {key} = ?2"
-        );
-        let mut statement = self.connection.prepare(&sql)?;
+        let (rows, key) = (subject.select_rows_sql(tier), subject.device_expression());
+        let sql = format!("{rows} WHERE at_ms = ?1 AND {key} = ?2");
+        let mut statement = self.connection.prepare_cached(&sql)?;
         statement
             .query_row(params![at_ms as i64, device], |row| read_row(row, subject))
             .optional()
@@ -303,7 +297,7 @@ impl Database {
     /// Returns `true` if a bucket that starts at `at_ms` is stored.
     pub(crate) fn has_bucket(&self, at_ms: u64) -> Result<bool, rusqlite::Error> {
         Ok(self
-            .find_first_or_last_time("min", Subject::Host, 0, at_ms..=at_ms)?
+            .find_first_or_last_time("min", 0, at_ms..=at_ms)?
             .is_some())
     }
 
@@ -373,8 +367,7 @@ impl Database {
     }
 }
 
-/// Parses a row in which the columns `at_ms`, `device` and `samples` precede the columns of all
-/// fields.
+/// Parses a row that [`Subject::select_rows_sql`] selects.
 pub(super) fn read_row(row: &Row<'_>, subject: Subject) -> Result<TierRow, rusqlite::Error> {
     let mut next = 3;
     let stats = subject.metrics().iter().map(|metric| {

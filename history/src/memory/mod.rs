@@ -241,17 +241,13 @@ impl Block {
             .map(|bucket| (bucket.at_ms, bucket.samples))
             .collect();
         // Only the latest state of each condition is kept.
-        let mut conditions: Vec<(usize, &ConditionSpan)> = Vec::new();
+        let mut conditions: Vec<(usize, ConditionSpan)> = Vec::new();
         for (place, bucket) in buckets.iter().enumerate() {
             for condition in &bucket.conditions {
                 conditions.retain(|(_, known)| !known.is_same_condition(condition));
-                conditions.push((place, condition));
+                conditions.push((place, condition.clone()));
             }
         }
-        let conditions = conditions
-            .into_iter()
-            .map(|(place, condition)| (place, condition.clone()))
-            .collect();
         // A running job is in every bucket. Only its latest state is kept.
         let jobs: BTreeMap<_, _> = buckets
             .iter()

@@ -117,12 +117,15 @@ impl Writer {
     /// Adds a bucket without waiting. While the disk does not work, the bucket stays in memory for
     /// as long as [`MemoryTier`] keeps buckets.
     pub fn add_bucket(&self, bucket: Bucket) {
-        self.inbox.add_bucket(bucket);
+        self.inbox.add_to_delivery(Duration::ZERO, |delivery| {
+            delivery.pending.buckets.push(bucket);
+        });
     }
 
     /// Adds an event without waiting.
     pub fn add_event(&self, event: Event) {
-        self.inbox.add_event(event);
+        self.inbox
+            .add_to_delivery(MAX_EVENT_WAIT, |delivery| delivery.pending.add_event(event));
     }
 
     /// Writes all remaining data and ends the thread, waiting for at most two seconds.
@@ -162,7 +165,8 @@ impl Writer {
 
     fn report_if_damaged(&self, inode: Option<u64>, error: &DatabaseError) {
         if let Some(inode) = inode.filter(|_| error.is_corrupt()) {
-            self.inbox.report_damage(inode);
+            self.inbox
+                .add_to_delivery(Duration::ZERO, |delivery| delivery.damaged = Some(inode));
         }
     }
 }
@@ -234,17 +238,6 @@ impl Pending {
         &mut self.part
     }
 
-    /// Returns the buckets that [`Self::load_next_part`] last returned.
-    fn current_part(&self) -> &[Bucket] {
-        &self.part
-    }
-
-    /// Removes the current part and the events. This is called after they have been written.
-    fn remove_written(&mut self) {
-        self.part.clear();
-        self.events.clear();
-    }
-
     /// Returns the start of the oldest waiting bucket.
     fn oldest_ms(&self) -> Option<u64> {
         self.part
@@ -282,21 +275,6 @@ impl Pending {
 }
 
 impl Inbox {
-    fn add_bucket(&self, bucket: Bucket) {
-        self.add_to_delivery(Duration::ZERO, |delivery| {
-            delivery.pending.buckets.push(bucket);
-        });
-    }
-
-    fn add_event(&self, event: Event) {
-        self.add_to_delivery(MAX_EVENT_WAIT, |delivery| delivery.pending.add_event(event));
-    }
-
-    /// Reports that the database file with this inode is damaged.
-    fn report_damage(&self, inode: u64) {
-        self.add_to_delivery(Duration::ZERO, |delivery| delivery.damaged = Some(inode));
-    }
-
     /// Ends the thread after everything has been written, and then notifies `done`.
     fn request_end(&self, done: Option<SyncSender<()>>) {
         self.add_to_delivery(Duration::ZERO, |delivery| {

@@ -20,8 +20,8 @@ use super::{
 use crate::{
     bucket::BUCKET_MS,
     database::{
-        self, Allowance, Database, DatabaseError, FILE_NAME, Limits, MAX_EVENTS, RollUpProgress,
-        Salvage, StoredDevices,
+        self, Allowance, Database, DatabaseError, FILE_NAME, MAX_EVENTS, RollUpProgress, Salvage,
+        StoredDevices,
     },
     grid::Grid,
     memory::REACH_MS,
@@ -359,16 +359,13 @@ impl WriterThread {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
-        let (buckets, events) = (self.pending.current_part(), &self.pending.events);
+        let (buckets, events) = (&self.pending.part, &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
         let WriterSettings { folder, .. } = &self.settings;
         let size_bytes = self.size_bytes.load(Ordering::Relaxed);
         // A reader can make the write-ahead log grow. At most a tenth of the size limit is reserved
         // for the log. If the log grows further, no rows are deleted for that reason.
-        let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
-        let limits = Limits {
-            size_bytes: size_bytes - wal_bytes,
-        };
+        let max_bytes = size_bytes - wal_bytes(folder).min(size_bytes / 10);
         if is_due {
             self.allowance.add_elapsed_time(
                 std::mem::replace(&mut self.allowed_at, Instant::now()).elapsed(),
@@ -392,13 +389,14 @@ impl WriterThread {
                 })?;
             }
             if is_due {
-                database.delete_excess_rows(now_ms(), allowance, limits)
+                database.delete_excess_rows(now_ms(), allowance, max_bytes)
             } else {
                 Ok(())
             }
         });
         written.map_err(DatabaseError::from)?;
-        self.pending.remove_written();
+        self.pending.part.clear();
+        self.pending.events.clear();
         if is_due {
             self.forget_at = Instant::now() + RETRY_INTERVAL;
             let in_use = self.salvage.as_ref().map(|(_, aside)| &**aside);

@@ -20,6 +20,7 @@ use gpumon_history::{
 };
 
 use crate::{
+    damage::assert_intact,
     support::make_bucket,
     writing::{FIRST_MS, receive_message, start_writer, wait_until},
 };
@@ -194,7 +195,7 @@ fn full_disk_is_reported_and_loses_nothing() {
         format!("history is written to {FOLDER} again")
     );
     let database = Database::open_to_read(folder).unwrap();
-    database.check_integrity().unwrap();
+    assert_intact(folder);
     assert_eq!(
         list_written_buckets(&database),
         (0..end + 100).collect::<Vec<_>>()

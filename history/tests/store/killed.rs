@@ -17,7 +17,10 @@ use gpumon_history::{
     writer::{Writer, WriterSettings},
 };
 
-use crate::support::{make_bucket, pseudorandom_number};
+use crate::{
+    damage::assert_intact,
+    support::{make_bucket, pseudorandom_number},
+};
 
 /// The environment variable that makes this program act as the writer. Its value is the directory.
 const FOLDER_VARIABLE: &str = "GPUMON_TEST_FOLDER";
@@ -183,8 +186,7 @@ fn killed_writer_loses_no_written_bucket() {
         opened.unwrap_or_else(|error| {
             panic!("kill {kill} leaves a file that cannot be opened: {error}")
         });
-        let database = Database::open_to_read(folder.path()).unwrap();
-        database.check_integrity().unwrap();
+        assert_intact(folder.path());
         let newest = check_and_find_newest(folder.path());
         assert!(
             newest >= written.max(known),

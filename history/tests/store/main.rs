@@ -7,7 +7,6 @@ mod disks;
 mod faults;
 mod killed;
 mod memory;
-mod reference;
 mod support;
 mod versions;
 mod writing;

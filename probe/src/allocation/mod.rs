@@ -275,7 +275,7 @@ struct DeviceHolders {
 
 impl ProcessNaming {
     pub(crate) fn new(sample: &GpuSample) -> Self {
-        let mig = sample.mig_devices.value().into_iter().flatten();
+        let mig = sample.mig_devices.items().iter();
         let parts = mig.map(|mig| (Some(mig.instance), &mig.allocated_to));
         let held = parts
             .chain([(None, &sample.allocated_to)])
@@ -301,20 +301,11 @@ impl ProcessNaming {
         let Some(device) = self.0.get_mut(&mig) else {
             return;
         };
-        if let Some(pod) = owner
-            .pod
-            .as_ref()
-            .filter(|pod| !device.pods.contains(&pod.uid))
-        {
-            device.pods.insert(pod.uid.clone());
-        }
-        if let Some(container) = owner
-            .container
-            .as_ref()
-            .filter(|one| !device.containers.contains(&one.id))
-        {
-            device.containers.insert(container.id.clone());
-        }
+        let (pod, container) = (owner.pod.as_ref(), owner.container.as_ref());
+        device.pods.extend(pod.map(|pod| pod.uid.clone()));
+        device
+            .containers
+            .extend(container.map(|one| one.id.clone()));
     }
 
     /// Fills in the job or pod of a process from the allocation of its device, if the process's own
@@ -383,9 +374,8 @@ impl DeviceHolders {
             None => None,
         };
         owner.slurm = Some(BatchJob {
-            job_id: job_id.clone(),
             step,
-            private: false,
+            ..BatchJob::new(job_id.clone())
         });
     }
 }

@@ -4,7 +4,6 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
     io,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -231,12 +230,12 @@ pub struct Measurement {
     /// The version of gpumon.
     pub gpumon: String,
     /// The newest CUDA version that the driver supported when the result was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_watts: Option<f64>,
     /// The mean clock of the multiprocessors, in MHz.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<f64>,
 }
 
@@ -359,13 +358,7 @@ fn parse_file(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
 /// # Errors
 /// Returns an error if the file cannot be read or written. In that case, the file is not changed.
 pub fn update_file(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
-    let name = path
-        .file_name()
-        .and_then(OsStr::to_str)
-        .ok_or_else(|| invalid_data("the path does not name a file"))?;
-    let folder = path
-        .parent()
-        .ok_or_else(|| invalid_data("the path has no directory"))?;
+    let (folder, name) = safe_file::split_path(path)?;
     let folder = Folder::create(folder, AcceptedOwner::AnyForRoot)?;
     // A failed lock is ignored, because some network file systems do not support locks, and
     // concurrent runs are rare.

@@ -35,7 +35,7 @@ impl ProcessTracker {
         let Reading::Now(processes) = processes else {
             return Vec::new();
         };
-        let all = processes.iter().map(to_process_ref).chain(omitted);
+        let all = processes.iter().map(ProcessRef::from).chain(omitted);
         let now: BTreeMap<u32, ProcessRef> = all.map(|process| (process.pid, process)).collect();
         let Some(before) = self.known.replace(now) else {
             return Vec::new();
@@ -57,16 +57,6 @@ impl ProcessTracker {
             .cloned()
             .map(EventKind::ProcessStarted);
         ended.chain(started).take(MAX_PROCESS_EVENTS).collect()
-    }
-}
-
-fn to_process_ref(process: &Process) -> ProcessRef {
-    ProcessRef {
-        pid: process.pid,
-        name: process.name.clone(),
-        program: process.program.clone(),
-        user: process.user.clone(),
-        started_ms: process.started_ms.clone(),
     }
 }
 
@@ -359,7 +349,7 @@ mod tests {
     #[test]
     fn omitted_process_is_not_reported_as_ended() {
         let mut tracker = ProcessTracker::default();
-        let omitted = vec![to_process_ref(&examples::make_process(1, 0))];
+        let omitted = vec![ProcessRef::from(&examples::make_process(1, 0))];
         tracker.update(&make_list(&[(1, 1), (2, 2)]), Vec::new());
         assert_eq!(tracker.update(&make_list(&[(2, 2)]), omitted), []);
         assert_eq!(

@@ -32,7 +32,7 @@ pub enum ConditionKind {
         /// NVIDIA's number for the error.
         code: u32,
         /// The process that caused the latest error, if the driver reports the process.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         pid: Option<u32>,
         /// Number of errors with this code since the condition began.
@@ -45,11 +45,11 @@ pub enum ConditionKind {
         /// The reasons for the reduced clocks.
         reasons: Vec<ThrottleReason>,
         /// The power limit, if it is available.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         limit_watts: Option<f64>,
         /// The GPU's temperature, if it is available.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         gpu_celsius: Option<f64>,
     },

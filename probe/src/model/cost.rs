@@ -295,7 +295,7 @@ pub struct Cell {
     pub shared: bool,
     /// The login name of the user who reported the cell, if the server can determine the user. The
     /// server sets this field. Other users receive the event without the notebook's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub user: Option<String>,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Cell, Condition, Health, Reading, Severity};
+use super::{Cell, Condition, Health, Process, Reading, Severity};
 use crate::{flat, owner::clean_line, tagged};
 
 /// An event with its time and its GPU.
@@ -122,7 +122,7 @@ pub struct Mark {
     pub text: String,
     /// The login name of the user who set the mark. Omitted if the server cannot determine the
     /// user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub user: Option<String>,
 }
@@ -179,24 +179,22 @@ impl Mark {
 
 /// A driver error and its meaning. NVIDIA's driver numbers its errors, which are called Xids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[ts(optional_fields)]
 pub struct XidReport {
     /// The Xid's number, or gpumon's number for an error of another driver.
     pub code: u32,
     /// The name of the error, for drivers other than NVIDIA's. Omitted for Xids.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The process that caused the error, if the driver reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The meaning of the error, as a sentence.
     pub meaning: String,
     /// The remedy, as a sentence.
     pub advice: String,
     /// The driver's message in the kernel log, if the log was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
@@ -225,13 +223,25 @@ pub struct ProcessRef {
     /// The script that an interpreter runs, such as `train.py`, otherwise the program's name.
     pub name: Reading<String>,
     /// The program's name, if `name` is a script's name. Omitted otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub program: Option<String>,
     /// The login name of the process's effective user, or the numeric user ID if there is no name.
     pub user: Reading<String>,
     /// The start time of the process.
     pub started_ms: Reading<u64>,
+}
+
+impl From<&Process> for ProcessRef {
+    fn from(process: &Process) -> Self {
+        Self {
+            pid: process.pid,
+            name: process.name.clone(),
+            program: process.program.clone(),
+            user: process.user.clone(),
+            started_ms: process.started_ms.clone(),
+        }
+    }
 }
 
 /// A run of the workload runner, as shown in events.
@@ -244,7 +254,7 @@ pub struct Run {
     /// A short title, such as `copy, triad`.
     pub title: String,
     /// The current step, such as `copy`. Omitted before the first step and at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,
     /// The status of the run.
@@ -327,13 +337,11 @@ pub struct Alert {
     /// The condition of the rule and the observed value, as a sentence.
     pub text: String,
     /// Whether the rule is silenced now. A silenced alert is listed, but nobody is notified.
-    #[serde(default, skip_serializing_if = "is_false")]
-    #[ts(as = "Option<bool>", optional)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub silenced: bool,
     /// Whether the text can contain names of processes and notebooks. Users who may not see these
     /// names get another text. Omitted if `false`.
-    #[serde(default, skip_serializing_if = "is_false")]
-    #[ts(as = "Option<bool>", optional)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub names_processes: bool,
 }
 
@@ -346,11 +354,6 @@ pub struct FiringAlert {
     #[serde(flatten)]
     #[ts(flatten)]
     pub alert: Alert,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 flat! { FiringAlert { gpu, alert: rest } }

@@ -23,7 +23,7 @@ pub struct Inventory {
     #[serde(default)]
     pub topology: Vec<GpuLink>,
     /// The state of the playback, if the data comes from a recording instead of the machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub playback: Option<Playback>,
 }
@@ -186,7 +186,7 @@ pub struct Gpu {
     pub vendor: Vendor,
     /// The index that the vendor's driver assigned to the GPU. Missing while the driver does not
     /// list the GPU, and in recordings of version 0.2 and older.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub vendor_index: Option<u32>,
     /// The UUID (`nvmlDeviceGetUUID`). `null` if the driver has not reported it yet, because the
@@ -254,7 +254,7 @@ pub struct Board {
     /// Temperatures at which the GPU protects itself (`nvmlDeviceGetTemperatureThreshold`).
     pub thresholds: Thresholds,
     /// The source of the energy readings, on GPUs of AMD and Intel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub energy_source: Option<EnergySource>,
 }

@@ -67,7 +67,6 @@ macro_rules! limits {
             pub advice: String,
             /// The causes that limited each owner, if processes of several owners used the GPU.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]
-            #[ts(optional, as = "Option<Vec<OwnerLimits>>")]
             pub owners: Vec<OwnerLimits>,
         }
 
@@ -167,60 +166,48 @@ pub struct OwnerLimits {
 /// needed or could not be read is omitted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(default)]
+#[ts(optional_fields)]
 pub struct LimitEvidence {
     /// Share of time in which a kernel or a copy ran.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub gpu_percent: Option<f64>,
     /// CPU use of the busiest process that uses the GPU; 100 is one core.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub cpu_percent: Option<f64>,
     /// The number of its child processes that compute, such as data loader workers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub workers: Option<u32>,
     /// CPU use of these child processes together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub workers_percent: Option<f64>,
     /// The number of logical processors of the machine, if the child processes use only a part of
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub cores: Option<u32>,
     /// The rate at which the processes read from disks or, if another user's processes may not be
     /// read, the read rate of all disks of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub disk_bytes_per_second: Option<f64>,
     /// Receive rate of all network cards of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub network_bytes_per_second: Option<f64>,
     /// Data per second over PCIe, in the direction with more data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub pcie_bytes_per_second: Option<f64>,
     /// Data per second over all NVLinks, in the direction with more data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub nvlink_bytes_per_second: Option<f64>,
     /// Share of time in which a multiprocessor had work.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub sm_percent: Option<f64>,
     /// Share of time in which the tensor cores were busy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub tensor_percent: Option<f64>,
     /// Share of time in which the busiest of the other arithmetic units was busy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub arithmetic_percent: Option<f64>,
     /// The busiest of the other arithmetic units.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub arithmetic_unit: Option<ArithmeticUnit>,
     /// Whether the tensor cores mostly worked on double-precision numbers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -228,15 +215,12 @@ pub struct LimitEvidence {
     pub is_tensor_double: bool,
     /// Used bandwidth of device memory as a share of the peak.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub dram_percent: Option<f64>,
     /// The clock of the multiprocessors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub sm_mhz: Option<f64>,
     /// The maximum clock of the multiprocessors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub max_sm_mhz: Option<f64>,
     /// Whether the temperature reduced the clock, and not the power limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -248,16 +232,13 @@ pub struct LimitEvidence {
     pub small_copies: bool,
     /// The number of owners whose processes use the multiprocessors, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub owners: Option<u32>,
     /// The GPU of the same job that waits least, if the others wait for it (NVML's index).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub slow_gpu: Option<u32>,
     /// How much longer this GPU waits for other GPUs than `slow_gpu` does, in milliseconds of each
     /// second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
     pub wait_ms: Option<u32>,
     /// The ranks of the processes on `slow_gpu`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -581,12 +562,10 @@ impl LimitSums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::LIMIT_WORDINGS;
 
     #[test]
-    fn every_cause_has_wording_in_order() {
-        for (class, wording) in LimitClass::ALL.into_iter().zip(&LIMIT_WORDINGS) {
-            assert_eq!(class, wording.class);
+    fn every_cause_has_its_json_name() {
+        for class in LimitClass::ALL {
             assert_eq!(LimitClass::from_name(class.name()), Some(class));
             assert_eq!(serde_json::to_value(class).unwrap(), class.name());
         }

@@ -68,10 +68,7 @@ pub use sample::{
     Utilization,
 };
 pub use vendor::Vendor;
-pub use wording::{
-    BROWSER_WORDINGS, GPU_PROCESS, LIMIT_WORDINGS, LimitWording, SLOW_CLOCK_RATIO, WORDINGS,
-    Wording,
-};
+pub use wording::{GPU_PROCESS, SLOW_CLOCK_RATIO, WORDINGS, Wording};
 
 /// A line of `gpumon collect`: a JSON object whose kind is given by `type`.
 ///

@@ -33,7 +33,7 @@ pub struct Process {
     /// command line receive the program's name.
     pub name: Reading<String>,
     /// The program's name from `/proc/PID/comm`, if `name` is a script's name. Omitted otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub program: Option<String>,
     /// The command line, with arguments separated by spaces. A command line of more than 1024 bytes
@@ -53,7 +53,7 @@ pub struct Process {
     /// are reused.
     pub started_ms: Reading<u64>,
     /// The MIG instance that the process uses. Omitted for processes that use the whole GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub mig: Option<MigInstance>,
     /// Whether the process computes through the Multi-Process Service, which mixes the kernels of
@@ -73,6 +73,11 @@ impl Process {
         absent!(&Absence::NoAnswer; Self { pid, kind, memory_bytes, program, mig, mps };
             sm_percent, memory_percent, encoder_percent, decoder_percent, name, command, user,
             host_memory_bytes, traced, started_ms, owner)
+    }
+
+    /// Returns the notebook that the process belongs to, if there is one.
+    pub fn notebook(&self) -> Option<&Notebook> {
+        self.owner.value()?.notebook.as_ref()
     }
 }
 
@@ -96,40 +101,33 @@ pub enum ProcessKind {
 /// The owners of a process in addition to its user. An owner is omitted if the process has none of
 /// this kind, or if the reader may not see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[ts(optional_fields)]
 pub struct Owner {
     /// The notebook whose kernel is the process or one of its ancestors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub notebook: Option<Notebook>,
     /// The Slurm job that the process belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub slurm: Option<BatchJob>,
     /// The PBS or TORQUE job that the process belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pbs: Option<BatchJob>,
     /// The LSF job that the process belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lsf: Option<BatchJob>,
     /// The Kubernetes pod that the process belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<Pod>,
     /// The container in which the process runs, including a container within a pod.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
     /// The systemd service or scope that started the process, such as `ollama.service`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// The rank of the process in a distributed job. The launcher sets it in the environment:
     /// torchrun in `RANK`, Open MPI in `OMPI_COMM_WORLD_RANK`, MPICH in `PMI_RANK`, Slurm in
     /// `SLURM_PROCID`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
     /// The ancestors, starting with the parent, without PID 1 of the PID namespace.
     pub parents: Vec<Ancestor>,
@@ -146,37 +144,28 @@ impl Owner {
     /// container or service. Returns `None` for a process without a group, such as a program in a
     /// login session.
     pub fn job(&self) -> Option<Job> {
-        let of = |kind, id: &str| Job {
-            kind,
-            id: id.to_owned(),
-            path: None,
-            name: None,
-            private: false,
-        };
         if let Some(notebook) = &self.notebook {
-            let path = Some(notebook.path.clone());
             return Some(Job {
-                path,
-                ..of(JobKind::Notebook, &notebook.kernel_id)
+                path: Some(notebook.path.clone()),
+                ..Job::new(JobKind::Notebook, &notebook.kernel_id)
             });
         }
         let batch = self.batch_job().map(|(kind, job)| Job {
             private: job.private,
-            ..of(kind, &job.job_id)
+            ..Job::new(kind, &job.job_id)
         });
         let pod = || {
             let pod = self.pod.as_ref()?;
             Some(Job {
                 name: pod.name.as_ref().map(|_| pod.label()),
-                ..of(JobKind::Pod, &pod.uid)
+                ..Job::new(JobKind::Pod, &pod.uid)
             })
         };
         let container = || {
-            self.container
-                .as_ref()
-                .map(|container| of(JobKind::Container, &container.id))
+            let container = self.container.as_ref()?;
+            Some(Job::new(JobKind::Container, &container.id))
         };
-        let service = || self.service().map(|unit| of(JobKind::Service, unit));
+        let service = || Some(Job::new(JobKind::Service, self.service()?));
         batch.or_else(pod).or_else(container).or_else(service)
     }
 
@@ -214,10 +203,10 @@ pub struct Job {
     /// the pod; or the name of the service.
     pub id: String,
     /// The path of the notebook. Omitted for other kinds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Reading<String>>,
     /// The namespace and name of the pod, such as `research/train-0`, if they are available.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Whether the ID comes only from the processes' environment, which only their user and root
     /// can read. Omitted if `false`.
@@ -226,6 +215,17 @@ pub struct Job {
 }
 
 impl Job {
+    /// Creates a job with only a kind and an ID.
+    pub fn new(kind: JobKind, id: impl Into<String>) -> Self {
+        Self {
+            kind,
+            id: id.into(),
+            path: None,
+            name: None,
+            private: false,
+        }
+    }
+
     /// Returns `true` if more is known about the job than its kind and ID.
     pub fn has_details(&self) -> bool {
         self.path.is_some() || self.name.is_some() || self.private
@@ -296,7 +296,7 @@ pub struct Notebook {
     pub kernel_id: String,
     /// The name of the kernel specification, such as `python3` or `julia-1.11`, if the connection
     /// file contains it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub kernel_name: Option<String>,
     /// The path of the notebook from the connection file, relative to Jupyter's root directory or
@@ -324,14 +324,24 @@ pub struct BatchJob {
     /// job's SLUID, which Slurm 26.05 uses in cgroup names.
     pub job_id: String,
     /// The step of a Slurm job, such as `0`, `batch` or `interactive`, if it is available.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,
     /// Whether the ID comes only from the process's environment, which only its user and root can
     /// read. Other users do not receive the job. Omitted if `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[ts(optional, as = "Option<bool>")]
     pub private: bool,
+}
+
+impl BatchJob {
+    /// Creates a job without a step. Everybody may see its ID.
+    pub(crate) fn new(job_id: String) -> Self {
+        Self {
+            job_id,
+            step: None,
+            private: false,
+        }
+    }
 }
 
 /// A pod run by Kubernetes.
@@ -340,11 +350,11 @@ pub struct Pod {
     /// The UID of the pod, in Kubernetes' format.
     pub uid: String,
     /// The namespace of the pod, if the kubelet reports exactly one pod for this GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub namespace: Option<String>,
     /// The name of the pod, if its namespace is available.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub name: Option<String>,
 }
@@ -369,7 +379,7 @@ pub struct Container {
     pub id: String,
     /// The name of the container in its pod, if the kubelet reports exactly one container for this
     /// GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub name: Option<String>,
 }
@@ -444,21 +454,12 @@ impl Allocation {
     /// UIDs.
     pub fn job(&self) -> Job {
         match self {
-            Self::Slurm { job_id, .. } => Job {
-                kind: JobKind::Slurm,
-                id: job_id.clone(),
-                path: None,
-                name: None,
-                private: false,
-            },
+            Self::Slurm { job_id, .. } => Job::new(JobKind::Slurm, job_id),
             Self::Kubernetes { namespace, pod, .. } => {
                 let name = format!("{namespace}/{pod}");
                 Job {
-                    kind: JobKind::Pod,
-                    id: name.clone(),
-                    path: None,
-                    name: Some(name),
-                    private: false,
+                    name: Some(name.clone()),
+                    ..Job::new(JobKind::Pod, name)
                 }
             }
         }

@@ -87,18 +87,20 @@ impl<T> Reading<T> {
         matches!(self, Self::Absent(Absence::NotSupported))
     }
 
-    /// Returns [`Self::NOT_SUPPORTED`], as the default for quantities that earlier versions did not
-    /// write.
-    pub(crate) fn not_supported() -> Self {
-        Self::NOT_SUPPORTED
+    /// Returns the value regardless of its age.
+    ///
+    /// # Errors
+    /// Returns the reason for the absence if there is no value.
+    pub fn as_result(&self) -> Result<&T, &Absence> {
+        match self {
+            Self::Now(value) | Self::Earlier { value, .. } => Ok(value),
+            Self::Absent(reason) => Err(reason),
+        }
     }
 
     /// Returns the value regardless of its age, or `None` if it is absent.
     pub fn value(&self) -> Option<&T> {
-        match self {
-            Self::Now(value) | Self::Earlier { value, .. } => Some(value),
-            Self::Absent(_) => None,
-        }
+        self.as_result().ok()
     }
 
     /// Returns a mutable reference to the value, or `None` if it is absent.
@@ -111,10 +113,7 @@ impl<T> Reading<T> {
 
     /// Returns the reason for the absence, or `None` if there is a value.
     pub fn absence(&self) -> Option<&Absence> {
-        match self {
-            Self::Absent(reason) => Some(reason),
-            Self::Now(_) | Self::Earlier { .. } => None,
-        }
+        self.as_result().err()
     }
 
     /// Returns the time of the reading. `sample_at_ms` is the time of the sample that contains the
@@ -153,6 +152,20 @@ impl<T> Reading<T> {
             },
             Self::Absent(reason) => Reading::Absent(reason),
         }
+    }
+}
+
+impl<T> Reading<Vec<T>> {
+    /// Returns the items of a list regardless of its age. An absent list has none.
+    pub fn items(&self) -> &[T] {
+        self.value().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl<T> Default for Reading<T> {
+    /// Returns [`Self::NOT_SUPPORTED`], for quantities that earlier versions did not write.
+    fn default() -> Self {
+        Self::NOT_SUPPORTED
     }
 }
 

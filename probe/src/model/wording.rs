@@ -57,19 +57,6 @@ const ANONYMOUS_TEXTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Short and long texts that the browser uses instead of those in [`WORDINGS`]. If a text is empty
-/// here, the browser uses the text in [`WORDINGS`].
-pub const BROWSER_WORDINGS: [(&str, &str, &str); 2] = [
-    (
-        "below_baseline",
-        "",
-        "Slower than baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
-         {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling. If the change \
-         is intended, store a new baseline: `gpumon bench --save-baseline`.",
-    ),
-    ("memory_nearly_full", "{free_bytes} left", ""),
-];
-
 macro_rules! wordings {
     ($($tag:literal $label:literal $short:literal $long:literal $text:literal;)+) => {
         &[$(Wording { tag: $tag, label: $label, short: $short, long: $long, text: $text }),+]
@@ -223,86 +210,86 @@ impl ConditionKind {
     }
 }
 
-/// The wording for one cause. Placeholders are as in [`WORDINGS`].
-#[derive(Debug)]
-pub struct LimitWording {
-    /// The cause.
-    pub class: LimitClass,
-    /// The evidence, as sentences.
-    pub text: &'static str,
-    /// The advice; empty if there is nothing to improve.
-    pub advice: &'static str,
-}
-
-macro_rules! limit_wordings {
-    ($($class:ident $text:literal $advice:literal;)+) => {
-        [$(LimitWording { class: LimitClass::$class, text: $text, advice: $advice }),+]
-    };
-}
-
-/// The wording of every cause, in the order of [`LimitClass::ALL`].
-pub static LIMIT_WORDINGS: [LimitWording; 12] = limit_wordings! {
-    Idle "No kernels or copies run." "";
-    Host
-        "[#workers|{#workers} worker process uses {workers_percent} of a core while the GPU \
-         waits.|{#workers} worker processes use {workers_percent} of a core while the GPU waits.]\
-         [workers||A process uses {cpu_percent} of a core while the GPU waits.]"
-        "[cores|Raise `num_workers`: the loader uses {#workers} of {#cores} cores.|Prepare data \
-         in worker processes or on the GPU, and start the next step before its result is needed.]";
-    Input
-        "A process waits for a disk or the network.[disk_bytes_per_second| Disks deliver \
-         {disk_bytes_per_second}.|][network_bytes_per_second| The network delivers \
-         {network_bytes_per_second}.|]"
-        "Read ahead in parallel, store the data in fewer and larger files, or keep it in memory.";
-    Transfer
-        "[small_copies|Many small copies run: PCIe carries {pcie_bytes_per_second}.|PCIe carries \
-         {pcie_bytes_per_second} while no kernel runs.]"
-        "[small_copies|Batch the copies: one large copy instead of many small ones.|Keep data on \
-         the GPU, pin host memory (`pin_memory=True`), and overlap copies with kernels \
-         (`non_blocking=True`).]";
-    Communication
-        "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels exchange \
-         data with other GPUs, or wait for them.][#slow_ranks| GPU {#slow_gpu} runs rank \
-         {slow_ranks}.| GPU {#slow_gpu} runs ranks {slow_ranks}.][nvlink_bytes_per_second| NVLink carries {nvlink_bytes_per_second}.|]"
-        "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait for it.\
-         |Overlap communication with computing, accumulate gradients, or use larger batches for \
-         each GPU.]";
-    Memory "Device memory works at {dram_percent} of its peak bandwidth."
-        "Fuse kernels (`torch.compile`), use narrower types, or process larger batches.";
-    Tensor "Tensor cores are busy {tensor_percent} of the time."
-        "[is_tensor_double|The GPU is well used. TF32 or BF16 are faster than FP64, if they are \
-         precise enough.|The GPU is well used. Narrower types such as FP8 are faster.]";
-    Compute
-        "[arithmetic_unit|fp64=FP64 units are busy {arithmetic_percent} of the time, tensor cores \
-         {tensor_percent}.|fp32=FP32 units are busy {arithmetic_percent} of the time, tensor cores \
-         {tensor_percent}.|fp16=FP16 units are busy {arithmetic_percent} of the time, tensor cores \
-         {tensor_percent}.|integer=Integer units are busy {arithmetic_percent} of the time, tensor \
-         cores {tensor_percent}.]"
-        "[arithmetic_unit|fp64=Use FP32 or BF16, if they are precise enough.|fp32=Use BF16 or TF32 \
-         for matrix products: the tensor cores are idle.|fp16=Use matrix products, which run on \
-         the tensor cores.]";
-    Latency
-        "Kernels run {gpu_percent} of the time on {sm_percent} of the SMs: they are small, or wait \
-         for each other."
-        "Fuse kernels (`torch.compile`), launch them in a CUDA graph, synchronize less often, or \
-         use larger batches.";
-    Power
-        "[too_hot|The temperature reduces the clocks.|The power limit reduces the clocks.]\
-         [max_sm_mhz| The SM clock is {sm_mhz} instead of {max_sm_mhz}.|]"
-        "[too_hot|Improve the cooling.|Narrower types need less power; an administrator can raise \
-         the power limit.]";
-    Shared "{#owners} owners use the SMs at the same time."
-        "Move one of the programs to another GPU, or run them one after the other.";
-    Unknown
-        "Kernels or copies run {gpu_percent} of the time; this GPU has no counters that show what \
-         limits kernels."
-        "";
-};
-
 impl LimitClass {
-    /// Returns the wording of the cause.
-    pub fn wording(self) -> &'static LimitWording {
-        &LIMIT_WORDINGS[self as usize]
+    /// Returns the templates of the evidence, as sentences, and of the advice, which is empty if
+    /// there is nothing to improve. Placeholders are as in [`WORDINGS`].
+    pub fn wording(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Idle => ("No kernels or copies run.", ""),
+            Self::Host => (
+                "[#workers|{#workers} worker process uses {workers_percent} of a core while the \
+                 GPU waits.|{#workers} worker processes use {workers_percent} of a core while the \
+                 GPU waits.][workers||A process uses {cpu_percent} of a core while the GPU waits.]",
+                "[cores|Raise `num_workers`: the loader uses {#workers} of {#cores} \
+                 cores.|Prepare data in worker processes or on the GPU, and start the next step \
+                 before its result is needed.]",
+            ),
+            Self::Input => (
+                "A process waits for a disk or the network.[disk_bytes_per_second| Disks deliver \
+                 {disk_bytes_per_second}.|][network_bytes_per_second| The network delivers \
+                 {network_bytes_per_second}.|]",
+                "Read ahead in parallel, store the data in fewer and larger files, or keep it in \
+                 memory.",
+            ),
+            Self::Transfer => (
+                "[small_copies|Many small copies run: PCIe carries {pcie_bytes_per_second}.|PCIe \
+                 carries {pcie_bytes_per_second} while no kernel runs.]",
+                "[small_copies|Batch the copies: one large copy instead of many small ones.|Keep \
+                 data on the GPU, pin host memory (`pin_memory=True`), and overlap copies with \
+                 kernels (`non_blocking=True`).]",
+            ),
+            Self::Communication => (
+                "[wait_ms|Kernels wait {#wait_ms} ms of each second for GPU {#slow_gpu}.|Kernels \
+                 exchange data with other GPUs, or wait for them.][#slow_ranks| GPU {#slow_gpu} \
+                 runs rank {slow_ranks}.| GPU {#slow_gpu} runs ranks \
+                 {slow_ranks}.][nvlink_bytes_per_second| NVLink carries \
+                 {nvlink_bytes_per_second}.|]",
+                "[wait_ms|Find out what limits GPU {#slow_gpu}: the other GPUs of the job wait \
+                 for it.|Overlap communication with computing, accumulate gradients, or use \
+                 larger batches for each GPU.]",
+            ),
+            Self::Memory => (
+                "Device memory works at {dram_percent} of its peak bandwidth.",
+                "Fuse kernels (`torch.compile`), use narrower types, or process larger batches.",
+            ),
+            Self::Tensor => (
+                "Tensor cores are busy {tensor_percent} of the time.",
+                "[is_tensor_double|The GPU is well used. TF32 or BF16 are faster than FP64, if \
+                 they are precise enough.|The GPU is well used. Narrower types such as FP8 are \
+                 faster.]",
+            ),
+            Self::Compute => (
+                "[arithmetic_unit|fp64=FP64 units are busy {arithmetic_percent} of the time, \
+                 tensor cores {tensor_percent}.|fp32=FP32 units are busy {arithmetic_percent} of \
+                 the time, tensor cores {tensor_percent}.|fp16=FP16 units are busy \
+                 {arithmetic_percent} of the time, tensor cores {tensor_percent}.|integer=Integer \
+                 units are busy {arithmetic_percent} of the time, tensor cores {tensor_percent}.]",
+                "[arithmetic_unit|fp64=Use FP32 or BF16, if they are precise enough.|fp32=Use \
+                 BF16 or TF32 for matrix products: the tensor cores are idle.|fp16=Use matrix \
+                 products, which run on the tensor cores.]",
+            ),
+            Self::Latency => (
+                "Kernels run {gpu_percent} of the time on {sm_percent} of the SMs: they are \
+                 small, or wait for each other.",
+                "Fuse kernels (`torch.compile`), launch them in a CUDA graph, synchronize less \
+                 often, or use larger batches.",
+            ),
+            Self::Power => (
+                "[too_hot|The temperature reduces the clocks.|The power limit reduces the \
+                 clocks.][max_sm_mhz| The SM clock is {sm_mhz} instead of {max_sm_mhz}.|]",
+                "[too_hot|Improve the cooling.|Narrower types need less power; an administrator \
+                 can raise the power limit.]",
+            ),
+            Self::Shared => (
+                "{#owners} owners use the SMs at the same time.",
+                "Move one of the programs to another GPU, or run them one after the other.",
+            ),
+            Self::Unknown => (
+                "Kernels or copies run {gpu_percent} of the time; this GPU has no counters that \
+                 show what limits kernels.",
+                "",
+            ),
+        }
     }
 }
 
@@ -312,7 +299,7 @@ impl LimitEvidence {
         let Ok(Value::Object(values)) = serde_json::to_value(self) else {
             return Default::default();
         };
-        let LimitWording { text, advice, .. } = main.wording();
+        let (text, advice) = main.wording();
         (
             fill_template(values.clone(), text),
             fill_template(values, advice),

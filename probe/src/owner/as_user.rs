@@ -125,30 +125,29 @@ impl Drop for RestoreRights<'_> {
     }
 }
 
-/// Returns `true` if the tests run as root and may act as another user, which some containers
-/// forbid.
-#[cfg(test)]
-fn can_act_as_user() -> bool {
-    let is_possible = rustix::process::geteuid().is_root()
-        && run_as_user(
-            User {
-                uid: 65_533,
-                gid: 65_533,
-            },
-            || Ok(()),
-        )
-        .is_ok();
-    if !is_possible {
-        eprintln!("skipped: only root can act as another user");
-    }
-    is_possible
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+
+    /// Returns `true` if the tests run as root and may act as another user, which some containers
+    /// forbid.
+    pub(super) fn can_act_as_user() -> bool {
+        let is_possible = rustix::process::geteuid().is_root()
+            && run_as_user(
+                User {
+                    uid: 65_533,
+                    gid: 65_533,
+                },
+                || Ok(()),
+            )
+            .is_ok();
+        if !is_possible {
+            eprintln!("skipped: only root can act as another user");
+        }
+        is_possible
+    }
 
     #[test]
     fn acting_as_user_changes_only_thread_effective_ids() {
@@ -214,7 +213,7 @@ mod file_tests {
 
     use rustix::fs::{mkfifoat, open};
 
-    use super::*;
+    use super::{tests::can_act_as_user, *};
 
     struct Folder(PathBuf);
 

@@ -73,9 +73,8 @@ fn find_slurm_job(path: &[&str]) -> Option<BatchJob> {
             .map(|part| (*part).to_owned())
     };
     Some(BatchJob {
-        job_id: job_id.or_else(sluid)?,
         step: named("step_"),
-        private: false,
+        ..BatchJob::new(job_id.or_else(sluid)?)
     })
 }
 
@@ -113,12 +112,8 @@ fn find_pbs_job(path: &[&str]) -> Option<BatchJob> {
         (is_jobs_of_service || is_prefix)
             .then(|| unescape_unit(id))
             .filter(|id| is_pbs_id(id))
-    })?;
-    Some(BatchJob {
-        job_id,
-        step: None,
-        private: false,
-    })
+    });
+    job_id.map(BatchJob::new)
 }
 
 /// Returns `true` for IDs such as `88123`, `88123.server` and `88123[7].server`.
@@ -142,15 +137,11 @@ fn find_lsf_job(path: &[&str]) -> Option<BatchJob> {
     let job_id = path[below..].iter().find_map(|part| {
         let id = part.strip_prefix("job.")?.split('.').next()?;
         is_pbs_id(id).then(|| id.to_owned())
-    })?;
-    Some(BatchJob {
-        job_id,
-        step: None,
-        private: false,
-    })
+    });
+    job_id.map(BatchJob::new)
 }
 
-fn is_number(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -34,21 +34,6 @@ impl Finder {
         Self(SharedState::new(ProcessReader::new(root.into(), commands)))
     }
 
-    /// Creates a finder that behaves as if gpumon ran as the user `uid`.
-    #[cfg(test)]
-    pub(super) fn with_uid(root: impl Into<PathBuf>, commands: CommandLines, uid: u32) -> Self {
-        Self(SharedState::new(
-            ProcessReader::new(root.into(), commands).with_uid(uid),
-        ))
-    }
-
-    /// Returns the number of processes in the table and the number of threads.
-    #[cfg(test)]
-    pub(super) fn process_and_thread_counts(&self) -> (usize, usize) {
-        let state = self.0.lock();
-        (state.table.len(), state.thread_count())
-    }
-
     /// Creates a resolver. Each GPU needs its own.
     pub fn new_resolver(&self) -> Resolver {
         Resolver {
@@ -114,7 +99,7 @@ impl Resolver {
     /// Returns `true` if gpumon runs in a child PID namespace, where processes of other namespaces
     /// are not visible.
     pub(crate) fn is_in_child_pid_namespace(&self) -> bool {
-        self.shared.is_in_child_pid_namespace()
+        self.shared.reader.is_in_child_pid_namespace()
     }
 
     /// Returns the user ID of the process, or `None` if it is unknown.
@@ -219,16 +204,6 @@ impl ReaderState {
         self.table.is_complete(pid) || (self.table.has_basics(pid) && is_held_up())
     }
 
-    #[cfg(test)]
-    fn thread_count(&self) -> usize {
-        let abandoned = self
-            .running
-            .iter()
-            .filter(|running| running.abandoned)
-            .count();
-        usize::from(self.has_basics_thread) + self.details_threads + abandoned
-    }
-
     fn has_task_of_user(&self, uid: Option<u32>) -> bool {
         self.running.iter().any(|running| running.uid == uid)
     }
@@ -261,10 +236,6 @@ impl SharedState {
             work: Condvar::new(),
             changed: Condvar::new(),
         })
-    }
-
-    fn is_in_child_pid_namespace(&self) -> bool {
-        self.reader.is_in_child_pid_namespace()
     }
 
     fn lock(&self) -> MutexGuard<'_, ReaderState> {
@@ -387,6 +358,32 @@ impl SharedState {
                 self.start_needed_threads(&mut state);
                 return;
             }
+        }
+    }
+}
+
+/// Access to internals for the tests of this module's parent.
+#[cfg(test)]
+mod test_access {
+    use super::*;
+
+    impl Finder {
+        pub(in crate::owner) fn with_uid(
+            root: impl Into<PathBuf>,
+            commands: CommandLines,
+            uid: u32,
+        ) -> Self {
+            Self(SharedState::new(
+                ProcessReader::new(root.into(), commands).with_uid(uid),
+            ))
+        }
+
+        pub(in crate::owner) fn process_and_thread_counts(&self) -> (usize, usize) {
+            let state = self.0.lock();
+            let running = state.running.iter();
+            let abandoned = running.filter(|running| running.abandoned).count();
+            let threads = usize::from(state.has_basics_thread) + state.details_threads + abandoned;
+            (state.table.len(), threads)
         }
     }
 }

@@ -213,9 +213,8 @@ fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     ];
     let [slurm, step, pbs, lsf, index] = proc_fs.read_variables(pid, names);
     let job = |job_id| BatchJob {
-        job_id,
-        step: None,
         private: true,
+        ..BatchJob::new(job_id)
     };
     if let Some(job_id) = slurm {
         owner.slurm = Some(BatchJob {
@@ -241,8 +240,7 @@ fn read_step_daemon_job(proc_fs: &ProcFs, pid: u32) -> Option<String> {
         .strip_prefix(STEP_DAEMON)?
         .strip_prefix(": [")?
         .split_once('.')?;
-    let is_number = !job_id.is_empty() && job_id.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| job_id.to_owned())
+    cgroup::is_number(job_id).then(|| job_id.to_owned())
 }
 
 /// Reads a file whose path comes from a process, with no more rights than the process has.

@@ -12,7 +12,7 @@ use super::{
     proc_fs::{self, ProcFs, Status},
 };
 use crate::{
-    model::{Absence, Owner, Process, Reading, now_ms},
+    model::{Absence, Owner, Reading, now_ms},
     process_stat::ProcessStat,
 };
 
@@ -56,13 +56,6 @@ pub(crate) struct ProcessName {
     pub(crate) name: Reading<String>,
     /// The program's name, see [`Process::program`](crate::model::Process::program).
     pub(crate) program: Option<String>,
-}
-
-impl ProcessName {
-    pub(super) fn copy_to_process(&self, process: &mut Process) {
-        process.name.clone_from(&self.name);
-        process.program.clone_from(&self.program);
-    }
 }
 
 impl ProcessReader {

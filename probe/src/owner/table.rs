@@ -242,9 +242,6 @@ impl Table {
 
     /// Fills in the known details of a process.
     pub(super) fn fill_known_details(&self, process: &mut Process, fields: ProcessFields) {
-        fn absent_reading<T>(reason: Absence) -> Reading<T> {
-            Reading::Absent(reason)
-        }
         process.program = None;
         let entry = self
             .entries
@@ -263,13 +260,13 @@ impl Table {
             let missing = entry
                 .and_then(|entry| entry.why_missing.clone())
                 .unwrap_or(Absence::NotReadYet);
-            process.host_memory_bytes = absent_reading(missing.clone());
-            process.traced = absent_reading(missing);
-            process.name = absent_reading(reason());
-            process.command = absent_reading(reason());
-            process.user = absent_reading(reason());
-            process.started_ms = absent_reading(reason());
-            process.owner = absent_reading(reason());
+            process.host_memory_bytes = Reading::Absent(missing.clone());
+            process.traced = Reading::Absent(missing);
+            process.name = Reading::Absent(reason());
+            process.command = Reading::Absent(reason());
+            process.user = Reading::Absent(reason());
+            process.started_ms = Reading::Absent(reason());
+            process.owner = Reading::Absent(reason());
             return;
         };
         process.host_memory_bytes = basics.host_memory_bytes.clone();
@@ -278,36 +275,33 @@ impl Table {
             .origin
             .birth
             .started_ms
-            .map_or(absent_reading(Absence::Unknown), Reading::Now);
+            .map_or(Reading::Absent(Absence::Unknown), Reading::Now);
         process.user = match basics.user {
             Some(user) => self
                 .users
                 .get(&user.uid)
                 .cloned()
-                .map_or(absent_reading(Absence::NotReadYet), Reading::Now),
-            None => absent_reading(Absence::Unknown),
+                .map_or(Reading::Absent(Absence::NotReadYet), Reading::Now),
+            None => Reading::Absent(Absence::Unknown),
         };
-        match entry.and_then(|entry| entry.details.as_ref()) {
-            Some(details) if fields == ProcessFields::Brief => {
-                details.name.copy_to_process(process);
-            }
-            Some(details) => {
-                details.name.copy_to_process(process);
+        if let Some(details) = entry.and_then(|entry| entry.details.as_ref()) {
+            process.name.clone_from(&details.name.name);
+            process.program.clone_from(&details.name.program);
+            if fields == ProcessFields::All {
                 process.command = details.command.clone();
                 process.owner = Reading::Now(details.owner.clone());
             }
-            None => {
-                process.name = Reading::Now(basics.name.clone());
-                process.command = absent_reading(if basics.hidden {
-                    Absence::Hidden
-                } else {
-                    Absence::NotReadYet
-                });
-                process.owner = match fields {
-                    ProcessFields::All => basics.owner.clone(),
-                    ProcessFields::Brief => absent_reading(Absence::NotReadYet),
-                };
-            }
+        } else {
+            process.name = Reading::Now(basics.name.clone());
+            process.command = Reading::Absent(if basics.hidden {
+                Absence::Hidden
+            } else {
+                Absence::NotReadYet
+            });
+            process.owner = match fields {
+                ProcessFields::All => basics.owner.clone(),
+                ProcessFields::Brief => Reading::Absent(Absence::NotReadYet),
+            };
         }
     }
 }

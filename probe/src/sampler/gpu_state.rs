@@ -7,16 +7,13 @@ use super::{
     threads::{Outcome, Readings},
 };
 use crate::{
-    benchmarks::BelowBaseline,
     cpu_use::CpuUse,
-    derive::{
-        Baseline, ConditionSettings, ConditionTracker, EccTracker, LimitTracker, ProcessTracker,
-    },
+    derive::{ConditionSettings, ConditionTracker, EccTracker, LimitTracker, ProcessTracker},
     model::{
         Absence, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, HostSample, KnownGpu,
-        ProcessRef, Trace, Vendor, XidReport, normalize_bus_id, now_ms,
+        ProcessRef, Trace, normalize_bus_id, now_ms,
     },
-    vendor::{DeviceError, DriverError, ErrorInfo},
+    vendor::{DeviceError, DriverError, SourceError},
 };
 
 /// The minimum wait before a driver call counts as hung. Calls to a busy driver can take this long.
@@ -27,7 +24,7 @@ const MIN_PATIENCE: Duration = Duration::from_millis(150);
 const MAX_OPENING_TIME: Duration = Duration::from_secs(30);
 
 pub(super) struct GpuState {
-    gpu: Gpu,
+    pub(super) gpu: Gpu,
     /// The latest sample.
     last: GpuSample,
     /// The processes that do not fit into `last`, kept until events have been derived.
@@ -35,7 +32,7 @@ pub(super) struct GpuState {
     /// The CPU use of the processes in `last`, if it is known.
     cpu_use: CpuUse,
     /// The latest details.
-    details: Option<GpuDetails>,
+    pub(super) details: Option<GpuDetails>,
     /// The error of the latest reading, if it failed.
     error: Option<DeviceError>,
     /// The query that the GPU's thread has not answered yet.
@@ -50,7 +47,7 @@ pub(super) struct GpuState {
     added: Option<EventKind>,
     /// The health in the latest sample, for detecting changes.
     shown: Health,
-    conditions: ConditionTracker,
+    pub(super) conditions: ConditionTracker,
     limits: LimitTracker,
     processes: ProcessTracker,
     ecc: EccTracker,
@@ -125,29 +122,6 @@ impl GpuState {
         }
     }
 
-    pub(super) fn gpu(&self) -> Gpu {
-        self.gpu.clone()
-    }
-
-    pub(super) fn vendor(&self) -> Vendor {
-        self.gpu.vendor
-    }
-
-    /// Returns the learned baseline of the GPU, which may be empty.
-    pub(super) fn baseline(&self) -> Baseline {
-        self.conditions.baseline()
-    }
-
-    /// Restores a previously learned baseline.
-    pub(super) fn restore(&mut self, baseline: &Baseline) {
-        self.conditions.restore(baseline);
-    }
-
-    /// Sets the latest benchmark result that is slower than its baseline, or `None`.
-    pub(super) fn set_below_baseline(&mut self, below: Option<BelowBaseline>) {
-        self.conditions.set_below_baseline(below);
-    }
-
     pub(super) fn gpu_ref(&self) -> GpuRef {
         GpuRef {
             index: self.gpu.index,
@@ -160,24 +134,17 @@ impl GpuState {
         normalize_bus_id(self.gpu.pci_bus_id.value()?)
     }
 
-    /// Returns the latest details.
-    pub(super) fn details(&self) -> Option<&GpuDetails> {
-        self.details.as_ref()
+    /// Returns `true` if the latest response was successful.
+    pub(super) fn is_responding(&self) -> bool {
+        self.last.health == Health::Ok && self.opened
     }
 
-    /// Returns the health according to the latest response.
-    pub(super) fn health(&self) -> &Health {
-        &self.last.health
-    }
-
-    /// Returns `true` if the GPU has ever responded.
-    pub(super) fn has_answered(&self) -> bool {
-        self.opened
-    }
-
-    /// Returns the error of the latest reading, if it failed.
-    pub(super) fn error(&self) -> Option<&DeviceError> {
-        self.error.as_ref()
+    /// Returns the error of the latest reading if the driver was replaced.
+    pub(super) fn replacement_error(&self) -> Option<SourceError> {
+        match &self.error {
+            Some(DeviceError::DriverReplaced { cause, .. }) => Some(cause.clone()),
+            _ => None,
+        }
     }
 
     /// Requests that the details be read at the next tick.
@@ -187,16 +154,6 @@ impl GpuState {
 
     pub(super) fn take_details_request(&mut self) -> bool {
         std::mem::take(&mut self.details_requested)
-    }
-
-    /// Applies a driver error of the GPU, and returns the resulting events.
-    pub(super) fn apply_driver_error(
-        &mut self,
-        report: &XidReport,
-        info: &ErrorInfo,
-        now_ms: u64,
-    ) -> Vec<EventKind> {
-        self.conditions.apply_driver_error(report, info, now_ms)
     }
 
     /// Returns `true` if an earlier query has not been answered yet.
@@ -525,14 +482,14 @@ mod tests {
             })
         };
         assert!(state.ingest(refused()).identity_changed);
-        assert_eq!(state.gpu().name, Reading::Absent(Absence::NoPermission));
+        assert_eq!(state.gpu.name, Reading::Absent(Absence::NoPermission));
         assert!(
             !state.ingest(refused()).identity_changed,
             "the same reason is no change"
         );
         state.gpu.uuid = Some("GPU-3".into());
         assert!(!state.ingest(Outcome::Asleep(None)).identity_changed);
-        assert_eq!(state.gpu().uuid.as_deref(), Some("GPU-3"));
+        assert_eq!(state.gpu.uuid.as_deref(), Some("GPU-3"));
         let other = Gpu {
             uuid: Some("GPU-4".into()),
             ..Gpu::new_unidentified(3, &Absence::Asleep)

@@ -209,8 +209,6 @@ impl GpuWorker {
                 index: self.index,
                 stays_open: device.stays_open(),
             });
-        }
-        if is_first {
             self.allocations.wait_for_first_slurm_reading(OWNER_WAIT);
         }
         self.allocations
@@ -245,7 +243,7 @@ impl GpuWorker {
             depth,
             ReadDepth::Full | ReadDepth::Unwatched { closes_step: true }
         );
-        let processes = sample.processes.value().into_iter().flatten();
+        let processes = sample.processes.items().iter();
         let pids = processes.map(|process| process.pid);
         let utilization = sample.utilization.gpu_percent.value();
         let may_wait = utilization.is_none_or(|percent| *percent < MAX_WAITING_PERCENT);

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     derive::Baseline,
     model::now_ms,
-    safe_file::{AcceptedOwner, Folder, invalid_data},
+    safe_file::{AcceptedOwner, Folder, split_path},
 };
 
 /// The version of the file format. Files with other versions are not read.
@@ -164,15 +164,8 @@ impl fmt::Debug for LearnedBaselines {
 }
 
 /// Opens the directory of a file. Returns the directory, and the file's name in the directory.
-fn open_folder(path: &Path) -> io::Result<(Folder, &str)> {
-    let name = path
-        .file_name()
-        .and_then(OsStr::to_str)
-        .ok_or_else(|| invalid_data("the path does not name a file"))?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+fn open_folder(path: &Path) -> io::Result<(Folder, &OsStr)> {
+    let (folder, name) = split_path(path)?;
     Ok((Folder::open(folder, AcceptedOwner::Own)?, name))
 }
 

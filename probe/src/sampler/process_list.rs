@@ -53,21 +53,7 @@ pub(crate) fn select_processes_within_budget(
             left -= bytes;
             listed.push(process);
         } else {
-            let Process {
-                pid,
-                name,
-                program,
-                user,
-                started_ms,
-                ..
-            } = process;
-            omitted.push(ProcessRef {
-                pid,
-                name,
-                program,
-                user,
-                started_ms,
-            });
+            omitted.push(ProcessRef::from(&process));
         }
     }
     listed.sort_by_key(|process| (process.pid, process.mig));

@@ -19,10 +19,9 @@ use crate::{
     benchmarks::BelowBaselines,
     derive::{ErrorFilter, HostRates, name_slow_gpus},
     model::{
-        Absence, Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record,
-        Sample, now_ms,
+        Absence, Event, EventKind, GpuDetails, GpuLink, Inventory, Platform, Record, Sample, now_ms,
     },
-    vendor::{DeviceError, DriverError, Notice, Source, SourceError, describe_error},
+    vendor::{DriverError, Notice, Source, SourceError, describe_error},
 };
 
 /// The maximum time that a sample waits for a late GPU, regardless of the interval.
@@ -130,7 +129,7 @@ impl Sampling {
                 .to_string_lossy()
                 .into_owned(),
             platform: self.platform.clone(),
-            gpus: self.states.iter().map(GpuState::gpu).collect(),
+            gpus: self.states.iter().map(|state| state.gpu.clone()).collect(),
             playback: None,
             topology: match &self.links {
                 LinkState::Settled(links) => links.clone(),
@@ -143,8 +142,7 @@ impl Sampling {
     pub(super) fn details(&self) -> Vec<GpuDetails> {
         self.states
             .iter()
-            .filter_map(GpuState::details)
-            .cloned()
+            .filter_map(|state| state.details.clone())
             .collect()
     }
 
@@ -202,8 +200,9 @@ impl Sampling {
         name_slow_gpus(&mut gpus);
         for (number, state) in self.states.iter_mut().enumerate() {
             if let Some(below) = &below {
-                let uuid = state.gpu_ref().uuid;
-                state.set_below_baseline(uuid.and_then(|uuid| below.get(&uuid).cloned()));
+                let uuid = state.gpu.uuid.as_ref();
+                let below = uuid.and_then(|uuid| below.get(uuid).cloned());
+                state.conditions.set_below_baseline(below);
             }
             events[number].extend(state.derive_conditions(&mut gpus, number, now));
         }
@@ -304,11 +303,11 @@ impl Sampling {
 
     /// Restores a GPU's learned baseline after the GPU has been identified.
     fn restore_baseline(&mut self, gpu: usize) {
-        let (Some(learned), Some(uuid)) = (&self.learned, self.states[gpu].gpu_ref().uuid) else {
-            return;
-        };
-        if let Some(baseline) = learned.find_baseline(&uuid) {
-            self.states[gpu].restore(&baseline);
+        let state = &mut self.states[gpu];
+        if let (Some(learned), Some(uuid)) = (&self.learned, &state.gpu.uuid)
+            && let Some(baseline) = learned.find_baseline(uuid)
+        {
+            state.conditions.restore(&baseline);
         }
     }
 
@@ -322,8 +321,8 @@ impl Sampling {
             return;
         };
         for state in &self.states {
-            if let Some(uuid) = state.gpu_ref().uuid {
-                learned.store(&uuid, state.baseline());
+            if let Some(uuid) = &state.gpu.uuid {
+                learned.store(uuid, state.conditions.baseline());
             }
         }
         self.kept = Instant::now();
@@ -347,7 +346,9 @@ impl Sampling {
     fn handle_driver_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
         let info = describe_error(error.code);
         let report = info.build_report(error);
-        let mut events = self.states[gpu].apply_driver_error(&report, &info, now_ms);
+        let mut events = self.states[gpu]
+            .conditions
+            .apply_driver_error(&report, &info, now_ms);
         events.insert(0, EventKind::Xid(report));
         for what in events {
             self.add_event(gpu, what, now_ms);
@@ -371,7 +372,7 @@ impl Sampling {
         if matches!(self.links, LinkState::Wanted) && (all || self.seq >= LINKS_AT_TICK) {
             start_link_search(
                 &self.source,
-                opened().map(|state| state.gpu_ref().index).collect(),
+                opened().map(|state| state.gpu.index).collect(),
                 self.workers.sender(),
             );
             self.links = LinkState::Settled(Vec::new());
@@ -384,7 +385,7 @@ impl Sampling {
         let states = self.states.iter();
         let gpus = states.map(|state| {
             (
-                state.vendor(),
+                state.gpu.vendor,
                 state.is_responding(),
                 state.replacement_error(),
             )
@@ -407,20 +408,6 @@ fn find_driver_replacement_error<D: PartialEq>(
         .clone()
         .filter_map(|(driver, _, cause)| Some((driver, cause?)));
     replaced.find_map(|(driver, cause)| (!answers(&driver)).then_some(cause))
-}
-
-impl GpuState {
-    /// Returns `true` if the latest response was successful.
-    fn is_responding(&self) -> bool {
-        self.health() == &Health::Ok && self.has_answered()
-    }
-
-    fn replacement_error(&self) -> Option<SourceError> {
-        match self.error() {
-            Some(DeviceError::DriverReplaced { cause, .. }) => Some(cause.clone()),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -461,7 +448,10 @@ mod tests {
         let uuid = start(learned()).states[0].gpu_ref().uuid.unwrap();
         before.store(&uuid, make_learned_baseline());
         let mut sampling = start(before);
-        assert_eq!(sampling.states[0].baseline(), make_learned_baseline());
+        assert_eq!(
+            sampling.states[0].conditions.baseline(),
+            make_learned_baseline()
+        );
         sampling.learned = Some(Arc::clone(&after));
         sampling.store_learned_baselines(Duration::from_hours(1));
         assert_eq!(after.find_baseline(&uuid), None, "not yet");

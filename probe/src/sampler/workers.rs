@@ -190,7 +190,7 @@ impl Workers {
 
     /// Returns the latest reading of the host.
     pub(super) fn latest_host(&self) -> HostSample {
-        self.host.latest()
+        self.host.latest.clone()
     }
 }
 
@@ -286,10 +286,6 @@ impl HostWorker {
                     .ok(),
             );
         }
-    }
-
-    fn latest(&self) -> HostSample {
-        self.latest.clone()
     }
 
     fn ingest(&mut self, reading: Option<HostSample>) {

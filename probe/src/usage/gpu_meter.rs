@@ -170,7 +170,7 @@ impl GpuMeter {
     }
 
     fn learn_owners(&mut self, gpu: &GpuSample) {
-        for process in gpu.processes.value().into_iter().flatten() {
+        for process in gpu.processes.items() {
             // An owner is kept once all its details are known. Only an owner with a notebook or pod
             // is still read again, because the name of the notebook or pod can change.
             let has_name = process

@@ -46,7 +46,7 @@ pub struct Usage {
     pub unheld: UnheldUsage,
     /// For a query with a span, the time of the oldest recorded usage, or 0 if no usage is
     /// recorded. Omitted otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_ms: Option<u64>,
 }
 
@@ -322,16 +322,10 @@ impl OwnerKey {
 
     /// Returns usage of this owner with all amounts set to zero.
     fn empty_usage(&self) -> OwnerUsage {
-        let job = self.job.clone().map(|(kind, id)| Job {
-            kind,
-            id,
-            path: None,
-            name: None,
-            private: false,
-        });
+        let job = self.job.as_ref();
         OwnerUsage {
             user: self.user.clone(),
-            job,
+            job: job.map(|(kind, id)| Job::new(*kind, id)),
             ..OwnerUsage::default()
         }
     }

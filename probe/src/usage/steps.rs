@@ -107,18 +107,12 @@ impl LastSample {
             let known = holders.entry(process.pid).or_insert(share);
             *known = known.zip(share).map(|(one, other)| one.max(other));
         }
-        let watts = gpu
-            .power
-            .average_watts
-            .value()
-            .or(gpu.power.draw_watts.value())
-            .copied();
         let gpu_percent = gpu.utilization.gpu_percent.value().copied();
         let omitted = gpu.processes_omitted > 0;
         Some(Self {
             at_ms: gpu.at_ms,
             interval_ms,
-            watts,
+            watts: gpu.power.mean_watts(),
             gpu_percent,
             holders,
             shares_at_ms,

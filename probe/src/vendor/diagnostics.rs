@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     ErrorInfo, LoggedError, Roots, amd,
-    drm::{Card, PowerState, Recorder, copy_client_files},
+    drm::{Card, Recorder, copy_client_files, is_node_of_awake_card},
     intel, kernel_log, nvml,
 };
 use crate::{
@@ -74,9 +74,7 @@ fn make_check_tasks(
     cards: Vec<Card>,
     check: fn(&Card) -> Vec<DriverFinding>,
 ) -> Vec<Task<DriverFinding>> {
-    let awake = cards
-        .into_iter()
-        .filter(|card| card.power_state() == PowerState::Active);
+    let awake = cards.into_iter().filter(|card| !card.is_asleep());
     let task = |card| -> Task<DriverFinding> {
         Box::new(move |send| check(&card).into_iter().for_each(send))
     };
@@ -266,23 +264,25 @@ pub fn collect_card_files(roots: &Roots) -> Vec<SystemFile> {
             amd::copy_driver_files(&Recorder::new(&sys, "sysfs", send));
         }));
     }
-    let records = amd_cards
-        .into_iter()
-        .map(|card| (card, amd::copy_card_files as fn(&Recorder<'_>, &Card)));
-    let records = records.chain(
-        intel_cards
-            .into_iter()
-            .map(|card| (card, intel::copy_card_files as fn(&Recorder<'_>, &Card))),
-    );
-    tasks.extend(records.map(|(card, record)| -> Task<SystemFile> {
-        let sys = roots.sys.clone();
-        Box::new(move |send| record(&Recorder::new(&sys, "sysfs", send), &card))
-    }));
+    tasks.extend(make_copy_tasks(roots, amd_cards, amd::copy_card_files));
+    tasks.extend(make_copy_tasks(roots, intel_cards, intel::copy_card_files));
     let mut files = run_tasks(tasks, MAX_COPY_WAIT);
     // A bridge's files are copied once for each card behind it, so duplicates are removed.
     let mut known = BTreeSet::new();
     files.retain(|file| known.insert(file.path.clone()));
     files
+}
+
+/// Returns tasks that copy the files of one card each.
+fn make_copy_tasks(
+    roots: &Roots,
+    cards: Vec<Card>,
+    copy: fn(&Recorder<'_>, &Card),
+) -> impl Iterator<Item = Task<SystemFile>> {
+    cards.into_iter().map(move |card| -> Task<SystemFile> {
+        let sys = roots.sys.clone();
+        Box::new(move |send| copy(&Recorder::new(&sys, "sysfs", send), &card))
+    })
 }
 
 /// Returns a task that copies the procfs files of processes that have an awake card open.
@@ -294,11 +294,7 @@ fn make_processes_task(
     let cards: Vec<_> = amd_cards.iter().chain(intel_cards).cloned().collect();
     let proc_root = proc_root.to_owned();
     Box::new(move |send| {
-        let may_read = move |minor| {
-            let mut own = cards.iter().filter(|card| card.minors.contains(&minor));
-            own.next()
-                .is_some_and(|card| card.power_state() == PowerState::Active)
-        };
+        let may_read = move |minor| is_node_of_awake_card(&cards, minor);
         let recorder = Recorder::new(&proc_root, "procfs", send);
         recorder.copy(Path::new(""), &["meminfo"]);
         // PIDs inside a container differ from those that the drivers report. This link shows

@@ -53,6 +53,24 @@ pub struct ErrorInfo {
 }
 
 impl ErrorInfo {
+    /// Creates the explanation of an error that is caused by the hardware or the driver, and that
+    /// requires no reset. The error has no name and no texts for terminals.
+    pub(super) const fn new(
+        severity: Severity,
+        meaning: &'static str,
+        advice: &'static str,
+    ) -> Self {
+        Self {
+            name: "",
+            meaning,
+            advice,
+            severity,
+            by_program: false,
+            needs_reset: false,
+            brief: ["", ""],
+        }
+    }
+
     /// Returns the error's usual name. For an Xid, this is `Xid` and its number.
     pub fn title(&self, code: u32) -> String {
         if self.name.is_empty() {
@@ -118,14 +136,21 @@ impl ErrorKind {
     ) -> Self {
         let info = ErrorInfo {
             name,
-            meaning,
-            advice,
-            severity,
-            by_program: false,
-            needs_reset: false,
-            brief: ["", ""],
+            ..ErrorInfo::new(severity, meaning, advice)
         };
         Self { patterns, info }
+    }
+
+    /// Creates the kind of error that a program causes by using a wrong address in GPU memory.
+    pub(super) const fn page_fault(patterns: &'static [&'static str]) -> Self {
+        Self::new(
+            patterns,
+            Severity::Warning,
+            "page fault",
+            "A program used an address in GPU memory that it does not own.",
+            "Debug the program: it reads or writes past the end of a buffer.",
+        )
+        .mark_as_caused_by_program()
     }
 
     /// Marks the error as caused by a program.
@@ -149,14 +174,15 @@ impl ErrorKind {
             ..self
         }
     }
+}
 
-    fn matches(&self, message: &str) -> bool {
-        let mut rest = Some(message);
-        for pattern in self.patterns {
-            rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
-        }
-        rest.is_some()
+/// Returns `true` if all `patterns` occur in the message, in this order.
+pub(super) fn contains_in_order(message: &str, patterns: &[&str]) -> bool {
+    let mut rest = Some(message);
+    for pattern in patterns {
+        rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
     }
+    rest.is_some()
 }
 
 /// A vendor's kinds of errors, and the code of the first kind. The codes of the other kinds follow
@@ -181,7 +207,7 @@ impl ErrorTable {
     /// Returns the first kind of error that matches `message`, and its code.
     pub(super) fn find(&self, message: &str) -> Option<(u32, &'static ErrorKind)> {
         let mut kinds = self.codes().zip(self.kinds);
-        kinds.find(|(_, kind)| kind.matches(message))
+        kinds.find(|(_, kind)| contains_in_order(message, kind.patterns))
     }
 }
 

@@ -9,10 +9,7 @@ use super::{
     kernel_log::LogParser,
 };
 
-/// Decodes an AMD `gpu_metrics` table and reads all of its fields.
-pub fn gpu_metrics(bytes: &[u8]) {
-    amd::fuzzing::gpu_metrics(bytes);
-}
+pub use super::amd::fuzzing::{gpu_metrics, kfd_node};
 
 /// Parses a process's `fdinfo` in repeated scans, one second apart. NUL characters separate the
 /// scans.
@@ -29,11 +26,6 @@ pub fn fdinfo(text: &str) {
         usage.update(start + Duration::from_secs(seconds), &[&client]);
         usage.list_processes(&[&client], true);
     }
-}
-
-/// Parses a node's properties in KFD's topology.
-pub fn kfd_node(text: &str) {
-    amd::fuzzing::kfd_node(text);
 }
 
 /// Parses kernel log messages for errors of the AMD and Intel drivers.

@@ -47,11 +47,8 @@ impl MachineSource {
     /// # Errors
     /// Returns the first driver's error if no driver finds a GPU.
     pub(super) fn open_all(
-        mut opened: Vec<Result<Arc<dyn Source>, SourceError>>,
+        opened: Vec<Result<Arc<dyn Source>, SourceError>>,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        if opened.len() == 1 {
-            return opened.remove(0);
-        }
         let mut all = Self {
             sources: Vec::new(),
             places: GpuLocations(Vec::new()),
@@ -97,16 +94,12 @@ impl GpuLocations {
 
 impl Source for MachineSource {
     fn platform(&self) -> Platform {
-        let mut platforms = self.sources.iter().map(|source| source.platform());
-        let first = platforms.next().unwrap_or(Platform {
-            is_simulated: false,
-            drivers: Vec::new(),
-        });
-        platforms.fold(first, |mut all, other| {
-            all.is_simulated |= other.is_simulated;
-            all.drivers.extend(other.drivers);
-            all
-        })
+        let platforms = self.sources.iter().map(|source| source.platform());
+        let platforms: Vec<_> = platforms.collect();
+        Platform {
+            is_simulated: platforms.iter().any(|own| own.is_simulated),
+            drivers: platforms.into_iter().flat_map(|own| own.drivers).collect(),
+        }
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {

@@ -34,8 +34,8 @@ use crate::{
     bounded,
     cpu_use::ProcessUse,
     model::{
-        Absence, Absent as _, Gpu, GpuDetails, GpuLink, GpuSample, Health, MemoryKind,
-        MemorySample, Platform, Process, Reading, Trace,
+        Absence, Absent as _, Driver, Gpu, GpuDetails, GpuLink, GpuSample, Health, MemoryKind,
+        MemorySample, Platform, Process, Reading, Trace, Vendor,
     },
 };
 
@@ -83,7 +83,9 @@ pub trait Source: Send + Sync {
     }
 
     /// Returns a reporter for the driver's events, or `None` if the driver does not report events.
-    fn reporter(&self) -> Option<Box<dyn Reporter>>;
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        None
+    }
 
     /// Opens readers for new driver errors in the kernel log at `path`. Returns an empty vector if
     /// the log cannot be read.
@@ -91,7 +93,10 @@ pub trait Source: Send + Sync {
 
     /// Returns the links between `gpus`. This is called on its own thread, because a query about
     /// two GPUs can hang if one of the GPUs does.
-    fn find_links(&self, gpus: &[u32]) -> Vec<GpuLink>;
+    fn find_links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+        let _ = gpus;
+        Vec::new()
+    }
 }
 
 /// An open GPU of any vendor.
@@ -135,7 +140,9 @@ pub trait Device {
 
     /// Returns the values that the driver has added to its sample buffers since the last call. The
     /// traces have this GPU's `index` and `uuid`.
-    fn take_traces(&mut self) -> Vec<Trace>;
+    fn take_traces(&mut self) -> Vec<Trace> {
+        Vec::new()
+    }
 
     /// Returns the CPU use of the GPU's processes if they are simulated. The CPU use of real
     /// processes is read from `/proc`.
@@ -286,9 +293,45 @@ impl Default for Roots {
     }
 }
 
+/// Locks a mutex. If another thread has panicked while it held the lock, the data is used anyway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Formats 128 bits as a UUID. The first 64 bits are in `high`.
+fn format_uuid(high: u64, low: u64) -> String {
+    let digits = format!("{high:016x}{low:016x}");
+    let groups = [
+        &digits[..8],
+        &digits[8..12],
+        &digits[12..16],
+        &digits[16..20],
+        &digits[20..],
+    ];
+    groups.join("-")
+}
+
+/// Returns the platform for a vendor whose driver is part of the kernel. `version` is the driver's
+/// own version number, if it has one. Otherwise, the driver has the kernel's version.
+fn make_kernel_driver_platform(vendor: Vendor, version: Option<String>) -> Platform {
+    let kernel_version = || {
+        let name = rustix::system::uname();
+        name.release().to_string_lossy().into_owned()
+    };
+    Platform {
+        is_simulated: false,
+        drivers: vec![Driver {
+            vendor,
+            version: Reading::Now(version.unwrap_or_else(kernel_version)),
+            library_version: Reading::NOT_SUPPORTED,
+            cuda_version: Reading::NOT_SUPPORTED,
+        }],
+    }
+}
+
 /// The machine's memory in bytes. GPUs without their own memory use this memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct MachineMemory {
+pub(crate) struct MachineMemory {
     total_bytes: u64,
     /// The memory that programs can still allocate, including caches that the kernel can free.
     available_bytes: u64,
@@ -313,6 +356,12 @@ impl MachineMemory {
 }
 
 impl GpuSample {
+    /// Makes all readings absent, and keeps the GPU, the time, and the health.
+    fn clear_readings(&mut self, reason: &Absence) {
+        let (uuid, health) = (self.uuid.take(), self.health.clone());
+        *self = Self::new_absent(self.index, uuid, self.at_ms, health, reason);
+    }
+
     /// Replaces the GPU's memory readings with the machine's memory. The processes must be read
     /// first. Memory that other programs use counts as neither used nor free.
     fn set_memory_from_machine(&mut self, machine: Option<MachineMemory>) {
@@ -331,6 +380,13 @@ impl GpuSample {
         let bytes = |process: &Process| process.memory_bytes.value().copied();
         let sum = |all: Vec<Process>| all.iter().filter_map(bytes).fold(0, u64::saturating_add);
         self.processes.clone().map(sum)
+    }
+}
+
+impl GpuDetails {
+    /// Makes all readings absent, and keeps the GPU and the time.
+    fn clear_readings(&mut self, reason: &Absence) {
+        *self = Self::new_absent(self.index, self.uuid.take(), self.at_ms, reason);
     }
 }
 
@@ -382,7 +438,7 @@ impl LatestAnswers {
     }
 
     fn lock_readers(&self) -> MutexGuard<'_, BTreeMap<u32, AnswersReader>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.readers)
     }
 }
 

@@ -10,7 +10,7 @@ mod saved_alerts_file;
 use std::{
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -35,6 +35,7 @@ use tokio::{
 use self::saved_alerts_file::SavedAlertsFile;
 use crate::{
     hub::Hub,
+    lock,
     sampling::{ViewerCounter, ViewerGuard},
 };
 
@@ -292,7 +293,7 @@ impl Alerts {
     }
 
     fn lock(&self) -> MutexGuard<'_, AlertState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock::lock(&self.state)
     }
 }
 

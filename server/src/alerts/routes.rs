@@ -13,7 +13,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::AlertStatus;
-use crate::{app::AppState, audit, auth::Client, peer, view::View};
+use crate::{
+    app::AppState,
+    audit,
+    auth::Client,
+    peer,
+    refusal::{Refusal, bad_request},
+    view::View,
+};
 
 /// The maximum size of a request in bytes, which allows for escaped characters in names.
 const MAX_BODY_BYTES: usize = 4096;
@@ -62,13 +69,12 @@ async fn post_silence(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     body: Bytes,
-) -> Result<Json<AlertStatus>, (StatusCode, String)> {
+) -> Result<Json<AlertStatus>, Refusal> {
     let bad = |why: String| {
-        let message = format!(
+        bad_request(format!(
             "{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}}, where for_ms is at most \
-             {MAX_SILENCE_MS}, or 0 to end the silence\n"
-        );
-        (StatusCode::BAD_REQUEST, message)
+             {MAX_SILENCE_MS}, or 0 to end the silence"
+        ))
     };
     let Silence { rule, for_ms } =
         serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;

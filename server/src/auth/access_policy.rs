@@ -67,13 +67,7 @@ pub struct AccessPolicy {
     pub(super) refusals: RefusalLog,
     /// The number of changes so far that may have revoked a client's access. Each change makes all
     /// streams check their access.
-    changes: watch::Sender<u64>,
-}
-
-impl std::fmt::Debug for AccessPolicy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccessPolicy").finish_non_exhaustive()
-    }
+    pub(super) changes: watch::Sender<u64>,
 }
 
 impl AccessPolicy {
@@ -162,7 +156,7 @@ impl AccessPolicy {
 
     /// Returns the counts of wrong tokens and passwords since the server's start.
     pub(crate) fn refusal_counts(&self) -> Arc<RefusedCredentials> {
-        self.refusals.refusal_counts()
+        Arc::clone(&self.refusals.counts)
     }
 
     /// Returns the identity of the token with this digest.
@@ -218,11 +212,6 @@ impl AccessPolicy {
             }
         };
         is_valid.then(|| self.user_scope())
-    }
-
-    /// Returns a channel that changes whenever access may have been revoked.
-    pub(crate) fn subscribe_access_changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
     }
 
     pub(super) fn end_session(&self, cookie: &str) {
@@ -324,7 +313,7 @@ mod tests {
             },
             Instant::now(),
         );
-        let changes = policy.subscribe_access_changes();
+        let changes = policy.changes.subscribe();
         policy.end_session("anything");
         assert!(!changes.has_changed().unwrap());
         policy.end_session(&cookie);

@@ -262,7 +262,7 @@ impl AccessPolicy {
                 .passwords
                 .acquire_permit()
                 .await
-                .map_err(|_| AuthRefusal::Busy)?;
+                .ok_or(AuthRefusal::Busy)?;
             // Another request may have verified the same password while this one waited.
             if !self.passwords.was_verified(&guess) {
                 // The guess is counted before the check. Otherwise a client could avoid the limit
@@ -276,7 +276,7 @@ impl AccessPolicy {
                     .passwords
                     .check_password(guess, password, turn)
                     .await
-                    .map_err(|_| AuthRefusal::Busy)?
+                    .ok_or(AuthRefusal::Busy)?
                 {
                     return Err(AuthRefusal::Wrong);
                 }
@@ -412,7 +412,7 @@ impl ReadPermission {
             is_on_port: client.peer.uses_port(),
             public_origins: Arc::clone(&live.borrow().public_origins),
             live: live.clone(),
-            changes: policy.subscribe_access_changes(),
+            changes: policy.changes.subscribe(),
             next_check: Instant::now() + EXPIRY_CHECK_INTERVAL,
         }
     }
@@ -495,7 +495,7 @@ mod tests {
         };
         // The test holds the permit until all requests are waiting, so that none of their passwords
         // is checked earlier.
-        let turn = policy.passwords.acquire_permit().await.ok().unwrap();
+        let turn = policy.passwords.acquire_permit().await.unwrap();
         let waiting = join_all(
             (0..10)
                 .map(|number| show(&number.to_string()))

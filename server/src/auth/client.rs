@@ -5,7 +5,7 @@ use std::{
     fmt,
     net::IpAddr,
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,7 +16,10 @@ use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::Instant};
 
 use super::credentials::Digest;
-use crate::peer::{Peer, PeerKey};
+use crate::{
+    lock,
+    peer::{Peer, PeerKey},
+};
 
 /// The client of a request that was allowed.
 #[derive(Clone)]
@@ -85,7 +88,7 @@ struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
 
 impl UserNames {
     fn find(&self, uid: u32) -> Option<String> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = lock::lock(&self.0);
         names
             .get(&uid)
             .filter(|(read, _)| read.elapsed() < NAME_CACHE_TIME)
@@ -93,7 +96,7 @@ impl UserNames {
     }
 
     fn insert(&self, uid: u32, name: String) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = lock::lock(&self.0);
         names.retain(|_, (read, _)| read.elapsed() < NAME_CACHE_TIME);
         if names.len() < MAX_CACHED_NAMES {
             names.insert(uid, (Instant::now(), name));

@@ -26,4 +26,5 @@ pub(crate) use self::{
     credentials::Digest,
     passwords::Users,
     rate::{Rate, RatePerClient},
+    sessions::{HOST_COOKIE_PREFIX, SESSION_COOKIE_PREFIX, cookie_values},
 };

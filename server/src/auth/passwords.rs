@@ -30,9 +30,6 @@ pub(crate) struct PasswordChecker {
     right: Mutex<HashSet<Digest>>,
 }
 
-/// The error that is returned if too many passwords are waiting for a check.
-pub(crate) struct PasswordsBusy;
-
 /// A password that is to be checked for a user.
 pub(crate) struct Guess {
     digest: Digest,
@@ -41,9 +38,6 @@ pub(crate) struct Guess {
     hash: String,
     is_of_user: bool,
 }
-
-/// The permission to check a password.
-pub(crate) struct CheckPermit(OwnedSemaphorePermit);
 
 impl Guess {
     /// Creates a guess, or returns `None` if the web configuration has no users.
@@ -77,27 +71,21 @@ impl PasswordChecker {
         lock::lock(&self.right).contains(&guess.digest)
     }
 
-    /// Waits until a password may be checked.
-    ///
-    /// # Errors
-    /// Returns [`PasswordsBusy`] if this takes too long.
-    pub(crate) async fn acquire_permit(&self) -> Result<CheckPermit, PasswordsBusy> {
+    /// Waits until a password may be checked. Returns `None` if this takes too long, because too
+    /// many passwords are waiting for a check.
+    pub(crate) async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
         let turn = timeout(QUEUE_TIMEOUT, Arc::clone(&self.turn).acquire_owned()).await;
-        turn.map_err(|_| PasswordsBusy)?
-            .map(CheckPermit)
-            .map_err(|_| PasswordsBusy)
+        turn.ok()?.ok()
     }
 
-    /// Returns `true` if the password is correct. The check takes equally long for unknown users.
-    ///
-    /// # Errors
-    /// Returns [`PasswordsBusy`] if the server is shutting down.
+    /// Returns `true` if the password is correct, or `None` if the server is shutting down. The
+    /// check takes equally long for unknown users.
     pub(crate) async fn check_password(
         &self,
         guess: Guess,
         password: String,
-        turn: CheckPermit,
-    ) -> Result<bool, PasswordsBusy> {
+        turn: OwnedSemaphorePermit,
+    ) -> Option<bool> {
         let Guess {
             digest,
             hash,
@@ -105,13 +93,11 @@ impl PasswordChecker {
         } = guess;
         // The permission is held until the hash is computed, even if the client disconnects before.
         let verify = move || {
-            (
-                bcrypt::verify(password, &hash).unwrap_or(false),
-                drop(turn.0),
-            )
-                .0
+            let is_right = bcrypt::verify(password, &hash).unwrap_or(false);
+            drop(turn);
+            is_right
         };
-        let is_right = spawn_blocking(verify).await.map_err(|_| PasswordsBusy)? && is_of_user;
+        let is_right = spawn_blocking(verify).await.ok()? && is_of_user;
         if is_right {
             let mut right = lock::lock(&self.right);
             if right.len() >= MAX_VERIFIED {
@@ -119,7 +105,7 @@ impl PasswordChecker {
             }
             right.insert(digest);
         }
-        Ok(is_right)
+        Some(is_right)
     }
 }
 
@@ -150,11 +136,10 @@ mod tests {
                 return false;
             };
             assert!(!passwords.was_verified(&guess));
-            let turn = passwords.acquire_permit().await.ok().unwrap();
+            let turn = passwords.acquire_permit().await.unwrap();
             let is_right = passwords
                 .check_password(guess, password.to_owned(), turn)
                 .await
-                .ok()
                 .unwrap();
             assert_eq!(
                 passwords.was_verified(&Guess::new(users, user, password).unwrap()),
@@ -182,13 +167,13 @@ mod tests {
         let passwords = PasswordChecker::new();
         let users = Users::from([("ana".to_owned(), bcrypt::hash("secret", 10).unwrap())]);
         let guess = Guess::new(&users, "ana", "wrong").unwrap();
-        let turn = passwords.acquire_permit().await.ok().unwrap();
+        let turn = passwords.acquire_permit().await.unwrap();
         let mut check = Box::pin(passwords.check_password(guess, "wrong".to_owned(), turn));
         assert!(check.as_mut().now_or_never().is_none(), "it has begun");
         drop(check);
         assert_eq!(passwords.turn.available_permits(), 0);
         assert!(
-            passwords.acquire_permit().await.is_ok(),
+            passwords.acquire_permit().await.is_some(),
             "when it is done, it is another's turn"
         );
     }

@@ -88,46 +88,39 @@ async fn require_gpumon_header(request: Request, next: Next) -> Response {
 
 async fn get_session(State(app): State<AppState>, request: Request) -> Response {
     let arrival = arrival_of_request(&request);
-    let signed_in = |identity: Option<&Identity>, scope| {
-        let name = identity.map(ToString::to_string);
-        let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
-        Json(SessionState {
-            name,
-            scope: Some(scope),
-            token,
-            password,
-        })
-        .into_response()
-    };
     if !arrival.peer.uses_port() || !app.policy.requires_sign_in() {
         let client = Client {
             peer: arrival.peer,
             identity: None,
         };
         let may_run = runs::find_run_refusal(&app, &client).is_none();
-        return signed_in(None, if may_run { Scope::Run } else { Scope::Read });
+        let scope = if may_run { Scope::Run } else { Scope::Read };
+        return session_state(&app, None, Some(scope)).into_response();
     }
     match app
         .policy
         .identify_client(&arrival, request.headers())
         .await
     {
-        Ok(identity) => signed_in(Some(&identity), identity.scope),
+        Ok(identity) => session_state(&app, Some(&identity), Some(identity.scope)).into_response(),
         Err(AuthRefusal::Unknown) => {
-            let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
-            (
-                StatusCode::UNAUTHORIZED,
-                Json(SessionState {
-                    name: None,
-                    scope: None,
-                    token,
-                    password,
-                }),
-            )
-                .into_response()
+            (StatusCode::UNAUTHORIZED, session_state(&app, None, None)).into_response()
         }
         Err(refusal) => refusal.respond(&app.policy, request.headers()),
     }
+}
+
+fn session_state(
+    app: &AppState,
+    identity: Option<&Identity>,
+    scope: Option<Scope>,
+) -> Json<SessionState> {
+    Json(SessionState {
+        name: identity.map(ToString::to_string),
+        scope,
+        token: app.policy.accepts_tokens(),
+        password: app.policy.accepts_passwords(),
+    })
 }
 
 async fn sign_in(
@@ -157,28 +150,18 @@ async fn sign_in(
         Err(refusal) => return refusal.respond(&app.policy, &headers),
     };
     let cookie = app.policy.sessions.start_session(&identity, Instant::now());
-    let (name, scope) = (Some(identity.to_string()), Some(identity.scope));
+    let state = session_state(&app, Some(&identity), Some(identity.scope));
     let client = Client {
         peer: arrival.peer,
         identity: Some(Arc::new(identity)),
     };
     audit::log_action(&client, "signed in").await;
-    let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
     let set = sessions::make_cookie(
         &cookie,
         arrival.server_port(),
         browser_uses_tls(&app, &arrival, &headers),
     );
-    (
-        [(header::SET_COOKIE, set)],
-        Json(SessionState {
-            name,
-            scope,
-            token,
-            password,
-        }),
-    )
-        .into_response()
+    ([(header::SET_COOKIE, set)], state).into_response()
 }
 
 async fn sign_out(

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     fmt::Write,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use super::{
     client::{Identity, Proof},
     credentials::{Digest, random_bytes},
 };
+use crate::lock;
 
 pub(crate) const SESSION_LIFETIME: Duration = Duration::from_hours(30 * 24);
 
@@ -96,7 +97,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock::lock(&self.0)
     }
 }
 
@@ -118,8 +119,8 @@ fn remove_oldest(sessions: &mut HashMap<Digest, Session>, may: impl Fn(&Session)
 // only from this host and only over TLS. All ports of a host share their cookies, so the name
 // contains the port.
 
-const COOKIE_NAME_PREFIX: &str = "gpumon-session-";
-const SECURE_COOKIE_PREFIX: &str = "__Host-";
+pub(crate) const SESSION_COOKIE_PREFIX: &str = "gpumon-session-";
+pub(crate) const HOST_COOKIE_PREFIX: &str = "__Host-";
 
 pub(super) fn make_cookie(value: &str, port: u16, is_secure: bool) -> HeaderValue {
     format_cookie(value, port, is_secure, SESSION_LIFETIME.as_secs())
@@ -131,25 +132,31 @@ pub(super) fn make_expired_cookie(port: u16, is_secure: bool) -> HeaderValue {
 
 fn format_cookie(value: &str, port: u16, is_secure: bool, seconds: u64) -> HeaderValue {
     let (prefix, secure) = if is_secure {
-        (SECURE_COOKIE_PREFIX, "; Secure")
+        (HOST_COOKIE_PREFIX, "; Secure")
     } else {
         ("", "")
     };
     let text = format!(
-        "{prefix}{COOKIE_NAME_PREFIX}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; \
+        "{prefix}{SESSION_COOKIE_PREFIX}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; \
          SameSite=Strict{secure}"
     );
     HeaderValue::from_str(&text).expect("the name of a session is hexadecimal")
 }
 
-/// Returns the values of a request's session cookies. Over TLS, only cookies with the `__Host-`
-/// prefix count, because other hosts of the domain can set cookies without it.
+/// Returns the values of a request's session cookies.
 pub(super) fn session_cookie_values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
-    let names = [
-        format!("{SECURE_COOKIE_PREFIX}{COOKIE_NAME_PREFIX}{port}"),
-        format!("{COOKIE_NAME_PREFIX}{port}"),
-    ];
-    let names = if is_tls { &names[..1] } else { &names[..] };
+    let name = format!("{SESSION_COOKIE_PREFIX}{port}");
+    cookie_values(headers, HOST_COOKIE_PREFIX, &name, is_tls)
+}
+
+/// Returns the values of a request's cookies with this name. Over TLS, only cookies whose names
+/// begin with `secure_prefix` count, because other hosts of the domain can set cookies without it.
+pub(crate) fn cookie_values<'a>(
+    headers: &'a HeaderMap,
+    secure_prefix: &str,
+    name: &str,
+    is_tls: bool,
+) -> Vec<&'a str> {
     let cookies = headers
         .get_all(header::COOKIE)
         .iter()
@@ -158,7 +165,9 @@ pub(super) fn session_cookie_values(headers: &HeaderMap, port: u16, is_tls: bool
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
     pairs
-        .filter(|(name, _)| names.iter().any(|known| known == name))
+        .filter(|(known, _)| {
+            known.strip_prefix(secure_prefix) == Some(name) || (!is_tls && *known == name)
+        })
         .map(|(_, value)| value)
         .collect()
 }

@@ -70,9 +70,8 @@ impl Arrival {
 // A proxy named by `--public-origin` appends its client's address to `X-Forwarded-For`, after any
 // addresses that the client itself sent. Only the last address is therefore trusted.
 
-/// The header that marks requests that a fleet's server passes on to a node (RFC 9110, section
-/// 7.6.3).
-pub(crate) const VIA: HeaderName = header::VIA;
+/// The value of the header `Via` that marks requests that a fleet's server passes on to a node (RFC
+/// 9110, section 7.6.3).
 pub(crate) const FLEET_VIA: &str = "1.1 gpumon-fleet";
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -86,7 +85,7 @@ pub(crate) async fn replace_proxy_by_client(
 ) -> Response {
     let is_passed_on = request
         .headers()
-        .get_all(VIA)
+        .get_all(header::VIA)
         .iter()
         .any(|by| by == FLEET_VIA);
     let has_proxy = live.borrow().is_behind_proxy();

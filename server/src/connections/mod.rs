@@ -21,7 +21,7 @@ use tokio_util::either::Either;
 use tower::ServiceExt;
 
 pub(crate) use self::{
-    arrival::{Arrival, ClientCertificate, FLEET_VIA, VIA, replace_proxy_by_client},
+    arrival::{Arrival, ClientCertificate, FLEET_VIA, replace_proxy_by_client},
     slots::{BusyGuard, ConnectionSlot, ConnectionTable},
 };
 use crate::{

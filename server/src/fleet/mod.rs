@@ -7,7 +7,7 @@ pub mod hosts;
 pub mod nodes;
 pub(crate) mod routes;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use gpumon_fleet::SharedFleet;
 
@@ -23,12 +23,4 @@ pub struct FleetSettings {
     /// The hosts, if they are read over ssh. In this case, this server serves all their data
     /// itself.
     pub hosts: Option<Arc<Hosts>>,
-}
-
-impl fmt::Debug for FleetSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FleetSettings")
-            .field("nodes", &self.nodes)
-            .finish_non_exhaustive()
-    }
 }

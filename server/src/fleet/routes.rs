@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, convert::Infallible};
 
 use axum::{
     Router,
-    extract::{FromRequestParts, Request, State, rejection::QueryRejection},
+    extract::{FromRequestParts, Request, State},
     http::{HeaderMap, StatusCode, Uri, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -16,14 +16,16 @@ use gpumon_fleet::{
     model::{Fleet, FleetOwner, FleetState, FleetUsage},
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 
 use super::hosts;
 use crate::{
     app::AppState,
     auth::{Client, SESSION_PATH},
-    query,
-    responses::{FleetResource, JSON_TYPE, Resource, respond_with_resource, to_json},
+    hub::Hub,
+    query::parse_query,
+    refusal::Refusal,
+    responses::{FleetResource, Resource, respond_with_json, to_json},
     view::View,
 };
 
@@ -74,8 +76,6 @@ pub(crate) struct FleetHistoryQuery {
     node: Option<String>,
 }
 
-type Refusal = (StatusCode, String);
-
 pub(crate) fn build_router() -> Router<AppState> {
     Router::new()
         .route("/api/v1/fleet", get(get_fleet))
@@ -103,7 +103,7 @@ pub(crate) async fn refuse_changes(
 
 async fn get_fleet(asked: FleetRequest) -> Result<Response, Refusal> {
     let reader = asked.reader()?;
-    let FleetQuery { at_once } = asked.parse_query("at_once=true, or no parameter")?;
+    let FleetQuery { at_once } = parse_query(&asked.uri, "at_once=true, or no parameter")?;
     let fleet = if at_once {
         reader.get_last_known_fleet().await
     } else {
@@ -117,7 +117,7 @@ async fn get_fleet(asked: FleetRequest) -> Result<Response, Refusal> {
 }
 
 async fn get_node(asked: FleetRequest) -> Result<Response, Refusal> {
-    let NodeQuery { node } = asked.parse_query("node=NAME")?;
+    let NodeQuery { node } = parse_query(&asked.uri, "node=NAME")?;
     let fleet = asked
         .reader()?
         .fetch_node(&node)
@@ -159,7 +159,7 @@ async fn get_events(asked: FleetRequest) -> Result<Response, Refusal> {
 }
 
 async fn get_history(asked: FleetRequest) -> Result<Response, Refusal> {
-    let FleetHistoryQuery { range_s, node } = asked.parse_query("range_s and node")?;
+    let FleetHistoryQuery { range_s, node } = parse_query(&asked.uri, "range_s and node")?;
     let range =
         Range::new(range_s.unwrap_or(DEFAULT_HISTORY_S)).map_err(|error| to_refusal(&error))?;
     let history = asked
@@ -214,22 +214,8 @@ impl FleetRequest {
         Ok(&fleet.reader)
     }
 
-    /// Parses the query.
-    ///
-    /// # Errors
-    /// Returns an error that mentions `hint` if the query is not valid.
-    fn parse_query<T: DeserializeOwned>(&self, hint: &str) -> Result<T, Refusal> {
-        let bad = |error: QueryRejection| {
-            (
-                StatusCode::BAD_REQUEST,
-                format!("{}; use {hint}\n", error.body_text()),
-            )
-        };
-        query::parse_query(&self.uri).map_err(bad)
-    }
-
     fn parse_range(&self, usual_s: u64) -> Result<Range, Refusal> {
-        let RangeQuery { range_s } = self.parse_query("range_s, or no parameter")?;
+        let RangeQuery { range_s } = parse_query(&self.uri, "range_s, or no parameter")?;
         Range::new(range_s.unwrap_or(usual_s)).map_err(|error| to_refusal(&error))
     }
 
@@ -244,16 +230,15 @@ impl FleetRequest {
             // Fleets show all owners by name, so the data is the same for all other views.
             View::Whole | View::Names { .. } => View::UNKNOWN_CLIENT,
         };
-        let of_view = view.clone();
-        let (app, headers, who) = (&self.app, &self.headers, self.client.peer_key());
-        Ok(respond_with_resource(
-            app,
-            headers,
-            who,
+        let resource = Resource::Fleet(resource);
+        let write = move |_: &Hub, view: &View| write(view);
+        Ok(respond_with_json(
+            &self.app,
+            &self.headers,
+            &self.client,
             view,
-            Resource::Fleet(resource),
-            JSON_TYPE,
-            move |_| write(&of_view),
+            resource,
+            write,
         )
         .await)
     }

@@ -173,11 +173,7 @@ impl Holder {
 
 impl HolderKey {
     fn from_process(process: &Process) -> Self {
-        match process
-            .owner
-            .value()
-            .and_then(|owner| owner.notebook.as_ref())
-        {
+        match process.notebook() {
             Some(notebook) => Self::Kernel(notebook.kernel_id.clone()),
             None => Self::Process {
                 pid: process.pid,
@@ -192,12 +188,10 @@ impl HolderKey {
 /// Returns the rank by which a holder's representative process is chosen. The kernel's own process
 /// ranks first, then the process with the most memory.
 fn representative_rank(process: &Process) -> (bool, u64) {
-    let notebook = process
-        .owner
-        .value()
-        .and_then(|owner| owner.notebook.as_ref());
     (
-        notebook.is_some_and(|own| own.kernel_pid == process.pid),
+        process
+            .notebook()
+            .is_some_and(|own| own.kernel_pid == process.pid),
         process.memory_bytes.value().copied().unwrap_or_default(),
     )
 }

@@ -265,14 +265,7 @@ pub(crate) fn list_jobs(past: &RwLock<HistoryStore>, called: Option<&str>) -> Jo
         let known: Vec<_> = past.buckets.jobs().filter(is_meant).cloned().collect();
         (past.writer.clone(), known)
     };
-    // Disk errors are ignored here, because the history endpoint reports them.
-    let stored = writer.and_then(|writer| {
-        let disk = writer.open_reader().ok().flatten()?;
-        disk.read_jobs(called)
-            .inspect_err(|error| writer.report_read_error(&disk, error))
-            .ok()
-    });
-    let stored = stored.unwrap_or_default();
+    let stored = read_from_disk(writer, |disk| disk.read_jobs(called)).unwrap_or_default();
     // `merge_jobs` prefers its first argument, and the jobs in memory are newer.
     JobList {
         jobs: merge_jobs(known, stored),
@@ -288,16 +281,21 @@ pub(crate) fn read_usage(
 ) -> Usage {
     let writer = lock::read(past).writer.clone();
     let memory = UsageInMemory::from_meter(&lock::read(meter));
-    // Disk errors are ignored here, because the history endpoint reports them.
-    let stored = writer.and_then(|writer| {
-        let disk = writer.open_reader().ok().flatten()?;
-        let stored = StoredUsage::read(&disk, &memory, span);
-        stored
-            .inspect_err(|error| writer.report_read_error(&disk, error))
-            .ok()
-            .flatten()
-    });
-    usage::combine_usage(memory, stored, span)
+    let stored = read_from_disk(writer, |disk| StoredUsage::read(disk, &memory, span));
+    usage::combine_usage(memory, stored.flatten(), span)
+}
+
+/// Reads from the disk if the history is written to disk. Disk errors are ignored here, because the
+/// history endpoint reports them.
+fn read_from_disk<T>(
+    writer: Option<Arc<Writer>>,
+    read: impl FnOnce(&Database) -> Result<T, DatabaseError>,
+) -> Option<T> {
+    let writer = writer?;
+    let disk = writer.open_reader().ok().flatten()?;
+    read(&disk)
+        .inspect_err(|error| writer.report_read_error(&disk, error))
+        .ok()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use axum::{
     Extension,
     extract::State,
-    http::{HeaderMap, StatusCode, Uri},
+    http::{HeaderMap, Uri},
     response::Response,
 };
 use gpumon_history::span::{HistoryQuery, MetricSelection, POINT_LIMITS, SpanRequest};
@@ -16,7 +16,8 @@ use crate::{
     auth::Client,
     hub::Hub,
     query,
-    responses::{JSON_TYPE, Resource, respond_with_resource, to_json},
+    refusal::{Refusal, bad_request},
+    responses::{Resource, respond_with_json, to_json},
     view::View,
 };
 
@@ -29,15 +30,11 @@ pub(crate) async fn get_history(
     Extension(client): Extension<Client>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, (StatusCode, String)> {
-    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; use from_ms, to_ms, metrics, and either points or resolution_ms, or no \
-     parameters";
-    let query: HistoryQuery =
-        query::parse_query(&uri).map_err(|error| bad(error.body_text() + hint))?;
-    let request = resolve_span(&query, app.hub.now_ms()).map_err(bad)?;
+) -> Result<Response, Refusal> {
+    let hint = "from_ms, to_ms, metrics, and either points or resolution_ms, or no parameters";
+    let query: HistoryQuery = query::parse_query(&uri, hint)?;
+    let request = resolve_span(&query, app.hub.now_ms()).map_err(bad_request)?;
     let view = View::for_client(&client, app.show_processes).await;
-    let of_view = view.clone();
     let SpanRequest {
         from_ms,
         to_ms,
@@ -52,17 +49,8 @@ pub(crate) async fn get_history(
         resolution_ms,
         metrics: request.wanted.ids(),
     };
-    let write = move |hub: &Hub| to_json(&of_view.filter_span(hub.read_span(&request)));
-    Ok(respond_with_resource(
-        &app,
-        &headers,
-        client.peer_key(),
-        view,
-        subject,
-        JSON_TYPE,
-        write,
-    )
-    .await)
+    let write = move |hub: &Hub, view: &View| to_json(&view.filter_span(hub.read_span(&request)));
+    Ok(respond_with_json(&app, &headers, &client, view, subject, write).await)
 }
 
 /// Returns the span that the query requests at the time `now_ms`, or the reason why the query is
@@ -193,7 +181,8 @@ mod tests {
             );
         }
         let asked = |query: &str| {
-            query::parse_query::<HistoryQuery>(&format!("/api/v1/history?{query}").parse().unwrap())
+            let uri = format!("/api/v1/history?{query}").parse().unwrap();
+            query::parse_query::<HistoryQuery>(&uri, "")
         };
         assert_eq!(
             asked("from_ms=5&points=9&1795493859530").unwrap().points,
@@ -204,7 +193,7 @@ mod tests {
             asked("").is_ok()
                 && asked("form_ms=5")
                     .unwrap_err()
-                    .body_text()
+                    .1
                     .contains("unknown field `form_ms`")
         );
         let future = query(None, Some(u64::MAX), Some("mig.memory.used_bytes"), None).unwrap();

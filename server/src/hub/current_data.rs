@@ -115,41 +115,33 @@ impl Hub {
 
     /// Returns the hello frame for a new client with this view.
     pub(crate) fn encode_hello(&self, view: &View) -> String {
-        let (collector, inventory, sample, details, events, alerts, fleet, energy_price) = self
-            .read_state(|state| {
-                let details: Vec<_> = state.details.values().cloned().collect();
-                let events: Vec<_> = state
-                    .events
-                    .iter()
-                    .filter_map(|event| view.filter_event(event))
-                    .collect();
-                let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
-                let alerts = view.filter_alerts(state.firing_alerts());
-                (
-                    state.collector.clone(),
-                    inventory,
-                    sample,
-                    details,
-                    events,
-                    alerts,
-                    state.has_fleet,
-                    state.energy_price.clone(),
-                )
-            });
-        to_json(&ServerFrame::Hello(Hello {
-            version: VERSION.to_owned(),
-            at_ms: self.now_ms(),
+        let Snapshot {
+            version,
             collector,
-            inventory: inventory.map(Arc::unwrap_or_clone),
-            sample: sample.map(|sample| view.filter_sample(&sample).into_owned()),
-            details: details
-                .into_iter()
-                .map(Arc::unwrap_or_clone)
-                .map(|details| view.filter_details(details))
-                .collect(),
+            inventory,
+            sample,
+            details,
             events,
             alerts,
-            history: self.recent_history(HELLO_MS, &MetricSelection::select_overview()),
+            history,
+        } = self.take_snapshot(&SnapshotParts {
+            history_ms: Some(HELLO_MS),
+            wanted: MetricSelection::select_overview(),
+            brief: false,
+            view: view.clone(),
+        });
+        let (fleet, energy_price) =
+            self.read_state(|state| (state.has_fleet, state.energy_price.clone()));
+        to_json(&ServerFrame::Hello(Hello {
+            version,
+            at_ms: self.now_ms(),
+            collector,
+            inventory,
+            sample,
+            details,
+            events,
+            alerts,
+            history: history.unwrap_or_default(),
             fleet,
             energy_price,
         }))
@@ -185,34 +177,36 @@ impl Hub {
 
     /// Returns the requested parts of the current data.
     pub(crate) fn take_snapshot(&self, parts: &SnapshotParts) -> Snapshot {
-        let mut snapshot = self.read_state(|state| Snapshot {
-            version: VERSION.to_owned(),
-            collector: state.collector.clone(),
-            inventory: state.inventory.as_deref().cloned(),
-            sample: state
-                .sample
-                .as_deref()
-                .map(|sample| parts.view.filter_sample(sample).into_owned()),
-            details: state
-                .details
-                .values()
-                .filter(|_| !parts.brief)
-                .map(|details| parts.view.filter_details((**details).clone()))
-                .collect(),
-            events: state
-                .events
-                .iter()
-                .filter(|_| !parts.brief)
-                .filter_map(|event| parts.view.filter_event(event))
-                .collect(),
-            alerts: parts.view.filter_alerts(state.firing_alerts()),
-            history: None,
+        let SnapshotParts {
+            history_ms,
+            wanted,
+            brief,
+            view,
+        } = parts;
+        // The inventory and the sample can be large, so they are copied after the lock is released.
+        let (inventory, sample, mut snapshot) = self.read_state(|state| {
+            let details = state.details.values().filter(|_| !brief);
+            let events = state.events.iter().filter(|_| !brief);
+            let snapshot = Snapshot {
+                version: VERSION.to_owned(),
+                collector: state.collector.clone(),
+                inventory: None,
+                sample: None,
+                details: details
+                    .map(|details| view.filter_details((**details).clone()))
+                    .collect(),
+                events: events
+                    .filter_map(|event| view.filter_event(event))
+                    .collect(),
+                alerts: view.filter_alerts(state.firing_alerts()),
+                history: None,
+            };
+            (state.inventory.clone(), state.sample.clone(), snapshot)
         });
-        snapshot.history = parts.history_ms.map(|reach_ms| {
-            parts
-                .view
-                .filter_history(self.recent_history(reach_ms, &parts.wanted))
-        });
+        snapshot.inventory = inventory.map(Arc::unwrap_or_clone);
+        snapshot.sample = sample.map(|sample| view.filter_sample(&sample).into_owned());
+        snapshot.history =
+            history_ms.map(|reach_ms| view.filter_history(self.recent_history(reach_ms, wanted)));
         snapshot
     }
 

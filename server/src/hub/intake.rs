@@ -55,8 +55,9 @@ impl Hub {
         }
     }
 
-    /// Processes a record. Clients are notified if `is_reported` is set.
-    pub(super) fn process_record(&self, line: &str, record: Record, is_reported: bool) {
+    /// Processes a record of the collector or of a joined server. `line` is the record's JSON.
+    /// Clients are notified if `is_reported` is set.
+    pub(crate) fn process_record(&self, line: &str, record: Record, is_reported: bool) {
         lock::write(&self.kernels).push(&record);
         match record {
             Record::Inventory(inventory) => {
@@ -125,11 +126,8 @@ impl Hub {
         self.set_collector_status(collector, message, None);
     }
 
-    /// Sets the collector's state to paused. `resumes_ms` is the end of the pause, if it is known.
-    pub(crate) fn set_collector_paused(&self, message: String, resumes_ms: Option<u64>) {
-        self.set_collector_status(CollectorState::Paused, Some(message), resumes_ms);
-    }
-
+    /// Sets the collector's state and, for a pause, the time at which it ends if that is known.
+    /// Notifies all clients if anything has changed.
     pub(crate) fn set_collector_status(
         &self,
         collector: CollectorState,
@@ -243,11 +241,6 @@ impl Hub {
     /// Returns the socket of the joined server, or `None` if the readings come from the collector.
     pub(crate) fn joined_socket(&self) -> Option<PathBuf> {
         self.read_state(|state| state.joined.clone())
-    }
-
-    /// Processes a record of the joined server. `text` is the record's JSON.
-    pub(crate) fn process_joined_record(&self, text: &str, record: Record) {
-        self.process_record(text, record, true);
     }
 
     /// Replaces all data by the joined server's data, including its history of the last few

@@ -133,7 +133,7 @@ impl ServerJoin {
     /// Waits until the system's server can be joined.
     pub(crate) async fn wait_until_available(&mut self) {
         loop {
-            sleep_until(self.attempts.due_time()).await;
+            sleep_until(self.attempts.due).await;
             if self.connect().await.is_some() {
                 return;
             }
@@ -269,7 +269,7 @@ impl ServerJoin {
                 } else {
                     (record, None)
                 };
-                hub.process_joined_record(changed.as_deref().unwrap_or(text), record);
+                hub.process_record(changed.as_deref().unwrap_or(text), record, true);
             }
             "alerts" => {
                 let firing: Vec<FiringAlert> = Object::parse(text)
@@ -385,10 +385,6 @@ impl JoinAttempts {
 
     fn is_due(&self) -> bool {
         self.due <= Instant::now()
-    }
-
-    fn due_time(&self) -> Instant {
-        self.due
     }
 
     /// Returns the pause between the last failure or loss and the next attempt.

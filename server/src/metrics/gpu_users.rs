@@ -101,14 +101,10 @@ pub(super) fn job_labels(user: Option<&str>, job: Option<&Job>) -> Labels {
         JobKind::Pbs => ("pbs_job", id.as_str()),
         JobKind::Lsf => ("lsf_job", id.as_str()),
         JobKind::Pod => ("pod_uid", id.as_str()),
-        JobKind::Container => ("container", shorten_id(id)),
+        JobKind::Container => ("container", id.get(..CONTAINER_DIGITS).unwrap_or(id)),
         JobKind::Service => ("unit", id.as_str()),
     };
     Labels::new([user, job])
-}
-
-fn shorten_id(id: &str) -> &str {
-    id.get(..CONTAINER_DIGITS).unwrap_or(id)
 }
 
 // Metrics of processes, which are only written on request. Every process creates new series, so

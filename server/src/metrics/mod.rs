@@ -27,8 +27,8 @@ use std::sync::Arc;
 use axum::{
     Extension,
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
 };
 use gpumon_probe::model::now_ms;
 use schemars::JsonSchema;
@@ -48,6 +48,8 @@ use crate::{
     app::AppState,
     auth::{Client, Scope},
     hub::{Hub, HubData},
+    query::check_query,
+    refusal::Refusal,
     responses::{Resource, accepts_gzip, compress_gzip, respond_encoded},
     view::View,
 };
@@ -79,54 +81,28 @@ pub(crate) async fn get_metrics(
     Extension(client): Extension<Client>,
     query: Result<Query<MetricsQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Response {
-    match query {
-        Ok(Query(query)) => respond_with_page(&app, &headers, &client, &query).await,
-        Err(error) => {
-            let hint = "use format=gpumon, dcgm or dcgm-4.9, and links=true or false";
-            (
-                StatusCode::BAD_REQUEST,
-                format!("{}; {hint}\n", error.body_text()),
-            )
-                .into_response()
-        }
-    }
+) -> Result<Response, Refusal> {
+    let hint = "format=gpumon, dcgm or dcgm-4.9, and links=true or false";
+    let MetricsQuery { format, links } = check_query(query, hint)?;
+    Ok(respond_with_page(&app, &headers, &client, format, links).await)
 }
 
 /// Returns the page of `/metrics/dcgm`, for clients that cannot set query parameters.
 pub(crate) async fn get_dcgm(
-    app: State<AppState>,
-    client: Extension<Client>,
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    respond_with_page(
-        &app,
-        &headers,
-        &client.0,
-        &MetricsQuery {
-            format: MetricNames::Dcgm,
-            links: false,
-        },
-    )
-    .await
+    respond_with_page(&app, &headers, &client, MetricNames::Dcgm, false).await
 }
 
 /// Returns the page of `/metrics/dcgm-4.9`.
 pub(crate) async fn get_dcgm_49(
-    app: State<AppState>,
-    client: Extension<Client>,
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    respond_with_page(
-        &app,
-        &headers,
-        &client.0,
-        &MetricsQuery {
-            format: MetricNames::Dcgm49,
-            links: false,
-        },
-    )
-    .await
+    respond_with_page(&app, &headers, &client, MetricNames::Dcgm49, false).await
 }
 
 /// Returns a page that many clients share. There are only a few different pages: no page contains
@@ -135,12 +111,9 @@ async fn respond_with_page(
     app: &AppState,
     headers: &HeaderMap,
     client: &Client,
-    query: &MetricsQuery,
+    names: MetricNames,
+    links: bool,
 ) -> Response {
-    let MetricsQuery {
-        format: names,
-        links,
-    } = *query;
     // Pages with dcgm-exporter's names are always in the text format, because its counters have
     // names that are not valid in OpenMetrics.
     let format = if names == MetricNames::Gpumon {

@@ -13,11 +13,8 @@ mod reference;
 #[cfg(test)]
 mod table;
 
-use std::io::Read;
-
 use axum::{Extension, extract::State, http::HeaderMap, response::Response};
 use bytes::Bytes;
-use flate2::read::GzDecoder;
 
 use crate::{
     app::AppState,
@@ -55,9 +52,5 @@ pub(crate) async fn get_openapi(
 /// # Panics
 /// Never panics, because the build has compressed the document.
 pub fn read_document() -> String {
-    let mut text = String::new();
-    GzDecoder::new(COMPRESSED_DOCUMENT)
-        .read_to_string(&mut text)
-        .expect("the build compressed the document");
-    text
+    String::from_utf8(crate::page::decompress(COMPRESSED_DOCUMENT)).expect("the document is text")
 }

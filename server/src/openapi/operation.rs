@@ -54,12 +54,7 @@ pub(super) fn describe_operation(
         access: RequiredAccess::Read,
     };
     // The middleware that runs before every route can return these statuses.
-    made.with_refusal(400)
-        .with_refusal(401)
-        .with_refusal(403)
-        .with_refusal(408)
-        .with_refusal(429)
-        .with_refusal(503)
+    made.with_refusals([400, 401, 403, 408, 429, 503])
 }
 
 impl Operation {
@@ -100,11 +95,13 @@ impl Operation {
         self
     }
 
-    /// Adds a refusal. Its body is a text with the reason.
-    pub(super) fn with_refusal(mut self, status: u16) -> Self {
-        let name = status_text(status).replace(' ', "");
-        self.part_mut("responses")[&status.to_string()] =
-            json!({ "$ref": format!("#/components/responses/{name}") });
+    /// Adds refusals with these statuses. Their bodies are texts with the reason.
+    pub(super) fn with_refusals<const N: usize>(mut self, statuses: [u16; N]) -> Self {
+        for status in statuses {
+            let name = status_text(status).replace(' ', "");
+            self.part_mut("responses")[&status.to_string()] =
+                json!({ "$ref": format!("#/components/responses/{name}") });
+        }
         self
     }
 
@@ -116,18 +113,20 @@ impl Operation {
     }
 
     /// Adds a path parameter whose value is a text.
-    pub(super) fn with_path_parameter(mut self, name: &str, text: &str) -> Self {
+    pub(super) fn with_path_parameter(self, name: &str, text: &str) -> Self {
         let schema = json!({ "type": "string", "minLength": 1 });
-        let named = json!({ "name": name, "in": "path", "required": true, "description": text, "schema": schema });
-        self.parameters_mut().push(named);
-        self
+        self.add_parameter("path", name, text, &schema)
     }
 
     /// Adds a required header whose value matches the pattern.
-    pub(super) fn with_required_header(mut self, name: &str, text: &str, pattern: &str) -> Self {
+    pub(super) fn with_required_header(self, name: &str, text: &str, pattern: &str) -> Self {
         let schema = json!({ "type": "string", "pattern": pattern });
-        let header = json!({ "name": name, "in": "header", "required": true, "description": text, "schema": schema });
-        self.parameters_mut().push(header);
+        self.add_parameter("header", name, text, &schema)
+    }
+
+    fn add_parameter(mut self, place: &str, name: &str, text: &str, schema: &Value) -> Self {
+        let parameter = json!({ "name": name, "in": place, "required": true, "description": text, "schema": schema });
+        self.parameters_mut().push(parameter);
         self
     }
 
@@ -158,7 +157,7 @@ impl Operation {
         let content = json!({ "schema": schema, "example": example });
         let body = json!({ "required": true, "content": { "application/json": content } });
         self.described.insert("requestBody".to_owned(), body);
-        self.with_refusal(413)
+        self.with_refusals([413])
     }
 
     pub(super) fn require_run_permission(mut self) -> Self {

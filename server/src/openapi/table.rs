@@ -41,14 +41,13 @@ use crate::{
 
 const NODE_HELP: &str = "The name of a node, as in `/api/v1/fleet`.";
 
-pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
-    let kinds = types;
+pub(super) fn list_operations(kinds: &mut TypeSchemas) -> Vec<Operation> {
     vec![
-        describe_operation("GET", "/", "The web page.").with_text_response(200, "text/html").with_refusal(404),
+        describe_operation("GET", "/", "The web page.").with_text_response(200, "text/html").with_refusals([404]),
         describe_operation("GET", "/{*path}", "Files of the web page.")
             .with_path_parameter("path", "The name of the file.")
             .with_text_response(200, "*/*")
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("GET", "/api/v1/openapi.json", "This description of the API, as OpenAPI 3.1.").with_any_json_response(200),
         describe_operation("GET", "/api/v1/snapshot", "The current state. `?history_s=60` adds a minute of \
                                               history.")
@@ -81,24 +80,23 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
          sample, as used by `gpumon smi`.")
             .with_any_json_response(200)
             .mark_internal()
-            .with_refusal(409),
+            .with_refusals([409]),
         describe_operation("GET", "/api/v1/catalogue", "The workloads that can be run.").with_json_response::<Catalogue>(200, kinds),
         describe_operation("GET", "/api/v1/runs", "All known runs, the newest first.").with_json_response::<RunList>(200, kinds),
         describe_operation("POST", "/api/v1/runs", "Starts a run.")
             .with_body::<Job>(&json!({ "kind": "bench", "ids": ["copy"], "quick": true }), kinds)
             .require_run_permission()
             .with_json_response::<Started>(202, kinds)
-            .with_refusal(409),
+            .with_refusals([409]),
         describe_operation("GET", "/api/v1/runs/{run}", "One run with all its results.")
             .with_path_parameter("run", "The name of the run.")
             .with_json_response::<RunDetails>(200, kinds)
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("DELETE", "/api/v1/runs/{run}", "Cancels a run.")
             .with_path_parameter("run", "The name of the run.")
             .require_run_permission()
             .with_json_response::<RunState>(200, kinds)
-            .with_refusal(404)
-            .with_refusal(409),
+            .with_refusals([404, 409]),
         describe_operation(
             "POST",
             "/api/v1/runs/announced",
@@ -109,8 +107,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         .require_socket()
         .with_plain_response(200)
         .mark_internal()
-        .with_refusal(409)
-        .with_refusal(503),
+        .with_refusals([409, 503]),
         describe_operation(
             "POST",
             "/api/v1/marks",
@@ -120,8 +117,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         .with_body::<NewMark>(&json!({ "text": "epoch 3" }), kinds)
         .require_run_permission()
         .with_json_response::<Event>(201, kinds)
-        .with_refusal(409)
-        .with_refusal(429),
+        .with_refusals([409, 429]),
         describe_operation(
             "POST",
             "/api/v1/cells",
@@ -140,8 +136,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         )
         .require_run_permission()
         .with_json_response::<Event>(201, kinds)
-        .with_refusal(409)
-        .with_refusal(429),
+        .with_refusals([409, 429]),
         describe_operation(
             "GET",
             "/api/v1/cost",
@@ -169,36 +164,35 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         )
         .with_query::<FleetQuery>(kinds)
         .with_json_response::<Fleet>(200, kinds)
-        .with_refusal(404),
+        .with_refusals([404]),
         describe_operation("GET", "/api/v1/fleet/node", "All GPUs of one node, even if the fleet lists \
                                                 only nodes.")
             .with_query::<NodeQuery>(kinds)
             .with_json_response::<Fleet>(200, kinds)
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("GET", "/api/v1/fleet/usage", "The usage of a fleet by owner.")
             .with_query::<RangeQuery>(kinds)
             .with_json_response::<FleetUsage>(200, kinds)
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("GET", "/api/v1/fleet/events", "Xids, lost GPUs and lost nodes of a \
                                                            fleet.")
             .with_query::<RangeQuery>(kinds)
             .with_json_response::<FleetEvents>(200, kinds)
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("GET", "/api/v1/fleet/history", "The history of a fleet or of one of its nodes.")
             .with_query::<FleetHistoryQuery>(kinds)
             .with_json_response::<FleetHistory>(200, kinds)
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("GET", "/api/v1/fleet/targets", "The hosts of a fleet, in the format of \
                                                    `http_sd_configs` of Prometheus.")
             .with_query::<TargetsQuery>(kinds)
             .with_json_response::<Vec<TargetGroup>>(200, kinds)
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("GET", "/nodes/{node}", "Redirects to the page of a node.").with_path_parameter("node", NODE_HELP).with_empty_response(308),
         describe_operation("GET", "/nodes/{node}/", "The web page for one node of a fleet.")
             .with_path_parameter("node", NODE_HELP)
             .with_text_response(200, "text/html")
-            .with_refusal(404)
-            .with_refusal(502),
+            .with_refusals([404, 502]),
         describe_operation(
             "GET",
             "/nodes/{node}/{*path}",
@@ -211,9 +205,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         .with_path_parameter("path", "The path on the node, such as `api/v1/snapshot`.")
         .with_any_json_response(200)
         .with_text_response(200, "*/*")
-        .with_refusal(404)
-        .with_refusal(502)
-        .with_refusal(504),
+        .with_refusals([404, 502, 504]),
         describe_operation(
             "POST",
             "/nodes/{node}/{*path}",
@@ -224,35 +216,27 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         .with_body::<SignIn>(&json!({ "token": "4f0c…" }), kinds)
         .require_gpumon_header()
         .with_any_json_response(200)
-        .with_refusal(404)
-        .with_refusal(409)
-        .with_refusal(502)
-        .with_refusal(504),
+        .with_refusals([404, 409, 502, 504]),
         describe_operation("DELETE", "/nodes/{node}/{*path}", "Signs out of a node of a fleet, \
          at `api/v1/session`.")
             .with_path_parameter("node", NODE_HELP)
             .with_path_parameter("path", "`api/v1/session`.")
             .require_gpumon_header()
             .with_empty_response(204)
-            .with_refusal(404)
-            .with_refusal(502)
-            .with_refusal(504),
+            .with_refusals([404, 502, 504]),
         describe_operation("GET", "/nodes/{node}/api/v1/stream", "WebSocket. The stream of a node of a \
                                                          fleet, forwarded by this server.")
             .with_path_parameter("node", NODE_HELP)
             .with_query::<StreamQuery>(kinds)
             .with_empty_response(101)
-            .with_refusal(404)
-            .with_refusal(502)
-            .with_refusal(504),
+            .with_refusals([404, 502, 504]),
         describe_operation("GET", "/api/v1/alerts", "All alert rules and receivers with their state.")
             .with_json_response::<AlertStatus>(200, kinds),
         describe_operation("POST", "/api/v1/alerts/silence", "Silences an alert rule for a while.")
             .with_body::<Silence>(&json!({ "rule": "GPU is hot", "for_ms": 7_200_000 }), kinds)
             .require_socket()
             .with_json_response::<AlertStatus>(200, kinds)
-            .with_refusal(404)
-            .with_refusal(409),
+            .with_refusals([404, 409]),
         describe_operation(
             "GET",
             "/api/v1/replay",
@@ -260,21 +244,21 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
              other servers.",
         )
         .with_json_response::<ReplayPosition>(200, kinds)
-        .with_refusal(404),
+        .with_refusals([404]),
         describe_operation("POST", "/api/v1/replay", "Controls the replay. Returns the new position.")
             .with_body::<ReplayOrder>(&json!({ "speed": 10 }), kinds)
             .require_run_permission()
             .with_json_response::<ReplayPosition>(200, kinds)
-            .with_refusal(404),
+            .with_refusals([404]),
         describe_operation("POST", "/api/v1/pause", "Pauses monitoring and releases the GPUs.")
             .with_query::<PauseQuery>(kinds)
             .require_socket()
             .with_json_response::<CollectorStatus>(200, kinds)
-            .with_refusal(409),
+            .with_refusals([409]),
         describe_operation("POST", "/api/v1/resume", "Resumes monitoring.")
             .require_socket()
             .with_json_response::<CollectorStatus>(200, kinds)
-            .with_refusal(409),
+            .with_refusals([409]),
         describe_operation("GET", "/api/v1/session", "The signed-in user, and the available ways to sign \
                                              in.")
             .with_json_response::<SessionState>(200, kinds)
@@ -288,7 +272,7 @@ pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
         .with_body::<SignIn>(&json!({ "token": "4f0c…" }), kinds)
         .require_gpumon_header()
         .with_json_response::<SessionState>(200, kinds)
-        .with_refusal(409),
+        .with_refusals([409]),
         describe_operation("DELETE", "/api/v1/session", "Signs out.").require_gpumon_header().with_empty_response(204),
         metrics_operation("/metrics", "Metrics for Prometheus.").with_query::<MetricsQuery>(kinds),
         metrics_operation("/metrics/dcgm", "The same as `/metrics?format=dcgm`."),
@@ -306,7 +290,7 @@ fn metrics_operation(path: &'static str, text: &str) -> Operation {
         .fold(describe_operation("GET", path, text), |operation, kind| {
             operation.with_text_response(200, kind)
         })
-        .with_refusal(409)
+        .with_refusals([409])
 }
 
 /// Returns the whole OpenAPI document.

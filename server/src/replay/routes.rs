@@ -12,7 +12,11 @@ use axum::{
 use gpumon_probe::model::now_ms;
 
 use super::{ReplayOrder, ReplayPosition, SPEED_LIMITS};
-use crate::{app::AppState, runs};
+use crate::{
+    app::AppState,
+    refusal::{Refusal, bad_request},
+    runs,
+};
 
 const REPLAY_PATH: &str = "/api/v1/replay";
 
@@ -29,8 +33,6 @@ pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
         .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
-type Refusal = (StatusCode, String);
-
 async fn get_position(State(app): State<AppState>) -> Result<Json<ReplayPosition>, Refusal> {
     send_replay_command(&app, ReplayOrder::default()).await
 }
@@ -39,7 +41,7 @@ async fn post_command(
     State(app): State<AppState>,
     body: Bytes,
 ) -> Result<Json<ReplayPosition>, Refusal> {
-    let order = parse_command(&body).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    let order = parse_command(&body).map_err(bad_request)?;
     send_replay_command(&app, order).await
 }
 

@@ -27,6 +27,7 @@ use crate::{
     frame::ServerFrame,
     hub::{Hub, encode},
     lock,
+    refusal::{Refusal, bad_request},
     stream::TextFrame,
 };
 
@@ -62,9 +63,6 @@ struct RunEntry {
     stop: Option<Arc<StopRequest>>,
 }
 
-/// The response that refuses a request to start a run.
-pub(super) type Refusal = (StatusCode, String);
-
 impl Runs {
     pub(crate) fn new(
         settings: RunSettings,
@@ -81,7 +79,7 @@ impl Runs {
     }
 
     pub(crate) fn start(self: &Arc<Self>, job: &Job) -> Result<RunState, Refusal> {
-        let limit = job_time_limit(job).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+        let limit = job_time_limit(job).map_err(bad_request)?;
         let stop = Arc::new(StopRequest::default());
         let mut table = self.lock();
         if let Some(busy) = table

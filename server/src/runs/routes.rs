@@ -25,7 +25,6 @@ use serde::{Deserialize, Serialize};
 use super::{
     Runs,
     catalogue::Catalogue,
-    registry::Refusal,
     state::{RunDetails, RunState},
 };
 use crate::{
@@ -33,6 +32,7 @@ use crate::{
     audit,
     auth::Client,
     peer::{self, Peer},
+    refusal::{Refusal, bad_request},
 };
 
 /// The maximum size of a job in bytes, enough for the names of all workloads.
@@ -79,29 +79,18 @@ async fn post_run(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     body: Bytes,
-) -> Response {
-    let job = match Job::parse(&body) {
-        Ok(job) => job,
-        Err(error) => {
-            let hint = r#"send one as {"kind":"bench","ids":["copy"],"quick":true}"#;
-            return (
-                StatusCode::BAD_REQUEST,
-                format!("invalid job: {error}; {hint}\n"),
-            )
-                .into_response();
-        }
-    };
-    match app.runs.start(&job) {
-        Ok(state) => {
-            audit::log_action(
-                &client,
-                &format!("started run {}: {}", state.run, state.title),
-            )
-            .await;
-            (StatusCode::ACCEPTED, Json(Started { id: state.run })).into_response()
-        }
-        Err(refusal) => refusal.into_response(),
-    }
+) -> Result<(StatusCode, Json<Started>), Refusal> {
+    let job = Job::parse(&body).map_err(|error| {
+        let hint = r#"send one as {"kind":"bench","ids":["copy"],"quick":true}"#;
+        bad_request(format!("invalid job: {error}; {hint}"))
+    })?;
+    let state = app.runs.start(&job)?;
+    audit::log_action(
+        &client,
+        &format!("started run {}: {}", state.run, state.title),
+    )
+    .await;
+    Ok((StatusCode::ACCEPTED, Json(Started { id: state.run })))
 }
 
 async fn list_runs(State(app): State<AppState>) -> Json<RunList> {
@@ -259,13 +248,12 @@ async fn post_announced_run(
     headers: HeaderMap,
     body: Body,
 ) -> Result<&'static str, Refusal> {
-    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let name = headers
         .get(RUN_NAME_HEADER)
         .and_then(|name| name.to_str().ok())
         .filter(|name| is_run_name(name));
     let name = name.ok_or_else(|| {
-        bad(format!(
+        bad_request(format!(
             "the header X-Gpumon-Run must contain the name of the run: up to {MAX_RUN_NAME_BYTES} \
              letters, digits, '-' and '_'"
         ))
@@ -281,16 +269,18 @@ async fn post_announced_run(
     while let Some(Ok(chunk)) = chunks.next().await {
         received += chunk.len();
         if received > MAX_ANNOUNCEMENT_BYTES {
-            return Err(bad("this run has sent too much data".to_owned()));
+            return Err(bad_request("this run has sent too much data".to_owned()));
         }
         announcement
             .process_chunk(&mut splitter, &chunk)
-            .map_err(|RefusedLine(why)| bad(why))?;
+            .map_err(|RefusedLine(why)| bad_request(why))?;
         if app.runs.has_reported_its_end(name) {
             return Ok("ended\n");
         }
     }
-    Err(bad("the connection ended before the run did".to_owned()))
+    Err(bad_request(
+        "the connection ended before the run did".to_owned(),
+    ))
 }
 
 fn is_run_name(name: &str) -> bool {

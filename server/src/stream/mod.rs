@@ -6,8 +6,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension,
-    extract::{Query, Request, State, rejection::QueryRejection},
-    http::{StatusCode, Uri},
+    extract::{Query, Request, State},
+    http::Uri,
     response::{IntoResponse, Response},
 };
 use gpumon_history::span::MetricSelection;
@@ -34,6 +34,7 @@ use crate::{
     frame::{ClientFrame, INTERVAL_LIMITS_MS, ServerFrame},
     hub::{Hub, Notice, SampleFrame, encode},
     peer::PeerKey,
+    query::check_query,
     responses::Encoder,
     runs::RunFollower,
     sampling::{IntervalRequest, RateLimiter, ViewerGuard},
@@ -75,15 +76,8 @@ pub(crate) struct StreamQuery {
 
 /// Parses the query. If it is not valid, the returned response lists the valid values.
 pub(crate) fn parse_query(uri: &Uri) -> Result<StreamQuery, Box<Response>> {
-    Query::try_from_uri(uri)
-        .map(|Query(query)| query)
-        .map_err(|error: QueryRejection| {
-            let message = format!(
-                "{}; use encoding=text or encoding=deflate-raw\n",
-                error.body_text()
-            );
-            Box::new((StatusCode::BAD_REQUEST, message).into_response())
-        })
+    let hint = "encoding=text or encoding=deflate-raw";
+    check_query(Query::try_from_uri(uri), hint).map_err(|refusal| Box::new(refusal.into_response()))
 }
 
 pub(crate) async fn upgrade_connection(
@@ -185,7 +179,7 @@ impl StreamClient {
             tokio::select! {
                 biased;
                 changed = updates.changed() => {
-                    changed.map_err(|_| Disconnected)?;
+                    changed?;
                     self.forward_changes(&mut notices).await?;
                 }
                 _ = stopped.changed() => return self.socket.send_close("gpumon is shutting down").await,
@@ -213,7 +207,7 @@ impl StreamClient {
         &mut self,
         notices: &mut broadcast::Receiver<Notice>,
     ) -> Result<(), Disconnected> {
-        let has_sample = self.samples.has_changed().map_err(|_| Disconnected)?;
+        let has_sample = self.samples.has_changed()?;
         let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
         for frame in take_queued_notices(notices, &self.app.hub, &self.view)? {
             self.send(&frame).await?;
@@ -227,28 +221,19 @@ impl StreamClient {
     /// Sends the hello frame and then the time. Hello frames are shared with other clients, so the
     /// time in them can be slightly old.
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
-        let (hub, view, encoding) = (
-            Arc::clone(&self.app.hub),
-            self.view.clone(),
-            self.socket.encoding,
-        );
+        let (hub, view) = (Arc::clone(&self.app.hub), self.view.clone());
+        let encoding = self.socket.encoding;
         let key = StreamCacheKey::Hello {
             change: hub.change_count(),
             view: view.clone(),
             encoding,
         };
         let write = move || encoding.encode_payload(hub.encode_hello(&view));
-        let hello = self
-            .app
-            .encoders
-            .hellos
-            .get_or_encode(self.who, key, write)
-            .await;
+        let encoder = &self.app.encoders.hellos;
         // If the hello frame cannot be sent, the connection is closed and the client must connect
         // again.
-        self.socket
-            .send_payload(&hello.map_err(|_| Disconnected)?)
-            .await?;
+        let hello = encoder.get_or_encode(self.who, key, write).await?;
+        self.socket.send_payload(&hello).await?;
         self.send_heartbeat().await
     }
 
@@ -270,15 +255,9 @@ impl StreamClient {
             encoding,
         };
         let write = move || encoding.encode_payload(hub.encode_history(&wanted, &view));
-        let history = self
-            .app
-            .encoders
-            .histories
-            .get_or_encode(self.who, key, write)
-            .await;
-        self.socket
-            .send_payload(&history.map_err(|_| Disconnected)?)
-            .await?;
+        let encoder = &self.app.encoders.histories;
+        let history = encoder.get_or_encode(self.who, key, write).await?;
+        self.socket.send_payload(&history).await?;
         self.last_sent = Instant::now();
         Ok(())
     }
@@ -297,13 +276,7 @@ impl StreamClient {
         if missed > 0 {
             self.send(&encode(&ServerFrame::Lagged { missed })).await?;
         }
-        self.send(
-            &frame
-                .text_for_view(&self.view)
-                .await
-                .map_err(|_| Disconnected)?,
-        )
-        .await
+        self.send(&frame.text_for_view(&self.view).await?).await
     }
 
     /// Sends a frame, or the number of frames that the client missed.
@@ -474,7 +447,7 @@ mod tests {
     fn client_that_missed_notices_gets_current_state() {
         let hub = Hub::new();
         let mut notices = hub.subscribe_notices();
-        hub.set_collector_paused("paused".to_owned(), None);
+        hub.set_collector_status(CollectorState::Paused, Some("paused".to_owned()), None);
         for at_ms in 0..1000 {
             hub.add_event(Event {
                 at_ms,

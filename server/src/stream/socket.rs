@@ -46,7 +46,14 @@ const READ_BUFFER_BYTES: usize = 512;
 /// The maximum size of tungstenite's own output in bytes: pongs and the close frame.
 const WRITE_BUFFER_LIMIT: usize = 4096;
 
+/// The error for a connection that has ended or cannot be used.
 pub(crate) struct Disconnected;
+
+impl<E: std::error::Error> From<E> for Disconnected {
+    fn from(_: E) -> Self {
+        Self
+    }
+}
 
 pub(crate) struct ClientSocket {
     socket: WebSocketStream<TokioIo<Upgraded>>,
@@ -90,10 +97,7 @@ impl ClientSocket {
     }
 
     pub(super) async fn send(&mut self, frame: &TextFrame) -> Result<(), Disconnected> {
-        let bytes = frame
-            .encoded_bytes(self.encoding)
-            .await
-            .map_err(|_| Disconnected)?;
+        let bytes = frame.encoded_bytes(self.encoding).await?;
         self.write_parts(&[bytes]).await
     }
 
@@ -117,8 +121,7 @@ impl ClientSocket {
                     .get_mut()
                     .write(part)
                     .now_or_never()
-                    .transpose()
-                    .map_err(|_| Disconnected)?;
+                    .transpose()?;
                 rest = &part[written.unwrap_or(0)..];
                 if !rest.is_empty() {
                     break;
@@ -128,26 +131,17 @@ impl ClientSocket {
         // Encrypted data may still be in the TLS buffer, so the socket must be flushed.
         let is_written = rest.is_empty() && parts.len() == 0;
         if is_written && let Some(flushed) = self.socket.get_mut().flush().now_or_never() {
-            return flushed.map_err(|_| Disconnected);
+            return Ok(flushed?);
         }
         let writing = async {
-            self.socket.flush().await.map_err(|_| Disconnected)?;
+            self.socket.flush().await?;
             for part in std::iter::once(rest).chain(parts) {
-                self.socket
-                    .get_mut()
-                    .write_all(part)
-                    .await
-                    .map_err(|_| Disconnected)?;
+                self.socket.get_mut().write_all(part).await?;
             }
-            self.socket
-                .get_mut()
-                .flush()
-                .await
-                .map_err(|_| Disconnected)
+            self.socket.get_mut().flush().await?;
+            Ok::<_, Disconnected>(())
         };
-        timeout(SEND_TIMEOUT, writing)
-            .await
-            .map_err(|_| Disconnected)?
+        timeout(SEND_TIMEOUT, writing).await?
     }
 
     pub(crate) async fn send_close(&mut self, reason: &'static str) -> Result<(), Disconnected> {
@@ -156,10 +150,8 @@ impl ClientSocket {
             code: CloseCode::Away,
             reason,
         }));
-        timeout(SEND_TIMEOUT, self.socket.send(close))
-            .await
-            .map_err(|_| Disconnected)?
-            .map_err(|_| Disconnected)
+        timeout(SEND_TIMEOUT, self.socket.send(close)).await??;
+        Ok(())
     }
 }
 

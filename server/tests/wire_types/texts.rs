@@ -4,11 +4,23 @@
 use std::fmt::Write;
 
 use gpumon_probe::model::{
-    Absence, BROWSER_WORDINGS, GPU_PROCESS, LIMIT_WORDINGS, REASONS, SLOW_CLOCK_RATIO, Vendor,
-    WORDINGS,
+    Absence, GPU_PROCESS, LimitClass, REASONS, SLOW_CLOCK_RATIO, Vendor, WORDINGS,
 };
 use gpumon_probe::vendor::{describe_error, error_codes};
 use serde::Serialize;
+
+/// Short and long texts that the browser uses instead of those in [`WORDINGS`]. If a text is empty
+/// here, the browser uses the text in [`WORDINGS`].
+const BROWSER_WORDINGS: [(&str, &str, &str); 2] = [
+    (
+        "below_baseline",
+        "",
+        "Slower than baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
+         {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling. If the change \
+         is intended, store a new baseline: `gpumon bench --save-baseline`.",
+    ),
+    ("memory_nearly_full", "{free_bytes} left", ""),
+];
 
 const HEAD: &str = "\
 // Generated from the wording of conditions and absent readings by `make types`. Do not edit this
@@ -192,15 +204,11 @@ fn make_sentences_function(text: &str, indent: &str) -> String {
 /// Returns the text of `static/src/wire/limit-texts.ts`.
 pub(crate) fn render_limit_texts() -> String {
     let mut text = LIMITS.to_owned();
-    for wording in &LIMIT_WORDINGS {
-        writeln!(text, "  {}: {{", wording.class.name()).unwrap();
-        writeln!(
-            text,
-            "    label: () => trans.__({:?}),",
-            wording.class.label()
-        )
-        .unwrap();
-        for (part, sentences) in [("evidence", wording.text), ("advice", wording.advice)] {
+    for class in LimitClass::ALL {
+        writeln!(text, "  {}: {{", class.name()).unwrap();
+        writeln!(text, "    label: () => trans.__({:?}),", class.label()).unwrap();
+        let (evidence, advice) = class.wording();
+        for (part, sentences) in [("evidence", evidence), ("advice", advice)] {
             let function = make_sentences_function(sentences, "    ");
             writeln!(text, "    {part}: {function},").unwrap();
         }

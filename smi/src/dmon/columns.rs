@@ -2,15 +2,17 @@
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, Value};
 
-use crate::{Context, Refusal, monitor};
+use crate::{
+    Context, Refusal,
+    formats::{BYTES_PER_MIB, round_up_to_mib},
+    monitor,
+};
 
 /// The letters of all column groups.
 pub(super) const COLUMN_GROUPS: &str = "pucvmet";
 
 /// The field for the memory temperature, `NVML_FI_DEV_MEMORY_TEMP`.
 const MEMORY_TEMPERATURE: u32 = 82;
-
-const BYTES_PER_MIB: i128 = 1 << 20;
 
 /// A column: its headings, and a function that returns the value for a GPU, or `None` if the value
 /// is unavailable.
@@ -45,7 +47,9 @@ impl ColumnReader<'_> {
 
     /// Returns an amount of memory in whole MiB, rounded up.
     fn read_mib_rounded_up(&self, query: Query, place: usize) -> Option<i128> {
-        Some((self.read_value(query)?.number_at(place)? + BYTES_PER_MIB - 1) / BYTES_PER_MIB)
+        self.read_value(query)?
+            .number_at(place)
+            .map(round_up_to_mib)
     }
 
     /// Returns the number of errors of the given `nvmlMemoryErrorType_t` since the driver was

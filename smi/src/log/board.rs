@@ -1,7 +1,6 @@
 //! Items for the board's name, modes, numbers, and versions.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
-use jiff::Timestamp;
 
 use super::{
     item::{
@@ -13,7 +12,7 @@ use super::{
         format_microseconds, format_named_number, format_or_reason, format_yes_no,
     },
 };
-use crate::release::Release;
+use crate::{formats, release::Release};
 
 /// The items for the product name, and the display and driver modes.
 pub(super) static NAME_ITEMS: &[Item] = &[
@@ -76,22 +75,26 @@ pub(super) static MODE_ITEMS: &[Item] = &[
         format_count,
     )
     .show_in_section(Section::ACCOUNTING),
-    group_item("Driver Model", TITLE_AS_TAG).with_items(&[
-        number_item(
-            "Current",
-            "current_dm",
-            Q::DriverModel,
-            0,
-            format_driver_model,
-        ),
-        number_item(
-            "Pending",
-            "pending_dm",
-            Q::DriverModel,
-            1,
-            format_driver_model,
-        ),
-    ]),
+    group_item(
+        "Driver Model",
+        TITLE_AS_TAG,
+        &[
+            number_item(
+                "Current",
+                "current_dm",
+                Q::DriverModel,
+                0,
+                format_driver_model,
+            ),
+            number_item(
+                "Pending",
+                "pending_dm",
+                Q::DriverModel,
+                1,
+                format_driver_model,
+            ),
+        ],
+    ),
 ];
 
 pub(super) static NUMBER_ITEMS: &[Item] = &[
@@ -119,94 +122,117 @@ pub(super) static NUMBER_ITEMS: &[Item] = &[
     text_item("Board Part Number", TITLE_AS_TAG, Q::BoardPartNumber),
     computed_item("GPU Part Number", TITLE_AS_TAG, format_part_number),
     computed_item("FRU Part Number", "gpu_fru_part_number", format_absent),
-    group_item("Platform Info", "platformInfo").with_items(&[
-        computed_item("Chassis Serial Number", TITLE_AS_TAG, |at| {
-            format_or_reason(read_platform_number(at, 2), |_| format_chassis_serial(at))
-        }),
-        position_item("Slot Number", TITLE_AS_TAG, &[4]),
-        position_item("Tray Index", TITLE_AS_TAG, &[5]),
-        computed_item("Host ID", TITLE_AS_TAG, |at| {
-            format_or_reason(read_platform_number(at, 6), format_count)
-        }),
-        computed_item("Peer Type", TITLE_AS_TAG, |at| {
-            format_or_reason(read_platform_number(at, 7), |kind| {
-                format_named_number(kind, &["Direct Connected", "Switch Connected"])
-            })
-        }),
-        number_item("Module Id", TITLE_AS_TAG, Q::ModuleId, 0, format_count),
-        computed_item("GPU Fabric GUID", TITLE_AS_TAG, |at| {
-            format_or_reason(read_platform_number(at, 0), |guid| format!("0x{guid:016x}"))
-        }),
-    ]),
-    group_item("Inforom Version", TITLE_AS_TAG).with_items(&[
-        text_item("Image Version", "img_version", Q::InforomImageVersion),
-        text_item("OEM Object", TITLE_AS_TAG, Q::InforomVersion(0)),
-        text_item("ECC Object", TITLE_AS_TAG, Q::InforomVersion(1)),
-        text_item(
-            "Power Management Object",
-            "pwr_object",
-            Q::InforomVersion(2),
-        ),
-    ]),
-    group_item("Inforom BBX Object Flush", "inforom_bbx_flush").with_items(&[
-        computed_item("Latest Timestamp", TITLE_AS_TAG, |at| {
-            format_or_reason(read_flush_number(at, 0), |us| format_time(at, us))
-        }),
-        computed_item("Latest Duration", TITLE_AS_TAG, |at| {
-            format_or_reason(read_flush_number(at, 1), format_microseconds)
-        }),
-    ]),
+    group_item(
+        "Platform Info",
+        "platformInfo",
+        &[
+            computed_item("Chassis Serial Number", TITLE_AS_TAG, |at| {
+                format_or_reason(read_platform_number(at, 2), |_| format_chassis_serial(at))
+            }),
+            position_item("Slot Number", TITLE_AS_TAG, &[4]),
+            position_item("Tray Index", TITLE_AS_TAG, &[5]),
+            computed_item("Host ID", TITLE_AS_TAG, |at| {
+                format_or_reason(read_platform_number(at, 6), format_count)
+            }),
+            computed_item("Peer Type", TITLE_AS_TAG, |at| {
+                format_or_reason(read_platform_number(at, 7), |kind| {
+                    format_named_number(kind, &["Direct Connected", "Switch Connected"])
+                })
+            }),
+            number_item("Module Id", TITLE_AS_TAG, Q::ModuleId, 0, format_count),
+            computed_item("GPU Fabric GUID", TITLE_AS_TAG, |at| {
+                format_or_reason(read_platform_number(at, 0), |guid| format!("0x{guid:016x}"))
+            }),
+        ],
+    ),
+    group_item(
+        "Inforom Version",
+        TITLE_AS_TAG,
+        &[
+            text_item("Image Version", "img_version", Q::InforomImageVersion),
+            text_item("OEM Object", TITLE_AS_TAG, Q::InforomVersion(0)),
+            text_item("ECC Object", TITLE_AS_TAG, Q::InforomVersion(1)),
+            text_item(
+                "Power Management Object",
+                "pwr_object",
+                Q::InforomVersion(2),
+            ),
+        ],
+    ),
+    group_item(
+        "Inforom BBX Object Flush",
+        "inforom_bbx_flush",
+        &[
+            computed_item("Latest Timestamp", TITLE_AS_TAG, |at| {
+                format_or_reason(read_flush_number(at, 0), |us| format_time(at, us))
+            }),
+            computed_item("Latest Duration", TITLE_AS_TAG, |at| {
+                format_or_reason(read_flush_number(at, 1), format_microseconds)
+            }),
+        ],
+    ),
     // The XML element names are guesses.
-    group_item("Inforom Time Data", TITLE_AS_TAG)
-        .with_items(&[number_item(
+    group_item(
+        "Inforom Time Data",
+        TITLE_AS_TAG,
+        &[number_item(
             "Time Run",
             TITLE_AS_TAG,
             Q::TimeRun,
             0,
             |seconds| format!("{seconds} seconds"),
-        )])
-        .show_since_release(Release(610, 0)),
-    group_item("GPU Operation Mode", TITLE_AS_TAG).with_items(&[
-        number_item(
-            "Current",
-            "current_gom",
-            Q::GpuOperationMode,
-            0,
-            format_operation_mode,
-        ),
-        number_item(
-            "Pending",
-            "pending_gom",
-            Q::GpuOperationMode,
-            1,
-            format_operation_mode,
-        ),
-    ]),
+        )],
+    )
+    .show_since_release(Release(610, 0)),
+    group_item(
+        "GPU Operation Mode",
+        TITLE_AS_TAG,
+        &[
+            number_item(
+                "Current",
+                "current_gom",
+                Q::GpuOperationMode,
+                0,
+                format_operation_mode,
+            ),
+            number_item(
+                "Pending",
+                "pending_gom",
+                Q::GpuOperationMode,
+                1,
+                format_operation_mode,
+            ),
+        ],
+    ),
     number_item("GPU C2C Mode", "c2c_mode", Q::C2cMode, 0, format_enabled),
-    group_item("GPU Virtualization Mode", TITLE_AS_TAG).with_items(&[
-        number_item(
-            "Virtualization Mode",
-            TITLE_AS_TAG,
-            Q::VirtualizationMode,
-            0,
-            |mode| {
-                format_named_number(
-                    mode,
-                    &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"],
-                )
-            },
-        ),
-        number_item("Host VGPU Mode", TITLE_AS_TAG, Q::HostVgpuMode, 0, |mode| {
-            format_named_number(mode, &["Non SR-IOV", "SR-IOV"])
-        }),
-        number_item(
-            "vGPU Heterogeneous Mode",
-            TITLE_AS_TAG,
-            Q::VgpuHeterogeneousMode,
-            0,
-            format_enabled,
-        ),
-    ]),
+    group_item(
+        "GPU Virtualization Mode",
+        TITLE_AS_TAG,
+        &[
+            number_item(
+                "Virtualization Mode",
+                TITLE_AS_TAG,
+                Q::VirtualizationMode,
+                0,
+                |mode| {
+                    format_named_number(
+                        mode,
+                        &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"],
+                    )
+                },
+            ),
+            number_item("Host VGPU Mode", TITLE_AS_TAG, Q::HostVgpuMode, 0, |mode| {
+                format_named_number(mode, &["Non SR-IOV", "SR-IOV"])
+            }),
+            number_item(
+                "vGPU Heterogeneous Mode",
+                TITLE_AS_TAG,
+                Q::VgpuHeterogeneousMode,
+                0,
+                format_enabled,
+            ),
+        ],
+    ),
     dtd_only_item(
         "vgpu_software_licensed_product",
         &[
@@ -227,11 +253,15 @@ pub(super) static NUMBER_ITEMS: &[Item] = &[
     ),
     text_item("GSP Firmware Version", TITLE_AS_TAG, Q::GspFirmwareVersion)
         .show_in_section(Section::GSP_FIRMWARE_VERSION),
-    group_item("IBMNPU", TITLE_AS_TAG).with_items(&[computed_item(
-        "Relaxed Ordering Mode",
+    group_item(
+        "IBMNPU",
         TITLE_AS_TAG,
-        format_absent,
-    )]),
+        &[computed_item(
+            "Relaxed Ordering Mode",
+            TITLE_AS_TAG,
+            format_absent,
+        )],
+    ),
 ];
 
 /// The field ID `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
@@ -342,13 +372,8 @@ fn read_flush_number(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
 
 /// Formats a time in microseconds since 1970 as local time.
 fn format_time(at: &Cursor<'_>, microseconds: i128) -> String {
-    let Some(time) = i64::try_from(microseconds)
-        .ok()
-        .and_then(|us| Timestamp::from_microsecond(us).ok())
-    else {
-        return ABSENT.to_owned();
-    };
-    time.to_zoned(at.device.context.now.time_zone().clone())
-        .strftime("%Y/%m/%d %H:%M:%S%.3f")
-        .to_string()
+    formats::convert_to_local_time(microseconds, &at.device.context.now).map_or_else(
+        || ABSENT.to_owned(),
+        |time| time.strftime("%Y/%m/%d %H:%M:%S%.3f").to_string(),
+    )
 }

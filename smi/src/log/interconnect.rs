@@ -9,11 +9,12 @@ use super::{
         format_named_number, format_or_reason,
     },
 };
-use crate::release::BRANCH_590;
+use crate::{formats::format_uuid, release::BRANCH_590};
 
-pub(super) static PCI_ITEMS: &[Item] = &[group_item("PCI", TITLE_AS_TAG)
-    .with_slow_queries(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])
-    .with_items(&[
+pub(super) static PCI_ITEMS: &[Item] = &[group_item(
+    "PCI",
+    TITLE_AS_TAG,
+    &[
         hexadecimal_item("Bus", "pci_bus", &[1, 2]),
         hexadecimal_item("Device", "pci_device", &[2, 2]),
         hexadecimal_item("Domain", "pci_domain", &[0, 4]),
@@ -22,57 +23,73 @@ pub(super) static PCI_ITEMS: &[Item] = &[group_item("PCI", TITLE_AS_TAG)
         hexadecimal_item("Device Id", "pci_device_id", &[3, 8]),
         text_item("Bus Id", "pci_bus_id", Q::BusId),
         hexadecimal_item("Sub System Id", "pci_sub_system_id", &[4, 8]),
-        group_item("GPU Link Info", "pci_gpu_link_info").with_items(&[
-            group_item("PCIe Generation", "pcie_gen").with_items(&[
-                number_item("Max", "max_link_gen", Q::MaxPcieGeneration, 0, format_count),
-                number_item(
-                    "Current",
-                    "current_link_gen",
-                    Q::PcieGeneration,
-                    0,
-                    format_count,
+        group_item(
+            "GPU Link Info",
+            "pci_gpu_link_info",
+            &[
+                group_item(
+                    "PCIe Generation",
+                    "pcie_gen",
+                    &[
+                        number_item("Max", "max_link_gen", Q::MaxPcieGeneration, 0, format_count),
+                        number_item(
+                            "Current",
+                            "current_link_gen",
+                            Q::PcieGeneration,
+                            0,
+                            format_count,
+                        ),
+                        number_item(
+                            "Device Current",
+                            "device_current_link_gen",
+                            Q::PcieGeneration,
+                            0,
+                            format_count,
+                        ),
+                        number_item(
+                            "Device Max",
+                            "max_device_link_gen",
+                            Q::GpuMaxPcieGeneration,
+                            0,
+                            format_count,
+                        ),
+                        number_item(
+                            "Host Max",
+                            "max_host_link_gen",
+                            Q::HostMaxPcieGeneration,
+                            0,
+                            format_count,
+                        ),
+                    ],
                 ),
-                number_item(
-                    "Device Current",
-                    "device_current_link_gen",
-                    Q::PcieGeneration,
-                    0,
-                    format_count,
+                group_item(
+                    "Link Width",
+                    "link_widths",
+                    &[
+                        number_item("Max", "max_link_width", Q::MaxPcieWidth, 0, format_lanes),
+                        number_item(
+                            "Current",
+                            "current_link_width",
+                            Q::PcieWidth,
+                            0,
+                            format_lanes,
+                        ),
+                    ],
                 ),
-                number_item(
-                    "Device Max",
-                    "max_device_link_gen",
-                    Q::GpuMaxPcieGeneration,
-                    0,
-                    format_count,
-                ),
-                number_item(
-                    "Host Max",
-                    "max_host_link_gen",
-                    Q::HostMaxPcieGeneration,
-                    0,
-                    format_count,
-                ),
-            ]),
-            group_item("Link Width", "link_widths").with_items(&[
-                number_item("Max", "max_link_width", Q::MaxPcieWidth, 0, format_lanes),
-                number_item(
-                    "Current",
-                    "current_link_width",
-                    Q::PcieWidth,
-                    0,
-                    format_lanes,
-                ),
-            ]),
-        ]),
-        group_item("Bridge Chip", "pci_bridge_chip").with_items(&[
-            number_item("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| {
-                format_named_number(chip, &["PLX", "BRO4"])
-            }),
-            number_item("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| {
-                format!("0x{version:X}")
-            }),
-        ]),
+            ],
+        ),
+        group_item(
+            "Bridge Chip",
+            "pci_bridge_chip",
+            &[
+                number_item("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| {
+                    format_named_number(chip, &["PLX", "BRO4"])
+                }),
+                number_item("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| {
+                    format!("0x{version:X}")
+                }),
+            ],
+        ),
         number_item(
             "Replays Since Reset",
             "replay_counter",
@@ -112,7 +129,9 @@ pub(super) static PCI_ITEMS: &[Item] = &[group_item("PCI", TITLE_AS_TAG)
             ATOMICS_INBOUND,
             format_atomics,
         ),
-    ])];
+    ],
+)
+.with_slow_queries(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])];
 
 /// The field ID `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
 const REPLAY_ROLLOVERS: u32 = 95;
@@ -169,51 +188,62 @@ fn format_atomics(mask: i128) -> String {
 
 /// The items for the GPU's state and health in the fabric, and for the clique and the cluster that
 /// the GPU belongs to.
-pub(super) static FABRIC_ITEMS: &[Item] = &[group_item("Fabric", TITLE_AS_TAG).with_items(&[
-    number_item("State", TITLE_AS_TAG, Q::FabricInfo, 0, |state| {
-        format_named_number(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
-    }),
-    computed_item("Status", TITLE_AS_TAG, |at| {
-        format_or_reason(read_joined_number(at, 1), format_join_status)
-    }),
-    computed_item("CliqueId", "cliqueId", |at| {
-        format_or_reason(read_joined_number(at, 2), format_count)
-    }),
-    computed_item("ClusterUUID", "clusterUuid", |at| {
-        let halves =
-            read_joined_number(at, 5).and_then(|high| Ok((high, read_joined_number(at, 6)?)));
-        format_or_reason(halves, |(high, low)| format_uuid(high as u64, low as u64))
-    }),
-    group_item("Health", TITLE_AS_TAG).with_items(&[
-        computed_item("Summary", TITLE_AS_TAG, |at| {
-            let words = [ABSENT, "Healthy", "Unhealthy", "Limited Capacity"];
-            format_or_reason(read_joined_number(at, 4), |summary| {
-                format_named_number(summary, &words)
-            })
+pub(super) static FABRIC_ITEMS: &[Item] = &[group_item(
+    "Fabric",
+    TITLE_AS_TAG,
+    &[
+        number_item("State", TITLE_AS_TAG, Q::FabricInfo, 0, |state| {
+            format_named_number(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
         }),
-        computed_item("Bandwidth", TITLE_AS_TAG, |at| {
-            format_fabric_health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
+        computed_item("Status", TITLE_AS_TAG, |at| {
+            format_or_reason(read_joined_number(at, 1), format_join_status)
         }),
-        fabric_condition_item("Route Recovery in progress", TITLE_AS_TAG, &[2]),
-        fabric_condition_item("Route Unhealthy", TITLE_AS_TAG, &[4]),
-        fabric_condition_item("Access Timeout Recovery", TITLE_AS_TAG, &[6]),
-        computed_item("Incorrect Configuration", TITLE_AS_TAG, |at| {
-            format_fabric_health(at, 8, 0xF, FABRIC_CONFIGURATIONS)
+        computed_item("CliqueId", "cliqueId", |at| {
+            format_or_reason(read_joined_number(at, 2), format_count)
         }),
-        fabric_condition_item("Partition Assigned", TITLE_AS_TAG, &[12])
-            .hide_in_releases(BRANCH_590),
-    ]),
-])];
+        computed_item("ClusterUUID", "clusterUuid", |at| {
+            let halves =
+                read_joined_number(at, 5).and_then(|high| Ok((high, read_joined_number(at, 6)?)));
+            format_or_reason(halves, |(high, low)| format_uuid(high, low))
+        }),
+        group_item(
+            "Health",
+            TITLE_AS_TAG,
+            &[
+                computed_item("Summary", TITLE_AS_TAG, |at| {
+                    let words = [ABSENT, "Healthy", "Unhealthy", "Limited Capacity"];
+                    format_or_reason(read_joined_number(at, 4), |summary| {
+                        format_named_number(summary, &words)
+                    })
+                }),
+                computed_item("Bandwidth", TITLE_AS_TAG, |at| {
+                    format_fabric_health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
+                }),
+                fabric_condition_item("Route Recovery in progress", TITLE_AS_TAG, &[2]),
+                fabric_condition_item("Route Unhealthy", TITLE_AS_TAG, &[4]),
+                fabric_condition_item("Access Timeout Recovery", TITLE_AS_TAG, &[6]),
+                computed_item("Incorrect Configuration", TITLE_AS_TAG, |at| {
+                    format_fabric_health(at, 8, 0xF, FABRIC_CONFIGURATIONS)
+                }),
+                fabric_condition_item("Partition Assigned", TITLE_AS_TAG, &[12])
+                    .hide_in_releases(BRANCH_590),
+            ],
+        ),
+    ],
+)];
 
 /// The item for extended GPU memory (EGM).
-pub(super) static CAPABILITY_ITEMS: &[Item] = &[group_item("Capabilities", TITLE_AS_TAG)
-    .with_items(&[number_item(
+pub(super) static CAPABILITY_ITEMS: &[Item] = &[group_item(
+    "Capabilities",
+    TITLE_AS_TAG,
+    &[number_item(
         "EGM",
         TITLE_AS_TAG,
         Q::Capabilities,
         0,
         |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned(),
-    )])];
+    )],
+)];
 
 /// The value of `NVML_GPU_FABRIC_STATE_COMPLETED`.
 const FABRIC_COMPLETED: i128 = 3;
@@ -263,29 +293,4 @@ fn format_fabric_health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]
     format_or_reason(read_joined_number(at, 3), |mask| {
         format_named_number(mask >> shift & width, names)
     })
-}
-
-/// Formats a UUID that is given as two big-endian halves.
-fn format_uuid(high: u64, low: u64) -> String {
-    format!(
-        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        high >> 32,
-        high >> 16 & 0xFFFF,
-        high & 0xFFFF,
-        low >> 48,
-        low & 0xFFFF_FFFF_FFFF
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn uuid_words_are_formatted_in_byte_order() {
-        assert_eq!(
-            format_uuid(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff),
-            "00112233-4455-6677-8899-aabbccddeeff"
-        );
-    }
 }

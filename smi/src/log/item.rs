@@ -67,10 +67,8 @@ pub(super) enum Source {
     /// A formatted number from the answer to a query about a MIG device, whose index is the row's
     /// first number.
     PartNumber(Q, usize, fn(i128) -> String),
-    /// A formatted field, given by its ID and scope.
-    Field(u32, u32, fn(i128) -> String),
-    /// A formatted field whose value may have a fractional part.
-    RealField(u32, u32, fn(f64) -> String),
+    /// A formatted number that may have a fractional part.
+    Real(Q, fn(f64) -> String),
     /// The text in the answer to a query.
     Text(Q),
 }
@@ -83,10 +81,7 @@ impl Source {
             Self::PartNumber(query, place, format) => {
                 at.read_formatted_mig_number(query, place, format)
             }
-            Self::Field(id, scope, format) => at.read_formatted_field(id, scope, format),
-            Self::RealField(id, scope, format) => {
-                format_or_reason(at.read_real_field(id, scope), format)
-            }
+            Self::Real(query, format) => format_or_reason(at.read_real(query), format),
             Self::Text(query) => at.read_text(query),
         }
     }
@@ -200,14 +195,6 @@ impl Item {
         self
     }
 
-    pub(super) const fn with_items(mut self, items: &'static [Self]) -> Self {
-        self.content = match self.content {
-            Content::GroupOr(word, _) => Content::GroupOr(word, items),
-            _ => Content::Group(items),
-        };
-        self
-    }
-
     /// Sets the slow queries that the item needs.
     pub(super) const fn with_slow_queries(mut self, ahead: &'static [Q]) -> Self {
         self.ahead = ahead;
@@ -258,48 +245,38 @@ pub(super) const fn field_item(
     id: u32,
     format: fn(i128) -> String,
 ) -> Item {
-    scoped_field_item(title, tag, (id, 0), format)
+    number_item(title, tag, Q::Field(id, 0), 0, format)
 }
 
-pub(super) const fn scoped_field_item(
+pub(super) const fn real_item(
     title: &'static str,
     tag: &'static str,
-    (id, scope): (u32, u32),
-    format: fn(i128) -> String,
-) -> Item {
-    Item::new(title, tag, Content::Value(Source::Field(id, scope, format)))
-}
-
-pub(super) const fn real_field_item(
-    title: &'static str,
-    tag: &'static str,
-    (id, scope): (u32, u32),
+    query: Q,
     format: fn(f64) -> String,
 ) -> Item {
-    Item::new(
-        title,
-        tag,
-        Content::Value(Source::RealField(id, scope, format)),
-    )
+    Item::new(title, tag, Content::Value(Source::Real(query, format)))
 }
 
 pub(super) const fn text_item(title: &'static str, tag: &'static str, query: Q) -> Item {
     Item::new(title, tag, Content::Value(Source::Text(query)))
 }
 
-/// Defines a group without items, which are added afterwards.
-pub(super) const fn group_item(title: &'static str, tag: &'static str) -> Item {
-    Item::new(title, tag, Content::Group(&[]))
+pub(super) const fn group_item(
+    title: &'static str,
+    tag: &'static str,
+    items: &'static [Item],
+) -> Item {
+    Item::new(title, tag, Content::Group(items))
 }
 
-/// Defines a group whose items are added afterwards. If `word` returns a text, a line with this
-/// text replaces the group.
+/// Defines a group of items. If `word` returns a text, a line with this text replaces the group.
 pub(super) const fn replaceable_group_item(
     title: &'static str,
     tag: &'static str,
     word: fn(&Cursor<'_>) -> Option<String>,
+    items: &'static [Item],
 ) -> Item {
-    Item::new(title, tag, Content::GroupOr(word, &[]))
+    Item::new(title, tag, Content::GroupOr(word, items))
 }
 
 pub(super) const fn list_item(title: &'static str, tag: &'static str, list: &'static List) -> Item {
@@ -363,9 +340,7 @@ pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
 
 /// Defines a summary of the samples with the given `nvmlSamplingType_t`.
 pub(super) const fn samples_item(title: &'static str, kind: &'static [i128]) -> Item {
-    group_item(title, "")
-        .with_position_numbers(kind)
-        .with_items(SAMPLE_ITEMS)
+    group_item(title, "", SAMPLE_ITEMS).with_position_numbers(kind)
 }
 
 /// The sampling type `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.

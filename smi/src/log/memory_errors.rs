@@ -16,46 +16,55 @@ use super::{
 
 /// The items for the encryption mode, the ECC mode, and the error counters.
 pub(super) static ECC_ITEMS: &[Item] = &[
-    group_item("DRAM Encryption Mode", TITLE_AS_TAG).with_items(&[
-        number_item(
-            "Current",
-            "current_dram_encryption",
-            Q::DramEncryptionMode,
-            0,
-            format_enabled,
-        ),
-        number_item(
-            "Pending",
-            "pending_dram_encryption",
-            Q::DramEncryptionMode,
-            1,
-            format_enabled,
-        ),
-    ]),
-    group_item("ECC Mode", TITLE_AS_TAG)
-        .show_in_section(Section::ECC)
-        .with_items(&[
+    group_item(
+        "DRAM Encryption Mode",
+        TITLE_AS_TAG,
+        &[
+            number_item(
+                "Current",
+                "current_dram_encryption",
+                Q::DramEncryptionMode,
+                0,
+                format_enabled,
+            ),
+            number_item(
+                "Pending",
+                "pending_dram_encryption",
+                Q::DramEncryptionMode,
+                1,
+                format_enabled,
+            ),
+        ],
+    ),
+    group_item(
+        "ECC Mode",
+        TITLE_AS_TAG,
+        &[
             number_item("Current", "current_ecc", Q::EccMode, 0, format_enabled),
             number_item("Pending", "pending_ecc", Q::EccMode, 1, format_enabled),
-        ]),
-    group_item("ECC Errors", TITLE_AS_TAG)
-        .show_in_section(Section::ECC)
-        .with_items(&[
-            group_item("Volatile", TITLE_AS_TAG)
-                .with_position_numbers(&[VOLATILE])
-                .with_items(ERROR_COUNTER_ITEMS),
-            group_item("Aggregate", TITLE_AS_TAG)
-                .with_position_numbers(&[AGGREGATE])
-                .with_items(ERROR_COUNTER_ITEMS),
-            group_item("Aggregate Uncorrectable SRAM Sources", TITLE_AS_TAG)
-                .show_when(distinguishes_sram_sources)
-                .with_items(&[
+        ],
+    )
+    .show_in_section(Section::ECC),
+    group_item(
+        "ECC Errors",
+        TITLE_AS_TAG,
+        &[
+            group_item("Volatile", TITLE_AS_TAG, ERROR_COUNTER_ITEMS)
+                .with_position_numbers(&[VOLATILE]),
+            group_item("Aggregate", TITLE_AS_TAG, ERROR_COUNTER_ITEMS)
+                .with_position_numbers(&[AGGREGATE]),
+            group_item(
+                "Aggregate Uncorrectable SRAM Sources",
+                TITLE_AS_TAG,
+                &[
                     sram_error_item("SRAM L2", TITLE_AS_TAG, &[6]),
                     sram_error_item("SRAM SM", TITLE_AS_TAG, &[7]),
                     sram_error_item("SRAM Microcontroller", TITLE_AS_TAG, &[9]),
                     sram_error_item("SRAM PCIE", TITLE_AS_TAG, &[8]),
                     sram_error_item("SRAM Other", TITLE_AS_TAG, &[10]),
-                ]),
+                ],
+            )
+            .show_when(distinguishes_sram_sources),
             number_item(
                 "Channel Repair Pending",
                 TITLE_AS_TAG,
@@ -80,20 +89,20 @@ pub(super) static ECC_ITEMS: &[Item] = &[
                 format_yes_no,
             )
             .show_when(distinguishes_sram_sources),
-        ]),
+        ],
+    )
+    .show_in_section(Section::ECC),
 ];
 
 /// The items for one type of error counter. The number in `about` is its `nvmlEccCounterType_t`. On
 /// older boards, nvidia-smi pads the headings with spaces.
 static ERROR_COUNTER_ITEMS: &[Item] = &[
-    group_item("Single Bit            ", TITLE_AS_TAG)
+    group_item("Single Bit            ", TITLE_AS_TAG, ERROR_LOCATION_ITEMS)
         .with_position_numbers(&[CORRECTED])
-        .show_when(counts_errors_by_cache)
-        .with_items(ERROR_LOCATION_ITEMS),
-    group_item("Double Bit            ", TITLE_AS_TAG)
+        .show_when(counts_errors_by_cache),
+    group_item("Double Bit            ", TITLE_AS_TAG, ERROR_LOCATION_ITEMS)
         .with_position_numbers(&[UNCORRECTED])
-        .show_when(counts_errors_by_cache)
-        .with_items(ERROR_LOCATION_ITEMS),
+        .show_when(counts_errors_by_cache),
     computed_item("SRAM Correctable", TITLE_AS_TAG, |at| {
         if distinguishes_sram_sources(at) {
             format_sram_errors(
@@ -225,31 +234,34 @@ fn distinguishes_sram_sources(at: &Cursor<'_>) -> bool {
 // Memory that has been taken out of use: pages on older boards, rows on newer boards.
 
 pub(super) static REPAIR_ITEMS: &[Item] = &[
-    group_item("Retired Pages", TITLE_AS_TAG)
-        .show_in_section(Section::PAGE_RETIREMENT)
-        .with_items(&[
+    group_item(
+        "Retired Pages",
+        TITLE_AS_TAG,
+        &[
             computed_item("Single Bit ECC", "", format_retired_page_count)
                 .with_position_numbers(&[SINGLE_BIT]),
             computed_item("Double Bit ECC", "", format_retired_page_count)
                 .with_position_numbers(&[DOUBLE_BIT]),
-            group_item("", "multiple_single_bit_retirement")
-                .with_position_numbers(&[SINGLE_BIT])
-                .with_items(RETIREMENT_ITEMS),
-            group_item("", "double_bit_retirement")
-                .with_position_numbers(&[DOUBLE_BIT])
-                .with_items(RETIREMENT_ITEMS),
+            group_item("", "multiple_single_bit_retirement", RETIREMENT_ITEMS)
+                .with_position_numbers(&[SINGLE_BIT]),
+            group_item("", "double_bit_retirement", RETIREMENT_ITEMS)
+                .with_position_numbers(&[DOUBLE_BIT]),
             computed_item(
                 "Pending Page Blacklist",
                 "pending_blacklist",
                 format_pending_retirement,
             ),
             computed_item("", "pending_retirement", format_pending_retirement),
-        ]),
-    replaceable_group_item("Remapped Rows", TITLE_AS_TAG, |at| {
-        read_remapped_rows(at, 0).err()
-    })
-    .show_in_section(Section::ROW_REMAPPER)
-    .with_items(REMAPPED_ROW_ITEMS),
+        ],
+    )
+    .show_in_section(Section::PAGE_RETIREMENT),
+    replaceable_group_item(
+        "Remapped Rows",
+        TITLE_AS_TAG,
+        |at| read_remapped_rows(at, 0).err(),
+        REMAPPED_ROW_ITEMS,
+    )
+    .show_in_section(Section::ROW_REMAPPER),
 ];
 
 /// The items for the pages that were retired for one cause. `about` contains the
@@ -309,14 +321,14 @@ static REMAPPED_ROW_ITEMS: &[Item] = &[
         "Bank Remap Availability Histogram",
         "row_remapper_histogram",
         |at| at.read_number(Q::RowRemapperHistogram, 0).err(),
-    )
-    .with_items(&[
-        bank_count_item("Max", "row_remapper_histogram_max", 0),
-        bank_count_item("High", "row_remapper_histogram_high", 1),
-        bank_count_item("Partial", "row_remapper_histogram_partial", 2),
-        bank_count_item("Low", "row_remapper_histogram_low", 3),
-        bank_count_item("None", "row_remapper_histogram_none", 4),
-    ]),
+        &[
+            bank_count_item("Max", "row_remapper_histogram_max", 0),
+            bank_count_item("High", "row_remapper_histogram_high", 1),
+            bank_count_item("Partial", "row_remapper_histogram_partial", 2),
+            bank_count_item("Low", "row_remapper_histogram_low", 3),
+            bank_count_item("None", "row_remapper_histogram_none", 4),
+        ],
+    ),
 ];
 
 /// The value of `NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS`.

@@ -32,7 +32,7 @@ use self::{
     xml::{Dtd, write_branch, write_leaf},
 };
 use crate::{
-    Context, error_messages,
+    Context, error_messages, formats,
     release::{Release, VERSIONS_RENAMED},
 };
 
@@ -244,7 +244,7 @@ const fn define_header_line(
 /// The lines that show the time and the driver's versions.
 static HEADER_LINES: &[HeaderLine] = &[
     define_header_line("Timestamp", "timestamp", |context| {
-        context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()
+        context.now.strftime(formats::DATE_AND_TIME).to_string()
     }),
     HeaderLine {
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]",

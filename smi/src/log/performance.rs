@@ -19,14 +19,17 @@ pub(super) static PERFORMANCE_ITEMS: &[Item] = &[
     number_item("Fan Speed", TITLE_AS_TAG, Q::FanSpeed, 0, format_percent),
     computed_item("Performance State", TITLE_AS_TAG, format_performance_state)
         .show_in_section(Section::PERFORMANCE),
-    replaceable_group_item("Clocks Event Reasons", TITLE_AS_TAG, |at| {
-        at.read_number(Q::ThrottleReasons, 0).err()
-    })
-    .show_in_section(Section::PERFORMANCE)
-    .with_items(EVENT_REASON_ITEMS),
-    group_item("Clocks Event Reasons Counters", TITLE_AS_TAG)
-        .show_in_section(Section::PERFORMANCE)
-        .with_items(&[
+    replaceable_group_item(
+        "Clocks Event Reasons",
+        TITLE_AS_TAG,
+        |at| at.read_number(Q::ThrottleReasons, 0).err(),
+        EVENT_REASON_ITEMS,
+    )
+    .show_in_section(Section::PERFORMANCE),
+    group_item(
+        "Clocks Event Reasons Counters",
+        TITLE_AS_TAG,
+        &[
             reason_counter_item(
                 "SW Power Capping",
                 "clocks_event_reasons_counters_sw_power_cap",
@@ -48,7 +51,9 @@ pub(super) static PERFORMANCE_ITEMS: &[Item] = &[
                 "clocks_event_reasons_counters_hw_power_brake",
                 271,
             ),
-        ]),
+        ],
+    )
+    .show_in_section(Section::PERFORMANCE),
     computed_item("Sparse Operation Mode", TITLE_AS_TAG, format_sparse_mode)
         .show_in_section(Section::PERFORMANCE),
 ];
@@ -148,27 +153,34 @@ fn format_sparse_mode(at: &Cursor<'_>) -> String {
 // Current, allowed, and supported clocks.
 
 pub(super) static CLOCK_ITEMS: &[Item] = &[
-    group_item("Clocks", TITLE_AS_TAG)
-        .show_in_section(Section::CLOCK)
-        .with_items(&[
+    group_item(
+        "Clocks",
+        TITLE_AS_TAG,
+        &[
             clock_item("Graphics", "graphics_clock", Q::Clock(GRAPHICS_CLOCK)),
             clock_item("SM", "sm_clock", Q::Clock(SM_CLOCK)),
             clock_item("Memory", "mem_clock", Q::Clock(MEMORY_CLOCK)),
             clock_item("Video", "video_clock", Q::Clock(VIDEO_CLOCK)),
-        ]),
-    group_item("Applications Clocks", TITLE_AS_TAG)
-        .show_in_section(Section::CLOCK)
-        .with_items(&[
+        ],
+    )
+    .show_in_section(Section::CLOCK),
+    group_item(
+        "Applications Clocks",
+        TITLE_AS_TAG,
+        &[
             clock_item(
                 "Graphics",
                 "graphics_clock",
                 Q::ApplicationsClock(GRAPHICS_CLOCK),
             ),
             clock_item("Memory", "mem_clock", Q::ApplicationsClock(MEMORY_CLOCK)),
-        ]),
-    group_item("Default Applications Clocks", TITLE_AS_TAG)
-        .show_in_section(Section::CLOCK)
-        .with_items(&[
+        ],
+    )
+    .show_in_section(Section::CLOCK),
+    group_item(
+        "Default Applications Clocks",
+        TITLE_AS_TAG,
+        &[
             clock_item(
                 "Graphics",
                 "graphics_clock",
@@ -179,30 +191,42 @@ pub(super) static CLOCK_ITEMS: &[Item] = &[
                 "mem_clock",
                 Q::DefaultApplicationsClock(MEMORY_CLOCK),
             ),
-        ]),
-    group_item("Deferred Clocks", TITLE_AS_TAG)
-        .show_in_section(Section::CLOCK)
-        .with_items(&[computed_item("Memory", "mem_clock", format_absent)]),
-    group_item("Max Clocks", TITLE_AS_TAG)
-        .show_in_section(Section::CLOCK)
-        .with_items(&[
+        ],
+    )
+    .show_in_section(Section::CLOCK),
+    group_item(
+        "Deferred Clocks",
+        TITLE_AS_TAG,
+        &[computed_item("Memory", "mem_clock", format_absent)],
+    )
+    .show_in_section(Section::CLOCK),
+    group_item(
+        "Max Clocks",
+        TITLE_AS_TAG,
+        &[
             clock_item("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS_CLOCK)),
             clock_item("SM", "sm_clock", Q::MaxClock(SM_CLOCK)),
             clock_item("Memory", "mem_clock", Q::MaxClock(MEMORY_CLOCK)),
             clock_item("Video", "video_clock", Q::MaxClock(VIDEO_CLOCK)),
-        ]),
-    group_item("Max Customer Boost Clocks", TITLE_AS_TAG)
-        .show_in_section(Section::CLOCK)
-        .with_items(&[clock_item(
+        ],
+    )
+    .show_in_section(Section::CLOCK),
+    group_item(
+        "Max Customer Boost Clocks",
+        TITLE_AS_TAG,
+        &[clock_item(
             "Graphics",
             "graphics_clock",
             Q::CustomerBoostClock(GRAPHICS_CLOCK),
-        )]),
+        )],
+    )
+    .show_in_section(Section::CLOCK),
     samples_item("SM Clock Samples", &[5]).show_only_in_section(Section::CLOCK),
     samples_item("Memory Clock Samples", &[6]).show_only_in_section(Section::CLOCK),
-    group_item("Clock Policy", TITLE_AS_TAG)
-        .show_in_section(Section::CLOCK)
-        .with_items(&[
+    group_item(
+        "Clock Policy",
+        TITLE_AS_TAG,
+        &[
             number_item("Auto Boost", TITLE_AS_TAG, Q::AutoBoost, 0, format_on_off),
             number_item(
                 "Auto Boost Default",
@@ -211,7 +235,9 @@ pub(super) static CLOCK_ITEMS: &[Item] = &[
                 1,
                 format_on_off,
             ),
-        ]),
+        ],
+    )
+    .show_in_section(Section::CLOCK),
 ];
 
 /// The items for supported clocks. In text output, they are shown only with `-d`.

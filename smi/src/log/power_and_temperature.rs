@@ -15,26 +15,26 @@ use crate::release::Release;
 /// The items for the power readings of the GPU, the memory, and the module, and for the GPU's power
 /// samples. `about` contains the scope of the readings, an `nvmlPowerScopeType_t`.
 pub(super) static POWER_ITEMS: &[Item] = &[
-    group_item("GPU Power Readings", TITLE_AS_TAG)
+    group_item("GPU Power Readings", TITLE_AS_TAG, POWER_READINGS)
         .with_position_numbers(&[GPU_SCOPE])
         .show_in_section(Section::POWER)
-        .with_items(POWER_READINGS)
         .show_before_release(POWER_READINGS_DIVIDED),
-    group_item("GPU Power Readings", TITLE_AS_TAG)
+    group_item("GPU Power Readings", TITLE_AS_TAG, DIVIDED_POWER_READINGS)
         .with_position_numbers(&[GPU_SCOPE])
         .show_in_section(Section::POWER)
-        .with_items(DIVIDED_POWER_READINGS)
         .show_since_release(POWER_READINGS_DIVIDED),
     samples_item("Power Samples", &[0]).show_only_in_section(Section::POWER),
     // The trailing space is also in nvidia-smi's output.
-    group_item("GPU Memory Power Readings ", TITLE_AS_TAG)
-        .with_position_numbers(&[MEMORY_SCOPE])
-        .show_in_section(Section::POWER)
-        .with_items(&[AVERAGE_POWER, INSTANT_POWER]),
-    group_item("Module Power Readings", TITLE_AS_TAG)
+    group_item(
+        "GPU Memory Power Readings ",
+        TITLE_AS_TAG,
+        &[AVERAGE_POWER, INSTANT_POWER],
+    )
+    .with_position_numbers(&[MEMORY_SCOPE])
+    .show_in_section(Section::POWER),
+    group_item("Module Power Readings", TITLE_AS_TAG, POWER_READINGS)
         .with_position_numbers(&[MODULE_SCOPE])
-        .show_in_section(Section::POWER)
-        .with_items(POWER_READINGS),
+        .show_in_section(Section::POWER),
 ];
 
 const GPU_SCOPE: i128 = 0;
@@ -60,17 +60,21 @@ static DIVIDED_POWER_READINGS: &[Item] = &[
     PERFORMANCE_STATE,
     AVERAGE_POWER,
     INSTANT_POWER,
-    group_item("GPU Ceiling Power Limit", TITLE_AS_TAG).with_items(&[
-        CURRENT_LIMIT,
-        REQUESTED_LIMIT,
-        DEFAULT_LIMIT,
-    ]),
+    group_item(
+        "GPU Ceiling Power Limit",
+        TITLE_AS_TAG,
+        &[CURRENT_LIMIT, REQUESTED_LIMIT, DEFAULT_LIMIT],
+    ),
     // The XML element names are guesses, based on those for the limit.
-    group_item("GPU Base Power", TITLE_AS_TAG).with_items(&[
-        power_item("Current Base Power", TITLE_AS_TAG, &[190, BASE_SCOPE]),
-        power_item("Requested Base Power", TITLE_AS_TAG, &[192, BASE_SCOPE]),
-        power_item("Default Base Power", TITLE_AS_TAG, &[189, BASE_SCOPE]),
-    ]),
+    group_item(
+        "GPU Base Power",
+        TITLE_AS_TAG,
+        &[
+            power_item("Current Base Power", TITLE_AS_TAG, &[190, BASE_SCOPE]),
+            power_item("Requested Base Power", TITLE_AS_TAG, &[192, BASE_SCOPE]),
+            power_item("Default Base Power", TITLE_AS_TAG, &[189, BASE_SCOPE]),
+        ],
+    ),
     MIN_LIMIT,
     MAX_LIMIT,
 ];
@@ -90,7 +94,7 @@ const MAX_LIMIT: Item = power_item("Max Power Limit", TITLE_AS_TAG, &[188]);
 const fn power_item(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {
     computed_item(title, tag, |at| {
         let scope = at.argument_at(if at.has_number(2) { 2 } else { 0 });
-        at.read_formatted_field(at.argument_at(1), scope, format_watts)
+        at.read_formatted(Q::Field(at.argument_at(1), scope), 0, format_watts)
     })
     .with_position_numbers(field)
 }
@@ -100,9 +104,10 @@ const fn power_item(title: &'static str, tag: &'static str, field: &'static [i12
 
 /// The items for temperatures, their limits, and the range of target temperatures.
 pub(super) static TEMPERATURE_ITEMS: &[Item] = &[
-    group_item("Temperature", TITLE_AS_TAG)
-        .show_in_section(Section::TEMPERATURE)
-        .with_items(&[
+    group_item(
+        "Temperature",
+        TITLE_AS_TAG,
+        &[
             number_item(
                 "GPU Current Temp",
                 "gpu_temp",
@@ -172,13 +177,18 @@ pub(super) static TEMPERATURE_ITEMS: &[Item] = &[
                 "gpu_temp_max_mem_tlimit_threshold",
                 MEMORY_MAX_MARGIN,
             ),
-        ]),
-    group_item("Supported GPU_TARGET_TEMP", TITLE_AS_TAG)
-        .show_only_in_section(Section::SUPPORTED_GPU_TARGET_TEMP)
-        .with_items(&[
+        ],
+    )
+    .show_in_section(Section::TEMPERATURE),
+    group_item(
+        "Supported GPU_TARGET_TEMP",
+        TITLE_AS_TAG,
+        &[
             temperature_limit_item("Min", "gpu_target_temp_min", &[4]),
             temperature_limit_item("Max", "gpu_target_temp_max", &[6]),
-        ]),
+        ],
+    )
+    .show_only_in_section(Section::SUPPORTED_GPU_TARGET_TEMP),
 ];
 
 /// The release that renamed the titles. The XML elements are assumed to have kept their names.
@@ -217,7 +227,7 @@ const fn margin_limit_item(title: &'static str, tag: &'static str, id: u32) -> I
 
 /// Returns `true` if the board reports its limits as margins.
 fn uses_margins(at: &Cursor<'_>) -> bool {
-    at.read_field(SHUTDOWN_MARGIN, 0).is_ok()
+    at.read_number(Q::Field(SHUTDOWN_MARGIN, 0), 0).is_ok()
 }
 
 fn format_threshold(at: &Cursor<'_>, kind: u32) -> String {

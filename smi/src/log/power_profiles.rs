@@ -5,55 +5,66 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     item::{
-        Item, Section, TITLE_AS_TAG, computed_item, group_item, real_field_item,
-        replaceable_group_item, row_items, scoped_field_item,
+        Item, Section, TITLE_AS_TAG, computed_item, group_item, number_item, real_item,
+        replaceable_group_item, row_items,
     },
     value::{ABSENT, Cursor, format_enabled, format_yes_no},
 };
 use crate::release::Release;
 
 pub(super) static POWER_PROFILE_ITEMS: &[Item] = &[
-    replaceable_group_item("Power Smoothing", TITLE_AS_TAG, |at| {
-        at.read_field(ENABLED, ACTIVE_PROFILE_SCOPE).err()
-    })
-    .show_in_section(Section::POWER_SMOOTHING)
-    .with_items(SMOOTHING),
-    group_item("Workload Power Profiles", "power_profiles")
-        .show_in_section(Section::POWER_PROFILES)
-        .with_items(&[
+    replaceable_group_item(
+        "Power Smoothing",
+        TITLE_AS_TAG,
+        |at| {
+            at.read_number(Q::Field(ENABLED, ACTIVE_PROFILE_SCOPE), 0)
+                .err()
+        },
+        SMOOTHING,
+    )
+    .show_in_section(Section::POWER_SMOOTHING),
+    group_item(
+        "Workload Power Profiles",
+        "power_profiles",
+        &[
             computed_item("Requested Profiles", "", format_profiles)
                 .with_position_numbers(&[REQUESTED]),
             replaceable_group_item(
                 "",
                 "power_profile_requested_profiles",
                 format_missing_profiles,
+                &[row_items(
+                    read_profiles,
+                    &[computed_item("", "power_profile_requested_profile", |at| {
+                        format_profile(at.number_at(1))
+                    })],
+                )],
             )
-            .with_position_numbers(&[REQUESTED])
-            .with_items(&[row_items(
-                read_profiles,
-                &[computed_item("", "power_profile_requested_profile", |at| {
-                    format_profile(at.number_at(1))
-                })],
-            )]),
+            .with_position_numbers(&[REQUESTED]),
             computed_item("Enforced Profiles", "", format_profiles)
                 .with_position_numbers(&[ENFORCED]),
             replaceable_group_item(
                 "",
                 "power_profile_enforced_profiles",
                 format_missing_profiles,
+                &[row_items(
+                    read_profiles,
+                    &[computed_item("", "power_profile_enforced_profile", |at| {
+                        format_profile(at.number_at(1))
+                    })],
+                )],
             )
-            .with_position_numbers(&[ENFORCED])
-            .with_items(&[row_items(
-                read_profiles,
-                &[computed_item("", "power_profile_enforced_profile", |at| {
-                    format_profile(at.number_at(1))
-                })],
-            )]),
-        ]),
+            .with_position_numbers(&[ENFORCED]),
+        ],
+    )
+    .show_in_section(Section::POWER_PROFILES),
     // The XML element name is a guess.
-    real_field_item("EDPp Multiplier", TITLE_AS_TAG, (274, 0), |percent| {
-        format!("{percent:.2}%")
-    })
+    real_item(
+        "EDPp Multiplier",
+        TITLE_AS_TAG,
+        Q::Field(274, 0),
+        |percent| format!("{percent:.2}%"),
+    )
     .show_since_release(Release(590, 0)),
 ];
 
@@ -202,24 +213,32 @@ static SMOOTHING: &[Item] = &[
         format_count_if_set,
     ),
     // The misspelled name of the last element is the one in NVIDIA's DTD.
-    group_item("Current Profile", "power_smoothing_current_profile").with_items(profile!(
-        "power_smoothing_curr_profile_",
-        "primary_floor_activatin_offset",
-        260,
-        281
-    )),
+    group_item(
+        "Current Profile",
+        "power_smoothing_current_profile",
+        profile!(
+            "power_smoothing_curr_profile_",
+            "primary_floor_activatin_offset",
+            260,
+            281
+        ),
+    ),
     smoothing_item(
         "Active Preset Profile",
         "power_smoothing_active_profile",
         264,
         format_count_if_set,
     ),
-    group_item("Admin Overrides", "power_smoothing_admin_overrides").with_items(profile!(
-        "power_smoothing_admin_override_",
-        "primary_floor_activation_offset",
-        265,
-        285
-    )),
+    group_item(
+        "Admin Overrides",
+        "power_smoothing_admin_overrides",
+        profile!(
+            "power_smoothing_admin_override_",
+            "primary_floor_activation_offset",
+            265,
+            285
+        ),
+    ),
 ];
 
 /// The field ID `NVML_FI_PWR_SMOOTHING_ENABLED`.
@@ -237,7 +256,7 @@ const fn flag_item(
     id: u32,
     format: fn(i128) -> String,
 ) -> Item {
-    scoped_field_item(title, tag, (id, ACTIVE_PROFILE_SCOPE), format)
+    number_item(title, tag, Q::Field(id, ACTIVE_PROFILE_SCOPE), 0, format)
 }
 
 const fn smoothing_item(
@@ -246,7 +265,7 @@ const fn smoothing_item(
     id: u32,
     format: fn(f64) -> String,
 ) -> Item {
-    real_field_item(title, tag, (id, ACTIVE_PROFILE_SCOPE), format)
+    real_item(title, tag, Q::Field(id, ACTIVE_PROFILE_SCOPE), format)
 }
 
 /// Returns the text, or `N/A` if the administrator has not set a value

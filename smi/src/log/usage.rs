@@ -25,9 +25,10 @@ pub(super) static UTILIZATION_ITEMS: &[Item] = &[
         )
     })
     .show_in_section(Section::COMPUTE),
-    group_item("Utilization", TITLE_AS_TAG)
-        .show_in_section(Section::UTILIZATION)
-        .with_items(&[
+    group_item(
+        "Utilization",
+        TITLE_AS_TAG,
+        &[
             number_item("GPU", "gpu_util", Q::UtilizationRates, 0, format_percent),
             number_item(
                 "Memory",
@@ -52,16 +53,19 @@ pub(super) static UTILIZATION_ITEMS: &[Item] = &[
             ),
             number_item("JPEG", "jpeg_util", Q::JpgUtilization, 0, format_percent),
             number_item("OFA", "ofa_util", Q::OfaUtilization, 0, format_percent),
-        ]),
+        ],
+    )
+    .show_in_section(Section::UTILIZATION),
     samples_item("GPU Utilization Samples", &[1]).show_only_in_section(Section::UTILIZATION),
     samples_item("Memory Utilization Samples", &[2]).show_only_in_section(Section::UTILIZATION),
     samples_item("ENC Utilization Samples", &[3]).show_only_in_section(Section::UTILIZATION),
     samples_item("DEC Utilization Samples", &[4]).show_only_in_section(Section::UTILIZATION),
     samples_item("JPG Utilization Samples", &[8]).show_only_in_section(Section::UTILIZATION),
     samples_item("OFA Utilization Samples", &[9]).show_only_in_section(Section::UTILIZATION),
-    group_item("Encoder Stats", TITLE_AS_TAG)
-        .show_in_section(Section::ENCODER_STATS)
-        .with_items(&[
+    group_item(
+        "Encoder Stats",
+        TITLE_AS_TAG,
+        &[
             number_item(
                 "Active Sessions",
                 "session_count",
@@ -83,10 +87,13 @@ pub(super) static UTILIZATION_ITEMS: &[Item] = &[
                 2,
                 format_count,
             ),
-        ]),
-    group_item("FBC Stats", TITLE_AS_TAG)
-        .show_in_section(Section::FBC_STATS)
-        .with_items(&[
+        ],
+    )
+    .show_in_section(Section::ENCODER_STATS),
+    group_item(
+        "FBC Stats",
+        TITLE_AS_TAG,
+        &[
             number_item(
                 "Active Sessions",
                 "session_count",
@@ -102,22 +109,28 @@ pub(super) static UTILIZATION_ITEMS: &[Item] = &[
                 2,
                 format_count,
             ),
-        ]),
+        ],
+    )
+    .show_in_section(Section::FBC_STATS),
 ];
 
 /// The items for the GPU's memory, the BAR1 window, and the protected memory, in MiB.
 pub(super) static MEMORY_ITEMS: &[Item] = &[
-    group_item("FB Memory Usage", TITLE_AS_TAG)
-        .show_in_section(Section::MEMORY)
-        .with_items(&[
+    group_item(
+        "FB Memory Usage",
+        TITLE_AS_TAG,
+        &[
             number_item("Total", TITLE_AS_TAG, Q::MemoryInfo, 0, format_mib),
             number_item("Reserved", TITLE_AS_TAG, Q::MemoryInfo, 1, format_mib),
             number_item("Used", TITLE_AS_TAG, Q::MemoryInfo, 3, format_mib),
             number_item("Free", TITLE_AS_TAG, Q::MemoryInfo, 2, format_mib),
-        ]),
-    group_item("BAR1 Memory Usage", TITLE_AS_TAG)
-        .show_in_section(Section::MEMORY)
-        .with_items(&[
+        ],
+    )
+    .show_in_section(Section::MEMORY),
+    group_item(
+        "BAR1 Memory Usage",
+        TITLE_AS_TAG,
+        &[
             number_item("Total", TITLE_AS_TAG, Q::Bar1MemoryInfo, 0, format_mib),
             number_item(
                 "Used",
@@ -127,15 +140,17 @@ pub(super) static MEMORY_ITEMS: &[Item] = &[
                 format_mib_rounded_down,
             ),
             number_item("Free", TITLE_AS_TAG, Q::Bar1MemoryInfo, 1, format_mib),
-        ]),
+        ],
+    )
+    .show_in_section(Section::MEMORY),
     group_item(
         "Conf Compute Protected Memory Usage",
         "cc_protected_memory_usage",
+        &[
+            number_item("Total", TITLE_AS_TAG, Q::ProtectedMemory, 0, format_mib),
+            number_item("Used", TITLE_AS_TAG, Q::ProtectedMemory, 2, format_mib),
+            number_item("Free", TITLE_AS_TAG, Q::ProtectedMemory, 1, format_mib),
+        ],
     )
-    .show_in_section(Section::MEMORY)
-    .with_items(&[
-        number_item("Total", TITLE_AS_TAG, Q::ProtectedMemory, 0, format_mib),
-        number_item("Used", TITLE_AS_TAG, Q::ProtectedMemory, 2, format_mib),
-        number_item("Free", TITLE_AS_TAG, Q::ProtectedMemory, 1, format_mib),
-    ]),
+    .show_in_section(Section::MEMORY),
 ];

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
 
-use crate::{Context, context::Cache, error_messages, release::Release};
+use crate::{Context, context::Cache, error_messages, formats, release::Release};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputFormat {
@@ -54,9 +54,23 @@ impl<'a> Cursor<'a> {
         u32::try_from(self.number_at(place)).unwrap_or_default()
     }
 
+    /// Runs a query about the GPU. The ID of a field is converted to the one that the installed
+    /// driver uses. If the driver does not know a field, it returns “invalid argument”, which is
+    /// changed to “not supported”.
     pub(super) fn run_query(&self, query: Query) -> Answer {
-        self.device
-            .run_query(Subject::from_gpu(self.device.gpu), query)
+        let subject = Subject::from_gpu(self.device.gpu);
+        let Query::Field(id, scope) = query else {
+            return self.device.run_query(subject, query);
+        };
+        let id = self.device.find_field_id(id).ok_or(Code::NOT_SUPPORTED)?;
+        let answer = self.device.run_query(subject, Query::Field(id, scope));
+        answer.map_err(|code| {
+            if code == Code::INVALID_ARGUMENT {
+                Code::NOT_SUPPORTED
+            } else {
+                code
+            }
+        })
     }
 
     /// Returns a number from the answer to `query`. The error is the text to show instead.
@@ -94,39 +108,13 @@ impl<'a> Cursor<'a> {
         error_messages::format_text_answer(&self.run_query(query))
     }
 
-    pub(super) fn read_field(&self, id: u32, scope: u32) -> Result<i128, String> {
-        read_answer_number(&self.run_field_query(id, scope), 0)
-    }
-
-    /// Returns a field's value, which may have a fractional part. The error is the text to show
-    /// instead.
-    pub(super) fn read_real_field(&self, id: u32, scope: u32) -> Result<f64, String> {
-        self.run_field_query(id, scope)
+    /// Returns the first number of the answer to `query`, which may have a fractional part. The
+    /// error is the text to show instead.
+    pub(super) fn read_real(&self, query: Query) -> Result<f64, String> {
+        self.run_query(query)
             .map_err(format_code)?
             .first_as_float()
             .ok_or_else(|| ABSENT.to_owned())
-    }
-
-    /// Queries a field. If the driver does not know the field, it returns “invalid argument”, which
-    /// is changed to “not supported”.
-    fn run_field_query(&self, id: u32, scope: u32) -> Answer {
-        let id = self.device.find_field_id(id).ok_or(Code::NOT_SUPPORTED)?;
-        self.run_query(Query::Field(id, scope)).map_err(|code| {
-            if code == Code::INVALID_ARGUMENT {
-                Code::NOT_SUPPORTED
-            } else {
-                code
-            }
-        })
-    }
-
-    pub(super) fn read_formatted_field(
-        &self,
-        id: u32,
-        scope: u32,
-        format: fn(i128) -> String,
-    ) -> String {
-        format_or_reason(self.read_field(id, scope), format)
     }
 }
 
@@ -251,7 +239,7 @@ pub(super) fn format_mib(bytes: i128) -> String {
     if bytes < 0 {
         ABSENT.to_owned()
     } else {
-        format!("{} MiB", (bytes + 0xF_FFFF) >> 20)
+        format!("{} MiB", formats::round_up_to_mib(bytes))
     }
 }
 

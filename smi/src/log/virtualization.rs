@@ -15,10 +15,14 @@ use super::{
 
 /// The item for the MIG mode, and a block for each MIG device.
 pub(super) static MIG_ITEMS: &[Item] = &[
-    group_item("MIG Mode", TITLE_AS_TAG).with_items(&[
-        number_item("Current", "current_mig", Q::MigMode, 0, format_enabled),
-        number_item("Pending", "pending_mig", Q::MigMode, 1, format_enabled),
-    ]),
+    group_item(
+        "MIG Mode",
+        TITLE_AS_TAG,
+        &[
+            number_item("Current", "current_mig", Q::MigMode, 0, format_enabled),
+            number_item("Pending", "pending_mig", Q::MigMode, 1, format_enabled),
+        ],
+    ),
     list_item("MIG Device", "mig_devices", &MIG_DEVICES),
 ];
 
@@ -46,49 +50,69 @@ static MIG_DEVICE_ITEMS: &[Item] = &[
         1,
         format_count,
     ),
-    group_item("Device Attributes", TITLE_AS_TAG).with_items(&[group_item("Shared", TITLE_AS_TAG)
-        .with_items(&[
-            mig_attribute_item("Multiprocessor count", TITLE_AS_TAG, 0),
-            mig_attribute_item("Copy Engine count", TITLE_AS_TAG, 1),
-            mig_attribute_item("Encoder count", TITLE_AS_TAG, 3),
-            mig_attribute_item("Decoder count", TITLE_AS_TAG, 2),
-            mig_attribute_item("OFA count", TITLE_AS_TAG, 5),
-            mig_attribute_item("JPG count", TITLE_AS_TAG, 4),
-        ])]),
-    group_item("ECC Errors", "ecc_error_count")
-        .show_when(has_error_counts)
-        .with_items(&[
-            group_item("Volatile", "volatile_count").with_items(&[mig_number_item(
+    group_item(
+        "Device Attributes",
+        TITLE_AS_TAG,
+        &[group_item(
+            "Shared",
+            TITLE_AS_TAG,
+            &[
+                mig_attribute_item("Multiprocessor count", TITLE_AS_TAG, 0),
+                mig_attribute_item("Copy Engine count", TITLE_AS_TAG, 1),
+                mig_attribute_item("Encoder count", TITLE_AS_TAG, 3),
+                mig_attribute_item("Decoder count", TITLE_AS_TAG, 2),
+                mig_attribute_item("OFA count", TITLE_AS_TAG, 5),
+                mig_attribute_item("JPG count", TITLE_AS_TAG, 4),
+            ],
+        )],
+    ),
+    group_item(
+        "ECC Errors",
+        "ecc_error_count",
+        &[group_item(
+            "Volatile",
+            "volatile_count",
+            &[mig_number_item(
                 "SRAM Uncorrectable",
                 TITLE_AS_TAG,
                 MIG_SRAM_ERRORS,
                 0,
                 format_count,
-            )]),
-        ]),
-    group_item("Shared FB Memory Usage", "fb_memory_usage").with_items(&[
-        mig_number_item("Total", TITLE_AS_TAG, Q::MemoryInfo, 0, format_mib),
-        mig_number_item("Reserved", TITLE_AS_TAG, Q::MemoryInfo, 1, format_mib),
-        mig_number_item("Used", TITLE_AS_TAG, Q::MemoryInfo, 3, format_mib),
-        mig_number_item("Free", TITLE_AS_TAG, Q::MemoryInfo, 2, format_mib),
-    ]),
-    group_item("Shared BAR1 Memory", "bar1_memory_usage").with_items(&[
-        mig_number_item("Total", TITLE_AS_TAG, Q::Bar1MemoryInfo, 0, format_mib),
-        mig_number_item(
-            "Used",
-            TITLE_AS_TAG,
-            Q::Bar1MemoryInfo,
-            2,
-            format_mib_rounded_down,
-        ),
-        mig_number_item(
-            "Free",
-            TITLE_AS_TAG,
-            Q::Bar1MemoryInfo,
-            1,
-            format_mib_rounded_down,
-        ),
-    ]),
+            )],
+        )],
+    )
+    .show_when(has_error_counts),
+    group_item(
+        "Shared FB Memory Usage",
+        "fb_memory_usage",
+        &[
+            mig_number_item("Total", TITLE_AS_TAG, Q::MemoryInfo, 0, format_mib),
+            mig_number_item("Reserved", TITLE_AS_TAG, Q::MemoryInfo, 1, format_mib),
+            mig_number_item("Used", TITLE_AS_TAG, Q::MemoryInfo, 3, format_mib),
+            mig_number_item("Free", TITLE_AS_TAG, Q::MemoryInfo, 2, format_mib),
+        ],
+    ),
+    group_item(
+        "Shared BAR1 Memory",
+        "bar1_memory_usage",
+        &[
+            mig_number_item("Total", TITLE_AS_TAG, Q::Bar1MemoryInfo, 0, format_mib),
+            mig_number_item(
+                "Used",
+                TITLE_AS_TAG,
+                Q::Bar1MemoryInfo,
+                2,
+                format_mib_rounded_down,
+            ),
+            mig_number_item(
+                "Free",
+                TITLE_AS_TAG,
+                Q::Bar1MemoryInfo,
+                1,
+                format_mib_rounded_down,
+            ),
+        ],
+    ),
 ];
 
 /// The query for uncorrected SRAM errors since the driver was loaded.
@@ -120,53 +144,55 @@ fn has_error_counts(at: &Cursor<'_>) -> bool {
 }
 
 /// The items for the board's vGPU capabilities, which are shown only on vGPU hosts.
-pub(super) static VGPU_CAPABILITY_ITEMS: &[Item] =
-    &[group_item("vGPU Device Capability", TITLE_AS_TAG)
-        .show_when(|at| is_vgpu_host(&at.run_query(Q::VirtualizationMode)))
-        .with_items(&[
-            number_item(
-                "Fractional Multi-vGPU",
-                "fractional_multiVgpu",
-                Q::VgpuCapability(0),
-                0,
-                format_supported,
-            ),
-            number_item(
-                "Heterogeneous Time-Slice Profiles",
-                "heterogeneous_timeSlice_profile",
-                Q::VgpuCapability(1),
-                0,
-                format_supported,
-            ),
-            number_item(
-                "Heterogeneous Time-Slice Sizes",
-                "heterogeneous_timeSlice_sizes",
-                Q::VgpuCapability(2),
-                0,
-                format_supported,
-            ),
-            number_item(
-                "Homogeneous Placements",
-                TITLE_AS_TAG,
-                Q::VgpuCapability(9),
-                0,
-                format_supported,
-            ),
-            number_item(
-                "MIG Time-Slicing",
-                "mig_timeSlicing",
-                Q::VgpuCapability(10),
-                0,
-                format_supported,
-            ),
-            number_item(
-                "MIG Time-Slicing Mode",
-                "mig_timeSlicing_mode",
-                Q::VgpuCapability(11),
-                0,
-                format_enabled,
-            ),
-        ])];
+pub(super) static VGPU_CAPABILITY_ITEMS: &[Item] = &[group_item(
+    "vGPU Device Capability",
+    TITLE_AS_TAG,
+    &[
+        number_item(
+            "Fractional Multi-vGPU",
+            "fractional_multiVgpu",
+            Q::VgpuCapability(0),
+            0,
+            format_supported,
+        ),
+        number_item(
+            "Heterogeneous Time-Slice Profiles",
+            "heterogeneous_timeSlice_profile",
+            Q::VgpuCapability(1),
+            0,
+            format_supported,
+        ),
+        number_item(
+            "Heterogeneous Time-Slice Sizes",
+            "heterogeneous_timeSlice_sizes",
+            Q::VgpuCapability(2),
+            0,
+            format_supported,
+        ),
+        number_item(
+            "Homogeneous Placements",
+            TITLE_AS_TAG,
+            Q::VgpuCapability(9),
+            0,
+            format_supported,
+        ),
+        number_item(
+            "MIG Time-Slicing",
+            "mig_timeSlicing",
+            Q::VgpuCapability(10),
+            0,
+            format_supported,
+        ),
+        number_item(
+            "MIG Time-Slicing Mode",
+            "mig_timeSlicing_mode",
+            Q::VgpuCapability(11),
+            0,
+            format_enabled,
+        ),
+    ],
+)
+.show_when(|at| is_vgpu_host(&at.run_query(Q::VirtualizationMode)))];
 
 /// Returns `true` if `mode`, an answer to [`Q::VirtualizationMode`], is that of a vGPU host.
 pub(super) fn is_vgpu_host(mode: &Answer) -> bool {

@@ -60,7 +60,11 @@ impl<'a> Links<'a> {
     }
 
     pub(super) fn read_field(&self, field: u32, link: u32) -> Option<i128> {
-        self.read_value(Query::Field(field, link))?.number_at(0)
+        self.read_number(Query::Field(field, link))
+    }
+
+    fn read_number(&self, query: Query) -> Option<i128> {
+        self.read_value(query)?.number_at(0)
     }
 
     pub(super) fn read_value(&self, query: Query) -> Option<Value> {
@@ -162,9 +166,7 @@ pub(super) fn format_links(
     if switches.contains("-gLWidth") {
         // Since Blackwell, links can have several widths, and NVML does not report the current
         // width.
-        let architecture = links
-            .read_value(Query::Architecture)
-            .and_then(|answer| answer.number_at(0));
+        let architecture = links.read_number(Query::Architecture);
         if architecture.is_some_and(|architecture| architecture >= BLACKWELL) {
             return Err(Refusal::new_nvidia_only("nvlink -gLWidth"));
         }
@@ -220,10 +222,7 @@ fn format_capabilities(links: &Links<'_>, link: u32) -> String {
         .iter()
         .zip(0..)
         .filter_map(|(words, capability)| {
-            let has = links
-                .read_value(Query::NvLinkCapability(link, capability))?
-                .number_at(0)?
-                != 0;
+            let has = links.read_number(Query::NvLinkCapability(link, capability))? != 0;
             Some(format!("\t Link {link}, {words}: {has}\n"))
         });
     text.collect()

@@ -128,23 +128,15 @@ fn format_bandwidth_mode(driver: &dyn QueryBackend) -> &'static str {
 /// Returns the heading line for a GPU, which contains its index, name, and UUID, without a line
 /// break.
 fn format_headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
-    let text = |query| {
+    let text = |query| -> Result<String, Code> {
         let answer = driver.answer_query(Subject::from_gpu(gpu), query)?;
         Ok(answer.text().unwrap_or("").to_owned())
     };
     let line = text(Query::Name)
         .and_then(|name| Ok(format!("GPU {gpu}: {name} (UUID: {})", text(Query::Uuid)?)));
     line.map_err(|code| {
-        let bus_id =
-            text(Query::BusId).map_or_else(|_: Code| String::new(), |bus_id| format!(" {bus_id}:"));
-        let reason = match code {
-            Code::GPU_IS_LOST => "GPU is lost.  Reboot the system to recover this GPU",
-            other => error_messages::describe_code(other),
-        };
-        Refusal::new(
-            code.0 as u8,
-            format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {reason}\n"),
-        )
+        let message = error_messages::format_lost_gpu(gpu, text(Query::BusId).ok(), code);
+        Refusal::new(code.0 as u8, message)
     })
 }
 

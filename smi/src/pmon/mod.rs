@@ -6,6 +6,7 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, SystemQuery};
 
 use crate::{
     Context,
+    formats::BYTES_PER_MIB,
     monitor::{self, TimestampColumns},
     running_processes::{COMPUTE, GRAPHICS, MPS_CLIENT, read_running_processes},
     subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
@@ -174,8 +175,6 @@ fn format_line<'a, T: AsRef<str>>(
 }
 
 // A GPU's processes, and the resources that each process uses.
-
-const BYTES_PER_MIB: i128 = 1 << 20;
 
 const COMMAND_WIDTH: usize = 15;
 

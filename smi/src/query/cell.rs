@@ -8,7 +8,7 @@ use gpumon_probe::{
     vendor::nvml::query::{Answer, Code, Value},
 };
 
-use crate::error_messages;
+use crate::{error_messages, formats::round_up_to_mib};
 
 /// A cell's value, or the word that replaces it.
 pub(super) type Cell = Result<String, Absent>;
@@ -65,13 +65,7 @@ pub(super) fn format_hexadecimal<const PLACE: usize, const DIGITS: usize>(answer
 
 /// Formats a number of bytes as MiB, rounded up.
 pub(super) fn format_mebibytes<const PLACE: usize>(answer: &Answer) -> Cell {
-    Ok(format_whole_mebibytes(read_number(answer, PLACE)?))
-}
-
-/// Formats a number of bytes as MiB, rounded up.
-pub(super) fn format_whole_mebibytes(bytes: i128) -> String {
-    const MEBIBYTE: i128 = 1 << 20;
-    ((bytes + MEBIBYTE - 1) / MEBIBYTE).to_string()
+    Ok(round_up_to_mib(read_number(answer, PLACE)?).to_string())
 }
 
 /// Formats a power in milliwatts as watts.

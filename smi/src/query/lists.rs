@@ -2,14 +2,14 @@
 //! the driver's accounting, its retired memory pages, and its supported clocks.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
-use jiff::Timestamp;
 
 use super::{
-    cell::{Absent, Cell, format_text, format_whole_mebibytes, read_number},
+    cell::{Absent, Cell, format_text, read_number},
     table::{
         self, Gpu, Item, Row, Table, fields, format_nth_number, row_field, split_items, with_title,
     },
 };
+use crate::formats::{DATE_AND_TIME, convert_to_local_time, round_up_to_mib};
 
 /// The option `--query-compute-apps`, which lists a GPU's compute processes in the driver's order.
 pub(super) static COMPUTE_PROCESSES: Table = Table {
@@ -47,7 +47,7 @@ fn format_process_name(row: &Row<'_>) -> Cell {
 fn format_process_memory(row: &Row<'_>) -> Cell {
     match row.number_at(1)? {
         -1 => Err(Absent::new_not_available()),
-        bytes => Ok(format_whole_mebibytes(bytes)),
+        bytes => Ok(round_up_to_mib(bytes).to_string()),
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) static ACCOUNTED_PROCESSES: Table = Table {
             ),
             row_field(
                 "max_memory_usage [MiB]",
-                |row| Ok(format_whole_mebibytes(read_accounting_stat(row, 2)?)),
+                |row| Ok(round_up_to_mib(read_accounting_stat(row, 2)?).to_string()),
                 "The peak GPU memory of the process, in MiB.",
             ),
             row_field(
@@ -155,13 +155,12 @@ fn format_retirement_cause(row: &Row<'_>) -> Cell {
 }
 
 fn format_retirement_time(row: &Row<'_>) -> Cell {
-    let microseconds = match row.number_at(1)? {
-        0 => return Err(Absent::new_not_available()),
-        known => i64::try_from(known).map_err(|_| Code::UNKNOWN)?,
-    };
-    let at = Timestamp::from_microsecond(microseconds).map_err(|_| Code::UNKNOWN)?;
-    let local = at.to_zoned(row.gpu.context.now.time_zone().clone());
-    Ok(local.strftime("%a %b %e %H:%M:%S %Y").to_string())
+    let microseconds = row.number_at(1)?;
+    if microseconds == 0 {
+        return Err(Absent::new_not_available());
+    }
+    let time = convert_to_local_time(microseconds, &row.gpu.context.now).ok_or(Code::UNKNOWN)?;
+    Ok(time.strftime(DATE_AND_TIME).to_string())
 }
 
 /// The option `--query-supported-clocks`, which lists all combinations of a memory clock and a

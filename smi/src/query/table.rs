@@ -4,7 +4,7 @@ use std::{collections::HashMap, fmt::Write as _, ops::Range};
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, SystemQuery};
 
-use super::cell::{Cell, format_text};
+use super::cell::{Cell, format_number, format_text};
 use crate::{Context, Refusal, context::Cache, release::Release};
 
 /// A query's fields, in the order of its help. Selected fields are represented by their indices in
@@ -258,6 +258,11 @@ pub(super) const fn field(
     about: &'static str,
 ) -> Field {
     Field::new(spec, ValueSource::Answer(query, format), about)
+}
+
+/// Creates a field that shows the first number of the answer to one query.
+pub(super) const fn number_field(spec: &'static str, query: Query, about: &'static str) -> Field {
+    field(spec, query, format_number::<0>, about)
 }
 
 /// Creates a field whose value requires more than one answer.

@@ -6,6 +6,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject, SystemQuer
 
 use super::{
     Context, error_messages,
+    formats::{DATE_AND_TIME, round_up_to_mib},
     release::{VERSIONS_RENAMED, tool_version},
     running_processes::{kind_letters, read_running_processes},
 };
@@ -41,7 +42,7 @@ fn render_head(context: &Context<'_>) -> String {
     let driver = text(SystemQuery::DriverVersion).unwrap_or_else(|| "N/A".to_owned());
     let tool = tool_version(context).unwrap_or_else(|| driver.clone());
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
-    let date = context.now.strftime("%a %b %e %H:%M:%S %Y");
+    let date = context.now.strftime(DATE_AND_TIME);
     let line = "-".repeat(TABLE_WIDTH);
     let versions = if context.release() < VERSIONS_RENAMED {
         format!("{tool:<22} Driver Version: {driver:<14} CUDA Version: {cuda:<8}")
@@ -188,7 +189,13 @@ fn format_memory(answer: &Answer) -> String {
         Err(Code::NOT_SUPPORTED) => format!("{:<22}", "Not Supported"),
         Ok(memory) => bytes(memory).map_or_else(
             || "N/A  ".to_owned(),
-            |(used, total)| format!("{:>4}MiB / {:>6}MiB", to_mib(used), to_mib(total)),
+            |(used, total)| {
+                format!(
+                    "{:>4}MiB / {:>6}MiB",
+                    round_up_to_mib(used),
+                    round_up_to_mib(total)
+                )
+            },
         ),
         Err(_) => "N/A  ".to_owned(),
     }
@@ -278,7 +285,7 @@ fn render_mig_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
     let (memory, bar1) = (ask(Query::MemoryInfo), ask(Query::Bar1MemoryInfo));
     let plain = |answer, place| format_number(answer, place, |count| count.to_string());
     let attribute = |place| plain(&attributes, place);
-    let size = |bytes| format!("{}MiB", to_mib(bytes));
+    let size = |bytes| format!("{}MiB", round_up_to_mib(bytes));
     // Sizes are right-aligned unless they are wider than their column.
     let total = |answer| format!("{:>8}", format_number(answer, 0, size));
     format!(
@@ -340,7 +347,7 @@ fn format_process_line(gpu: u32, process: &Process, name: &str) -> String {
     let id = |id: Option<i128>| id.map_or_else(|| "N/A".to_owned(), |id| format!("{id} "));
     let memory = process.memory.map_or_else(
         || "N/A     ".to_owned(),
-        |bytes| format!("{}MiB", to_mib(bytes)),
+        |bytes| format!("{}MiB", round_up_to_mib(bytes)),
     );
     format!(
         "| {gpu:>4}   {gi:>3}  {ci:>3} {pid:>15} {kind:>6}   {name:<32} {memory:>13} |\n",
@@ -362,11 +369,6 @@ fn format_process_name(context: &Context<'_>, pid: u32) -> String {
 }
 
 // Cells: text truncated to a width, and words for missing values.
-
-/// Converts bytes to MiB, rounded up.
-fn to_mib(bytes: i128) -> i128 {
-    (bytes + 1024 * 1024 - 1) / (1024 * 1024)
-}
 
 /// Returns the word that replaces a missing value in a narrow cell.
 fn find_replacement_word(code: Code) -> &'static str {

@@ -4,11 +4,14 @@ use std::cmp;
 
 use gpumon_probe::{
     model::PciPath,
-    vendor::nvml::query::{Query, QueryBackend, Subject},
+    vendor::nvml::query::{Query, QueryBackend},
 };
 
 use super::{Topology, sysfs::Device};
-use crate::Refusal;
+use crate::{
+    Refusal,
+    gpu_list::{read_number, read_text},
+};
 
 /// The ID of the field `NVML_FI_DEV_NVLINK_LINK_COUNT`. `SWITCH_LINK_COUNT_FIELD` is the ID of
 /// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT` (the number of links to a switch), and
@@ -100,13 +103,7 @@ pub(super) fn render_matrix(topology: &Topology<'_>, gpus: &[u32], matrix: Matri
 }
 
 fn read_gpu(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
-    let text = |query| {
-        let answer = topology
-            .driver
-            .answer_query(Subject::from_gpu(index), query)
-            .ok()?;
-        answer.text().map(str::to_owned)
-    };
+    let text = |query| read_text(topology.driver, index, query);
     let bus_id = text(Query::BusId);
     let device = bus_id
         .as_ref()
@@ -358,10 +355,7 @@ pub(super) fn render_p2p_table(
 
 /// Returns nvidia-smi's word for an `nvmlGpuP2PStatus_t`.
 fn find_p2p_word(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
-    let answer = driver
-        .answer_query(Subject::from_gpu(gpu), Query::P2pStatus(other, capability))
-        .ok();
-    match answer.and_then(|answer| answer.number_at(0)) {
+    match read_number(driver, gpu, Query::P2pStatus(other, capability)) {
         Some(0) => "OK",
         Some(1) => "CNS",
         Some(2) => "GNS",

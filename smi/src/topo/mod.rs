@@ -13,7 +13,7 @@ use gpumon_probe::{
 use self::{matrix::Matrix, sysfs::Sysfs};
 use crate::{
     Refusal,
-    gpu_list::find_listed_gpus,
+    gpu_list::{find_listed_gpus, read_number},
     subcommand::{AllowedValues, SubcommandError, SubcommandSyntax},
 };
 
@@ -156,10 +156,7 @@ impl Topology<'_> {
     }
 
     fn read_number(&self, gpu: u32, query: Query) -> Option<i128> {
-        self.driver
-            .answer_query(Subject::from_gpu(gpu), query)
-            .ok()?
-            .number_at(0)
+        read_number(self.driver, gpu, query)
     }
 
     /// Returns the PCIe path between two GPUs, or `None` if it is unknown.

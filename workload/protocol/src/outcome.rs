@@ -440,13 +440,6 @@ impl VariantOutcome {
             reason: "there is no GPU".to_owned(),
         }
     }
-
-    /// Returns the outcome of a variant that is skipped because its workload does not exist.
-    pub fn new_skipped_without_workload(id: &str) -> Self {
-        Self::Skipped {
-            reason: format!("there is no workload '{id}'"),
-        }
-    }
 }
 
 impl TutorialReport {

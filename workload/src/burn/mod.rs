@@ -26,6 +26,7 @@ use crate::{
     catalogue::matmul::{self, required_capability},
     cuda::Device,
     error::RunError,
+    gpu::Gpu,
     info::{Cpu, peaks::compute_roofline},
     memory_budget::MemoryBudget,
     numbers::SEED_TEXT,
@@ -141,12 +142,7 @@ pub(crate) fn run_burn(
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(BurnProgress),
 ) -> Result<RunOutcome, RunError> {
-    let device = if let ExecutionPlace::Cuda(gpu) = place {
-        Some(gpu.device())
-    } else {
-        None
-    };
-    let dtype = choose_dtype(device, request.dtype)?;
+    let dtype = choose_dtype(place.gpu().map(Gpu::device), request.dtype)?;
     tell(BurnProgress::Phase(Phase::Preparing));
     let mut work = prepare_burn(place, dtype, request.memory)?;
     let (side, words, memory_bytes) = (

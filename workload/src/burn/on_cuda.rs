@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Burnable, MATRIX_SIDES, MIN_PRODUCTS, TimedWork, choose_largest_side, fitting_sides};
 use crate::{
     catalogue::matmul::{Product, memory_bytes, result_bytes},
-    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
+    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Module, Queue},
     error::RunError,
     gpu::{Gpu, THREADS_PER_BLOCK},
     kernels::ptx,
@@ -60,7 +60,7 @@ impl<'gpu> CudaBurn<'gpu> {
 
     /// Prepares work without memory for products, and measures the time of one product.
     fn prepare_and_time(gpu: &'gpu Gpu, size: Size) -> Result<TimedWork<Self>, RunError> {
-        let code = gpu.context.load_module(KERNELS)?;
+        let code = Module::load(&gpu.context, KERNELS)?;
         let work = Self {
             gpu,
             size,

@@ -162,12 +162,7 @@ impl<T: CpuProduct> Inputs<T> {
                         .for_each(|(to, from)| *to = *from);
                     let (sum, size) =
                         T::exact_dot_product(&a[product * n * n + row * n..][..*n], &column);
-                    let error = bound.share_of_allowed_error(
-                        sum.distance_to(got.to_f64()),
-                        sum.abs(),
-                        size,
-                    );
-                    Verification::from_element_error(index as u64, error, 1.0)
+                    bound.check_element(index as u64, got.to_f64(), sum, size)
                 };
                 (first..).zip(got).map(of_one).collect()
             },

@@ -2,6 +2,7 @@
 //! would be values that a loop logs.
 
 use super::prelude::*;
+use crate::cuda::PinnedMemory;
 
 const SIDE: usize = 100;
 const AREA: usize = SIDE * SIDE;
@@ -55,7 +56,7 @@ impl Program for Gram {
     fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         let form = *self;
         // The GPU writes the trace of a single product into pinned memory.
-        let mut arrived = gpu.context.allocate_pinned(4)?;
+        let mut arrived = PinnedMemory::new(&gpu.context, 4)?;
         arrived.slice_mut().fill(f32::POISON);
         // The first kernel computes one product and its trace. The other two compute many products.
         let kernels = gpu.load_kernels(ptx!("gram"), &["gram_tiles", "gram", "trace"])?;

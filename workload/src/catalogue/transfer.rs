@@ -2,7 +2,7 @@
 //! between the memory of two GPUs.
 
 use super::prelude::*;
-use crate::cuda::{PinnedMemory, Plain, Staging};
+use crate::cuda::{PinnedMemory, Plain, Staging, Stream};
 
 /// The number of copies in a run that measures the latency of a copy.
 const COPIES_IN_CHAIN: u64 = 100;
@@ -15,14 +15,14 @@ pub(super) enum HostMemory<T> {
 impl<T: Plain + Default> HostMemory<T> {
     pub(super) fn new(gpu: &Gpu, elements: u64, is_pinned: bool) -> Result<Self, RunError> {
         Ok(if is_pinned {
-            Self::Pinned(
-                gpu.context
-                    .allocate_pinned(elements * size_of::<T>() as u64)?,
-            )
+            Self::Pinned(PinnedMemory::new(
+                &gpu.context,
+                elements * size_of::<T>() as u64,
+            )?)
         } else {
             Self::Pageable(
                 vec![T::default(); elements as usize],
-                gpu.context.create_staging()?,
+                Staging::new(&gpu.context)?,
             )
         })
     }
@@ -150,7 +150,7 @@ impl Program for BidirectionalCopy {
         let to = make_host_words(gpu, words, true, |index| {
             !numbers::generate_bits(SEED_B, index)
         })?;
-        let back = gpu.context.create_stream()?;
+        let back = Stream::new(&gpu.context)?;
         let arrived = gpu.allocate_poisoned(words * WORD_BYTES)?;
         let sent = gpu.allocate_random_words(words, SEED_B)?;
         prepare_work(

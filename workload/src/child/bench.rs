@@ -14,11 +14,9 @@ use crate::{
     frameworks::Frameworks,
     measure::{MeasureLimits, MeasureProgress, SETTLE_TIME},
     protocol::{
-        Amount, Backend, BenchJob, Dtype, FrameworkRun, LimitingResource, Load, Phase, Report,
-        RunOutcome, Where,
+        Backend, BenchJob, FrameworkRun, LimitingResource, Load, Phase, Report, RunOutcome, Where,
         report::{EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NO_GPU},
     },
-    workload::Workload,
 };
 
 /// Runs all workloads of the job. After an error of the driver, no further workloads run. After any
@@ -153,19 +151,14 @@ impl Bench<'_> {
     /// Runs steps on one backend. Returns `true` if no further steps can run.
     fn run_steps(&mut self, steps: impl Iterator<Item = Step>, place: &ExecutionPlace<'_>) -> bool {
         for step in steps {
-            let Step {
-                workload,
-                dtype,
-                amount,
-                is_one_of_all,
-            } = step;
-            if let (true, ExecutionPlace::Cuda(gpu), Some(dtype)) = (is_one_of_all, place, dtype)
+            let workload = step.workload;
+            if let (true, Some(gpu), Some(dtype)) = (step.is_one_of_all, place.gpu(), step.dtype)
                 && workload.program.check_device(gpu, dtype).is_err()
             {
                 self.step += 1;
                 continue;
             }
-            match self.run_step(workload, dtype, amount, place) {
+            match self.run_step(step, place) {
                 Ok(outcome) => self.report_outcome(outcome, place),
                 Err(error) => {
                     let (id, gpu) = (workload.about.id, place.name().index);
@@ -194,9 +187,12 @@ impl Bench<'_> {
     /// a fixed size.
     fn run_step(
         &mut self,
-        workload: &Workload,
-        dtype: Option<Dtype>,
-        amount: Option<Amount>,
+        Step {
+            workload,
+            dtype,
+            amount,
+            ..
+        }: Step,
         place: &ExecutionPlace<'_>,
     ) -> Result<RunOutcome, RunError> {
         let must_settle = self.job.settle

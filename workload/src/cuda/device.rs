@@ -6,9 +6,7 @@ use std::{cell::Cell, ffi::c_char, ptr, rc::Rc};
 use super::{
     api::{self, DeviceHandle, Handle, array_to_text},
     driver::{CudaError, Driver},
-    memory::{DeviceMemory, PinnedMemory, Staging},
-    module::{Code, Module},
-    stream::Stream,
+    memory::DeviceMemory,
 };
 
 /// The maximum length of a device's name or bus ID in bytes.
@@ -206,24 +204,6 @@ impl Context {
 
     pub(crate) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<DeviceMemory, CudaError> {
         DeviceMemory::new(self, bytes)
-    }
-
-    /// Allocates pinned host memory, from which and to which the device can copy directly.
-    pub(crate) fn allocate_pinned(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
-        PinnedMemory::new(self, bytes)
-    }
-
-    /// Creates pinned buffers for copying pageable memory.
-    pub(crate) fn create_staging(self: &Rc<Self>) -> Result<Staging, CudaError> {
-        Staging::new(self)
-    }
-
-    pub(crate) fn load_module(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {
-        Module::load(self, code)
-    }
-
-    pub(crate) fn create_stream(self: &Rc<Self>) -> Result<Stream, CudaError> {
-        Stream::new(self)
     }
 
     /// Returns the driver after making this context current. All calls that depend on the context

@@ -73,7 +73,7 @@ pub(crate) struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    pub(super) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
+    pub(crate) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
         let mut place = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the context is current.
         let code =
@@ -165,10 +165,10 @@ struct StagingBuffer {
 }
 
 impl Staging {
-    pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
+    pub(crate) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
         let buffer = |_| {
             Ok(StagingBuffer {
-                memory: context.allocate_pinned(STAGING_BUFFER_BYTES as u64)?,
+                memory: PinnedMemory::new(context, STAGING_BUFFER_BYTES as u64)?,
                 done: Event::new(context)?,
             })
         };
@@ -296,7 +296,7 @@ impl Pool {
         let api = driver.pools.as_ref();
         let api = api.filter(|_| driver.version >= POOLS_SINCE);
         let api = api.ok_or_else(|| CudaError::from_old_driver("create a memory pool", "11.2"))?;
-        let stream = context.create_stream()?;
+        let stream = Stream::new(context)?;
         let properties = PoolProperties::for_device(context.device.handle);
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer and the structure outlive the call, and the structure has the layout

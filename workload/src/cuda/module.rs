@@ -86,7 +86,7 @@ pub(crate) enum Argument<'scope> {
 }
 
 impl Module {
-    pub(super) fn load(context: &Rc<Context>, code: Code) -> Result<Rc<Self>, CudaError> {
+    pub(crate) fn load(context: &Rc<Context>, code: Code) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
         let image = code.decompress();
         let mut log = vec![0_u8; LOG_BYTES];

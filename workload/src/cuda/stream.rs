@@ -30,7 +30,7 @@ pub(crate) struct Elapsed {
 }
 
 impl Stream {
-    pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
+    pub(crate) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
         let (begin, end) = (Event::new(context)?, Event::new(context)?);
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the context is current.

@@ -167,7 +167,7 @@ impl<'a> CudaDevice<'a> {
         let new = Self {
             gpu,
             second,
-            code: gpu.context.load_module(KERNELS)?,
+            code: cuda::Module::load(&gpu.context, KERNELS)?,
         };
         if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);

@@ -144,9 +144,7 @@ fn run_variant(
             quick_n,
         } => (id, dtype, if how.quick { quick_n } else { n }),
     };
-    let Some(workload) = catalogue::find_workload(id) else {
-        return Ok(VariantOutcome::new_skipped_without_workload(id));
-    };
+    let workload = catalogue::find_workload(id).expect("the catalog contains the workload");
     let place = match (variant.backend, places.gpu) {
         (Backend::Cpu, _) => ExecutionPlace::Cpu(places.cpu),
         (Backend::Cuda, Some(gpu)) => ExecutionPlace::Cuda(gpu),
@@ -376,10 +374,7 @@ mod tests {
                     continue;
                 };
                 assert!(quick_n > 0 && quick_n <= n, "{} {}", case.id, variant.name);
-                let Some(workload) = catalogue::find_workload(id) else {
-                    continue;
-                };
-                let about = &workload.about;
+                let about = &catalogue::find_workload(id).unwrap().about;
                 assert!(
                     about.runs_on(variant.backend),
                     "{} {}",

@@ -29,9 +29,7 @@ const QUICK_MATRICES: u64 = 7;
 
 /// Compares work on two GPUs at the same time with twice the work on one of them.
 pub(super) fn run_on_two_gpus(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<VariantOutcome, RunError> {
-    let Some(work) = catalogue::find_workload(WORKLOAD_ID) else {
-        return Ok(VariantOutcome::new_skipped_without_workload(WORKLOAD_ID));
-    };
+    let work = catalogue::find_workload(WORKLOAD_ID).expect("the catalog contains the workload");
     let devices = gpu.device().driver().list_devices()?;
     let own = gpu.device().index as usize;
     if devices.len() < 2 {
@@ -155,9 +153,7 @@ pub(super) fn list_devices(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<VariantOutco
 /// Requests a GPU with an index that does not exist, and falls back to the CPU.
 pub(super) fn fall_back_to_cpu(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<VariantOutcome, RunError> {
     let count = gpu.device().driver().list_devices()?.len();
-    let Some(work) = catalogue::find_workload("vector-add") else {
-        return Ok(VariantOutcome::new_skipped_without_workload("vector-add"));
-    };
+    let work = catalogue::find_workload("vector-add").expect("the catalog contains the workload");
     let request = WorkloadRequest {
         dtype: None,
         amount: Some(Amount::Count(1000)),

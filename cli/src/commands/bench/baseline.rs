@@ -28,6 +28,7 @@ use crate::{
     data_dir::DataDirArgs,
     describe,
     exit::{Failure, Result, print_message, usage},
+    terminal::units::format_count,
     time_spans::format_date,
 };
 
@@ -192,10 +193,7 @@ impl Store {
         })?;
         if self.is_baseline {
             for (device, results) in self.gpus.values() {
-                let results = match results.len() {
-                    1 => "1 result".to_owned(),
-                    count => format!("{count} results"),
-                };
+                let results = format_count(results.len() as u64, "result");
                 print_message(&format!(
                     "stored {results} as the baseline of {} in {path}",
                     describe::label_device(device)
@@ -414,7 +412,7 @@ pub(crate) struct Comparison {
 impl EarlierResults {
     /// Reads results from a file with one JSON object per line. Lines that are not results, such as
     /// errors, are skipped.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         let text =
             File::open(path).and_then(|file| bounded::read_text_from(file, MAX_RESULTS_FILE_BYTES));
@@ -430,10 +428,6 @@ impl EarlierResults {
             return Err(usage!("{shown} contains no results: {cure}"));
         }
         Ok(Self::Results(results))
-    }
-
-    pub(super) fn are_baselines(&self) -> bool {
-        matches!(self, Self::Baselines(_))
     }
 
     /// Compares an outcome with the baseline of its GPU, or with the last earlier result of the
@@ -517,7 +511,7 @@ mod tests {
     use super::*;
     use crate::fuzzing::make_outcome;
 
-    fn read_earlier(text: &str) -> Result<EarlierResults, Failure> {
+    fn read_earlier(text: &str) -> Result<EarlierResults> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
         EarlierResults::read(file.path())

@@ -17,7 +17,7 @@ use gpumon_workload::{
 
 use self::baseline::BaselineArgs;
 use crate::{
-    exit::{Failure, print_message},
+    exit::{Failure, Result, print_message},
     options::SourceArgs,
     workload_run::{self, FrameworkArgs, RunTargetArgs, parse_share},
 };
@@ -155,7 +155,7 @@ impl BenchArgs {
     }
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result {
     if args.ids.first().is_some_and(|id| id == "list") {
         return workload_run::print_list(catalogue::list_workloads(), args.json, |about| {
             describe_workload(about)
@@ -193,7 +193,8 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         is_beside: args.beside.beside,
         has_integers: args.may_use_integers(),
     };
-    let mut results = Results::new(layout, earlier, args.fail_below).with_store(store);
+    let mut results = Results::new(layout, earlier, args.fail_below);
+    results.store = store;
     let works = job.works.clone();
     let job = Job::Bench(job);
     let ran = workload_run::run_and_print(
@@ -205,8 +206,8 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         args.json,
     );
     // Results are stored even if another workload failed, because each stored result was verified.
-    let stored = results.take_store().map_or(Ok(()), |store| {
-        store.write_results(results.devices(), &works)
+    let stored = results.store.take().map_or(Ok(()), |store| {
+        store.write_results(&results.devices, &works)
     });
     ran.and(stored)?;
     if results.lacks_comparison() {

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     describe,
     terminal::{
+        columns::terminal_columns,
         line::{ALARM, DIM, NOTICE, paint},
         units::{ABSENT, format_three_digits},
     },
@@ -30,12 +31,14 @@ pub(crate) struct Results {
     layout: Layout,
     /// The table of results; `None` until the run has started.
     table: Option<Table>,
-    devices: Vec<DeviceName>,
+    /// The devices of the run; empty until the run has started.
+    pub(super) devices: Vec<DeviceName>,
     steps: usize,
     has_lines: bool,
     pairs: PairMatrices,
     earlier: Option<EarlierResults>,
-    store: Option<Store>,
+    /// The store that receives each result, if results are stored.
+    pub(super) store: Option<Store>,
     fail_below: Option<f64>,
     /// The number of results that were compared with the threshold for failure.
     judged: usize,
@@ -59,20 +62,6 @@ impl Results {
             fail_below,
             ..Self::default()
         }
-    }
-
-    /// Adds a store to these results. The store receives each further result.
-    pub(super) fn with_store(self, store: Option<Store>) -> Self {
-        Self { store, ..self }
-    }
-
-    pub(super) fn take_store(&mut self) -> Option<Store> {
-        self.store.take()
-    }
-
-    /// Returns the devices of the run; empty until the run has started.
-    pub(super) fn devices(&self) -> &[DeviceName] {
-        &self.devices
     }
 
     /// Returns `true` if a threshold is set, but no result could be compared with the threshold.
@@ -146,7 +135,7 @@ impl ReportFormatter for Results {
     fn format_result(&mut self, report: &Report) -> Option<String> {
         match report {
             Report::Begun { devices, steps, .. } => {
-                self.table = Some(Table::new(self.layout, devices));
+                self.table = Some(Table::new(self.layout, devices, terminal_columns()));
                 (self.devices, self.steps) = (devices.clone(), *steps);
                 None
             }
@@ -209,14 +198,9 @@ impl ReportFormatter for Results {
     /// Returns the summary: the matrices of GPU pairs, and the results that are slower or below a
     /// limit.
     fn format_summary(&self) -> String {
-        let before = if self
-            .earlier
-            .as_ref()
-            .is_some_and(EarlierResults::are_baselines)
-        {
-            "its baseline"
-        } else {
-            "before"
+        let before = match &self.earlier {
+            Some(EarlierResults::Baselines(_)) => "its baseline",
+            _ => "before",
         };
         let slower = match &self.slower[..] {
             [] if !self.below_baseline.is_empty() => None,

@@ -14,9 +14,9 @@ use super::baseline::Comparison;
 use crate::{
     describe,
     terminal::{
-        columns::{Column, Columns, format_number, format_optional, terminal_columns},
+        columns::{Column, Columns, format_number},
         line::{ALARM, HEALTHY, NOTICE, STRONG, paint},
-        units::{ABSENT, format_three_digits},
+        units::{ABSENT, format_optional, format_three_digits},
     },
 };
 
@@ -62,11 +62,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(layout: Layout, devices: &[DeviceName]) -> Self {
-        Self::with_width(layout, devices, terminal_columns())
-    }
-
-    fn with_width(layout: Layout, devices: &[DeviceName], terminal: Option<usize>) -> Self {
+    pub(super) fn new(layout: Layout, devices: &[DeviceName], terminal: Option<usize>) -> Self {
         let fields = list_fields(layout, devices);
         let all: Vec<_> = fields.iter().map(|(column, _)| *column).collect();
         Self {
@@ -245,7 +241,7 @@ fn list_fields(
     });
     if on_gpu {
         add(Column::new_point_aligned("peak %", 4, 1, 6), |row| {
-            format_peak_percent(row.outcome)
+            format_percent(row.outcome.roofline.share.value().copied())
         });
         add(Column::new_point_aligned("clock %", 5, 1, 9), |row| {
             format_percent(row.load.and_then(|load| load.share_at_clock))
@@ -361,14 +357,6 @@ fn format_ratio(ratio: Option<f64>) -> String {
 
 fn format_percent(share: Option<f64>) -> String {
     format_optional(share, |share| format!("{:.1}", share * 100.0))
-}
-
-fn format_peak_percent(outcome: &RunOutcome) -> String {
-    format_percent(if let Reading::Now(share) = outcome.roofline.share {
-        Some(share)
-    } else {
-        None
-    })
 }
 
 fn format_whole_number(value: Option<f64>) -> String {
@@ -540,9 +528,8 @@ mod tests {
         let outcome = make_outcome("GPU-a", 500.0);
         let devices = [outcome.device.clone()];
         let lines = |columns| {
-            let text =
-                Table::with_width(make_layout(TableKind::Workloads), &devices, Some(columns))
-                    .format_outcome(&outcome, Some(&make_load()), None);
+            let text = Table::new(make_layout(TableKind::Workloads), &devices, Some(columns))
+                .format_outcome(&outcome, Some(&make_load()), None);
             strip_styles(&text)
         };
         let expected = [
@@ -571,7 +558,7 @@ mod tests {
         let mut other = make_outcome("GPU-b", 400.0);
         other.device.index = Some(1);
         let first = make_outcome("GPU-a", 500.0);
-        let mut table = Table::with_width(
+        let mut table = Table::new(
             make_layout(TableKind::Workloads),
             &[first.device.clone(), other.device.clone()],
             None,
@@ -601,7 +588,7 @@ mod tests {
 
     #[test]
     fn integer_operations_are_not_labeled_as_floating_point() {
-        let table = Table::with_width(
+        let table = Table::new(
             Layout {
                 has_integers: true,
                 ..make_layout(TableKind::Burn)
@@ -621,7 +608,7 @@ mod tests {
         let mut outcome = make_outcome("GPU-a", 500.0);
         (outcome.device_time, outcome.host_time) = (None, None);
         outcome.verify.wrong = 3;
-        let mut table = Table::with_width(
+        let mut table = Table::new(
             make_layout(TableKind::Burn),
             std::slice::from_ref(&outcome.device),
             Some(80),
@@ -665,7 +652,7 @@ mod tests {
         .unwrap();
         let lines = |columns| {
             let devices = std::slice::from_ref(&outcome.device);
-            let mut table = Table::with_width(
+            let mut table = Table::new(
                 Layout {
                     is_beside: true,
                     ..make_layout(TableKind::Workloads)
@@ -702,7 +689,7 @@ mod tests {
     #[test]
     fn mismatch_and_shared_gpu_are_noted_below_row() {
         let mut wrong = make_outcome("GPU-a", 500.0);
-        let mut table = Table::with_width(
+        let mut table = Table::new(
             make_layout(TableKind::Compared),
             std::slice::from_ref(&wrong.device),
             Some(120),

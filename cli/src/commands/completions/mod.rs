@@ -1,6 +1,9 @@
 //! `gpumon completions`: generates shell completions from the definitions of the command line.
 
-use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
+use clap::{
+    ValueHint,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use clap_complete::{Shell, generate};
 use gpumon_probe::vendor::SourceChoice;
 use gpumon_smi::{
@@ -10,7 +13,7 @@ use gpumon_smi::{
 
 use crate::{
     commands::{bench, oom, tutorials},
-    exit::Failure,
+    exit::Result,
     terminal::output::print_raw,
 };
 
@@ -30,8 +33,8 @@ use crate::{
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
     /// Shell to print completions for
-    #[arg(value_enum)]
-    shell: SupportedShell,
+    #[arg(value_parser = build_shell_parser())]
+    shell: Shell,
 }
 
 const EXAMPLES: &str = "\
@@ -41,20 +44,13 @@ Examples:
   gpumon completions fish > ~/.config/fish/completions/gpumon.fish
       Install completions for this user.";
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum SupportedShell {
-    Bash,
-    Zsh,
-    Fish,
+fn build_shell_parser() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>())
 }
 
 /// Prints the completions of the command line `gpumon`.
-pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), Failure> {
-    let shell = match args.shell {
-        SupportedShell::Bash => Shell::Bash,
-        SupportedShell::Zsh => Shell::Zsh,
-        SupportedShell::Fish => Shell::Fish,
-    };
+pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result {
+    let shell = args.shell;
     // The script is generated in memory first, because `generate` panics if writing fails, for
     // example to a closed pipe.
     let mut script = Vec::new();
@@ -76,37 +72,30 @@ pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), 
 fn add_value_suggestions(gpumon: &clap::Command) -> clap::Command {
     let all = remove_hidden_subcommands(gpumon);
     let names = list_visible_command_names(&all);
-    all.mut_subcommand("man", |man| {
-        man.mut_arg("command", |command| {
-            command.value_parser(PossibleValuesParser::new(names.clone()))
+    let suggestions = [
+        ("man", "command", PossibleValuesParser::new(&names)),
+        ("help", "path", PossibleValuesParser::new(&names)),
+        ("bench", "ids", bench::list_accepted_ids().into()),
+        (
+            "tutorials",
+            "cases",
+            tutorials::list_accepted_cases().into(),
+        ),
+        ("oom", "scenario", oom::list_accepted_scenarios().into()),
+    ];
+    suggestions
+        .into_iter()
+        .fold(all, |gpumon, (command, argument, values)| {
+            gpumon.mut_subcommand(command, |command| {
+                command.mut_arg(argument, |argument| argument.value_parser(values))
+            })
         })
-    })
-    .mut_subcommand("help", |help| {
-        help.mut_arg("path", |path| {
-            path.value_parser(PossibleValuesParser::new(names))
+        .mut_arg("source", |source| {
+            source.value_parser(SourceChoice::COMPLETIONS)
         })
-    })
-    .mut_subcommand("bench", |bench| {
-        bench.mut_arg("ids", |ids| {
-            ids.value_parser(PossibleValuesParser::new(bench::list_accepted_ids()))
+        .mut_arg("nvml_lib", |library| {
+            library.value_hint(ValueHint::FilePath)
         })
-    })
-    .mut_subcommand("tutorials", |tutorials| {
-        tutorials.mut_arg("cases", |cases| {
-            cases.value_parser(PossibleValuesParser::new(tutorials::list_accepted_cases()))
-        })
-    })
-    .mut_subcommand("oom", |oom| {
-        oom.mut_arg("scenario", |scenario| {
-            scenario.value_parser(PossibleValuesParser::new(oom::list_accepted_scenarios()))
-        })
-    })
-    .mut_arg("source", |source| {
-        source.value_parser(SourceChoice::COMPLETIONS)
-    })
-    .mut_arg("nvml_lib", |library| {
-        library.value_hint(ValueHint::FilePath)
-    })
 }
 
 /// Returns a copy of the command line `all` without hidden subcommands, which the generators would
@@ -162,6 +151,11 @@ fn list_fish_values(command: &clap::Command) -> String {
 /// names of gpumon's own commands.
 fn add_smi_completions(shell: Shell, script: &str, own: &[String]) -> String {
     let commands = list_commands();
+    let own: Vec<&str> = own
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != "smi")
+        .collect();
     match shell {
         Shell::Zsh => {
             // The script `smi.zsh` defines its own function `_gpumon`, which calls clap's function.
@@ -172,47 +166,41 @@ fn add_smi_completions(shell: Shell, script: &str, own: &[String]) -> String {
             let before = before.replacen("\n_gpumon() {", "\n_gpumon_own() {", 1);
             format!(
                 "{before}\n{}{}",
-                fill_word_template(&commands, own),
+                fill_word_template(&commands, &own),
                 include_str!("smi.zsh")
             )
         }
-        Shell::Fish => format!("{script}{}", format_fish_completions(&commands, own)),
+        Shell::Fish => format!("{script}{}", format_fish_completions(&commands, &own)),
         _ => format!(
             "{script}\n{}{}",
-            fill_word_template(&commands, own),
+            fill_word_template(&commands, &own),
             include_str!("smi.bash")
         ),
     }
 }
 
-fn fill_word_template(commands: &[CommandSpec], own: &[String]) -> String {
-    let either = |words: &[&str]| words.join("|");
-    let own: Vec<&str> = own
-        .iter()
-        .map(String::as_str)
-        .filter(|name| *name != "smi")
-        .collect();
-    include_str!("words.sh")
-        .replace("@COMMANDS@", &either(&list_smi_names(commands)))
-        .replace("@OWN@", &either(&own))
-        .replace(
-            "@PASSTHROUGH@",
-            &either(&list_passthrough_options(commands)),
-        )
+fn fill_word_template(commands: &[CommandSpec], own: &[&str]) -> String {
+    replace_words(include_str!("words.sh"), commands, own, "|")
         .replace("@OPTIONS@", &format_option_cases(commands))
         .replace("@VALUES@", &format_value_cases(commands))
 }
 
-fn list_smi_names(commands: &[CommandSpec]) -> Vec<&'static str> {
-    commands[1..].iter().map(|command| command.name).collect()
-}
-
-fn list_passthrough_options(commands: &[CommandSpec]) -> Vec<&'static str> {
-    commands[0]
-        .options
-        .iter()
+/// Replaces the placeholders for lists of words in a template.
+fn replace_words(
+    template: &str,
+    commands: &[CommandSpec],
+    own: &[&str],
+    separator: &str,
+) -> String {
+    let names: Vec<_> = commands[1..].iter().map(|command| command.name).collect();
+    let options = commands[0].options.iter();
+    let passthrough: Vec<_> = options
         .flat_map(|option| option.passthrough.iter().copied())
-        .collect()
+        .collect();
+    template
+        .replace("@COMMANDS@", &names.join(separator))
+        .replace("@OWN@", &own.join(separator))
+        .replace("@PASSTHROUGH@", &passthrough.join(separator))
 }
 
 /// Returns the branches of a shell `case`, one for each command of nvidia-smi. A branch prints one
@@ -293,7 +281,7 @@ fn quote_for_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn format_fish_completions(commands: &[CommandSpec], own: &[String]) -> String {
+fn format_fish_completions(commands: &[CommandSpec], own: &[&str]) -> String {
     let mut lines =
         vec!["complete -c gpumon -n 'not __fish_gpumon_smi_is own open start' -f".to_owned()];
     for command in &commands[1..] {
@@ -316,20 +304,7 @@ fn format_fish_completions(commands: &[CommandSpec], own: &[String]) -> String {
             }
         }
     }
-    include_str!("smi.fish")
-        .replace("@COMMANDS@", &list_smi_names(commands).join(" "))
-        .replace(
-            "@OWN@",
-            &own.iter()
-                .filter(|name| *name != "smi")
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(" "),
-        )
-        .replace(
-            "@PASSTHROUGH@",
-            &list_passthrough_options(commands).join(" "),
-        )
+    replace_words(include_str!("smi.fish"), commands, own, " ")
         .replace("@LINES@", &lines.join("\n"))
 }
 

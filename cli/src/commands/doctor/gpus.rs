@@ -227,7 +227,7 @@ fn describe_mig_access_fix(machine: &Machine) -> String {
                 NVIDIA_MIG_MONITOR_DEVICES=all, and add CAP_SYS_ADMIN"
             .to_owned();
     }
-    let closed = find_inaccessible_capabilities(machine);
+    let closed = find_inaccessible_files(machine, CAPABILITIES_DIR, Access::READ_OK, |_| true);
     let files: Vec<_> = closed.into_iter().map(|file| file.path).collect();
     let which = match &files[..] {
         [] => String::new(),
@@ -246,27 +246,27 @@ fn describe_mig_access_fix(machine: &Machine) -> String {
 /// need it.
 const UVM_FILE: &str = "nvidia-uvm";
 
-/// The directory of the files that grant access to MIG devices and to their monitoring.
+/// The directory of the files that grant access to MIG devices. Each file grants access to one MIG
+/// device, or the right to monitor or configure all MIG devices.
 const CAPABILITIES_DIR: &str = "/dev/nvidia-caps";
 
 pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
     if machine.is_wsl() {
         return vec![check_wsl_device(machine)];
     }
-    let files: Vec<_> = machine
-        .list_directory_entries("/dev")
-        .into_iter()
-        .filter(|name| is_nvidia_device_file(name))
-        .collect();
+    let make_note = |text: String, cure: &'static str| {
+        let cure = match machine.surroundings() {
+            Surroundings::Machine => cure,
+            surroundings => surroundings.missing_driver_cure(),
+        };
+        Finding::new_note("device files", text).with_cure(cure)
+    };
+    let mut files = machine.list_directory_entries("/dev");
+    files.retain(|name| is_nvidia_device_file(name));
     if files.is_empty() {
-        let text = "/dev contains no NVIDIA device files";
-        return vec![Finding::new_note("device files", text).with_cure(
-            match machine.surroundings() {
-                Surroundings::Machine => {
-                    "run `nvidia-modprobe` to create the device files, which the driver needs"
-                }
-                surroundings => surroundings.missing_driver_cure(),
-            },
+        return vec![make_note(
+            "/dev contains no NVIDIA device files".to_owned(),
+            "run `nvidia-modprobe` to create the device files, which the driver needs",
         )];
     }
     let closed = find_inaccessible_device_files(machine);
@@ -292,29 +292,21 @@ pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
         // A Slurm job is not meant to open the GPUs of other jobs, so GPU files that a device
         // cgroup blocks are reported as a note, not as a problem.
         let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
-        let finding = if is_usual {
-            Finding::new_note
+        let verdict = if is_usual {
+            Verdict::Note
         } else {
-            |check, text| Finding::new_problem(check, text, "")
+            Verdict::Problem
         };
         findings.push(
-            finding("device files", text).with_cure(describe_access_fix(machine, file.obstacle)),
+            Finding::new("device files", verdict, text)
+                .with_cure(describe_access_fix(machine, file.obstacle)),
         );
     }
     if !files.iter().any(|name| name == UVM_FILE) {
-        let cure = match machine.surroundings() {
-            Surroundings::Machine => {
-                "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm"
-            }
-            surroundings => surroundings.missing_driver_cure(),
-        };
-        findings.push(
-            Finding::new_note(
-                "device files",
-                format!("there is no /dev/{UVM_FILE}, which CUDA programs need"),
-            )
-            .with_cure(cure),
-        );
+        findings.push(make_note(
+            format!("there is no /dev/{UVM_FILE}, which CUDA programs need"),
+            "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm",
+        ));
     }
     findings
 }
@@ -339,45 +331,35 @@ pub(super) enum Obstacle {
 }
 
 struct InaccessibleFile {
-    pub(super) path: String,
-    pub(super) obstacle: Obstacle,
+    path: String,
+    obstacle: Obstacle,
 }
 
 /// Returns the device files of the driver and its GPUs that this process may not open.
 fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
-    let names = machine
-        .list_directory_entries("/dev")
-        .into_iter()
-        .filter(|name| is_nvidia_device_file(name));
     find_inaccessible_files(
         machine,
-        names.map(|name| format!("/dev/{name}")),
+        "/dev",
         Access::READ_OK | Access::WRITE_OK,
+        is_nvidia_device_file,
     )
 }
 
-/// Returns the files of `/dev/nvidia-caps` that this process may not read. Each file grants access
-/// to one MIG device, or the right to monitor or configure all MIG devices.
-fn find_inaccessible_capabilities(machine: &Machine) -> Vec<InaccessibleFile> {
-    let names = machine.list_directory_entries(CAPABILITIES_DIR).into_iter();
-    find_inaccessible_files(
-        machine,
-        names.map(|name| format!("{CAPABILITIES_DIR}/{name}")),
-        Access::READ_OK,
-    )
-}
-
+/// Returns the files in a directory that this process may not open. `is_meant` selects the names of
+/// the files.
 fn find_inaccessible_files(
     machine: &Machine,
-    paths: impl Iterator<Item = String>,
+    folder: &str,
     access: Access,
+    is_meant: fn(&str) -> bool,
 ) -> Vec<InaccessibleFile> {
-    paths
-        .filter_map(|path| {
-            find_obstacle(machine, &path, access)
-                .map(|obstacle| InaccessibleFile { path, obstacle })
-        })
-        .collect()
+    let names = machine.list_directory_entries(folder).into_iter();
+    let files = names.filter(|name| is_meant(name)).filter_map(|name| {
+        let path = format!("{folder}/{name}");
+        let obstacle = find_obstacle(machine, &path, access)?;
+        Some(InaccessibleFile { path, obstacle })
+    });
+    files.collect()
 }
 
 /// Returns the obstacle to opening a device file. The file is not opened, because that would wake

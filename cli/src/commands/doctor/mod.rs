@@ -29,7 +29,7 @@ use self::{
 };
 use crate::{
     data_dir::DataDirArgs,
-    exit::{Failure, find_source_error_code},
+    exit::{Failure, Result, find_source_error_code},
     local_server::{NoServerError, ServerArgs},
     options::SourceArgs,
     snapshot::{self, DriverState},
@@ -76,7 +76,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// rates derived from them in the third.
 const MIN_SAMPLES: u32 = 4;
 
-pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result {
     source.source.check_scenario_file()?;
     let bundle = args.bundle.archive_path()?;
     let machine = Machine::with_roots(source.roots());

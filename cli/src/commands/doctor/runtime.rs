@@ -50,9 +50,9 @@ pub(super) struct ServerResponse {
 pub(super) fn fetch_server_state(server: &ServerArgs) -> Result<ServerResponse, NoServerError> {
     let connection = server.connect()?;
     let socket = connection.path.display().to_string();
-    let snapshot = parse_response(connection.send_request("GET", "/api/v1/snapshot"));
+    let snapshot = parse_response(connection.send_get_request("/api/v1/snapshot"));
     let history = server.connect().ok().and_then(|server| {
-        parse_response(server.send_request("GET", "/api/v1/history?points=1")).ok()
+        parse_response(server.send_get_request("/api/v1/history?points=1")).ok()
     });
     let storage = history.and_then(|history| Storage::deserialize(&history["storage"]).ok());
     Ok(ServerResponse {
@@ -125,13 +125,11 @@ fn assess_server(at: &str, version: &str, collector: &CollectorStatus) -> Findin
             let through = collector
                 .joined
                 .as_ref()
-                .map(|socket| format!(" through the server at {socket}"));
+                .map(|socket| format!(" through the server at {socket}"))
+                .unwrap_or_default();
             Finding::new_ok(
                 check,
-                format!(
-                    "{version} at {at}, reading the GPUs{}",
-                    through.unwrap_or_default()
-                ),
+                format!("{version} at {at}, reading the GPUs{through}"),
             )
         }
         CollectorState::Starting => {
@@ -321,10 +319,10 @@ fn check_reported_pids(machine: &Machine, answer: &DriverAnswer) -> Finding {
         .filter_map(|gpu: &GpuSample| gpu.processes.value())
         .flatten()
         .collect();
-    let strange = processes
-        .iter()
-        .filter(|process| !machine.roots().proc.join(process.pid.to_string()).exists());
-    let strange: Vec<_> = strange.map(|process| process.pid.to_string()).collect();
+    let pids = processes.iter().map(|process| process.pid.to_string());
+    let strange: Vec<_> = pids
+        .filter(|pid| !machine.roots().proc.join(pid).exists())
+        .collect();
     let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in \
                 the pod)";
     let unlisted = answer.gpus().filter_map(|gpu| {
@@ -344,12 +342,7 @@ fn check_reported_pids(machine: &Machine, answer: &DriverAnswer) -> Finding {
             format!("{} on the GPUs, all found in /proc", processes.len()),
         );
     }
-    let some = strange
-        .iter()
-        .take(5)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
+    let some = strange[..strange.len().min(5)].join(", ");
     let more = if strange.len() > 5 { ", ..." } else { "" };
     let text = format!(
         "{} of the {} processes on the GPUs (PID {some}{more}) are not in this /proc, so their \

@@ -13,15 +13,14 @@ use gpumon_history::{
     span::{DeviceSpan, HistorySpan, Metric, SpanPart},
 };
 use gpumon_probe::model::{Inventory, Record, now_ms};
-use gpumon_recording::Recording;
 use serde_json::Value;
 
 use super::{
-    replay,
+    replay::open_recording,
     show::csv::{self, DEVICE_KEYS, Format, RowKind, SelectedColumns, format_timestamp},
 };
 use crate::{
-    exit::{Result, print_message, usage},
+    exit::{Result, usage},
     options::parse_time,
     past_readings::{PastArgs, for_each_sample, max_response_points},
     terminal::output::print_raw,
@@ -129,10 +128,7 @@ fn export_recording(
     format: Format,
     out: &mut impl Write,
 ) -> Result {
-    let recording = Recording::open(file).map_err(replay::to_usage_failure)?;
-    if let Some(cuts) = replay::describe_damaged_parts(&recording) {
-        print_message(&cuts);
-    }
+    let recording = open_recording(file)?;
     let span = span
         .resolve(&TimeReference::from_recording(
             recording.first_and_last_sample_ms(),
@@ -184,7 +180,6 @@ fn export_history(
         keys,
         format,
         has_range: None,
-        is_begun: false,
         knows_time: false,
         last_ms: None,
     };
@@ -269,8 +264,6 @@ struct HistoryRows {
     format: Format,
     /// Whether the rows have minima and maxima; `None` until the first part has arrived.
     has_range: Option<bool>,
-    /// Whether the header has been written.
-    is_begun: bool,
     /// Whether history contains any point in the span, even if none of the requested metrics has a
     /// value there.
     knows_time: bool,
@@ -288,11 +281,12 @@ impl HistoryRows {
         }
         let ranges =
             |device: &SpanPart<'_>| device.metrics.values().any(|series| series.min.is_some());
+        let is_first = self.has_range.is_none();
         let has_range = *self
             .has_range
             .get_or_insert_with(|| devices.iter().any(ranges));
         let names = self.list_column_names(has_range);
-        if self.format == Format::Csv && !std::mem::replace(&mut self.is_begun, true) {
+        if self.format == Format::Csv && is_first {
             out.write_all(csv::format_row(names.iter().cloned()).as_bytes())?;
         }
         let is_new = |at_ms: u64| self.last_ms.is_none_or(|last_ms| at_ms > last_ms);

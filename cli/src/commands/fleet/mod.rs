@@ -2,7 +2,7 @@
 
 mod table;
 
-use std::{iter, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Arg;
@@ -194,8 +194,7 @@ async fn serve(policy: &AccessArgs, fleet: FleetSettings) -> Result {
         show_processes,
         ..options::build_fleet_server_settings(fleet)
     };
-    gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
-    Ok(())
+    Ok(gpumon_server::run(vec![door], settings, shutdown).await?)
 }
 
 /// Print targets for Prometheus: its `file_sd` and `http_sd` read the same JSON

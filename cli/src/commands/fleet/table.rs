@@ -29,12 +29,10 @@ use crate::{
         },
     },
     terminal::{
-        columns::{
-            Column, Columns, Field, format_number, format_optional, format_table, terminal_columns,
-        },
+        columns::{Column, Columns, Field, format_number, format_table, terminal_columns},
         line::{ALARM, DIM, NOTICE, PLAIN, STRONG, paint},
         output::{print, print_json},
-        units::{format_clock, format_energy_with_cost},
+        units::{format_clock, format_energy_with_cost, format_optional},
     },
 };
 
@@ -292,11 +290,9 @@ fn sum_users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&FleetUsage>
         for user in users {
             let (sum, nodes) = sums.entry(user).or_default();
             sum.gpus += rows.count_gpus(row);
-            sum.idle += if rows.state(row) == GpuState::Idle {
-                rows.count_gpus(row)
-            } else {
-                0
-            };
+            if rows.state(row) == GpuState::Idle {
+                sum.idle += rows.count_gpus(row);
+            }
             nodes.insert(rows.node_position(row));
         }
     }

@@ -25,7 +25,7 @@ use super::{
     limits::LimitMeter,
 };
 use crate::{
-    exit::{Failure, usage},
+    exit::{Result, usage},
     past_readings::PastArgs,
 };
 
@@ -49,16 +49,9 @@ impl FoundJob {
     /// Returns the first and last times at which the job used any device, in milliseconds since
     /// 1970.
     pub(crate) fn time_range_ms(&self) -> (u64, u64) {
-        let from_ms = self
-            .spans
-            .iter()
-            .map(|span| span.from_ms)
-            .min()
-            .unwrap_or(0);
-        (
-            from_ms,
-            self.spans.iter().map(|span| span.to_ms).max().unwrap_or(0),
-        )
+        let from_ms = self.spans.iter().map(|span| span.from_ms).min();
+        let to_ms = self.spans.iter().map(|span| span.to_ms).max();
+        (from_ms.unwrap_or(0), to_ms.unwrap_or(0))
     }
 }
 
@@ -66,7 +59,7 @@ impl FoundJob {
 ///
 /// # Errors
 /// Returns an error if no job or more than one job matches.
-pub(crate) fn find_job(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
+pub(crate) fn find_job(id: &str, past: &PastArgs) -> Result<FoundJob> {
     let all = past.list_jobs(None)?;
     let mut called: Vec<JobSpan> = all
         .iter()
@@ -95,19 +88,16 @@ fn choose_job(
     now_ms: u64,
     cure: &str,
 ) -> Result<FoundJob, String> {
-    let Some(first) = called.first().cloned() else {
-        return Err(describe_unknown_job(id, &all, now_ms, cure));
-    };
     // A job with exactly this ID takes precedence over jobs with this name.
     let exact: Vec<_> = called
         .iter()
         .filter(|span| span.id == id)
         .cloned()
         .collect();
-    let (first, called) = exact
-        .first()
-        .cloned()
-        .map_or((first, called), |first| (first, exact));
+    let called = if exact.is_empty() { called } else { exact };
+    let Some(first) = called.first().cloned() else {
+        return Err(describe_unknown_job(id, &all, now_ms, cure));
+    };
     let different: BTreeSet<_> = called
         .iter()
         .filter(|span| !span.is_same_job(&first))
@@ -268,7 +258,7 @@ pub(crate) struct MeasuredJob {
 }
 
 impl MeasuredJob {
-    pub(crate) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self, Failure> {
+    pub(crate) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self> {
         let held = group_by_device(&job.spans);
         let metrics: Vec<_> = METRICS
             .into_iter()

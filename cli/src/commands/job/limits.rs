@@ -1,6 +1,6 @@
 //! The causes that limited a GPU while a job used it, from the history.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use gpumon_history::span::{ConditionSpan, DeviceSpan};
 use gpumon_probe::{
@@ -52,41 +52,33 @@ const TENSOR_DOUBLE: &str = "activity.tensor_double_percent";
 /// The share of time in which kernels run.
 const KERNELS: &str = "activity.graphics_percent";
 
+/// The accumulated values of each metric.
+type MetricWindows = BTreeMap<&'static str, Window>;
+
 /// Sums up the shares of the causes and the evidence.
 #[derive(Debug, Default)]
 pub(super) struct LimitMeter {
     /// The time with limits.
     ms: u64,
-    shares: [Window; LimitClass::ALL.len()],
+    shares: MetricWindows,
     /// The evidence from the points in which each cause has the largest share.
-    evidence: [Evidence; LimitClass::ALL.len()],
-}
-
-#[derive(Debug, Default)]
-struct Evidence {
-    fields: [Window; EVIDENCE.len()],
-    units: [Window; UNITS.len()],
-    tensor_double: Window,
-    kernels: Window,
+    evidence: [MetricWindows; LimitClass::ALL.len()],
 }
 
 impl LimitMeter {
     /// Returns the metrics that are needed.
     pub(super) fn list_metrics() -> impl Iterator<Item = &'static str> {
-        let evidence = EVIDENCE.into_iter().map(|(metric, _)| metric);
-        let units = UNITS.into_iter().map(|(metric, _)| metric);
         list_share_metrics()
             .map(|(_, metric)| metric)
-            .chain(evidence)
-            .chain(units)
-            .chain([TENSOR_DOUBLE, KERNELS])
+            .chain(list_evidence_metrics())
     }
 
     /// Adds the point at the index `place` of the device's series.
     pub(super) fn add(&mut self, device: &DeviceSpan, place: usize, time_ms: u64) {
         let find = |metric| find_series(device, metric)?.stat_at(place);
-        let add = |window: &mut Window, metric| {
+        let add = |windows: &mut MetricWindows, metric| {
             if let Some(stat) = find(metric) {
+                let window = windows.entry(metric).or_default();
                 window.merge(stat, time_ms as f64);
             }
         };
@@ -96,18 +88,12 @@ impl LimitMeter {
             return;
         };
         self.ms += time_ms;
-        for (cause, metric) in list_share_metrics() {
-            add(&mut self.shares[cause as usize], metric);
+        for (_, metric) in list_share_metrics() {
+            add(&mut self.shares, metric);
         }
-        let evidence = &mut self.evidence[main as usize];
-        for (window, (metric, _)) in evidence.fields.iter_mut().zip(EVIDENCE) {
-            add(window, metric);
+        for metric in list_evidence_metrics() {
+            add(&mut self.evidence[main as usize], metric);
         }
-        for (window, (metric, _)) in evidence.units.iter_mut().zip(UNITS) {
-            add(window, metric);
-        }
-        add(&mut evidence.tensor_double, TENSOR_DOUBLE);
-        add(&mut evidence.kernels, KERNELS);
     }
 
     /// Returns the summary, or `None` if the history contains no limits. `held` contains the times
@@ -117,10 +103,10 @@ impl LimitMeter {
         conditions: &[ConditionSpan],
         held: &[Range<u64>],
     ) -> Option<LimitSummary> {
-        let percents = self.shares.map(|window| window.mean().unwrap_or_default());
-        let shares = LimitClass::ALL.into_iter().zip(percents);
+        let shares = list_share_metrics()
+            .map(|(cause, metric)| (cause, find_mean(&self.shares, metric).unwrap_or_default()));
         LimitSummary::new(self.ms, shares, |main| {
-            let mut evidence = self.evidence[main as usize].to_limit_evidence();
+            let mut evidence = make_evidence(&self.evidence[main as usize]);
             let reduced = |cause| {
                 let with_cause = conditions.iter().filter(|span| has_cause(span, cause));
                 calculate_throttled_percent(with_cause, held)
@@ -131,34 +117,44 @@ impl LimitMeter {
     }
 }
 
-impl Evidence {
-    fn to_limit_evidence(&self) -> LimitEvidence {
-        let mut evidence = LimitEvidence::default();
-        for (window, (_, field)) in self.fields.iter().zip(EVIDENCE) {
-            if let Some(mean) = window.mean().map(round_to_three_digits) {
-                let value = field(&mut evidence);
-                *value = Some(value.map_or(mean, |known| known.max(mean)));
-            }
+fn find_mean(windows: &MetricWindows, metric: &str) -> Option<f64> {
+    windows.get(metric)?.mean()
+}
+
+fn make_evidence(windows: &MetricWindows) -> LimitEvidence {
+    let mut evidence = LimitEvidence::default();
+    for (metric, field) in EVIDENCE {
+        if let Some(mean) = find_mean(windows, metric).map(round_to_three_digits) {
+            let value = field(&mut evidence);
+            *value = Some(value.map_or(mean, |known| known.max(mean)));
         }
-        let units = self.units.iter().zip(UNITS);
-        let busiest = units
-            .filter_map(|(window, (_, unit))| Some((round_to_three_digits(window.mean()?), unit)))
-            .max_by(|one, other| one.0.total_cmp(&other.0));
-        evidence.arithmetic_percent = busiest.map(|(percent, _)| percent);
-        evidence.arithmetic_unit = busiest.map(|(_, unit)| unit);
-        let tensor = evidence.tensor_percent.unwrap_or_default();
-        let double = self.tensor_double.mean().unwrap_or_default();
-        evidence.is_tensor_double = double > tensor / 2.0;
-        let counters = [
-            self.kernels.mean(),
-            evidence.sm_percent,
-            evidence.pcie_bytes_per_second,
-        ];
-        if let [Some(kernels), Some(sm), Some(pcie)] = counters {
-            evidence.small_copies = are_copies_small(kernels / 100.0, sm / 100.0, pcie);
-        }
-        evidence
     }
+    let means = UNITS
+        .into_iter()
+        .filter_map(|(metric, unit)| Some((find_mean(windows, metric)?, unit)));
+    let busiest = means
+        .map(|(mean, unit)| (round_to_three_digits(mean), unit))
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    (evidence.arithmetic_percent, evidence.arithmetic_unit) = busiest.unzip();
+    let tensor = evidence.tensor_percent.unwrap_or_default();
+    let double = find_mean(windows, TENSOR_DOUBLE).unwrap_or_default();
+    evidence.is_tensor_double = double > tensor / 2.0;
+    let counters = [
+        find_mean(windows, KERNELS),
+        evidence.sm_percent,
+        evidence.pcie_bytes_per_second,
+    ];
+    if let [Some(kernels), Some(sm), Some(pcie)] = counters {
+        evidence.small_copies = are_copies_small(kernels / 100.0, sm / 100.0, pcie);
+    }
+    evidence
+}
+
+/// Returns the metrics whose means are evidence.
+fn list_evidence_metrics() -> impl Iterator<Item = &'static str> {
+    let evidence = EVIDENCE.into_iter().map(|(metric, _)| metric);
+    let units = UNITS.into_iter().map(|(metric, _)| metric);
+    evidence.chain(units).chain([TENSOR_DOUBLE, KERNELS])
 }
 
 /// Returns the metric of each cause's share.

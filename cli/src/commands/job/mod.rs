@@ -18,13 +18,13 @@ pub(super) use self::find::{MeasuredJob, find_job};
 use crate::{
     commands::figures::{FIGURES, Figure, MEMORY_PEAK_INDEX},
     describe::{self, LimitLines, describe_limits},
-    exit::Failure,
+    exit::Result,
     past_readings::PastArgs,
     terminal::{
         columns::{Column, Columns},
         line::{DIM, STRONG, paint},
         output::print_report,
-        units::{ABSENT, format_gib},
+        units::{ABSENT, format_count, format_gib},
     },
     time_spans::format_time,
 };
@@ -69,7 +69,7 @@ Environment:
 
 Exit codes: 0 success, 1 error or no server, 2 invalid argument or unknown job";
 
-pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &JobArgs) -> Result {
     let job = find_job(&args.id, &args.past)?;
     let measured = MeasuredJob::new(&job, &args.past)?;
     print_report(
@@ -137,61 +137,8 @@ fn format_report(
     let rows: Vec<_> = measured.devices.iter().map(format_cells).collect();
     let columns = Columns::new(&all.collect::<Vec<_>>(), &rows, terminal);
     let mut text = format_heading(job, measured, now_ms) + "\n" + &columns.format_rows(&rows);
-    for device in &measured.devices {
-        for condition in device.conditions.iter().take(MAX_CONDITIONS) {
-            text += &columns.format_remark(
-                0,
-                DIM,
-                &escape_untrusted(&describe_condition(device, condition)),
-            );
-        }
-        if let Some(more) = device
-            .conditions
-            .len()
-            .checked_sub(MAX_CONDITIONS)
-            .filter(|more| *more > 0)
-        {
-            text += &columns.format_remark(
-                0,
-                DIM,
-                &format!(
-                    "{}: {more} more conditions, shown with --json",
-                    format_device_name(device)
-                ),
-            );
-        }
-    }
-    let (held_ms, known_ms) = measured
-        .devices
-        .iter()
-        .fold((0, 0), |(held_ms, known_ms), device| {
-            (held_ms + device.held_ms, known_ms + device.known_ms)
-        });
-    if (known_ms as f64) < held_ms as f64 * MIN_RECORDED_SHARE {
-        let share = 100.0 * known_ms as f64 / held_ms as f64;
-        text += &columns.format_remark(
-            0,
-            DIM,
-            &format!(
-                "History covers {share:.0} % of the time in which the job held GPUs; the figures \
-                 apply only to that part."
-            ),
-        );
-    }
-    if !job.others.is_empty() {
-        let others: Vec<_> = job
-            .others
-            .iter()
-            .map(|other| escape_untrusted(other))
-            .collect();
-        text += &columns.format_remark(
-            0,
-            DIM,
-            &format!(
-                "Also on these GPUs at the same time, and included in the figures: {}.",
-                others.join(", ")
-            ),
-        );
+    for remark in list_remarks(job, &measured.devices) {
+        text += &columns.format_remark(0, DIM, &escape_untrusted(&remark));
     }
     let limits = describe_used_devices(measured);
     let shares = limits.into_iter().map(|lines| lines.shares);
@@ -201,6 +148,39 @@ fn format_report(
     text
 }
 
+/// Returns remarks about the devices' conditions, the covered time, and other jobs.
+fn list_remarks(job: &FoundJob, devices: &[MeasuredDevice]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for device in devices {
+        let conditions = device.conditions.iter().take(MAX_CONDITIONS);
+        remarks.extend(conditions.map(|condition| describe_condition(device, condition)));
+        if device.conditions.len() > MAX_CONDITIONS {
+            remarks.push(format!(
+                "{}: {} more conditions, shown with --json",
+                format_device_name(device),
+                device.conditions.len() - MAX_CONDITIONS
+            ));
+        }
+    }
+    let held_ms: u64 = devices.iter().map(|device| device.held_ms).sum();
+    let known_ms: u64 = devices.iter().map(|device| device.known_ms).sum();
+    if (known_ms as f64) < held_ms as f64 * MIN_RECORDED_SHARE {
+        let share = 100.0 * known_ms as f64 / held_ms as f64;
+        remarks.push(format!(
+            "History covers {share:.0} % of the time in which the job held GPUs; the figures \
+             apply only to that part."
+        ));
+    }
+    if !job.others.is_empty() {
+        let others: Vec<_> = job.others.iter().map(String::as_str).collect();
+        remarks.push(format!(
+            "Also on these GPUs at the same time, and included in the figures: {}.",
+            others.join(", ")
+        ));
+    }
+    remarks
+}
+
 fn format_heading(job: &FoundJob, measured: &MeasuredJob, now_ms: u64) -> String {
     let zone = time_zone();
     let (from_ms, to_ms) = job.time_range_ms();
@@ -208,12 +188,7 @@ fn format_heading(job: &FoundJob, measured: &MeasuredJob, now_ms: u64) -> String
         .user
         .as_ref()
         .map_or_else(String::new, |user| format!(" of {user}"));
-    let count = measured.devices.len();
-    let devices = if count == 1 {
-        "1 GPU".to_owned()
-    } else {
-        format!("{count} GPUs")
-    };
+    let devices = format_count(measured.devices.len() as u64, "GPU");
     let from = format_time(from_ms, &zone);
     let time = format_duration(to_ms - from_ms);
     let until = if now_ms.saturating_sub(to_ms) < MAX_READING_AGE_MS {

@@ -269,14 +269,8 @@ impl Tool for UsageOf {
 
     fn run_tool(self, sources: &Sources) -> Result<ToolAnswer> {
         let past = sources.history_source()?;
-        let since = self.since.as_deref();
-        let since = since
-            .map(|text| super::parse_time("since", text))
-            .transpose()?;
-        let until = self.until.as_deref();
-        let until = until
-            .map(|text| super::parse_time("until", text))
-            .transpose()?;
+        let since = super::parse_time("since", self.since.as_deref())?;
+        let until = super::parse_time("until", self.until.as_deref())?;
         let usage = Usages::new(past, since, until, &TimeReference::from_now(now_ms()))?.usage;
         let mut answer = self.select_usage(usage, past)?;
         answer.own["simulated"] = json!(sources.is_history_simulated());

@@ -120,17 +120,17 @@ async fn serve(handler: Handler) -> Result {
 
 /// Parses the start and the exclusive end of a span.
 fn parse_span(since: &str, until: Option<&str>) -> Result<Range<u64>> {
-    let until = until.map(|until| parse_time("until", until)).transpose()?;
-    let span = TypedTimeSpan::new(Some(parse_time("since", since)?), until);
+    let until = parse_time("until", until)?;
+    let span = TypedTimeSpan::new(parse_time("since", Some(since))?, until);
     Ok(span
         .resolve(&TimeReference::from_now(now_ms()))
         .map_err(|why| anyhow!(why))?)
 }
 
-fn parse_time(argument: &str, text: &str) -> Result<TypedTime> {
-    Ok(text
-        .parse()
-        .map_err(|why: String| anyhow!("{argument}: {why}"))?)
+/// Parses the value of an argument, if it is given.
+fn parse_time(argument: &str, text: Option<&str>) -> Result<Option<TypedTime>> {
+    let parsed = text.map(str::parse::<TypedTime>).transpose();
+    Ok(parsed.map_err(|why| anyhow!("{argument}: {why}"))?)
 }
 
 /// A read-only tool. The implementing struct has the tool's arguments as fields.
@@ -285,8 +285,12 @@ impl Handler {
                 let _ = sender.send((tool.call)(&sources, arguments));
                 drop(place);
             };
-            spawn_detached_thread(tool.name, answer)
-                .map_err(|cause| describe_thread_error(&cause))?;
+            spawn_detached_thread(tool.name, answer).map_err(|cause| {
+                format!(
+                    "cannot start a thread: {cause}; raise the limit (`ulimit -u`, or the pids \
+                     limit of the container)"
+                )
+            })?;
             let answer = receiver.await.map_err(|_| late())?;
             answer.map_err(|failure| failure.message().unwrap_or_default())
         };
@@ -294,13 +298,6 @@ impl Handler {
             .await
             .unwrap_or_else(|_| Err(late()))
     }
-}
-
-fn describe_thread_error(cause: &io::Error) -> String {
-    format!(
-        "cannot start a thread: {cause}; raise the limit (`ulimit -u`, or the pids limit of the \
-         container)"
-    )
 }
 
 impl ServerHandler for Handler {

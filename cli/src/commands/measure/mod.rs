@@ -27,7 +27,7 @@ use signal_hook::{consts::SIGINT, flag};
 
 use self::session::{Session, SessionEvent};
 use crate::{
-    background::spawn_detached_thread, child_processes::ProcessTree, exit::Failure,
+    background::spawn_detached_thread, child_processes::ProcessTree, exit::Result,
     local_server::ServerArgs, options::SourceArgs, terminal::output::print_json,
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct MeasureArgs {
 /// The maximum number of queued events.
 const QUEUE_LENGTH: usize = 256;
 
-pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result {
     source.source.check_scenario_file()?;
     // Ctrl-C is meant for the notebook's cell or the program in the terminal, so this process
     // catches SIGINT and does nothing.
@@ -76,12 +76,6 @@ fn send_response(id: Option<u64>, mut answer: Value) {
         parts.insert("id".to_owned(), id.into());
         write_line(&answer);
     }
-}
-
-/// Reports a line that is not a JSON object. Such a line has no request ID, so the report has no ID
-/// either.
-fn report_invalid_line(why: &str) {
-    write_line(&json!({ "error": why }));
 }
 
 /// Sends an error as the response, or as a remark if the request has no ID.
@@ -157,59 +151,36 @@ fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
 /// needs.
 const MAX_MEASUREMENTS: usize = 20_000;
 
-#[derive(Default)]
-struct Measurements(BTreeMap<u64, Measurement>);
+/// The measurements, by number.
+type Measurements = BTreeMap<u64, Measurement>;
 
-impl Measurements {
-    fn add(&mut self, number: u64, measurement: Measurement) {
-        self.0.insert(number, measurement);
-        while self.0.len() > MAX_MEASUREMENTS
-            && let Some(oldest) = self
-                .0
-                .iter()
-                .find(|(_, one)| !one.is_running())
-                .map(|(number, _)| *number)
-        {
-            self.0.remove(&oldest);
-        }
+/// Adds a measurement. If there are too many measurements, the oldest ones that have ended are
+/// removed.
+fn add_measurement(measurements: &mut Measurements, number: u64, measurement: Measurement) {
+    measurements.insert(number, measurement);
+    while measurements.len() > MAX_MEASUREMENTS
+        && let Some(oldest) = measurements
+            .iter()
+            .find(|(_, one)| !one.is_running())
+            .map(|(number, _)| *number)
+    {
+        measurements.remove(&oldest);
     }
+}
 
-    fn get(&mut self, number: u64) -> Option<&mut Measurement> {
-        self.0.get_mut(&number)
-    }
+/// Returns the meters of all unfinished measurements.
+fn list_meters(measurements: &mut Measurements) -> impl Iterator<Item = &mut Box<CostMeter>> {
+    measurements
+        .values_mut()
+        .filter_map(|one| one.meter.as_mut())
+}
 
-    fn forget(&mut self, number: u64) {
-        self.0.remove(&number);
-    }
-
-    fn iter_measurements(&mut self) -> impl Iterator<Item = &mut Measurement> {
-        self.0.values_mut()
-    }
-
-    /// Returns the meters of all unfinished measurements.
-    fn list_meters(&mut self) -> impl Iterator<Item = &mut Box<CostMeter>> {
-        self.iter_measurements()
-            .filter_map(|one| one.meter.as_mut())
-    }
-
-    /// Records in all unfinished measurements that readings are missing.
-    fn record_missing_data(&mut self, why: &str) {
-        self.list_meters()
-            .for_each(|meter| meter.add_missing_data_note(why));
-    }
-
-    /// Returns `true` if any measurement is running.
-    fn is_any_running(&self) -> bool {
-        self.0.values().any(Measurement::is_running)
-    }
-
-    /// Returns the error message for an unknown measurement number.
-    fn describe_unknown_measurement(number: u64) -> String {
-        format!(
-            "measurement {number} is unknown: it never started, or was discarded because there \
-             were more than {MAX_MEASUREMENTS} measurements"
-        )
-    }
+/// Returns the error message for an unknown measurement number.
+fn describe_unknown_measurement(number: u64) -> String {
+    format!(
+        "measurement {number} is unknown: it never started, or was discarded because there were \
+         more than {MAX_MEASUREMENTS} measurements"
+    )
 }
 
 /// The maximum time to wait for traces, which are values that the driver itself has recorded. They

@@ -18,8 +18,8 @@ use rustix::{
 use serde_json::json;
 
 use super::{
-    Measurement, Measurements, Request, StreamInterval, parse_id, report_invalid_line, send_error,
-    send_response, write_line,
+    Measurement, Measurements, Request, StreamInterval, add_measurement,
+    describe_unknown_measurement, list_meters, parse_id, send_error, send_response, write_line,
 };
 use crate::{
     background::spawn_detached_thread,
@@ -61,9 +61,6 @@ impl From<Input> for SessionEvent {
     }
 }
 
-/// The reason why readings are missing, if any.
-type Problem = Option<String>;
-
 pub(super) struct Session {
     source: SourceArgs,
     server: ServerArgs,
@@ -73,7 +70,8 @@ pub(super) struct Session {
     interval: Duration,
     /// The last time at which any measurement was running.
     measured: Option<Instant>,
-    problem: Problem,
+    /// The reason why readings are missing, if any.
+    problem: Option<String>,
     inventory: Option<Inventory>,
     sample: Option<Sample>,
     /// Recent records, each with its time in milliseconds since 1970.
@@ -105,7 +103,7 @@ impl Session {
             inventory: None,
             sample: None,
             recent: VecDeque::new(),
-            measurements: Measurements::default(),
+            measurements: Measurements::new(),
             trees: HashMap::from([(parent_id(), ProcessTree::new(parent_id()))]),
             waiting_for_cost: Vec::new(),
             waiting_for_sample: Vec::new(),
@@ -163,14 +161,14 @@ impl Session {
                 at_ms,
             );
         } else if let Some(number) = request.end {
-            match self.measurements.get(number) {
+            match self.measurements.get_mut(&number) {
                 Some(measurement) => measurement.set_end_time(at_ms),
-                None => send_error(id, &Measurements::describe_unknown_measurement(number)),
+                None => send_error(id, &describe_unknown_measurement(number)),
             }
         } else if let Some(number) = request.cost {
             self.waiting_for_cost.push((id.unwrap_or_default(), number));
         } else if let Some(number) = request.forget {
-            self.measurements.forget(number);
+            self.measurements.remove(&number);
         } else if let Some(text) = request.mark {
             self.add_mark(id, &text, at_ms);
         } else if request.snapshot.is_some() {
@@ -199,8 +197,8 @@ impl Session {
             // again: their parents have ended.
             let measured: BTreeSet<u32> = self
                 .measurements
-                .iter_measurements()
-                .filter_map(|one| one.unfinished_tree_root())
+                .values()
+                .filter_map(Measurement::unfinished_tree_root)
                 .collect();
             self.trees
                 .retain(|known, _| *known == parent_id() || measured.contains(known));
@@ -222,7 +220,7 @@ impl Session {
                 ));
             }
         }
-        self.measurements.add(number, measurement);
+        add_measurement(&mut self.measurements, number, measurement);
         self.measured = Some(Instant::now());
     }
 
@@ -234,10 +232,8 @@ impl Session {
             },
             Err(why) => return send_error(id, &why),
         };
-        self.measurements
-            .list_meters()
-            .for_each(|meter| meter.add_mark(mark.clone()));
-        if self.may_use_server() {
+        list_meters(&mut self.measurements).for_each(|meter| meter.add_mark(mark.clone()));
+        if !self.source.no_daemon {
             self.forwarder.queue_mark(&mark);
         }
     }
@@ -282,7 +278,7 @@ impl Session {
             }
             _ => {}
         }
-        for measurement in self.measurements.iter_measurements() {
+        for measurement in self.measurements.values_mut() {
             if let Some(tree) = measurement
                 .unfinished_tree_root()
                 .and_then(|root| self.trees.get_mut(&root))
@@ -316,13 +312,18 @@ impl Session {
     /// Sends a remark to the client and records it in all measurements.
     fn send_remark(&mut self, remark: &str) {
         write_line(&json!({ "remark": remark }));
-        self.measurements.record_missing_data(remark);
+        self.record_missing_data(remark);
+    }
+
+    /// Records in all unfinished measurements that readings are missing.
+    fn record_missing_data(&mut self, why: &str) {
+        list_meters(&mut self.measurements).for_each(|meter| meter.add_missing_data_note(why));
     }
 
     fn record_failure(&mut self, failure: &Failure) {
         let problem = failure.describe_read_failure();
         write_line(&json!({ "failed": problem }));
-        self.measurements.record_missing_data(&problem);
+        self.record_missing_data(&problem);
         self.problem = Some(problem);
     }
 
@@ -334,14 +335,11 @@ impl Session {
             .unwrap_or_default();
         let is_over = self.problem.is_some();
         self.measurements
-            .iter_measurements()
+            .values_mut()
             .for_each(|measurement| measurement.finish_if_due(gpus, is_over));
         self.waiting_for_cost.retain(|(id, number)| {
-            let Some(measurement) = self.measurements.get(*number) else {
-                send_error(
-                    Some(*id),
-                    &Measurements::describe_unknown_measurement(*number),
-                );
+            let Some(measurement) = self.measurements.get_mut(number) else {
+                send_error(Some(*id), &describe_unknown_measurement(*number));
                 return false;
             };
             if measurement.find_deadline().is_some() {
@@ -370,7 +368,7 @@ impl Session {
 
     /// Chooses a short sampling interval during measurements and streams, and a long one otherwise.
     fn adjust_sampling_interval(&mut self) {
-        if self.measurements.is_any_running() {
+        if self.measurements.values().any(Measurement::is_running) {
             self.measured = Some(Instant::now());
         }
         let is_measured = self
@@ -391,10 +389,6 @@ impl Session {
             feed.set_interval(wanted);
         }
     }
-
-    fn may_use_server(&self) -> bool {
-        !self.source.no_daemon
-    }
 }
 
 /// The maximum number of bytes of an invalid request that are quoted in the response.
@@ -409,7 +403,8 @@ fn refuse_invalid_request(line: &[u8], error: &serde_json::Error) {
     );
     match parse_id(line) {
         Ok(id) => send_error(id, &why),
-        Err(_) => report_invalid_line(&why),
+        // A line that is not a JSON object has no request ID, so the report has no ID either.
+        Err(_) => write_line(&json!({ "error": why })),
     }
 }
 
@@ -427,7 +422,7 @@ fn request_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
             .map_err(|error: NoServerError| error.to_string())
             .and_then(|server| {
                 server
-                    .send_request("GET", &format!("/api/v1/{}", history.request_target()))
+                    .send_get_request(&format!("/api/v1/{}", history.request_target()))
                     .map_err(|error| {
                         format!("the server does not respond: {error}; restart the server")
                     })

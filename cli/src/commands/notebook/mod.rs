@@ -15,11 +15,11 @@ use gpumon_probe::{
     units::{format_byte_size, round_to_three_digits},
     untrusted::escape_untrusted,
 };
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result, usage},
     terminal::{
         columns::{Column, Columns},
         line::{DIM, STRONG, paint},
@@ -68,7 +68,7 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: &NotebookArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &NotebookArgs) -> Result {
     let Action::Report { file, json } = &args.action;
     let notebook = Notebook::read(file)?;
     print_report(
@@ -144,20 +144,8 @@ fn list_gpus<'a>(costs: impl Iterator<Item = &'a StoredCost>) -> Vec<String> {
 }
 
 fn to_json(notebook: &Notebook) -> Value {
-    let cells: Vec<_> = notebook
-        .cells
-        .iter()
-        .map(|cell| {
-            json!({
-                "cell": cell.place,
-                "execution_count": cell.execution_count,
-                "line": cell.line,
-                "earlier_run": cell.is_earlier,
-                "cost": cell.cost,
-            })
-        })
-        .collect();
-    json!({ "total": sum_costs(&notebook.cells), "cells": cells, "code_cells": notebook.code_cells })
+    let (cells, code_cells) = (&notebook.cells, notebook.code_cells);
+    json!({ "total": sum_costs(cells), "cells": cells, "code_cells": code_cells })
 }
 
 fn format_report(notebook: &Notebook, terminal: Option<usize>) -> String {
@@ -283,18 +271,20 @@ struct Notebook {
 }
 
 /// A cell with its stored cost.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 struct CellReport {
     /// The cell's position in the notebook, starting at 1.
+    #[serde(rename = "cell")]
     place: usize,
     /// The execution count, which Jupyter shows as `[3]`; `None` if the outputs were cleared.
     execution_count: Option<u32>,
     /// The first meaningful line of the code.
     line: String,
-    cost: StoredCost,
     /// Whether the cost belongs to an earlier run, rather than to the run that produced the cell's
     /// outputs.
+    #[serde(rename = "earlier_run")]
     is_earlier: bool,
+    cost: StoredCost,
 }
 
 impl Notebook {
@@ -302,7 +292,7 @@ impl Notebook {
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, is not a notebook of format 4, or has no costs.
-    fn read(path: &Path) -> Result<Self, Failure> {
+    fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         let file = open_regular(path)
             .with_context(|| format!("cannot read {shown}"))
@@ -310,11 +300,10 @@ impl Notebook {
         let mut file = BufReader::new(file.take(MAX_NOTEBOOK_BYTES + 1));
         let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is not a notebook"));
         if file.get_ref().limit() == 0 {
-            let why = anyhow!(
+            return Err(usage!(
                 "{shown} is larger than {} MiB: clear the outputs of the notebook",
                 MAX_NOTEBOOK_BYTES >> 20
-            );
-            return Err(Failure::from_usage_error(why));
+            ));
         }
         let notebook = notebook.map_err(Failure::from_usage_error)?;
         match (notebook.cells.is_empty(), notebook.unknown) {

@@ -359,16 +359,10 @@ fn format_report(cost: &Cost, terminal: Option<usize>) -> String {
     for remark in remarks.iter().take(MAX_REMARKS).chain(&cost.lost) {
         text += &columns.format_remark(0, DIM, &escape_untrusted(remark));
     }
-    if let Some(more) = remarks
-        .len()
-        .checked_sub(MAX_REMARKS)
-        .filter(|more| *more > 0)
-    {
-        text += &columns.format_remark(
-            0,
-            DIM,
-            &format!("{more} more conditions, errors and marks, shown with --json"),
-        );
+    if remarks.len() > MAX_REMARKS {
+        let more = remarks.len() - MAX_REMARKS;
+        let remark = format!("{more} more conditions, errors and marks, shown with --json");
+        text += &columns.format_remark(0, DIM, &remark);
     }
     text
 }

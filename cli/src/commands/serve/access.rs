@@ -16,6 +16,7 @@ use gpumon_server::{
 use super::parse_address;
 use crate::{
     exit::{Failure, Result, usage},
+    fleet::options::filter_empty_path,
     options::{SamplingArgs, SourceArgs},
 };
 
@@ -113,14 +114,12 @@ impl AccessArgs {
     /// Reads the files that control access. If `users_may_run` is `true`, users and clients with
     /// certificates may start runs.
     pub(crate) fn build_access_policy(&self, users_may_run: bool) -> Result<Arc<AccessPolicy>> {
-        let named =
-            |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
         let token = env::var_os(child::TOKEN_VARIABLE).filter(|token| !token.is_empty());
         let token =
             token.map(|token| (child::TOKEN_VARIABLE, token.to_string_lossy().into_owned()));
         let settings = AccessSettings {
-            web_config: named(&self.web_config),
-            token_file: named(&self.token_file),
+            web_config: filter_empty_path(self.web_config.as_ref()),
+            token_file: filter_empty_path(self.token_file.as_ref()),
             token,
             users_may_run,
         };
@@ -201,12 +200,8 @@ pub(super) struct JoinArgs {
 impl JoinArgs {
     /// Opens the socket for other users if its path is given and not empty.
     pub(super) async fn open_shared_socket(&self) -> Result<Option<Listener>, ListenError> {
-        match self
-            .shared_socket
-            .as_ref()
-            .filter(|path| !path.as_os_str().is_empty())
-        {
-            Some(path) => Listener::open_shared_unix(path).await.map(Some),
+        match filter_empty_path(self.shared_socket.as_ref()) {
+            Some(path) => Listener::open_shared_unix(&path).await.map(Some),
             None => Ok(None),
         }
     }

@@ -45,7 +45,7 @@ use super::collect;
 use crate::{
     config::ResolvedArguments,
     exit::{Failure, Result},
-    fleet::options::FleetArgs,
+    fleet::options::{FleetArgs, filter_empty_path},
     options::{MAX_SIZE_BYTES, SamplingArgs, SourceArgs},
     terminal::units::energy_price,
 };
@@ -254,22 +254,15 @@ async fn serve(
     let runs = RunSettings {
         worker: WorkerCommand {
             program: args.worker.clone().unwrap_or_else(|| program.clone()),
-            arguments: source
-                .to_arguments()
-                .into_iter()
-                .chain(["work".into()])
-                .collect(),
+            arguments: [source.to_arguments(), vec!["work".into()]].concat(),
         },
     };
     let history = args.history.to_settings(resolved.is_set("data_dir"));
     let data_dir = history.as_ref().map(|history| &*history.folder);
+    let arguments = collect::build_collector_arguments(&args.sampling, data_dir);
     let collector = CollectorCommand {
         program,
-        arguments: source
-            .to_arguments()
-            .into_iter()
-            .chain(collect::build_collector_arguments(&args.sampling, data_dir))
-            .collect(),
+        arguments: [source.to_arguments(), arguments].concat(),
         interval: args.sampling.interval(),
     };
     let (rules, problem) = args.read_alert_rules(resolved.is_typed("alerts"))?;
@@ -335,8 +328,7 @@ async fn serve(
         energy_price: energy_price().cloned(),
     };
     let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
-    gpumon_server::run(listeners, settings, shutdown).await?;
-    Ok(())
+    Ok(gpumon_server::run(listeners, settings, shutdown).await?)
 }
 
 /// Returns the path, or `None` if the path is `none` or empty.
@@ -395,9 +387,7 @@ impl ServeArgs {
     }
 
     fn alert_file(&self) -> Option<PathBuf> {
-        self.alerts
-            .clone()
-            .filter(|file| !file.as_os_str().is_empty())
+        filter_empty_path(self.alerts.as_ref())
     }
 
     /// Returns `true` if the server should open a control socket in addition to the port.
@@ -408,13 +398,9 @@ impl ServeArgs {
 
 /// Opens the control socket if its path is given and not empty.
 async fn open_named_socket(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
-    match args
-        .control
-        .as_ref()
-        .filter(|path| !path.as_os_str().is_empty() && args.needs_control_socket())
-    {
-        Some(path) => Listener::open_unix(path).await.map(Some),
-        None => Ok(None),
+    match filter_empty_path(args.control.as_ref()) {
+        Some(path) if args.needs_control_socket() => Listener::open_unix(&path).await.map(Some),
+        _ => Ok(None),
     }
 }
 

@@ -98,23 +98,12 @@ impl Reloader {
 
     fn apply_changes(&mut self, args: &ServeArgs, matches: ArgMatches) {
         let keys = Keys::new();
-        let own: Vec<&Key> = keys
+        let (at_once, later): (Vec<&Key>, Vec<&Key>) = keys
             .iter()
             .filter(|key| key.table.is_none_or(|table| table == "serve"))
-            .collect();
-        let (at_once, later): (Vec<&Key>, Vec<&Key>) = own
-            .into_iter()
             .partition(|key| LIVE_KEYS.contains(&key.name()));
-        let changed = format_options(
-            at_once
-                .into_iter()
-                .filter(|key| has_changed(key, &self.now, &matches)),
-        );
-        let waiting = format_options(
-            later
-                .into_iter()
-                .filter(|key| has_changed(key, &self.start, &matches)),
-        );
+        let changed = format_changed_options(&at_once, &self.now, &matches);
+        let waiting = format_changed_options(&later, &self.start, &matches);
         self.live.send_if_modified(|live| {
             std::mem::replace(live, args.live_settings()) != args.live_settings()
         });
@@ -138,10 +127,10 @@ impl Reloader {
     }
 }
 
-fn format_options<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
-    keys.map(|key| format!("--{}", key.name()))
-        .collect::<Vec<_>>()
-        .join(", ")
+fn format_changed_options(keys: &[&Key], before: &ArgMatches, after: &ArgMatches) -> String {
+    let changed = keys.iter().filter(|key| has_changed(key, before, after));
+    let options: Vec<_> = changed.map(|key| format!("--{}", key.name())).collect();
+    options.join(", ")
 }
 
 fn has_changed(key: &Key, before: &ArgMatches, after: &ArgMatches) -> bool {

@@ -16,7 +16,7 @@ use crate::{
     describe::{Thresholds, format_unlisted_processes},
     exit::{Result, print_message, usage},
     local_server::ServerArgs,
-    options::{ShownGpus, ShownGpusArgs, ShownProcesses, SourceArgs},
+    options::{ShownGpus, ShownProcesses, SourceArgs},
     snapshot::{Snapshot, SnapshotContents, SourceSelection},
     table::{self, ColumnWidths, ShortPart, View},
     terminal::{
@@ -32,7 +32,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    gpus: ShownGpusArgs,
+    gpus: ShownGpus,
 
     /// List only the processes of this user
     #[arg(long, value_name = "USER", conflicts_with = "json")]
@@ -142,8 +142,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &ResolvedArgum
         RowKind::Gpus
     };
     if args.columns.as_deref() == Some(csv::HELP) {
-        print_raw(&csv::format_help(rows))?;
-        return Ok(());
+        return print_raw(&csv::format_help(rows));
     }
     let mut listed = args.processes_shown.clone();
     listed.user.clone_from(&args.user);
@@ -181,7 +180,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &ResolvedArgum
 
 fn show_once(at: SourceSelection<'_>, form: &OutputOptions<'_>, args: &ShowArgs) -> Result {
     let mut snapshot = Snapshot::take(at, form.required_contents(), form.required_depth())?;
-    select_gpus(&mut snapshot, &(&args.gpus).into())?;
+    select_gpus(&mut snapshot, &args.gpus)?;
     let mut screen = Screen::new(args.color, false);
     form.print_snapshot(snapshot, &mut screen, true)
 }
@@ -204,7 +203,7 @@ fn show_repeatedly(
     let ended = loop {
         match feed.next() {
             Message::Snapshot(mut snapshot) => {
-                select_gpus(&mut snapshot, &(&args.gpus).into())?;
+                select_gpus(&mut snapshot, &args.gpus)?;
                 if screen.is_renewed {
                     screen.show(&form.render(&snapshot, screen.layout(), Some(&mut kept)))?;
                     last = Some(snapshot);
@@ -218,7 +217,7 @@ fn show_repeatedly(
                     screen.show(&form.render(snapshot, screen.layout(), Some(&mut kept)))?;
                 }
             }
-            Message::ServerEnded => feed.continue_without_server()?,
+            Message::ServerEnded => feed.start_sampling()?,
             Message::Stop => break Ok(()),
             Message::Failed(failure) => break Err(failure),
         }

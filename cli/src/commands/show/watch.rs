@@ -112,28 +112,19 @@ impl<'a> SnapshotFeed<'a> {
         self.messages.recv().unwrap_or(Message::Stop)
     }
 
-    /// Switches to the driver after the server has ended.
-    pub(super) fn continue_without_server(&self) -> Result {
-        self.start_sampling()
-    }
-
     fn follow_server(&self, first: Snapshot, frames: Frames) -> Result {
-        let sender = self.sender.clone();
         let follower = StreamFollower {
             past: first.past,
             known: None,
             hidden: HiddenCommands::new(),
-            sender: sender.clone(),
+            sender: self.sender.clone(),
         };
-        spawn_detached_thread("snapshots", move || {
-            follower.run(frames);
-            // Sending fails only if the receiver no longer exists.
-            let _ = sender.send(Message::ServerEnded);
-        })?;
+        spawn_detached_thread("snapshots", move || follower.run(frames))?;
         Ok(())
     }
 
-    fn start_sampling(&self) -> Result {
+    /// Starts to read the driver.
+    pub(super) fn start_sampling(&self) -> Result {
         let source = self.at.source.open()?;
         let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);
         spawn_detached_thread("snapshots", move || {
@@ -204,6 +195,8 @@ impl StreamFollower {
                 return;
             }
         }
+        // Sending fails only if the receiver no longer exists.
+        let _ = self.sender.send(Message::ServerEnded);
     }
 
     /// Applies a frame, and returns `true` if a new snapshot should be shown.

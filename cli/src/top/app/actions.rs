@@ -1,10 +1,12 @@
 //! The effect of each action on the screen.
 
+use clap::ValueEnum as _;
 use gpumon_probe::model::Process;
 
 use super::{App, NextStep, move_scroll_position};
 use crate::{
     describe::Level,
+    options::value_name,
     time_spans::{TimeReference, TypedTime},
     top::{
         dialog::{Dialog, Help, Menu, Page, ProcessScreen, Setup},
@@ -12,7 +14,7 @@ use crate::{
         history::DEPTH_MS,
         inspect,
         keys::Action,
-        layout::{ScreenSplit, View},
+        layout::{ScreenSplit, View, step_in_cycle},
         model::Origin,
         panel::{Prompt, PromptPurpose},
         processes::{Column, Filter, ProcessKey, Subject},
@@ -55,9 +57,14 @@ impl App {
                 }
             }
             Action::NextView | Action::PreviousView => {
-                self.show_view(self.state.view.step(action == Action::NextView));
+                let forward = action == Action::NextView;
+                self.show_view(step_in_cycle(
+                    View::value_variants(),
+                    self.state.view,
+                    forward,
+                ));
             }
-            Action::View(place) => self.show_view(View::ALL[place]),
+            Action::View(place) => self.show_view(View::value_variants()[place]),
             Action::Room => state.room = state.room.next(),
             Action::NextMetric => state.metric = (state.metric + 1) % state.metrics.len().max(1),
             Action::PreviousMetric => {
@@ -102,7 +109,7 @@ impl App {
                 state.set_theme(next);
                 state.show_notice(
                     Level::Note,
-                    format!("theme: {}; press W to save it", next.id()),
+                    format!("theme: {}; press W to save it", value_name(&next)),
                 );
             }
             Action::Save => self.save_settings(),

@@ -10,14 +10,13 @@ use std::collections::BTreeMap;
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
     layout::Rect,
-    style::Style,
     widgets::{Block, Clear, Widget},
 };
 
 use super::{
     keys::{Action, BINDINGS, HelpSection},
     model::{Model, Origin},
-    painter::{Hit, Painter},
+    painter::{Hit, Painter, StyledLine},
     processes::Column,
     state::State,
     text::{align_left, align_right, make_printable, wrap},
@@ -62,13 +61,11 @@ impl Dialog {
     /// Scrolls by a number of lines, for the mouse wheel.
     pub(super) fn scroll_by(&mut self, by: isize) {
         match self {
-            Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
-            Self::Process(process) => process.scroll.0 = process.scroll.0.saturating_add_signed(by),
+            Self::Help(help) => help.scroll.move_by(by),
+            Self::Process(process) => process.scroll.move_by(by),
             Self::Setup(setup) => setup.move_selection(by),
             Self::Menu(menu) => menu.move_selection(by),
-            Self::Signal(question) => {
-                question.scroll.0 = question.scroll.0.saturating_add_signed(by);
-            }
+            Self::Signal(question) => question.scroll.move_by(by),
         }
     }
 
@@ -287,8 +284,6 @@ impl Menu {
 
 // Parts that dialogs share.
 
-type StyledLine = Vec<(String, Style)>;
-
 /// Returns the number of lines by which a key moves the position, or `None` for other keys.
 fn lines_moved_by_key(code: KeyCode) -> Option<isize> {
     Some(match code {
@@ -340,6 +335,10 @@ impl List {
 pub(super) struct Scroll(usize);
 
 impl Scroll {
+    fn move_by(&mut self, lines: isize) {
+        self.0 = self.0.saturating_add_signed(lines);
+    }
+
     /// Scrolls the dialog. Returns `false` if the key is not a scroll key.
     fn handle_key(&mut self, key: KeyEvent) -> bool {
         let by = lines_moved_by_key(match key.code {
@@ -348,8 +347,7 @@ impl Scroll {
             KeyCode::Char('G') => KeyCode::End,
             other => other,
         });
-        self.0 = self.0.saturating_add_signed(by.unwrap_or(0));
-        by.is_some()
+        by.map(|by| self.move_by(by)).is_some()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::slice;
 
+use clap::ValueEnum as _;
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
     layout::Rect,
@@ -10,9 +11,11 @@ use ratatui::{
 use super::{KeyEffect, List, StyledLine, draw_box};
 use crate::{
     describe::Thresholds,
+    options::value_name,
     terminal::screen::Glyphs,
     top::{
         keys::Action,
+        layout::step_in_cycle,
         metrics::{list_metrics, metric_label},
         painter::{Hit, Painter},
         processes::Column,
@@ -80,7 +83,8 @@ pub(in crate::top) struct Setup {
 
 impl Setup {
     pub(in crate::top) fn new(page: Page, state: &State) -> Self {
-        let columns = list_chosen_first(&state.processes.columns, Column::ALL);
+        let all = Column::value_variants().iter().copied();
+        let columns = list_chosen_first(&state.processes.columns, all);
         let metrics = list_chosen_first(&state.metrics, list_metrics());
         Self {
             page,
@@ -109,16 +113,10 @@ impl Setup {
     }
 
     pub(super) fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
-        let page = Page::ALL
-            .iter()
-            .position(|page| *page == self.page)
-            .unwrap_or(0);
         match key.code {
             _ if self.list.handle_key(key, self.items().len()) => {}
-            KeyCode::Tab => self.show_page(Page::ALL[(page + 1) % Page::ALL.len()]),
-            KeyCode::BackTab => {
-                self.show_page(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()]);
-            }
+            KeyCode::Tab => self.show_page(step_in_cycle(&Page::ALL, self.page, true)),
+            KeyCode::BackTab => self.show_page(step_in_cycle(&Page::ALL, self.page, false)),
             KeyCode::Right | KeyCode::Char(' ' | '+') | KeyCode::Enter => {
                 return self.change_selected_item(true, state);
             }
@@ -154,7 +152,8 @@ impl Setup {
                 state.metric = state.metric.min(state.metrics.len() - 1);
             }
             Item::Theme => {
-                state.set_theme(step_in_cycle(&ThemeName::ALL, state.theme_name, forward));
+                let all = ThemeName::value_variants();
+                state.set_theme(step_in_cycle(all, state.theme_name, forward));
             }
             Item::Interval => return next(Action::Slower, Action::Faster),
             Item::Range => return next(Action::LongerRange, Action::ShorterRange),
@@ -294,9 +293,12 @@ fn format_item(item: Item, state: &State) -> String {
         |is_chosen: bool, label: &str| format!("[{}] {label}", if is_chosen { 'x' } else { ' ' });
     let value = |label: &str, value: &str| format!("{} ◂ {value} ▸", align_left(label, 32));
     match item {
-        Item::Column(column) => check(state.processes.columns.contains(&column), column.id()),
+        Item::Column(column) => check(
+            state.processes.columns.contains(&column),
+            &value_name(&column),
+        ),
         Item::Metric(metric) => check(state.metrics.contains(&metric), metric_label(metric)),
-        Item::Theme => value("theme", state.theme_name.id()),
+        Item::Theme => value("theme", &value_name(&state.theme_name)),
         Item::Interval => value("refresh interval", &format!("{} ms", state.interval_ms)),
         Item::Range => value("time range", &format_chart_range(state.chart_span_ms())),
         Item::Glyphs => value("glyphs", state.chosen_glyphs.map_or("auto", Glyphs::id)),
@@ -343,11 +345,6 @@ fn swap_with_neighbor<T: Copy + PartialEq>(
         .filter(|one| chosen.contains(one))
         .collect();
     true
-}
-
-fn step_in_cycle<T: Copy + PartialEq>(all: &[T], now: T, forward: bool) -> T {
-    let at = all.iter().position(|one| *one == now).unwrap_or(0);
-    all[(at + if forward { 1 } else { all.len() - 1 }) % all.len()]
 }
 
 #[cfg(test)]

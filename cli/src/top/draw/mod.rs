@@ -42,12 +42,7 @@ pub(super) fn draw_screen(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)
         room: app.state.room,
     };
     let Some(areas) = divide_screen(screen, wishes) else {
-        let (width, height) = MIN_SIZE;
-        let text = format!(
-            "{width}x{height} needed, the terminal has {}x{}",
-            screen.width, screen.height
-        );
-        painter.draw_text(screen.x, screen.y, screen.width, &text, theme.plain);
+        painter.draw_minimum_size(MIN_SIZE);
         return painter.finish();
     };
     panel::draw_title(&mut painter, areas.title, &app.model, &app.state);
@@ -94,6 +89,7 @@ pub(crate) mod fuzzing {
         time::{Duration, Instant},
     };
 
+    use clap::ValueEnum as _;
     use gpumon_recording::Player;
     use ratatui::{
         buffer::Buffer,
@@ -135,7 +131,7 @@ pub(crate) mod fuzzing {
             inputs,
         );
         app.tick(Instant::now());
-        for _ in View::ALL {
+        for _ in View::value_variants() {
             for code in ['.', 'm']
                 .map(KeyCode::Char)
                 .into_iter()

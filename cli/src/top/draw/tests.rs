@@ -1,5 +1,6 @@
 //! Tests of whole screens, in several sizes.
 
+use clap::ValueEnum as _;
 use gpumon_probe::model::{
     Absence, Condition, ConditionKind, GpuSample, Health, LimitClass, Reading, Record, Severity,
 };
@@ -123,7 +124,7 @@ fn every_view_fits_every_size_and_charset() {
             (80, 24),
             (200, 60),
         ] {
-            for view in View::ALL {
+            for view in View::value_variants().iter().copied() {
                 for (room, gpu) in [
                     (ScreenSplit::Both, None),
                     (ScreenSplit::View, Some(1)),
@@ -412,7 +413,7 @@ fn host_usage_of_processes_needs_120_columns() {
     assert!(find_line(&drawn, "  0     4000").contains("387 %    5.0 GiB"));
     assert!(find_line(&drawn, "  0     4007").contains("     -    4.5 GiB"));
     assert!(!draw_lines(&mut app, 80, 24).join("").contains("HOST MEM"));
-    app.state.processes.columns = Column::ALL.to_vec();
+    app.state.processes.columns = Column::value_variants().to_vec();
     let drawn = draw_lines(&mut app, 200, 40);
     assert!(find_line(&drawn, "GPU      PID").contains("HOST MEM   THR"));
     assert!(find_line(&drawn, "  0     4000").contains("5.0 GiB    17"));
@@ -681,7 +682,7 @@ fn monochrome_theme_has_no_colors() {
 #[test]
 fn every_theme_shows_load_by_color_and_weight() {
     use ratatui::style::Modifier;
-    for theme in ThemeName::ALL {
+    for theme in ThemeName::value_variants().iter().copied() {
         let (mut app, _waiting) = build_app(1);
         app.state.theme = Theme::new(theme);
         let mut weights = Vec::new();

@@ -12,7 +12,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{self, SyncSender},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -21,7 +20,7 @@ use gpumon_probe::{model::Record, sampler::SharedInterval};
 use gpumon_recording::{PlayedItem, Player};
 
 use super::{history::FULL_RESOLUTION_MS, input::Input, model::Update};
-use crate::{local_server::Server, options::SourceArgs};
+use crate::{background::spawn_detached_thread, local_server::Server, options::SourceArgs};
 
 pub(super) use self::server::ServerAddress;
 
@@ -167,7 +166,7 @@ impl PastReader {
             // Sending fails only if the screen is closed.
             let _ = inputs.send(Input::Update(update));
         };
-        if let Err(error) = thread::Builder::new().name("past".to_owned()).spawn(body) {
+        if let Err(error) = spawn_detached_thread("past", body) {
             self.is_waiting.store(false, Ordering::Release);
             let _ = self
                 .inputs
@@ -191,7 +190,7 @@ fn read_history(address: &ServerAddress, from_ms: u64, to_ms: u64) -> Result<His
         path: PathBuf::new(),
     });
     let answer =
-        connected.and_then(|server| server.send_request("GET", &address.endpoint_path(&target)));
+        connected.and_then(|server| server.send_get_request(&address.endpoint_path(&target)));
     let answer = answer.map_err(|error: io::Error| error.to_string())?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)

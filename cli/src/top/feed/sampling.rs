@@ -10,7 +10,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -22,6 +21,7 @@ use gpumon_probe::{
 };
 
 use crate::{
+    background::spawn_detached_thread,
     exit::Failure,
     options::{SourceArgs, build_live_view_options},
     top::{
@@ -49,25 +49,17 @@ pub(super) fn start_sampling(
 ) {
     let failed = inputs.clone();
     let body = move || {
-        if let Err(failure) = open_and_sample(&source, interval, &inputs) {
+        let sampled = source.open().map_err(Failure::from).and_then(|source| {
+            sample_until_over(&source, interval, &inputs, &AtomicBool::new(false))
+        });
+        if let Err(failure) = sampled {
             let _ = inputs.send(Input::Failed(failure));
         }
     };
     // The thread also opens the driver, because opening a driver can hang.
-    if let Err(error) = thread::Builder::new()
-        .name("sampler".to_owned())
-        .spawn(body)
-    {
+    if let Err(error) = spawn_detached_thread("sampler", body) {
         let _ = failed.send(Input::Failed(error.into()));
     }
-}
-
-fn open_and_sample(
-    source: &SourceArgs,
-    interval: Arc<SharedInterval>,
-    inputs: &SyncSender<Input>,
-) -> Result<(), Failure> {
-    sample_until_over(&source.open()?, interval, inputs, &AtomicBool::new(false))
 }
 
 fn sample_until_over(
@@ -131,10 +123,7 @@ impl FallbackSampler {
                 let _ = failed.send(failure);
             }
         };
-        if let Err(error) = thread::Builder::new()
-            .name("sampler".to_owned())
-            .spawn(body)
-        {
+        if let Err(error) = spawn_detached_thread("sampler", body) {
             let _ = failed_too.send(error.into());
         }
         Self { is_over, failure }

@@ -10,7 +10,6 @@ use std::{
         Arc, OnceLock,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -30,6 +29,7 @@ use tungstenite::{Error, Message, WebSocket};
 
 use super::sampling::{FallbackSampler, UsageReader};
 use crate::{
+    background::spawn_detached_thread,
     options::SourceArgs,
     top::{input::Input, model::Update},
 };
@@ -105,7 +105,7 @@ pub(super) fn follow_server(
         let mut stream = stream;
         while let Ok(()) = client.run_connection(stream.take()) {}
     };
-    if let Err(error) = thread::Builder::new().name("server".to_owned()).spawn(body) {
+    if let Err(error) = spawn_detached_thread("server", body) {
         let _ = failed.send(Input::Failed(error.into()));
     }
 }
@@ -217,9 +217,10 @@ impl Client {
         socket: &mut WebSocket<UnixStream>,
     ) -> Result<String, ScreenClosed> {
         (self.last_message_at, self.was_reached) = (Instant::now(), true);
-        let requested = self
-            .request_interval(socket)
-            .and_then(|()| send_request(socket, encode_history_request()));
+        let requested = self.request_interval(socket).and_then(|()| {
+            let metrics = MetricSelection::select_charts().ids();
+            send_frame(socket, &ClientFrame::History { metrics })
+        });
         if let Err(error) = requested {
             return Ok(error.to_string());
         }
@@ -268,7 +269,8 @@ impl Client {
     }
 
     fn request_interval(&self, socket: &mut WebSocket<UnixStream>) -> Result<(), Box<Error>> {
-        send_request(socket, encode_interval(self.interval.as_millis() as u32))
+        let ms = self.interval.as_millis() as u32;
+        send_frame(socket, &ClientFrame::Interval { ms })
     }
 
     fn send_update(&self, update: Update) -> Result<(), ScreenClosed> {
@@ -278,16 +280,10 @@ impl Client {
     }
 }
 
-fn send_request(
-    socket: &mut WebSocket<UnixStream>,
-    request: Option<String>,
-) -> Result<(), Box<Error>> {
-    request
-        .map_or(Ok(()), |request| socket.send(Message::text(request)))
-        .map_err(Box::new)
+fn send_frame(socket: &mut WebSocket<UnixStream>, frame: &ClientFrame) -> Result<(), Box<Error>> {
+    let text = serde_json::to_string(frame).map_err(|error| Error::Io(error.into()))?;
+    Ok(socket.send(Message::text(text))?)
 }
-
-// Frames from the server, and requests to the server.
 
 /// Decodes a frame from a server. Returns `None` if the screen does not use the frame, or if only
 /// newer servers send it.
@@ -303,19 +299,6 @@ fn decode_frame(text: &str) -> Option<Update> {
         _ => return None,
     };
     Some(Update::Record(Box::new(record)))
-}
-
-/// Encodes a request for a sampling interval.
-fn encode_interval(ms: u32) -> Option<String> {
-    serde_json::to_string(&ClientFrame::Interval { ms }).ok()
-}
-
-/// Encodes a request for the history of all metrics that can be charted.
-fn encode_history_request() -> Option<String> {
-    serde_json::to_string(&ClientFrame::History {
-        metrics: MetricSelection::select_charts().ids(),
-    })
-    .ok()
 }
 
 /// The address of a server, to which connections can be opened repeatedly.
@@ -429,7 +412,7 @@ mod tests {
         let paused = r#"{"type":"collector","state":"paused","since_ms":1,"message":null}"#;
         assert!(matches!(decode_frame(paused), Some(Update::Collector(_))));
         assert_eq!(
-            encode_interval(500).unwrap(),
+            serde_json::to_string(&ClientFrame::Interval { ms: 500 }).unwrap(),
             r#"{"type":"interval","ms":500}"#
         );
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clap::ValueEnum as _;
 use gpumon_fleet::{
     Rows,
     model::{Fleet, FleetState},
@@ -27,6 +28,7 @@ use crate::{
     terminal::screen::Glyphs,
     top::{
         input::Input,
+        layout::step_in_cycle,
         main_loop::NextStep,
         panel::{Prompt, PromptPurpose, PromptResult},
         theme::{Background, Theme, ThemeName},
@@ -161,13 +163,13 @@ impl FleetApp {
         self.background = background;
         self.theme = Theme::new(self.theme_name.resolve(background));
         if let Some(node) = &mut self.node {
-            node.set_background(background);
+            node.app.state.set_background(background);
         }
     }
 
     pub(super) fn handle_terminal_event(&mut self, event: &Event) -> NextStep {
         if let Some(node) = self.live_node() {
-            let next = node.handle_terminal_event(event);
+            let next = node.app.handle_terminal_event(event);
             let is_end =
                 matches!(event, Event::Key(key) if key.modifiers.contains(KeyModifiers::CONTROL));
             if next != NextStep::Quit || is_end {
@@ -253,10 +255,14 @@ impl FleetApp {
                     NodeArrangement::List
                 };
             }
-            Action::NextMetric => self.metric = find_neighbor(&Metric::ALL, self.metric, 1),
-            Action::PreviousMetric => self.metric = find_neighbor(&Metric::ALL, self.metric, -1),
-            Action::NextSort => self.sort = find_neighbor(&Sort::ALL, self.sort, 1),
-            Action::PreviousSort => self.sort = find_neighbor(&Sort::ALL, self.sort, -1),
+            Action::NextMetric | Action::PreviousMetric => {
+                let forward = action == Action::NextMetric;
+                self.metric = step_in_cycle(&Metric::ALL, self.metric, forward);
+            }
+            Action::NextSort | Action::PreviousSort => {
+                let forward = action == Action::NextSort;
+                self.sort = step_in_cycle(Sort::value_variants(), self.sort, forward);
+            }
             Action::Filter => self.prompt = Some(Prompt::new(PromptPurpose::Fleet, &self.filter.0)),
             Action::Word(word) => {
                 let mut words: Vec<&str> = self.filter.0.split_whitespace().collect();
@@ -306,11 +312,4 @@ impl FleetApp {
             .as_ref()
             .is_some_and(|fleet| fleet.state == FleetState::Outdated)
     }
-}
-
-fn find_neighbor<T: Copy + PartialEq>(all: &[T], at: T, by: isize) -> T {
-    let place = all.iter().position(|one| *one == at).unwrap_or(0);
-    all[(place.cast_signed() + by)
-        .rem_euclid(all.len().cast_signed())
-        .cast_unsigned()]
 }

@@ -51,13 +51,8 @@ pub(super) fn draw_screen(app: &mut FleetApp, buffer: &mut Buffer) {
     };
     painter.highlight(screen, theme.plain);
     app.hits.clear();
-    let (columns, lines) = MIN_SIZE;
-    if screen.width < columns || screen.height < lines {
-        let text = format!(
-            "{columns}x{lines} needed, the terminal has {}x{}",
-            screen.width, screen.height
-        );
-        painter.draw_text(screen.x, screen.y, screen.width, &text, theme.plain);
+    if screen.width < MIN_SIZE.0 || screen.height < MIN_SIZE.1 {
+        painter.draw_minimum_size(MIN_SIZE);
         drop(painter.finish());
         return;
     }

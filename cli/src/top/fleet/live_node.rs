@@ -4,14 +4,13 @@ use std::{
     io,
     path::PathBuf,
     sync::mpsc::{self, SyncSender},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gpumon_server::listen::Connector;
-use ratatui::{buffer::Buffer, crossterm::event::Event};
 
 use crate::{
+    background::spawn_detached_thread,
     terminal::screen::Glyphs,
     top::{
         INPUT_CAPACITY,
@@ -43,7 +42,7 @@ pub(super) struct Opener {
 /// The live screen of an opened node. The connection ends when this value is dropped.
 pub(super) struct LiveNode {
     number: u64,
-    app: App,
+    pub(super) app: App,
     /// Whether data has arrived, so that the screen is shown.
     pub(super) is_shown: bool,
 }
@@ -70,9 +69,7 @@ impl Opener {
             {
             }
         };
-        thread::Builder::new()
-            .name("node".to_owned())
-            .spawn(pass_on)?;
+        spawn_detached_thread("node", pass_on)?;
         let address = ServerAddress::Node(name.to_owned(), self.connector.clone());
         let interval = Duration::from_millis(self.settings.interval_ms.into());
         let feed = Feed::from_node(address.clone(), interval, inputs.clone());
@@ -112,29 +109,5 @@ impl LiveNode {
         self.app
             .handle_input(input)
             .map_err(|failure| failure.message().unwrap_or_default())
-    }
-
-    pub(super) fn theme(&self) -> ThemeName {
-        self.app.theme()
-    }
-
-    pub(super) fn set_background(&mut self, background: Background) {
-        self.app.state.set_background(background);
-    }
-
-    pub(super) fn handle_terminal_event(&mut self, event: &Event) -> NextStep {
-        self.app.handle_terminal_event(event)
-    }
-
-    pub(super) fn poll_timeout(&self, now: Instant) -> Duration {
-        self.app.poll_timeout(now)
-    }
-
-    pub(super) fn tick(&mut self, now: Instant) -> NextStep {
-        self.app.tick(now)
-    }
-
-    pub(super) fn draw(&mut self, buffer: &mut Buffer) {
-        LiveScreen::draw(&mut self.app, buffer);
     }
 }

@@ -18,7 +18,6 @@ use std::{
         Arc,
         mpsc::{self, SyncSender},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -29,11 +28,7 @@ use gpumon_server::{
 };
 use ratatui::buffer::Buffer;
 
-use self::{
-    app::FleetApp,
-    draw::draw_screen,
-    live_node::{LiveNode, Opener},
-};
+use self::{app::FleetApp, draw::draw_screen, live_node::Opener};
 use super::{
     INPUT_CAPACITY, Request, choose_theme,
     input::Input,
@@ -41,7 +36,9 @@ use super::{
     screen,
     theme::{Background, ThemeName},
 };
-use crate::{exit::Failure, fleet::options, terminal::screen::Glyphs};
+use crate::{
+    background::spawn_detached_thread, exit::Failure, fleet::options, terminal::screen::Glyphs,
+};
 
 /// The interval at which the displayed age of outdated data is updated.
 const AGE_INTERVAL: Duration = Duration::from_secs(1);
@@ -102,13 +99,13 @@ impl LiveScreen for FleetApp {
 
     fn poll_timeout(&self, now: Instant) -> Duration {
         self.node.as_ref().map_or(AGE_INTERVAL, |node| {
-            node.poll_timeout(now).min(AGE_INTERVAL)
+            node.app.poll_timeout(now).min(AGE_INTERVAL)
         })
     }
 
     fn tick(&mut self, now: Instant) -> NextStep {
         if let Some(node) = self.live_node() {
-            return node.tick(now);
+            return node.app.tick(now);
         }
         if self.is_outdated() {
             NextStep::Draw
@@ -119,12 +116,12 @@ impl LiveScreen for FleetApp {
 
     fn theme(&self) -> ThemeName {
         let node = self.node.as_ref().filter(|node| node.is_shown);
-        node.map_or(self.theme_name, LiveNode::theme)
+        node.map_or(self.theme_name, |node| node.app.theme())
     }
 
     fn draw(&mut self, buffer: &mut Buffer) {
         match self.live_node() {
-            Some(node) => node.draw(buffer),
+            Some(node) => node.app.draw(buffer),
             None => draw_screen(self, buffer),
         }
     }
@@ -163,9 +160,7 @@ fn start_reader(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<C
             }
         });
     };
-    thread::Builder::new()
-        .name("fleet".to_owned())
-        .spawn(body)?;
+    spawn_detached_thread("fleet", body)?;
     Ok(connector)
 }
 

@@ -15,13 +15,14 @@ use crate::{
         text::{format_memory, format_power, format_temperature, format_utilization},
     },
     terminal::{
-        columns::{Part, choose_parts, format_optional},
+        columns::{Part, choose_parts},
         screen::Glyphs,
+        units::format_optional,
     },
     top::{
         painter::Painter,
         text::{ABSENT, align_left, align_right, cut},
-        theme::{Meaning, Theme},
+        theme::Theme,
     },
 };
 
@@ -66,7 +67,7 @@ pub(super) fn draw_list(
         .map(|line| line.escaped_node_name().width())
         .max();
     let names = names.unwrap_or(4).clamp(4, MAX_NAME_WIDTH);
-    let cells = count_cells_per_node(shown, MAX_CELLS)
+    let cells = count_cells_per_node(shown)
         .min(usize::from(area.width).saturating_sub(names + 2) / LIST_CELL_WIDTH)
         .max(1);
     let taken = names + 1 + cells * LIST_CELL_WIDTH;
@@ -234,7 +235,7 @@ pub(super) fn draw_map(
     lines: &[FleetLine<'_>],
     app: &mut FleetApp,
 ) {
-    let cells = count_cells_per_node(lines, MAX_CELLS);
+    let cells = count_cells_per_node(lines);
     // Each node is preceded by one column for the selection mark, and the last node is also
     // followed by one column.
     let in_a_row = usize::from(area.width.saturating_sub(1)) / (cells + 1);
@@ -418,10 +419,10 @@ impl Metric {
 
     fn style(self, theme: &Theme, share: f64) -> Style {
         match self {
-            Self::Utilization => theme.choose_meaning_style(Meaning::Utilization),
-            Self::Memory => theme.choose_meaning_style(Meaning::Memory),
-            Self::Power => theme.choose_meaning_style(Meaning::Power),
-            Self::Temperature => theme.choose_meaning_style(Meaning::Temperature),
+            Self::Utilization => theme.utilization,
+            Self::Memory => theme.memory,
+            Self::Power => theme.power,
+            Self::Temperature => theme.temperature,
             Self::Conditions if share > 0.9 => theme.alarm,
             Self::Conditions => theme.notice,
         }
@@ -429,8 +430,8 @@ impl Metric {
 }
 
 /// Returns the number of cells per node, which is the same for all nodes: the highest GPU index
-/// plus one, but at most `most`.
-fn count_cells_per_node(lines: &[FleetLine<'_>], most: usize) -> usize {
+/// plus one, but at most [`MAX_CELLS`].
+fn count_cells_per_node(lines: &[FleetLine<'_>]) -> usize {
     let of_line = |line: &FleetLine<'_>| {
         let places = line
             .gpus
@@ -439,7 +440,7 @@ fn count_cells_per_node(lines: &[FleetLine<'_>], most: usize) -> usize {
         places.max()
     };
     let all = lines.iter().filter_map(of_line).max();
-    all.unwrap_or(1).clamp(1, most)
+    all.unwrap_or(1).clamp(1, MAX_CELLS)
 }
 
 /// Returns the position of a GPU's cell within its node. Hiding other GPUs does not change the

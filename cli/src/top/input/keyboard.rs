@@ -20,7 +20,10 @@ use rustix::{
 };
 
 use super::Input;
-use crate::top::{screen::TerminalJob, theme::Background};
+use crate::{
+    background::spawn_detached_thread,
+    top::{screen::TerminalJob, theme::Background},
+};
 
 /// While another program receives the keys, the thread checks at this interval whether this program
 /// is in the foreground again.
@@ -47,10 +50,7 @@ pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()
             let _ = inputs.send(Input::Gone);
         }
     };
-    thread::Builder::new()
-        .name("keys".to_owned())
-        .spawn(body)
-        .map(drop)
+    spawn_detached_thread("keys", body)
 }
 
 fn open_terminal() -> io::Result<File> {

@@ -22,7 +22,7 @@ use signal_hook::{
 };
 
 use super::{inspect::Inspection, model::Update, screen, theme::Background};
-use crate::exit::Failure;
+use crate::{background::spawn_detached_thread, exit::Failure};
 
 pub(super) use self::keyboard::watch_terminal;
 
@@ -94,10 +94,7 @@ pub(super) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(body)
-        .map(drop)
+    spawn_detached_thread("signals", body)
 }
 
 /// Ends this program by the default action of the signal, so that the parent process sees the

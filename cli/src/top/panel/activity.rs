@@ -7,19 +7,20 @@ use gpumon_probe::{
     },
     units::join_list,
 };
-use ratatui::layout::Rect;
+use ratatui::{layout::Rect, style::Style};
 
 use super::{StyledLine, draw_scroll_view};
 use crate::{
     describe,
+    terminal::units::format_optional,
     top::{
         history,
         metrics::METRICS,
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, align_left, align_right, make_printable, wrap},
-        theme::Meaning,
+        text::{align_left, align_right, make_printable, wrap},
+        theme::Theme,
     },
 };
 
@@ -60,9 +61,7 @@ fn draw_single_gpu(
     let drawn = usize::from(area.width).saturating_sub(label + 8);
     let spark = drawn / 2;
     lines.extend(list_activity_fields().map(|field| {
-        let style = painter
-            .theme
-            .choose_meaning_style(find_field_meaning(field));
+        let style = choose_field_style(field, painter.theme);
         let percent = field.access.value(gpu);
         let (full, empty) = format_bar(percent, drawn - spark, painter);
         let past = METRICS
@@ -170,9 +169,7 @@ fn draw_all_gpus(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], stat
                 return line;
             }
             for field in &columns {
-                let style = painter
-                    .theme
-                    .choose_meaning_style(find_field_meaning(field));
+                let style = choose_field_style(field, painter.theme);
                 let percent = field.access.value(gpu);
                 line.push((align_right(&format_percent(percent), 7), style));
                 if bars > 0 {
@@ -186,18 +183,17 @@ fn draw_all_gpus(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], stat
     draw_scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
 }
 
-/// Returns the meaning of a field, which determines its color. Bandwidth has the color of memory,
-/// although it is a percentage.
-fn find_field_meaning(field: &Field) -> Meaning {
+/// Returns the style of a field. Bandwidth has the color of memory, although it is a percentage.
+fn choose_field_style(field: &Field, theme: &Theme) -> Style {
     if field.id == "activity.dram_bandwidth_percent" {
-        Meaning::Memory
+        theme.memory
     } else {
-        Meaning::Utilization
+        theme.utilization
     }
 }
 
 fn format_percent(percent: Option<f64>) -> String {
-    percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
+    format_optional(percent, |percent| format!("{percent:.0} %"))
 }
 
 fn format_bar(percent: Option<f64>, columns: usize, painter: &Painter<'_>) -> (String, String) {

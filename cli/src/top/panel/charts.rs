@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 
 use crate::{
     describe,
+    terminal::units::format_optional,
     top::{
         history::ChartLine,
         layout::{choose_grid, find_filled_grid_field, find_grid_field},
@@ -27,11 +28,7 @@ const MIN_WIDTH_WITH_WORDS: u16 = 36;
 
 pub(super) fn draw_charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let gpus = model.gpus();
-    let one = state.gpu.or(if let [only] = gpus {
-        Some(only.index)
-    } else {
-        None
-    });
+    let one = model.selected_or_only_gpu(state.gpu);
     let charts: Vec<(&GpuSample, usize)> = match one {
         Some(gpu) => model
             .find_gpu(gpu)
@@ -152,7 +149,7 @@ fn draw_chart(
         Ok(value) => known.unit.format(value, painter.glyphs),
         Err(_) => ABSENT.to_owned(),
     };
-    let style = painter.theme.choose_meaning_style(known.unit.meaning());
+    let style = known.unit.style(painter.theme);
     let mut values_now = vec![(now, style)];
     if let Some((_, total)) = memory {
         let used = gpu
@@ -160,10 +157,7 @@ fn draw_chart(
             .used_bytes
             .value()
             .map(|used| 100.0 * *used as f64 / total);
-        let used = used.map_or_else(
-            || ABSENT.to_owned(),
-            |used| Unit::Percent.format(used, painter.glyphs),
-        );
+        let used = format_optional(used, |used| Unit::Percent.format(used, painter.glyphs));
         let word = if area.width >= MIN_WIDTH_WITH_WORDS {
             "memory "
         } else {
@@ -233,18 +227,15 @@ fn draw_limits(
         .collect();
     let span_ms = state.chart_span_ms();
     let now = describe::find_current_limits(gpu, model.now_ms());
-    let now = now.map_or_else(
-        || ABSENT.to_owned(),
-        |limits| {
-            let (share, label) = (limits.main_share(), limits.main.label());
-            if area.width >= MIN_WIDTH_WITH_WORDS {
-                share
-            } else {
-                let letter = LIMIT_LETTERS[limits.main as usize];
-                share.replace(label, &letter.to_string())
-            }
-        },
-    );
+    let now = format_optional(now, |limits| {
+        let (share, label) = (limits.main_share(), limits.main.label());
+        if area.width >= MIN_WIDTH_WITH_WORDS {
+            share
+        } else {
+            let letter = LIMIT_LETTERS[limits.main as usize];
+            share.replace(label, &letter.to_string())
+        }
+    });
     let label = metric_label(metrics[0]);
     let plot = Plot {
         title: if is_for_all_gpus {

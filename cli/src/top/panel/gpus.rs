@@ -72,14 +72,8 @@ pub(in crate::top) fn draw_gpus(
             layout,
         };
         for drawn in lines.draw(&past) {
-            let pieces = drawn
-                .map(|role| role_style(role, painter.theme))
-                .into_pieces();
-            let pieces: Vec<_> = pieces
-                .into_iter()
-                .map(|(style, text)| (text, style))
-                .collect();
-            painter.draw_pieces(line.x, line.y, line.width, &pieces);
+            let styled = drawn.map(|role| role_style(role, painter.theme));
+            painter.draw_pieces(line.x, line.y, line.width, &styled.into_pieces());
         }
     };
     let rows_per_column = area.height / areas.lines_per_gpu;

@@ -11,6 +11,7 @@ use ratatui::{
 
 use crate::{
     describe::{self, LoadLevel},
+    terminal::units::format_optional,
     top::{
         history::{ChartLine, MINUTE_MS},
         layout::{choose_grid, find_grid_field},
@@ -36,10 +37,9 @@ pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, st
         .min(HOST_METRICS.len().saturating_sub(places));
     for (place, metric) in HOST_METRICS.iter().enumerate().skip(first).take(places) {
         let limit = metric.limit_value(HOST_FIELDS, host, None);
-        let now = metric.access.value(host).map_or_else(
-            || ABSENT.to_owned(),
-            |value| metric.unit.format(value, painter.glyphs),
-        );
+        let now = format_optional(metric.access.value(host), |value| {
+            metric.unit.format(value, painter.glyphs)
+        });
         let title = match (metric.label, limit) {
             ("CPU", _) => host
                 .cpu
@@ -49,14 +49,11 @@ pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, st
             ("RAM", Some(limit)) => format!("RAM of {}", format_byte_size(limit)),
             (label, _) => label.to_owned(),
         };
-        let span_ms = state.chart_span_ms();
+        let (span_ms, style) = (state.chart_span_ms(), metric.unit.style(painter.theme));
         let plot = Plot {
             title,
-            now: vec![(
-                now,
-                painter.theme.choose_meaning_style(metric.unit.meaning()),
-            )],
-            style: painter.theme.choose_meaning_style(metric.unit.meaning()),
+            now: vec![(now, style)],
+            style,
             unit: metric.unit,
             limit,
             span_ms,
@@ -207,10 +204,9 @@ fn format_ram(host: &HostSample) -> (String, usize) {
 
 /// Formats the sum of a rate in both directions.
 fn format_total_rate(one: &Reading<f64>, other: &Reading<f64>) -> String {
-    one.value().zip(other.value()).map_or_else(
-        || ABSENT.to_owned(),
-        |(one, other)| format_rate(one + other),
-    )
+    format_optional(one.value().zip(other.value()), |(one, other)| {
+        format_rate(one + other)
+    })
 }
 
 struct LineWriter<'a, 'b> {

@@ -8,7 +8,7 @@ use ratatui::{layout::Rect, style::Style};
 
 use super::{StyledLine, draw_scroll_view, format_table};
 use crate::{
-    terminal::{columns::Column, line},
+    terminal::{columns::Column, line, units::format_optional},
     top::{
         history,
         metrics::find_metric_position,
@@ -29,22 +29,26 @@ type Cell = line::Line<Style>;
 const GPU_COLUMNS: [Column; 13] = [
     Column::new_right_aligned("GPU", 0),
     Column::new_left_aligned("PCIE", 1).with_min_width(12),
-    Column::new_right_aligned("PCIE SENT", 0).with_min_width(RATE_WIDTH),
-    Column::new_left_aligned("", 5),
-    Column::new_right_aligned("PCIE RECV", 0).with_min_width(RATE_WIDTH),
-    Column::new_left_aligned("", 5),
+    make_rate_column("PCIE SENT"),
+    SPARKLINE_COLUMN,
+    make_rate_column("PCIE RECV"),
+    SPARKLINE_COLUMN,
     Column::new_right_aligned("REPLAYS", 3).with_min_width(8),
     Column::new_right_aligned("LINKS", 2).with_min_width(8),
-    Column::new_right_aligned("LINK SENT", 0).with_min_width(RATE_WIDTH),
-    Column::new_left_aligned("", 5),
-    Column::new_right_aligned("LINK RECV", 0).with_min_width(RATE_WIDTH),
-    Column::new_left_aligned("", 5),
+    make_rate_column("LINK SENT"),
+    SPARKLINE_COLUMN,
+    make_rate_column("LINK RECV"),
+    SPARKLINE_COLUMN,
     Column::new_right_aligned("ERRORS", 4),
 ];
 /// The index of the column with the number of links. If all GPUs have the same vendor, the column's
 /// heading is the vendor's name for links.
 const LINKS_COLUMN: usize = 7;
-const RATE_WIDTH: usize = "1000 GB/s".len();
+const SPARKLINE_COLUMN: Column = Column::new_left_aligned("", 5);
+
+const fn make_rate_column(heading: &'static str) -> Column {
+    Column::new_right_aligned(heading, 0).with_min_width("1000 GB/s".len())
+}
 
 const LINK_COLUMNS: [Column; 9] = [
     Column::new_right_aligned("LINK", 0),
@@ -53,8 +57,8 @@ const LINK_COLUMNS: [Column; 9] = [
     Column::new_right_aligned("SPEED", 0),
     Column::new_left_aligned("TO", 0),
     Column::new_left_aligned("AT", 2),
-    Column::new_right_aligned("SENT", 0).with_min_width(RATE_WIDTH),
-    Column::new_right_aligned("RECEIVED", 0).with_min_width(RATE_WIDTH),
+    make_rate_column("SENT"),
+    make_rate_column("RECEIVED"),
     Column::new_right_aligned("ERRORS", 0),
 ];
 
@@ -80,11 +84,7 @@ pub(super) fn draw_links(
         columns[LINKS_COLUMN] = Column::new_right_aligned(vendor.link_name(), 2).with_min_width(8);
     }
     let (heading, mut lines) = format_table(painter, area, &columns, &rows);
-    match state.gpu.or(if let [only] = model.gpus() {
-        Some(only.index)
-    } else {
-        None
-    }) {
+    match model.selected_or_only_gpu(state.gpu) {
         Some(gpu) => {
             let name = model.find_vendor(gpu).link_name();
             lines.extend(format_links(painter, area, name, model.find_details(gpu)));
@@ -123,17 +123,16 @@ fn summarize_gpu_links(
     );
     let details = model.find_details(gpu.index);
     let nvlinks = details.and_then(|details| details.nvlinks.value());
-    let up = nvlinks.map_or_else(
-        || ABSENT.to_owned(),
-        |links| match links
+    let up = format_optional(nvlinks, |links| {
+        match links
             .iter()
             .filter(|link| link.active.value() == Some(&true))
             .count()
         {
             _ if links.is_empty() => "none".to_owned(),
             up => format!("{up} of {}", links.len()),
-        },
-    );
+        }
+    });
     let all_up =
         nvlinks.is_none_or(|links| links.iter().all(|link| link.active.value() != Some(&false)));
     let errors = |links: &Vec<NvLink>| {
@@ -143,11 +142,10 @@ fn summarize_gpu_links(
             .fold(0, |sum: u64, errors| sum.saturating_add(*errors))
     };
     let errors = nvlinks.map(errors);
-    let replays = details.map_or_else(
-        || ABSENT.to_owned(),
-        |details| format_or_dash(&details.pcie_replays_total, ToString::to_string),
-    );
-    let errors = errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string());
+    let replays = format_optional(details, |details| {
+        format_or_dash(&details.pcie_replays_total, ToString::to_string)
+    });
+    let errors = format_optional(errors, |errors| errors.to_string());
     let rate = |reading: &Reading<f64>| {
         Cell::new(
             traffic,
@@ -197,16 +195,13 @@ fn format_links(
             dim,
         )]];
     };
-    let links = match (details.nvlinks.value(), details.nvlinks.absence()) {
-        (Some(links), _) if links.is_empty() => {
-            return vec![vec![(format!("This GPU has no {name}."), dim)]];
-        }
-        (Some(links), _) => links,
-        (None, reason) => {
-            let reason = reason.map_or_else(String::new, ToString::to_string);
-            return vec![vec![(format!("{name}: {reason}"), dim)]];
-        }
+    let links = match &details.nvlinks {
+        Reading::Now(links) | Reading::Earlier { value: links, .. } => links,
+        Reading::Absent(reason) => return vec![vec![(format!("{name}: {reason}"), dim)]],
     };
+    if links.is_empty() {
+        return vec![vec![(format!("This GPU has no {name}."), dim)]];
+    }
     let row = |link: &NvLink| {
         let style = if link.active.value() == Some(&false) {
             painter.theme.alarm

@@ -12,12 +12,13 @@ use crate::{
     terminal::{
         columns::{Column, Columns},
         line,
+        units::format_optional,
     },
     top::{
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, align_left, align_right, format_or_dash, format_percent},
+        text::{align_left, align_right, format_or_dash, format_percent},
     },
 };
 
@@ -52,17 +53,16 @@ pub(super) fn draw_mig(painter: &mut Painter<'_>, area: Rect, model: &Model, sta
         .iter()
         .filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index))
     {
-        match (gpu.mig_devices.value(), gpu.mig_devices.absence()) {
-            (Some(devices), _) if !devices.is_empty() => {
+        match &gpu.mig_devices {
+            Reading::Absent(reason) => without.push((gpu.index, reason.to_string())),
+            Reading::Now(devices) | Reading::Earlier { value: devices, .. } => {
+                if devices.is_empty() {
+                    without.push((gpu.index, "not divided".to_owned()));
+                }
                 let row =
                     |device| format_device(painter, gpu, device, model, bars, &state.thresholds);
                 rows.extend(devices.iter().map(row));
             }
-            (Some(_), _) => without.push((gpu.index, "not divided".to_owned())),
-            (None, reason) => without.push((
-                gpu.index,
-                reason.map_or_else(String::new, ToString::to_string),
-            )),
         }
     }
     if rows.is_empty() {
@@ -127,32 +127,22 @@ fn format_device(
             .iter()
             .find(|known| known.uuid == device.uuid)
     });
-    let place = known.map_or_else(
-        || gpu.index.to_string(),
-        |known| describe::format_mig_label(gpu.index, known),
-    );
-    let profile = known.map_or_else(
-        || ABSENT.to_owned(),
-        |known| format_or_dash(&known.profile, Clone::clone),
-    );
+    let place = describe::format_device_label(gpu.index, known);
+    let profile = format_optional(known, |known| format_or_dash(&known.profile, Clone::clone));
     let (used, total) = (
         device.memory.used_bytes.value(),
         device.memory.total_bytes.value(),
     );
-    let memory = match (used, total) {
-        (Some(used), total) => describe::format_used_of_total(*used, total.copied()),
-        _ => ABSENT.to_owned(),
-    };
+    let memory = format_optional(used, |used| {
+        describe::format_used_of_total(*used, total.copied())
+    });
     let share = describe::used_memory_fraction(used, total);
     let (full, empty) = share.filter(|_| bars > 0).map_or_else(
         || (String::new(), " ".repeat(bars)),
         |share| painter.glyphs.draw_bar(share, bars),
     );
     let part = |read: fn(&gpumon_probe::model::Activity) -> &Reading<f64>| {
-        device
-            .activity
-            .value()
-            .map_or_else(|| ABSENT.to_owned(), |parts| format_percent(read(parts)))
+        format_optional(device.activity.value(), |parts| format_percent(read(parts)))
     };
     let processes = gpu.processes.value().map(|all| {
         all.iter()
@@ -177,9 +167,6 @@ fn format_device(
             painter.theme.memory,
             part(|parts| &parts.dram_bandwidth_percent),
         ),
-        Cell::new(
-            plain,
-            processes.map_or_else(|| ABSENT.to_owned(), |count| count.to_string()),
-        ),
+        Cell::new(plain, format_optional(processes, |count| count.to_string())),
     ]
 }

@@ -12,6 +12,7 @@ mod mig;
 mod processes;
 mod title;
 
+use clap::ValueEnum as _;
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
@@ -19,7 +20,7 @@ use super::{
     layout::View,
     metrics::metric_label,
     model::Model,
-    painter::{Hit, Painter},
+    painter::{Hit, Painter, StyledLine},
     state::State,
     text::format_chart_range,
 };
@@ -63,9 +64,9 @@ pub(super) fn draw_view(
 /// Draws the tabs with the names of the views, and the subject of the selected view.
 pub(super) fn draw_tabs(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let mut x = area.x;
-    for view in View::ALL {
+    for view in View::value_variants() {
         let title = format!(" {} ", view.title());
-        let style = if view == state.view {
+        let style = if *view == state.view {
             painter.theme.selected
         } else {
             painter.theme.dim
@@ -77,7 +78,7 @@ pub(super) fn draw_tabs(painter: &mut Painter<'_>, area: Rect, model: &Model, st
                 width: taken,
                 ..area
             },
-            Hit::Tab(view),
+            Hit::Tab(*view),
         );
         x += taken;
     }
@@ -106,9 +107,6 @@ fn describe_view(model: &Model, state: &State) -> String {
 
 // Scrollable lines of text with a fixed heading.
 
-/// A line of text that consists of styled pieces.
-type StyledLine = Vec<(String, Style)>;
-
 /// Formats a table, and returns its heading and its lines.
 fn format_table(
     painter: &Painter<'_>,
@@ -118,13 +116,7 @@ fn format_table(
 ) -> (StyledLine, Vec<StyledLine>) {
     let (plain, dim) = (painter.theme.plain, painter.theme.dim);
     let columns = Columns::new(columns, rows, Some(area.width.into()));
-    let line = |row: &Vec<_>| {
-        let pieces = columns.join_pieces(row, plain).into_pieces();
-        pieces
-            .into_iter()
-            .map(|(style, text)| (text, style))
-            .collect()
-    };
+    let line = |row: &Vec<_>| columns.join_pieces(row, plain).into_pieces();
     let lines = rows.iter().map(line).collect();
     (vec![(columns.plain_headings(), dim)], lines)
 }

@@ -11,7 +11,7 @@ use crate::{
         painter::{Hit, Painter, row_area},
         processes::{Column, ColumnLayout, Filter, Row, Subject},
         state::State,
-        text::{align_left, align_right, cut, make_printable},
+        text::{cut, make_printable},
     },
 };
 
@@ -131,11 +131,7 @@ fn draw_headings(
             "{}{arrow}",
             cut(column.heading(), width.saturating_sub(arrow.width()))
         );
-        let text = if column.is_text() {
-            align_left(&text, *width)
-        } else {
-            align_right(&text, *width)
-        };
+        let text = column.align(&text, *width);
         let style = if is_sorted {
             painter.theme.strong
         } else {
@@ -212,11 +208,7 @@ fn draw_row(
             }
             _ => line.format_cell(*column, now_ms),
         };
-        let text = if column.is_text() {
-            align_left(&text, *width)
-        } else {
-            align_right(&text, *width)
-        };
+        let text = column.align(&text, *width);
         let style = if is_parent {
             painter.theme.dim
         } else {

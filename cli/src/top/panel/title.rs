@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
+    describe,
     terminal::units::format_compact_duration,
     top::{
         model::{Model, Origin},
@@ -67,7 +68,7 @@ pub(in crate::top) fn draw_title(
                     .map(|version| (make_printable(version), plain)),
             );
         }
-        parts.push((format_models(model), plain));
+        parts.push((describe::format_models(known), plain));
         parts.push((make_printable(&known.hostname), dim));
     }
     // The parts are in order of importance. The first part that does not fit and all later parts
@@ -87,24 +88,6 @@ pub(in crate::top) fn draw_title(
         right_columns,
         &right,
     );
-}
-
-/// Returns the GPU models in the order of their first GPU, such as `2 x H200` or `1 x H200 + 1 x
-/// L40S`.
-fn format_models(model: &Model) -> String {
-    let mut counts: Vec<(String, u32)> = Vec::new();
-    for gpu in model.inventory.iter().flat_map(|known| &known.gpus) {
-        let name = model.gpu_name(gpu.index);
-        match counts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((name, 1)),
-        }
-    }
-    counts
-        .iter()
-        .map(|(name, count)| format!("{count} x {name}"))
-        .collect::<Vec<_>>()
-        .join(" + ")
 }
 
 /// Draws the position of a replay, or the reason why no data arrives.

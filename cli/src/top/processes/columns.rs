@@ -1,5 +1,6 @@
 //! The columns of the list of processes: names, contents, and the layout for a given width.
 
+use clap::ValueEnum;
 use gpumon_probe::model::{Ancestor, ProcessKind, Reading};
 use unicode_width::UnicodeWidthStr;
 
@@ -12,11 +13,11 @@ use crate::{
     table::{GOOD_LABEL_WIDTH, MIN_LABEL_WIDTH},
     terminal::{
         columns::{Part, choose_parts},
-        units::{format_compact_duration, format_gib},
+        units::{format_compact_duration, format_gib, format_optional},
     },
     top::text::{
-        ABSENT, describe_process, fit_process_description, format_or_dash, format_percent,
-        make_printable,
+        ABSENT, align_left, align_right, describe_process, fit_process_description, format_or_dash,
+        format_percent, make_printable,
     },
 };
 
@@ -25,23 +26,24 @@ const COLUMN_GAP: usize = 2;
 /// additional details are omitted.
 const MIN_LABEL_WIDTH_WITH_JOB: usize = 28;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// The variants have no documentation comments, because the help would show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Column {
     Gpu,
     Pid,
     User,
     Kind,
     Memory,
-    /// Fraction of the GPU's memory that the process uses.
+    // Fraction of the GPU's memory that the process uses.
     Share,
     Sm,
-    /// Percentage of time in which the process read or wrote device memory.
+    // Percentage of time in which the process read or wrote device memory.
     MemoryBusy,
     Encoder,
     Decoder,
-    /// CPU usage in percent of one host CPU.
+    // CPU usage in percent of one host CPU.
     Cpu,
-    /// Host memory in use by the process.
+    // Host memory in use by the process.
     HostMemory,
     Threads,
     Time,
@@ -49,24 +51,6 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    pub(in crate::top) const ALL: [Self; 15] = [
-        Self::Gpu,
-        Self::Pid,
-        Self::User,
-        Self::Kind,
-        Self::Memory,
-        Self::Share,
-        Self::Sm,
-        Self::MemoryBusy,
-        Self::Encoder,
-        Self::Decoder,
-        Self::Cpu,
-        Self::HostMemory,
-        Self::Threads,
-        Self::Time,
-        Self::What,
-    ];
-
     /// The columns that may be omitted if the list is narrow. The first columns are omitted first.
     const OMISSION_ORDER: [Self; 12] = [
         Self::Kind,
@@ -82,26 +66,6 @@ impl Column {
         Self::Sm,
         Self::Gpu,
     ];
-
-    pub(in crate::top) fn id(self) -> &'static str {
-        match self {
-            Self::Gpu => "gpu",
-            Self::Pid => "pid",
-            Self::User => "user",
-            Self::Kind => "kind",
-            Self::Memory => "memory",
-            Self::Share => "share",
-            Self::Sm => "sm",
-            Self::MemoryBusy => "memory-busy",
-            Self::Encoder => "encoder",
-            Self::Decoder => "decoder",
-            Self::Cpu => "cpu",
-            Self::HostMemory => "host-memory",
-            Self::Threads => "threads",
-            Self::Time => "time",
-            Self::What => "what",
-        }
-    }
 
     /// Returns `true` if the column only shows additional details.
     fn is_extra(self) -> bool {
@@ -121,24 +85,19 @@ impl Column {
             | Self::MemoryBusy
             | Self::Encoder
             | Self::Decoder
-            | Self::Cpu => {
+            | Self::Cpu
+            | Self::HostMemory
+            | Self::Threads => {
                 matches!(cell, "0 %" | "" | ABSENT)
             }
-            Self::HostMemory | Self::Threads => matches!(cell, "" | ABSENT),
             Self::Gpu | Self::Pid | Self::User | Self::Memory | Self::Time | Self::What => false,
         }
     }
 
     /// Returns the columns that are shown by default.
     pub(in crate::top) fn default_columns() -> Vec<Self> {
-        Self::ALL
-            .into_iter()
-            .filter(|column| *column != Self::Threads)
-            .collect()
-    }
-
-    pub(in crate::top) fn from_id(id: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|column| column.id() == id)
+        let all = Self::value_variants().iter().copied();
+        all.filter(|column| *column != Self::Threads).collect()
     }
 
     pub(in crate::top) fn heading(self) -> &'static str {
@@ -161,10 +120,18 @@ impl Column {
         }
     }
 
-    /// Returns `true` if the column contains text, which is left-aligned. Numbers are
-    /// right-aligned.
-    pub(in crate::top) fn is_text(self) -> bool {
+    /// Returns `true` if the column contains text instead of numbers.
+    pub(super) fn is_text(self) -> bool {
         matches!(self, Self::User | Self::Kind | Self::What)
+    }
+
+    /// Fits a text into the column: text is left-aligned, and numbers are right-aligned.
+    pub(in crate::top) fn align(self, text: &str, columns: usize) -> String {
+        if self.is_text() {
+            align_left(text, columns)
+        } else {
+            align_right(text, columns)
+        }
     }
 
     /// Returns `true` if the default order is descending. Names are sorted in ascending order;
@@ -210,29 +177,28 @@ impl Row<'_> {
                 Some(bytes) => format!("{} GiB", format_gib(*bytes)),
                 None => "unknown".to_owned(),
             },
-            Column::Share => self.memory_share().map_or_else(
-                || ABSENT.to_owned(),
-                |share| format!("{:.0} %", 100.0 * share),
-            ),
+            Column::Share => format_optional(self.memory_share(), |share| {
+                format!("{:.0} %", 100.0 * share)
+            }),
             Column::Sm => format_percent(&process.sm_percent),
             Column::MemoryBusy => format_percent(&process.memory_percent),
             Column::Encoder => format_percent(&process.encoder_percent),
             Column::Decoder => format_percent(&process.decoder_percent),
             Column::Cpu => {
                 let percent = self.usage.and_then(|usage| usage.cpu_percent);
-                percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
+                format_optional(percent, |percent| format!("{percent:.0} %"))
             }
             Column::HostMemory => format_or_dash(&process.host_memory_bytes, |bytes| {
                 format!("{} GiB", format_gib(*bytes))
             }),
-            Column::Threads => self
-                .usage
-                .map_or_else(|| ABSENT.to_owned(), |usage| usage.threads.to_string()),
+            Column::Threads => format_optional(self.usage, |usage| usage.threads.to_string()),
             Column::Time => format_or_dash(&process.started_ms, |started| {
                 format_compact_duration(now_ms.saturating_sub(*started))
             }),
-            Column::What => describe_process(process, self.notebook.as_deref())
-                .map_or_else(|| ABSENT.to_owned(), |what| make_printable(&what)),
+            Column::What => {
+                let what = describe_process(process, self.notebook.as_deref());
+                format_optional(what, |what| make_printable(&what))
+            }
         }
     }
 
@@ -262,10 +228,7 @@ impl Row<'_> {
 
     /// Returns the label of the GPU or MIG device, such as `0` or `0:1`.
     fn device_label(&self) -> String {
-        self.part.map_or_else(
-            || self.gpu.to_string(),
-            |part| describe::format_mig_label(self.gpu, part),
-        )
+        describe::format_device_label(self.gpu, self.part)
     }
 
     fn format_ancestor_cell(&self, column: Column) -> String {

@@ -6,6 +6,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
+use clap::ValueEnum as _;
 use gpumon_probe::model::{Ancestor, MigDevice, Process};
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::{
     describe::{self, NotebookNames},
+    options::value_name,
     suggest::find_nearest,
     top::model::{Model, ProcessUsage},
 };
@@ -70,10 +72,7 @@ pub(super) fn list_rows(model: &Model) -> Vec<Row<'_>> {
             .flatten()
             .map(move |process| Row {
                 gpu: gpu.index,
-                part: process
-                    .mig
-                    .zip(board)
-                    .and_then(|(instance, board)| describe::find_mig_device(board, instance)),
+                part: describe::find_mig_device_of_process(process, board),
                 subject: Subject::Process(process),
                 notebook: names.find_by_process(process).map(str::to_owned),
                 total_bytes,
@@ -120,7 +119,7 @@ pub(super) fn sort_rows(rows: &mut [Row<'_>], column: Column, descending: bool) 
 /// Siblings keep their order.
 pub(super) fn arrange_as_tree(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     let holders: HashSet<u32> = rows.iter().map(find_pid).collect();
-    let mut below: HashMap<Option<u32>, Vec<TreeNode<'_>>> = HashMap::new();
+    let mut below: HashMap<Option<u32>, Vec<Row<'_>>> = HashMap::new();
     let mut placed = HashSet::new();
     for row in rows {
         let line = list_ancestors(&row);
@@ -128,70 +127,55 @@ pub(super) fn arrange_as_tree(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
         for (place, parent) in line.iter().enumerate() {
             if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
                 let above = line.get(place + 1).map(|parent| parent.pid);
-                let subject = Subject::Parents(vec![parent]);
-                let row = Row {
+                below.entry(above).or_default().push(Row {
                     gpu: row.gpu,
                     part: None,
-                    subject,
+                    subject: Subject::Parents(vec![parent]),
                     notebook: None,
                     total_bytes: None,
                     usage: None,
                     depth: 0,
-                };
-                below.entry(above).or_default().push(TreeNode {
-                    pid: parent.pid,
-                    row,
                 });
             }
         }
-        below.entry(above).or_default().push(TreeNode {
-            pid: find_pid(&row),
-            row,
-        });
+        below.entry(above).or_default().push(row);
     }
     let mut grown = Vec::new();
     append_children(None, 0, &mut below, &mut grown);
     grown
 }
 
-struct TreeNode<'a> {
-    pid: u32,
-    row: Row<'a>,
-}
-
 fn append_children<'a>(
     parent: Option<u32>,
     depth: usize,
-    below: &mut HashMap<Option<u32>, Vec<TreeNode<'a>>>,
+    below: &mut HashMap<Option<u32>, Vec<Row<'a>>>,
     grown: &mut Vec<Row<'a>>,
 ) {
-    let nodes = below.remove(&parent).unwrap_or_default();
-    let mut nodes = nodes.into_iter().peekable();
-    while let Some(TreeNode { mut pid, mut row }) = nodes.next() {
+    let rows = below.remove(&parent).unwrap_or_default();
+    let mut rows = rows.into_iter().peekable();
+    while let Some(mut row) = rows.next() {
+        let mut pid = find_pid(&row);
         // If an ancestor has a single child that is also an ancestor without a GPU, both are
         // combined into one row, so that more room remains for processes.
         while let (
             Subject::Parents(line),
             Some(
                 [
-                    TreeNode {
-                        pid: only,
-                        row:
-                            Row {
-                                subject: Subject::Parents(next),
-                                ..
-                            },
+                    Row {
+                        subject: Subject::Parents(next),
+                        ..
                     },
                 ],
             ),
         ) = (&mut row.subject, below.get(&Some(pid)).map(Vec::as_slice))
         {
             line.extend(next);
-            below.remove(&Some(std::mem::replace(&mut pid, *only)));
+            below.remove(&Some(pid));
+            pid = find_pid(&row);
         }
         grown.push(Row { depth, ..row });
         // The children of a process that has several rows follow its last row.
-        if nodes.peek().is_none_or(|next| next.pid != pid) {
+        if rows.peek().is_none_or(|next| find_pid(next) != pid) {
             append_children(Some(pid), depth + 1, below, grown);
         }
     }
@@ -283,9 +267,9 @@ impl FilterTerm {
                 word: text.to_lowercase(),
             });
         };
-        let column = Column::from_id(&name.to_lowercase()).ok_or_else(|| {
-            let known = Column::ALL.map(Column::id);
-            match find_nearest(name, known) {
+        let column = Column::from_str(&name.to_lowercase(), false).map_err(|_| {
+            let known: Vec<_> = Column::value_variants().iter().map(value_name).collect();
+            match find_nearest(name, known.iter().map(String::as_str)) {
                 Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
                 None => format!("unknown column '{name}': use {}", known.join(", ")),
             }

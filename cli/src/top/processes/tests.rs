@@ -1,5 +1,6 @@
 //! Tests of the list's order, filter, search, tree, and selection.
 
+use clap::ValueEnum as _;
 use gpumon_probe::model::{Ancestor, Owner, Reading};
 
 use super::*;
@@ -32,7 +33,7 @@ fn absent_values_sort_last_in_both_directions() {
     {
         processes[1].sm_percent = absent;
     }
-    for column in Column::ALL {
+    for column in Column::value_variants().iter().copied() {
         let of = |descending| {
             let view = ProcessView {
                 sort: column,

@@ -245,14 +245,15 @@ const MAX_NODE_ABSENCE_MS: u64 = 300_000;
 
 /// The health of all nodes and GPUs, with the reason for each that is unhealthy.
 pub(super) struct FleetHealth {
-    nodes: Vec<NodeData>,
+    pub(super) nodes: Vec<NodeData>,
     /// Whether current data about any GPU is available.
     has_readings: bool,
-    seen: HashMap<String, u64>,
+    /// The time at which each node last had series, by node name, in milliseconds since 1970.
+    pub(super) seen: HashMap<String, u64>,
 }
 
 #[derive(Debug, Default)]
-struct NodeData {
+pub(super) struct NodeData {
     /// Whether Prometheus could scrape any of the node's targets; `None` if that is unknown.
     is_up: Option<bool>,
     is_current: bool,
@@ -265,7 +266,8 @@ struct NodeData {
     /// too long ago.
     seen_ms: Option<u64>,
     at_ms: u64,
-    gpus_recorded: u32,
+    /// The number of GPUs in the node according to Prometheus' recording rules.
+    pub(super) gpus_recorded: u32,
 }
 
 impl FleetHealth {
@@ -385,14 +387,5 @@ impl FleetHealth {
             NodeHealth::Up if self.has_readings => GpuHealth::NotResponding,
             _ => GpuHealth::Unknown,
         }
-    }
-
-    /// Returns the number of GPUs in the node according to Prometheus' recording rules.
-    pub(super) fn recorded_gpu_count(&self, node: usize) -> u32 {
-        self.nodes[node].gpus_recorded
-    }
-
-    pub(super) fn into_last_seen_times(self) -> HashMap<String, u64> {
-        self.seen
     }
 }

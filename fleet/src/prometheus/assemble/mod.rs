@@ -97,7 +97,7 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
             reason,
             gpus: match inputs.resolution {
                 Resolution::Gpu => of_gpus.len() as u32,
-                Resolution::Node => health.recorded_gpu_count(at),
+                Resolution::Node => health.nodes[at].gpus_recorded,
             },
             unopenable: explain_unopenable_node(of_gpus, inputs),
         });
@@ -134,7 +134,7 @@ pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
     AssembledFleet {
         fleet,
         nodes,
-        seen: health.into_last_seen_times(),
+        seen: health.seen,
         is_dcgm_covered,
         pods,
     }

@@ -6,7 +6,9 @@ use std::{
 };
 
 use super::super::facts::{Fact, FactDetail};
-use crate::{hosts::list::compare_names, prometheus::labels::Target};
+use crate::{
+    discovery::join_host_and_port, hosts::list::compare_names, prometheus::labels::Target,
+};
 
 /// The nodes of a fleet, sorted by name.
 #[derive(Debug, Default)]
@@ -199,11 +201,7 @@ fn choose_node_names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
         };
         let mut name = first.host.to_string();
         if let (Some(2..), Some(port)) = (hosts.get(&(&*first.cluster, &*first.host)), first.port) {
-            name = if name.contains(':') {
-                format!("[{name}]:{port}")
-            } else {
-                format!("{name}:{port}")
-            };
+            name = join_host_and_port(&name, port);
         }
         if clusters.get(&*first.host).is_some_and(|all| all.len() > 1) && !first.cluster.is_empty()
         {

@@ -8,7 +8,6 @@ mod proxy;
 
 use std::{
     io::Read,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -38,9 +37,12 @@ use tokio::time::timeout;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::settings::{Address, Authorization, ClientCertificate, Settings, SettingsError};
-use crate::credentials::{
-    NO_AUTHORITIES, client_config_builder, read_basic_header, read_bearer_header,
-    read_certificates, read_private_key, read_root_certificates,
+use crate::{
+    credentials::{
+        NO_AUTHORITIES, client_config_builder, read_basic_header, read_bearer_header,
+        read_certificates, read_private_key, read_root_certificates,
+    },
+    hosts::list::strip_user,
 };
 
 pub(super) use error::QueryError;
@@ -89,7 +91,7 @@ impl Client {
             headers.append(name, value);
         }
         read_authorization(&settings.authorization).map_err(SettingsError)?;
-        let stamps = read_file_stamps(&list_tls_files(settings));
+        let stamps = read_tls_file_stamps(settings);
         let proxy = proxy::find_proxy(&address, proxies)?;
         let connections =
             Arc::new(build_connections(settings, &address, proxy.clone()).map_err(SettingsError)?);
@@ -115,14 +117,16 @@ impl Client {
         parameters: &[(&str, &str)],
         most: usize,
     ) -> Result<Bytes, QueryError> {
-        let limit = self.settings.timeout;
-        let answered = timeout(limit, self.send_request(endpoint, parameters, most)).await;
-        answered.unwrap_or_else(|_| {
-            Err(QueryError::Slow {
-                address: self.display_address(),
-                limit,
-            })
-        })
+        let request = self.send_request(endpoint, parameters, most);
+        let answered = timeout(self.settings.timeout, request).await;
+        answered.unwrap_or_else(|_| Err(self.timeout_error()))
+    }
+
+    pub(super) fn timeout_error(&self) -> QueryError {
+        QueryError::Slow {
+            address: self.display_address(),
+            limit: self.settings.timeout,
+        }
     }
 
     async fn send_request(
@@ -237,7 +241,7 @@ impl Client {
 
     /// Returns the pool of connections, or a new pool if a certificate file has changed.
     fn current_connections(&self) -> Result<Arc<Connections>, String> {
-        let stamps = read_file_stamps(&list_tls_files(&self.settings));
+        let stamps = read_tls_file_stamps(&self.settings);
         let mut known = self
             .connections
             .lock()
@@ -320,10 +324,6 @@ fn describe_redirect_target(location: Option<&HeaderValue>) -> String {
         format!("{}{}", host.unwrap_or_default(), uri.path())
     };
     clean_line(&uri.map_or_else(|| "an unknown address".to_owned(), of))
-}
-
-fn strip_user(authority: &str) -> &str {
-    authority.rsplit('@').next().unwrap_or(authority)
 }
 
 // Reading of response bodies up to a maximum size.
@@ -429,18 +429,15 @@ fn build_tls_config(settings: &Settings) -> Result<ClientConfig, String> {
     })
 }
 
-/// Returns the paths of the files that the TLS configuration is read from.
-fn list_tls_files(settings: &Settings) -> Vec<PathBuf> {
+/// Returns a stamp for each file that the TLS configuration is read from. The stamp changes when
+/// the file changes.
+fn read_tls_file_stamps(settings: &Settings) -> Vec<Option<FileStamp>> {
     let own = settings
         .client_certificate
         .iter()
         .flat_map(|it| [&it.certificate_file, &it.key_file]);
-    settings.ca_file.iter().chain(own).cloned().collect()
-}
-
-/// Returns a stamp for each file. The stamp changes when the file changes.
-fn read_file_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
-    paths.iter().map(|path| FileStamp::read(path)).collect()
+    let files = settings.ca_file.iter().chain(own);
+    files.map(|path| FileStamp::read(path)).collect()
 }
 
 #[cfg(test)]

@@ -66,24 +66,20 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let Some(proxy) = &self.proxy else {
-            let opened = self.tcp.call(to);
-            return Box::pin(async {
-                Ok(Stream {
-                    io: opened.await?,
-                    is_proxied: false,
-                })
-            });
+        let proxy = match &self.proxy {
+            Some(proxy) if to.scheme() != Some(&Scheme::HTTP) => proxy,
+            proxy => {
+                let is_proxied = proxy.is_some();
+                let first = proxy.as_ref().map_or(to, |proxy| proxy.uri().clone());
+                let opened = self.tcp.call(first);
+                return Box::pin(async move {
+                    Ok(Stream {
+                        io: opened.await?,
+                        is_proxied,
+                    })
+                });
+            }
         };
-        if to.scheme() == Some(&Scheme::HTTP) {
-            let opened = self.tcp.call(proxy.uri().clone());
-            return Box::pin(async {
-                Ok(Stream {
-                    io: opened.await?,
-                    is_proxied: true,
-                })
-            });
-        }
         let tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
         let opened = proxy
             .basic_auth()

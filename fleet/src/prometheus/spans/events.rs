@@ -11,9 +11,9 @@ use crate::{
         client::QueryError,
         current_fleet::FleetContext,
         labels::{Interner, Target, read_gpu_index},
-        metrics::{Families, Family},
-        query::{Source, Steps, build_selector},
-        query_table::{Scope, build_up_query},
+        metrics::Family,
+        query::{Source, Steps},
+        query_table::{DCGM_XID_METRICS, Scope, build_up_query},
     },
     source::Range,
 };
@@ -54,40 +54,35 @@ pub(in crate::prometheus) async fn read_events(
     to_fresh_value(reader.query_events().await, before, empty, period)
 }
 
-/// Returns the response for a time range before anything has been read.
-pub(in crate::prometheus) fn empty_events(source: &Arc<Source>, range: Range) -> FleetEvents {
-    let reader = SpanReader::new(Arc::clone(source), FleetContext::default(), range);
-    FleetEvents::new_loading(reader.from_ms, reader.to_ms)
-}
-
 impl SpanReader {
     async fn query_events(mut self) -> Result<FleetEvents, QueryError> {
         let mut all: Vec<(EventKey, Occurrences)> = Vec::new();
-        let label = self.source.settings.node_label.clone();
         let steps = |moments| {
             let step = self.range.seconds().div_ceil(moments).next_multiple_of(60);
             Steps::new_until_this_minute(self.range.seconds(), step)
         };
         let (fine, coarse) = (steps(MAX_STEPS), steps(MAX_GPU_STEPS));
         let families = self.told.families;
+        let scope = Scope {
+            matchers: &self.source.matchers,
+            families,
+            present: families,
+            jobs: &self.told.jobs,
+        };
+        let (xid, up) = (
+            scope.build_dcgm_selector(DCGM_XID_METRICS),
+            build_up_query(&scope),
+        );
         if families.own {
             let counters = self.build_metric_selector("gpumon_gpu_xid_errors_total", "");
-            let of = label.clone();
-            all.extend(
-                self.send_query(&counters, Some(fine), move |answer| {
-                    count_xids(answer, fine, of.as_deref())
-                })
-                .await?
-                .unwrap_or_default(),
-            );
+            let count =
+                move |row: &Row<'_>, interner: &mut Interner<'_>| count_xids(row, interner, fine);
+            all.extend(self.query_rows(&counters, Some(fine), count).await?);
             let lasting = self.build_metric_selector("gpumon_gpu_xid", "");
-            let of = label.clone();
             let lasting = self
-                .send_query(&format!("{lasting} == 1"), None, move |answer| {
-                    list_xid_keys(answer, of.as_deref())
-                })
+                .query_rows(&format!("{lasting} == 1"), None, read_xid_key)
                 .await?;
-            for key in lasting.unwrap_or_default() {
+            for key in lasting {
                 mark_lasting_event(&mut all, key, self.to_ms);
             }
             let rules = self.build_metric_selector(DOWN_COUNT_RULE, "");
@@ -95,63 +90,33 @@ impl SpanReader {
                 .query_number(&format!("count({rules})"))
                 .await?
                 .is_some();
-            let (down, steps) = if has_rules {
-                (
-                    format!(
-                        "count_over_time({}[{}s])",
-                        self.build_metric_selector(DOWN_RULE, ""),
-                        fine.step_s
-                    ),
-                    fine,
-                )
-            } else {
-                (
-                    format!("{} == 0", self.build_metric_selector("gpumon_gpu_up", "")),
-                    coarse,
-                )
-            };
             let now = format!("{} == 0", self.build_metric_selector("gpumon_gpu_up", ""));
+            let (down, steps) = if has_rules {
+                let rule = self.build_metric_selector(DOWN_RULE, "");
+                (format!("count_over_time({rule}[{}s])", fine.step_s), fine)
+            } else {
+                (now.clone(), coarse)
+            };
             all.extend(
                 self.query_periods(&down, steps, &now, FleetEventKind::GpuNotResponding)
                     .await?,
             );
         }
-        let dcgm = [
-            (Family::Renamed, "DCGM_FI_DEV_XID_ERROR"),
-            (Family::Old, "DCGM_FI_DEV_XID_ERRORS"),
-        ];
-        let names: Vec<_> = dcgm
-            .into_iter()
-            .filter(|(of, _)| families.contains(*of))
-            .map(|(_, name)| name)
-            .collect();
-        if let Some(xid) = build_selector(&names, &self.source.matchers) {
-            let of = label.clone();
-            let read = move |answer: &Answer<'_>| count_dcgm_xids(answer, coarse, of.as_deref());
-            all.extend(
-                self.send_query(&format!("{xid} > 0"), Some(coarse), read)
-                    .await?
-                    .unwrap_or_default(),
-            );
+        if let Some(xid) = xid {
+            let count = move |row: &Row<'_>, interner: &mut Interner<'_>| {
+                count_dcgm_xids(row, interner, coarse)
+            };
+            let found = self
+                .query_rows(&format!("{xid} > 0"), Some(coarse), count)
+                .await?;
+            all.extend(found.into_iter().flatten());
         }
-        let scope = Scope {
-            matchers: &self.source.matchers,
-            families: Families::ALL,
-            present: Families::ALL,
-            jobs: &self.told.jobs,
-        };
-        if let Some(up) = build_up_query(&scope) {
-            let down = format!("min_over_time({up}[{}s]) == 0", fine.step_s);
-            all.extend(
-                self.query_periods(
-                    &down,
-                    fine,
-                    &format!("{up} == 0"),
-                    FleetEventKind::NodeUnreachable,
-                )
+        let down = format!("min_over_time({up}[{}s]) == 0", fine.step_s);
+        let now = format!("{up} == 0");
+        all.extend(
+            self.query_periods(&down, fine, &now, FleetEventKind::NodeUnreachable)
                 .await?,
-            );
-        }
+        );
         self.check_any_query_answered()?;
         Ok(self.merge_events(all))
     }
@@ -166,43 +131,21 @@ impl SpanReader {
         now: &str,
         kind: FleetEventKind,
     ) -> Result<Vec<(EventKey, Occurrences)>, QueryError> {
-        let label = self.source.settings.node_label.clone();
-        let key = move |interner: &mut Interner<'_>, row: &Row<'_>| -> Option<EventKey> {
+        let key = move |row: &Row<'_>, interner: &mut Interner<'_>| -> Option<EventKey> {
             let of_gpu = kind == FleetEventKind::GpuNotResponding;
             let gpu = if of_gpu {
                 Some(read_gpu_index(&row.labels)?)
             } else {
                 None
             };
-            Some((
-                interner.intern_target(&row.labels, Family::Own)?,
-                gpu,
-                kind,
-                None,
-            ))
+            let target = interner.intern_target(&row.labels, Family::Own)?;
+            Some((target, gpu, kind, None))
         };
-        let of = label.clone();
-        let read = move |answer: &Answer<'_>| {
-            let mut interner = Interner::new(of.as_deref());
-            answer
-                .rows
-                .iter()
-                .filter_map(|row| Some((key(&mut interner, row)?, count_occurrences(row, steps))))
-                .collect()
+        let event = move |row: &Row<'_>, interner: &mut Interner<'_>| {
+            Some((key(row, interner)?, count_occurrences(row, steps)))
         };
-        let mut all: Vec<(EventKey, Occurrences)> = self
-            .send_query(expression, Some(steps), read)
-            .await?
-            .unwrap_or_default();
-        let read = move |answer: &Answer<'_>| {
-            let mut interner = Interner::new(label.as_deref());
-            answer
-                .rows
-                .iter()
-                .filter_map(|row| key(&mut interner, row))
-                .collect()
-        };
-        let lasting: Vec<EventKey> = self.send_query(now, None, read).await?.unwrap_or_default();
+        let mut all = self.query_rows(expression, Some(steps), event).await?;
+        let lasting = self.query_rows(now, None, key).await?;
         for (_, found) in &mut all {
             found.lasts = false;
         }
@@ -210,6 +153,23 @@ impl SpanReader {
             mark_lasting_event(&mut all, key, self.to_ms);
         }
         Ok(all)
+    }
+
+    /// Sends a query, and returns the results of `read` for the series in the response.
+    async fn query_rows<T: Send + 'static>(
+        &mut self,
+        expression: &str,
+        steps: Option<Steps>,
+        read: impl Fn(&Row<'_>, &mut Interner<'_>) -> Option<T> + Send + 'static,
+    ) -> Result<Vec<T>, QueryError> {
+        let label = self.source.settings.node_label.clone();
+        let read_all = move |answer: &Answer<'_>| {
+            let mut interner = Interner::new(label.as_deref());
+            let rows = answer.rows.iter();
+            rows.filter_map(|row| read(row, &mut interner))
+                .collect::<Vec<_>>()
+        };
+        self.send_query(expression, steps, read_all).await
     }
 
     fn merge_events(self, all: Vec<(EventKey, Occurrences)>) -> FleetEvents {
@@ -277,90 +237,67 @@ fn count_occurrences(row: &Row<'_>, steps: Steps) -> Occurrences {
 /// Counts Xids using gpumon's counters. If a counter first appears within the time range, its
 /// initial value counts as well.
 fn count_xids(
-    answer: &Answer<'_>,
+    row: &Row<'_>,
+    interner: &mut Interner<'_>,
     steps: Steps,
-    label: Option<&str>,
-) -> Vec<(EventKey, Occurrences)> {
-    let mut interner = Interner::new(label);
-    let event = |row: &Row<'_>| {
-        let key = read_xid_key(row, &mut interner)?;
-        let (begin, first) = *row.samples.first()?;
-        let is_before = begin < steps.from as f64 + f64::from(steps.step_s) * 0.5;
-        let mut found = Occurrences::default();
-        let mut last = if is_before { first } else { 0.0 };
-        for (at, value) in row
-            .samples
-            .iter()
-            .copied()
-            .filter(|(_, value)| value.is_finite())
-        {
-            // A value that is lower than the previous one means that the counter was reset.
-            let more = if value < last { value } else { value - last };
-            if more > 0.0 {
-                found.count = found.count.saturating_add(more as u32);
-                found.last_s = at;
-            }
-            last = value;
+) -> Option<(EventKey, Occurrences)> {
+    let key = read_xid_key(row, interner)?;
+    let (begin, first) = *row.samples.first()?;
+    let is_before = begin < steps.from as f64 + f64::from(steps.step_s) * 0.5;
+    let mut found = Occurrences::default();
+    let mut last = if is_before { first } else { 0.0 };
+    for (at, value) in row
+        .samples
+        .iter()
+        .copied()
+        .filter(|(_, value)| value.is_finite())
+    {
+        // A value that is lower than the previous one means that the counter was reset.
+        let more = if value < last { value } else { value - last };
+        if more > 0.0 {
+            found.count = found.count.saturating_add(more as u32);
+            found.last_s = at;
         }
-        Some((key, found))
-    };
-    answer.rows.iter().filter_map(event).collect()
+        last = value;
+    }
+    Some((key, found))
 }
 
 /// Counts Xids using dcgm-exporter's metrics. They contain only the newest Xid of each GPU, and
 /// only while the exporter runs.
 fn count_dcgm_xids(
-    answer: &Answer<'_>,
+    row: &Row<'_>,
+    interner: &mut Interner<'_>,
     steps: Steps,
-    label: Option<&str>,
-) -> Vec<(EventKey, Occurrences)> {
-    let mut interner = Interner::new(label);
-    let mut all = Vec::new();
-    for row in &answer.rows {
-        let Some((target, gpu)) = interner
-            .intern_target(&row.labels, Family::Old)
-            .zip(read_gpu_index(&row.labels))
-        else {
-            continue;
-        };
-        let mut codes: BTreeMap<u32, Occurrences> = BTreeMap::new();
-        let mut last = None;
-        for (at, value) in &row.samples {
-            let code = *value as u32;
-            let found = codes.entry(code).or_default();
-            if last != Some(code) {
-                found.count += 1;
-                found.last_s = *at;
-            }
-            last = Some(code);
+) -> Option<Vec<(EventKey, Occurrences)>> {
+    let target = interner.intern_target(&row.labels, Family::Old)?;
+    let gpu = read_gpu_index(&row.labels)?;
+    let mut codes: BTreeMap<u32, Occurrences> = BTreeMap::new();
+    let mut last = None;
+    for (at, value) in &row.samples {
+        let code = *value as u32;
+        let found = codes.entry(code).or_default();
+        if last != Some(code) {
+            found.count += 1;
+            found.last_s = *at;
         }
-        let is_now = row
-            .samples
-            .last()
-            .is_some_and(|(at, _)| *at >= steps.to as f64 - f64::from(steps.step_s) * 0.5);
-        for (code, mut found) in codes {
-            found.lasts = is_now && last == Some(code);
-            all.push((
-                (
-                    Arc::clone(&target),
-                    Some(gpu),
-                    FleetEventKind::Xid,
-                    Some(code),
-                ),
-                found,
-            ));
-        }
+        last = Some(code);
     }
-    all
-}
-
-fn list_xid_keys(answer: &Answer<'_>, label: Option<&str>) -> Vec<EventKey> {
-    let mut interner = Interner::new(label);
-    answer
-        .rows
-        .iter()
-        .filter_map(|row| read_xid_key(row, &mut interner))
-        .collect()
+    let is_now = row
+        .samples
+        .last()
+        .is_some_and(|(at, _)| *at >= steps.to as f64 - f64::from(steps.step_s) * 0.5);
+    let events = codes.into_iter().map(|(code, mut found)| {
+        found.lasts = is_now && last == Some(code);
+        let key = (
+            Arc::clone(&target),
+            Some(gpu),
+            FleetEventKind::Xid,
+            Some(code),
+        );
+        (key, found)
+    });
+    Some(events.collect())
 }
 
 /// Returns the key of the Xid event that a series describes.
@@ -375,25 +312,14 @@ fn read_xid_key(row: &Row<'_>, interner: &mut Interner<'_>) -> Option<EventKey> 
 }
 
 fn mark_lasting_event(all: &mut Vec<(EventKey, Occurrences)>, key: EventKey, now_ms: u64) {
-    let last_s = now_ms as f64 / 1000.0;
+    let lasting = Occurrences {
+        count: 1,
+        last_s: now_ms as f64 / 1000.0,
+        lasts: true,
+    };
     match all.iter_mut().find(|(known, _)| *known == key) {
-        Some((_, found)) => {
-            found.lasts = true;
-            if found.count == 0 {
-                *found = Occurrences {
-                    count: 1,
-                    last_s,
-                    lasts: true,
-                };
-            }
-        }
-        None => all.push((
-            key,
-            Occurrences {
-                count: 1,
-                last_s,
-                lasts: true,
-            },
-        )),
+        Some((_, found)) if found.count > 0 => found.lasts = true,
+        Some((_, found)) => *found = lasting,
+        None => all.push((key, lasting)),
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         client::QueryError,
         current_fleet::FleetContext,
         metrics::{self, Families},
-        query::{Source, Steps, build_selector},
+        query::{Source, Steps, build_metric_selector, build_selector},
     },
     source::Range,
 };
@@ -165,9 +165,7 @@ impl SpanReader {
         let own = |name: &str| {
             families
                 .own
-                .then(|| build_selector(&[name], &matchers))
-                .flatten()
-                .map(once)
+                .then(|| once(build_metric_selector(name, &matchers)))
         };
         let dcgm = || {
             Some(once(build_selector(
@@ -191,7 +189,7 @@ impl SpanReader {
     ) -> Result<Vec<Vec<Option<f64>>>, QueryError> {
         let mut all = Vec::new();
         for expression in expressions {
-            let read = move |answer: &Answer<'_>| read_column(answer, steps);
+            let read = move |answer: &Answer<'_>| Some(read_column(answer, steps));
             let column = match expression {
                 Some(expression) => self.send_query(&expression, Some(steps), read).await?,
                 None => None,

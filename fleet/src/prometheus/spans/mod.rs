@@ -13,7 +13,7 @@ use super::{
     client::QueryError,
     current_fleet::{FleetContext, describe_warning},
     metrics::{self, Families, Reading},
-    query::{Source, Steps, build_selector, now_ms},
+    query::{Source, Steps, build_metric_selector, now_ms},
     query_table::NODE_RULES,
 };
 use crate::{
@@ -83,12 +83,11 @@ pub(super) fn to_fresh_value<T: TimeRangeResult>(
 impl SpanReader {
     pub(super) fn new(source: Arc<Source>, told: FleetContext, range: Range) -> Self {
         let to_ms = now_ms();
-        let from_ms = to_ms.saturating_sub(u64::from(range.seconds()) * 1000);
         Self {
             source,
             told,
             range,
-            from_ms,
+            from_ms: range.start_ms(to_ms),
             to_ms,
             problems: Vec::new(),
             failure: None,
@@ -96,30 +95,30 @@ impl SpanReader {
         }
     }
 
-    /// Sends a query. Returns `None` if only this query fails, and reports the failure as a
-    /// problem.
+    /// Sends a query. If only this query fails, reports the failure as a problem, and returns the
+    /// default value.
     ///
     /// # Errors
     /// Returns an error that would affect all other queries too.
-    async fn send_query<T: Send + 'static>(
+    async fn send_query<T: Default + Send + 'static>(
         &mut self,
         expression: &str,
         steps: Option<Steps>,
         read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
-    ) -> Result<Option<T>, QueryError> {
+    ) -> Result<T, QueryError> {
         match self.source.send_query(expression, steps, read).await {
             Ok(asked) => {
                 self.is_answered = true;
                 for warning in asked.warnings {
                     self.add_problem(describe_warning(&warning));
                 }
-                Ok(Some(asked.value))
+                Ok(asked.value)
             }
             Err(error) if error.affects_all_queries() => Err(error),
             Err(error) => {
                 self.add_problem(error.to_string());
                 self.failure = Some(error);
-                Ok(None)
+                Ok(T::default())
             }
         }
     }
@@ -127,7 +126,7 @@ impl SpanReader {
     /// Returns the value of an expression, or `None` if the expression has no value.
     async fn query_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
         let read = |answer: &Answer<'_>| answer.rows.first().and_then(super::answer::Row::value);
-        Ok(self.send_query(expression, None, read).await?.flatten())
+        self.send_query(expression, None, read).await
     }
 
     /// Returns the advice for users whose Prometheus lacks data for most of the range. The rules in
@@ -179,11 +178,7 @@ impl SpanReader {
     /// Returns a selector for a metric that combines the source's matchers with `further`.
     fn build_metric_selector(&self, name: &str, further: &str) -> String {
         let matchers = self.source.combine_matchers(further);
-        if matchers.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{name}{{{matchers}}}")
-        }
+        build_metric_selector(name, &matchers)
     }
 }
 
@@ -200,7 +195,7 @@ fn list_base_unit_expressions(id: &str, families: Families, matchers: &str) -> V
         } else {
             factor
         };
-        let series = build_selector(&[name], matchers)?;
+        let series = build_metric_selector(name, matchers);
         Some(if (factor - 1.0).abs() < f64::EPSILON {
             series
         } else {

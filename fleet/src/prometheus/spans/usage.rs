@@ -100,12 +100,6 @@ pub(in crate::prometheus) async fn read_usage(
     to_fresh_value(reader.query_usage().await, before, empty, period)
 }
 
-/// Returns the usage before anything has been read.
-pub(in crate::prometheus) fn empty_usage(source: &Arc<Source>, range: Range) -> FleetUsage {
-    let reader = SpanReader::new(Arc::clone(source), FleetContext::default(), range);
-    FleetUsage::new_loading(reader.from_ms, reader.to_ms)
-}
-
 impl SpanReader {
     async fn query_usage(mut self) -> Result<FleetUsage, QueryError> {
         let found = if !self.told.families.own {
@@ -163,26 +157,24 @@ impl SpanReader {
             "max by ({OWNER_LABELS}, exported_container) (max without ({RULE_REPLICAS}) ({nodes}))"
         );
         found.nodes = self.query_by_owner(&nodes).await?;
-        for (at, (_, rule)) in UNHELD_COUNTERS.into_iter().enumerate() {
-            let rule = self.build_metric_selector(rule, "");
-            let once = format!("max without ({RULE_REPLICAS}) (sum_over_time({rule}[{range}s]))");
-            *[&mut found.unheld_s, &mut found.unheld_joules][at] =
-                self.query_number(&format!("sum({once})")).await?;
-        }
+        self.query_unheld_usage(Basis::Rules, &mut found).await?;
         let unheld = format!(
             "{}[{range}s:{RULE_INTERVAL_S}s]",
             self.build_metric_selector(UNHELD_COUNTER, "")
         );
         let quarters = range / RULE_INTERVAL_S;
         let gaps = format!("count(count_over_time({unheld}) < {quarters} or resets({unheld}) > 0)");
-        if let Some(count) = self.query_number(&gaps).await?.filter(|count| *count > 0.0) {
-            self.add_problem(describe_node_count(
-                count,
+        if let Some(problem) = self
+            .describe_node_count(
+                &gaps,
                 "restarted gpumon or was not scraped for part of the time; some of its usage \
                  during this period is left out",
                 "restarted gpumon or were not scraped for part of the time; some of their usage \
                  during this period is left out",
-            ));
+            )
+            .await?
+        {
+            self.add_problem(problem);
         }
         Ok(found)
     }
@@ -224,13 +216,8 @@ impl SpanReader {
                 "count by ({OWNER_LABELS}, exported_container) ({held})"
             ))
             .await?;
-        for (at, (counter, _)) in UNHELD_COUNTERS.into_iter().enumerate() {
-            let used = self.build_increase_query(counter, "", range);
-            let sum = self
-                .query_number(&format!("sum(max without ({REPLICAS}) ({used}))"))
-                .await?;
-            *[&mut found.unheld_s, &mut found.unheld_joules][at] = sum;
-        }
+        self.query_unheld_usage(Basis::Counters(range), &mut found)
+            .await?;
         let unheld = self.build_metric_selector(UNHELD_COUNTER, "");
         for (operator, one, several) in [
             (
@@ -244,12 +231,8 @@ impl SpanReader {
                 "were not scraped at the start of the time range; their usage is left out",
             ),
         ] {
-            let count = self
-                .query_number(&format!(
-                    "count({unheld} {operator} {unheld} offset {range}s)"
-                ))
-                .await?;
-            let Some(count) = count.filter(|count| *count > 0.0) else {
+            let missing = format!("count({unheld} {operator} {unheld} offset {range}s)");
+            let Some(problem) = self.describe_node_count(&missing, one, several).await? else {
                 continue;
             };
             let cure = if self.range.seconds() < MIN_RECORDED_RANGE_S {
@@ -257,7 +240,6 @@ impl SpanReader {
             } else {
                 self.explain_missing_rules().await?
             };
-            let problem = describe_node_count(count, one, several);
             self.add_problem(format!("{problem}. {cure}"));
         }
         Ok(found)
@@ -268,8 +250,8 @@ impl SpanReader {
     async fn query_sums(&mut self, basis: Basis) -> Result<UsageSums, QueryError> {
         let mut found = UsageSums::default();
         let namespaces = self.build_pod_namespace_query();
-        for at in 0..COUNTERS.len() {
-            let query = |further: &str| self.build_amount_query(basis, at, further);
+        for (at, names) in COUNTERS.into_iter().enumerate() {
+            let query = |further: &str| self.build_amount_query(basis, names, further);
             let jobs = format!(
                 "sum by ({OWNER_LABELS}, exported_container) ({})",
                 query("notebook=\"\"")
@@ -294,7 +276,7 @@ impl SpanReader {
                 .keys()
                 .any(|owner| owner.kind == OwnerKind::Pod)
             {
-                let of_pods = self.build_amount_query(basis, at, "pod_uid!=\"\"");
+                let of_pods = self.build_amount_query(basis, names, "pod_uid!=\"\"");
                 let sums = format!(
                     "sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) \
                      {namespaces})"
@@ -310,26 +292,61 @@ impl SpanReader {
             "count({} > 0)",
             self.build_metric_selector("gpumon_owners_omitted", "")
         );
-        if let Some(count) = self
-            .query_number(&omitted)
-            .await?
-            .filter(|count| *count > 0.0)
-        {
-            self.add_problem(describe_node_count(
-                count,
+        if let Some(problem) = self
+            .describe_node_count(
+                &omitted,
                 "has had more than 500 owners (such as users, jobs and pods) since gpumon \
                  started; its metrics leave out those that used the least energy",
                 "have had more than 500 owners (such as users, jobs and pods) since gpumon \
                  started; their metrics leave out those that used the least energy",
-            ));
+            )
+            .await?
+        {
+            self.add_problem(problem);
         }
         Ok(found)
     }
 
-    /// Returns the query for one of the amounts, by owner. Data that several replicas have is
-    /// counted once.
-    fn build_amount_query(&self, basis: Basis, at: usize, further: &str) -> String {
-        let (counter, rule) = COUNTERS[at];
+    /// Reads the usage of GPUs that no process uses.
+    async fn query_unheld_usage(
+        &mut self,
+        basis: Basis,
+        found: &mut UsageSums,
+    ) -> Result<(), QueryError> {
+        for (at, names) in UNHELD_COUNTERS.into_iter().enumerate() {
+            let sum = format!("sum({})", self.build_amount_query(basis, names, ""));
+            *[&mut found.unheld_s, &mut found.unheld_joules][at] = self.query_number(&sum).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns a sentence that starts with the number of nodes that `query` counts, or `None` if
+    /// there are none. `one` is the rest of the sentence if the number is one; otherwise, `several`
+    /// is used.
+    async fn describe_node_count(
+        &mut self,
+        query: &str,
+        one: &str,
+        several: &str,
+    ) -> Result<Option<String>, QueryError> {
+        let count = self.query_number(query).await?;
+        Ok(count.filter(|count| *count > 0.0).map(|count| {
+            if count.total_cmp(&1.0).is_eq() {
+                format!("1 node {one}")
+            } else {
+                format!("{count} nodes {several}")
+            }
+        }))
+    }
+
+    /// Returns the query for one of the amounts, which has a counter and a recording rule. Data
+    /// that several replicas have is counted once.
+    fn build_amount_query(
+        &self,
+        basis: Basis,
+        (counter, rule): (&str, &str),
+        further: &str,
+    ) -> String {
         match basis {
             Basis::Rules => {
                 let range = self.range.seconds();
@@ -388,10 +405,7 @@ impl SpanReader {
             }
             sums
         };
-        Ok(self
-            .send_query(expression, None, read)
-            .await?
-            .unwrap_or_default())
+        self.send_query(expression, None, read).await
     }
 
     /// Returns the query for the increase of a counter over the last `range_s` seconds. If the
@@ -457,14 +471,12 @@ impl SpanReader {
                       exported_container, Hostname, hostname, instance";
         for (at, (function, of)) in sums.into_iter().enumerate() {
             let all = format!("sum by ({labels}) ({function}({of}[{range}s:{step}s]) * {step})");
-            let Some(rows) = self.send_query(&all, None, read_pod_values).await? else {
-                continue;
-            };
-            for (pod, node, seconds) in rows {
+            let rows = self.send_query(&all, None, read_pod_values).await?;
+            for (pod, seconds) in rows {
                 match (pod, at) {
                     (Some(pod), _) => {
                         if at == 0 {
-                            *found.nodes.entry(pod.clone()).or_default() += node;
+                            *found.nodes.entry(pod.clone()).or_default() += 1.0;
                         }
                         *found.owners.entry(pod).or_default()[at].get_or_insert(0.0) += seconds;
                     }
@@ -512,10 +524,7 @@ impl SpanReader {
             }
             used
         };
-        Ok(self
-            .send_query(expression, None, read)
-            .await?
-            .unwrap_or_default())
+        self.send_query(expression, None, read).await
     }
 
     fn build_usage(self, found: UsageSums) -> FleetUsage {
@@ -579,16 +588,6 @@ impl SpanReader {
     }
 }
 
-/// Returns a sentence that starts with a number of nodes. `one` is the rest of the sentence if the
-/// number is one; otherwise, `several` is used.
-fn describe_node_count(count: f64, one: &str, several: &str) -> String {
-    if count.total_cmp(&1.0).is_eq() {
-        format!("1 node {one}")
-    } else {
-        format!("{count} nodes {several}")
-    }
-}
-
 fn add_namespaces(
     sums: &mut Option<Sums<Option<String>>>,
     at: usize,
@@ -631,10 +630,10 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     })
 }
 
-/// Returns each pod in a response with its number of nodes, which is always 1, and the value of its
-/// series.
-fn read_pod_values(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
+/// Returns each pod in a response with the value of its series. There is one series for each node
+/// of a pod.
+fn read_pod_values(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64)> {
     let rows = answer.rows.iter();
-    rows.filter_map(|row| Some((read_pod(&row.labels), 1.0, row.value()?)))
+    rows.filter_map(|row| Some((read_pod(&row.labels), row.value()?)))
         .collect()
 }

@@ -80,7 +80,7 @@ async fn build_page() -> String {
         "{} s",
         Settings::DEFAULT_PERIOD.as_secs() as u32 * CENSUS_INTERVAL
     );
-    let recorded = build_recorded_gpu_count_query("").unwrap();
+    let recorded = build_recorded_gpu_count_query("");
     push_row(
         &mut page,
         "How many GPUs of gpumon there are, as a rule has counted them",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::rule::{Hysteresis, Observation, View};
-use crate::model::{GpuSample, Power, SLOW_CLOCK_RATIO};
+use crate::model::{GpuSample, SLOW_CLOCK_RATIO};
 
 /// How long a load must have been observed before its usual values count as known.
 pub(super) const EVIDENCE_MS: u64 = 300_000;
@@ -195,20 +195,6 @@ impl Baseline {
     }
 }
 
-/// Returns a baseline learned in five minutes at one load.
-#[cfg(test)]
-pub(crate) fn make_learned_baseline() -> Baseline {
-    let mut baseline = Baseline::default();
-    baseline.reset_if_settings_changed(Settings {
-        limit_watts: Some(700.0),
-        application_mhz: None,
-    });
-    for _ in 0..301 {
-        baseline.learn(Load::new(true, 90.0, 55.0), 1.0, 1980.0, 500.0);
-    }
-    baseline
-}
-
 // The idle power of a board: its power draw at full clock while a program is on the GPU but runs
 // nothing. Kernels that only wait draw little more.
 //
@@ -294,13 +280,8 @@ impl IdlePower {
 
 /// Returns the board's power draw, averaged over a second if the driver reports the average.
 pub(super) fn draw_watts(view: &View<'_>, gpu: &GpuSample) -> Option<f64> {
-    let Power {
-        draw_watts,
-        average_watts,
-        ..
-    } = &gpu.power;
-    view.fresh_value(average_watts)
-        .or(view.fresh_value(draw_watts))
+    view.fresh_value(&gpu.power.average_watts)
+        .or(view.fresh_value(&gpu.power.draw_watts))
         .copied()
 }
 
@@ -309,8 +290,21 @@ fn are_clocks_similar(one: u32, other: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Returns a baseline learned in five minutes at one load.
+    pub(crate) fn make_learned_baseline() -> Baseline {
+        let mut baseline = Baseline::default();
+        baseline.reset_if_settings_changed(Settings {
+            limit_watts: Some(700.0),
+            application_mhz: None,
+        });
+        for _ in 0..301 {
+            baseline.learn(Load::new(true, 90.0, 55.0), 1.0, 1980.0, 500.0);
+        }
+        baseline
+    }
 
     const LOAD: Load = Load {
         counted: true,

@@ -85,10 +85,7 @@ pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
 /// Returns `true` if the GPU has MIG devices. Such a GPU lists different processes to different
 /// users.
 fn has_mig_devices(sample: &GpuSample) -> bool {
-    sample
-        .mig_devices
-        .value()
-        .is_some_and(|devices| !devices.is_empty())
+    !sample.mig_devices.items().is_empty()
 }
 
 /// Returns the amount of memory that may be in use without an owner, in bytes.

@@ -43,7 +43,7 @@ use crate::{
 
 pub use baseline::Baseline;
 #[cfg(test)]
-pub(crate) use baseline::make_learned_baseline;
+pub(crate) use baseline::tests::make_learned_baseline;
 pub use free_memory::is_memory_nearly_full;
 pub use held_by_nobody::unlisted_bytes;
 pub use rule::{Clock, Hysteresis, Moment, Observation};

@@ -88,6 +88,14 @@ impl<'a> View<'a> {
         self.fresh_value(take(details))
     }
 
+    /// Returns the utilization of a GPU and of its memory controller in percent, if both are at
+    /// most a minute old.
+    pub(super) fn fresh_utilization(&self, gpu: &GpuSample) -> Option<(f64, f64)> {
+        let gpu_percent = self.fresh_value(&gpu.utilization.gpu_percent)?;
+        let memory_percent = self.fresh_value(&gpu.utilization.memory_percent)?;
+        Some((*gpu_percent, *memory_percent))
+    }
+
     /// Returns a value from the hardware counters if it is at most a minute old.
     pub(super) fn fresh_activity(
         &self,
@@ -99,7 +107,7 @@ impl<'a> View<'a> {
 
     /// Returns the display name of one of this GPU's processes.
     pub(super) fn process_name(&self, pid: u32) -> String {
-        let mut processes = self.sample.processes.value().into_iter().flatten();
+        let mut processes = self.sample.processes.items().iter();
         let process = processes.find(|process| process.pid == pid);
         process.map_or_else(|| format!("process {pid}"), process_name)
     }
@@ -315,11 +323,9 @@ pub(super) fn process_name(process: &Process) -> String {
     let notebook = notebook.and_then(|path| path.rsplit('/').next());
     let program = notebook.or(process.name.value().map(String::as_str));
     let program = program.map_or_else(|| format!("process {}", process.pid), clean_process_name);
-    match &process.user {
-        Reading::Now(user) | Reading::Earlier { value: user, .. } => {
-            format!("{program} ({})", clean_process_name(user))
-        }
-        Reading::Absent(_) => program,
+    match process.user.value() {
+        Some(user) => format!("{program} ({})", clean_process_name(user)),
+        None => program,
     }
 }
 

@@ -197,15 +197,13 @@ impl Pace {
                 .copied()
                 .zip(view.fresh_value(&activity.tensor_percent).copied())
         });
-        let utilization = &gpu.utilization;
-        let gpu_percent = view.fresh_value(&utilization.gpu_percent).copied();
-        let plain = gpu_percent.zip(view.fresh_value(&utilization.memory_percent).copied());
-        let load = match (counted, plain) {
+        let load = match (counted, view.fresh_utilization(gpu)) {
             (Some((sm, tensor)), _) => Load::new(true, sm, tensor),
             (None, Some((gpu, memory))) => Load::new(false, gpu, memory),
             (None, None) => return None,
         };
-        gpu_percent.filter(|percent| *percent >= BUSY_PERCENT)?;
+        view.fresh_value(&gpu.utilization.gpu_percent)
+            .filter(|percent| **percent >= BUSY_PERCENT)?;
         let sm_mhz = f64::from(*view.fresh_value(&gpu.clocks.sm_mhz)?);
         Some(Self {
             load,

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::model::{
     Ancestor, ConditionKind, GpuProcess, GpuSample, Job, JobKind, Owner, Process, ProcessKind,
-    Utilization,
 };
 
 /// The condition starts after all readings have been unchanged for this long. A shorter wait can be
@@ -211,23 +210,17 @@ impl UnchangedReadings {
 /// Returns `true` if the GPU may be running kernels that only wait, so that it must be sampled
 /// often. Absent readings do not rule this out.
 pub fn may_be_hung(gpu: &GpuSample) -> bool {
-    let Utilization {
-        gpu_percent,
-        memory_percent,
-        ..
-    } = &gpu.utilization;
-    let runs = gpu_percent
+    let utilization = &gpu.utilization;
+    let runs = utilization
+        .gpu_percent
         .value()
-        .zip(memory_percent.value())
+        .zip(utilization.memory_percent.value())
         .is_none_or(|(gpu, memory)| runs_without_memory_access(*gpu, *memory));
-    let watts = gpu
+    let draws_little = gpu
         .power
-        .average_watts
-        .value()
-        .or(gpu.power.draw_watts.value());
-    let draws_little = watts
+        .mean_watts()
         .zip(gpu.power.limit_watts.value())
-        .is_none_or(|(watts, limit)| *watts <= limit * MAX_WAITING_POWER_SHARE);
+        .is_none_or(|(watts, limit)| watts <= limit * MAX_WAITING_POWER_SHARE);
     runs && draws_little
 }
 
@@ -239,14 +232,7 @@ fn runs_without_memory_access(gpu_percent: f64, memory_percent: f64) -> bool {
 /// Returns `true` if kernels run all the time, without traffic and with about the power draw of an
 /// idle GPU. Returns `None` if readings are missing.
 fn matches_hang_pattern(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<bool> {
-    let Utilization {
-        gpu_percent,
-        memory_percent,
-        ..
-    } = &view.sample.utilization;
-    let (gpu, memory) = view
-        .fresh_value(gpu_percent)
-        .zip(view.fresh_value(memory_percent))?;
+    let (gpu_percent, memory_percent) = view.fresh_utilization(view.sample)?;
     let engines_rest = view
         .sample
         .utilization
@@ -265,7 +251,7 @@ fn matches_hang_pattern(view: &View<'_>, watts: f64, waiting_watts: Option<f64>)
             .is_none_or(|rate| *rate <= MAX_TRAFFIC_BYTES_PER_SECOND)
     });
     Some(
-        runs_without_memory_access(*gpu, *memory)
+        runs_without_memory_access(gpu_percent, memory_percent)
             && watts <= waiting_watts?
             && engines_rest
             && is_silent,
@@ -273,7 +259,7 @@ fn matches_hang_pattern(view: &View<'_>, watts: f64, waiting_watts: Option<f64>)
 }
 
 fn list_compute_processes(gpu: &GpuSample) -> Vec<&Process> {
-    let all = gpu.processes.value().into_iter().flatten();
+    let all = gpu.processes.items().iter();
     all.filter(|process| process.kind != ProcessKind::Graphics)
         .collect()
 }
@@ -298,21 +284,13 @@ impl Siblings {
             let Some(process) = theirs.iter().find(is_of_job) else {
                 continue;
             };
-            let Utilization {
-                gpu_percent,
-                memory_percent,
-                ..
-            } = &gpu.utilization;
-            let (Some(gpu_percent), Some(memory_percent)) = (
-                view.fresh_value(gpu_percent),
-                view.fresh_value(memory_percent),
-            ) else {
+            let Some((gpu_percent, memory_percent)) = view.fresh_utilization(gpu) else {
                 continue;
             };
-            if runs_without_memory_access(*gpu_percent, *memory_percent) {
+            if runs_without_memory_access(gpu_percent, memory_percent) {
                 siblings.waiting.push(gpu.index);
             } else {
-                siblings.work |= *gpu_percent > 0.0;
+                siblings.work |= gpu_percent > 0.0;
                 siblings.differing.push(GpuProcess {
                     gpu: gpu.index,
                     pid: process.pid,

@@ -196,13 +196,11 @@ impl LimitTracker {
         sums.gpu += number(&sample.utilization.gpu_percent);
         sums.clock += sample.clocks.sm_mhz.value().copied().map_or(0.0, f64::from);
         for (sum, causes) in sums.throttled.iter_mut().zip(THROTTLE_CAUSES) {
-            let reasons = sample.throttle_reasons.value().into_iter().flatten();
-            let is_throttled = reasons
-                .clone()
-                .any(|reason| causes.contains(&reason.info().cause));
+            let mut reasons = sample.throttle_reasons.items().iter();
+            let is_throttled = reasons.any(|reason| causes.contains(&reason.cause()));
             *sum += f64::from(u8::from(is_throttled));
         }
-        for process in sample.processes.value().into_iter().flatten() {
+        for process in sample.processes.items() {
             *sums.processes.entry(process.pid).or_default() += number(&process.sm_percent) / 100.0;
         }
         let rates = [
@@ -381,7 +379,7 @@ struct Owner<'a> {
 /// Returns the owners of the GPU's processes. Processes of one job have one owner.
 fn find_owners<'a>(sample: &'a GpuSample, shares: &HashMap<u32, f64>) -> Vec<Owner<'a>> {
     let mut owners: Vec<Owner<'_>> = Vec::new();
-    for process in sample.processes.value().into_iter().flatten() {
+    for process in sample.processes.items() {
         let share = shares.get(&process.pid).copied().unwrap_or_default();
         match owners
             .iter_mut()
@@ -592,21 +590,16 @@ fn find_siblings<'a>(
     sample: &'a GpuSample,
     machine: &'a [GpuSample],
 ) -> impl Iterator<Item = &'a GpuSample> {
-    let own = || sample.processes.value().into_iter().flatten();
+    let own = sample.processes.items();
     machine.iter().filter(move |gpu| {
+        let mut theirs = gpu.processes.items().iter();
         gpu.index != sample.index
-            && gpu
-                .processes
-                .value()
-                .into_iter()
-                .flatten()
-                .any(|process| own().any(|own| is_same_job(own, process)))
+            && theirs.any(|process| own.iter().any(|own| is_same_job(own, process)))
     })
 }
 
 fn list_pids(sample: &GpuSample) -> impl Iterator<Item = u32> {
-    let processes = sample.processes.value().into_iter().flatten();
-    processes.map(|process| process.pid)
+    sample.processes.items().iter().map(|process| process.pid)
 }
 
 /// Returns `true` if this GPU or another GPU of the same job sends or receives data of other GPUs.
@@ -669,9 +662,9 @@ fn slowest_sibling<'a>(
 /// Returns the ranks of the job's processes on another GPU. A rank that a process on this GPU also
 /// has is omitted: the processes have then inherited it from a common parent.
 fn list_other_ranks(sample: &GpuSample, other: &GpuSample) -> Vec<u32> {
-    let own: Vec<&Process> = sample.processes.value().into_iter().flatten().collect();
+    let own = sample.processes.items();
     let rank = |process: &Process| process.owner.value()?.rank;
-    let others = other.processes.value().into_iter().flatten();
+    let others = other.processes.items().iter();
     others
         .filter(|process| own.iter().any(|own| is_same_job(own, process)))
         .filter_map(rank)

@@ -49,19 +49,16 @@ macro_rules! at {
     };
     ($outer:ident?.$part:ident) => {
         $crate::model::fields::Access {
-            read: |sample| match &sample.$outer {
-                $crate::model::Reading::Absent(reason) => Err(reason),
-                $crate::model::Reading::Now(parts) | $crate::model::Reading::Earlier { value: parts, .. } => {
-                    $crate::model::fields::access::read(&parts.$part)
-                }
+            read: |sample| {
+                let parts = sample.$outer.as_result()?;
+                $crate::model::fields::access::read(&parts.$part)
             },
             earlier_ms: |sample| {
                 let part = sample.$outer.value().and_then(|parts| parts.$part.earlier_ms());
                 sample.$outer.earlier_ms().or(part)
             },
-            amend: |sample, judge| match &mut sample.$outer {
-                $crate::model::Reading::Absent(_) => {}
-                $crate::model::Reading::Now(parts) | $crate::model::Reading::Earlier { value: parts, .. } => {
+            amend: |sample, judge| {
+                if let Some(parts) = sample.$outer.value_mut() {
                     $crate::model::fields::access::amend(&mut parts.$part, judge);
                 }
             },
@@ -91,14 +88,11 @@ macro_rules! field {
 pub(super) use {at, field};
 
 pub(super) fn read<T: Number>(reading: &Reading<T>) -> Result<f64, &Absence> {
-    match reading {
-        Reading::Now(value) | Reading::Earlier { value, .. } => Ok(value.to_f64()),
-        Reading::Absent(reason) => Err(reason),
-    }
+    Ok(reading.as_result()?.to_f64())
 }
 
 pub(super) fn amend<T: Number>(reading: &mut Reading<T>, judge: &dyn Fn(f64) -> Option<f64>) {
-    let (Reading::Now(value) | Reading::Earlier { value, .. }) = reading else {
+    let Some(value) = reading.value_mut() else {
         return;
     };
     let before = value.to_f64();

@@ -12,9 +12,27 @@ macro_rules! with_mig {
     ($($part:ident).+, $($rest:tt)+) => { gpu!($($part).+, $($rest)+).mig(at!($($part).+)) };
 }
 
-/// Creates a catalog entry for a value that the hardware averages between two readings.
+/// Creates a catalog entry for a share of time that the hardware counters of GPM measure, averaged
+/// between two readings.
 macro_rules! counted {
-    ($($entry:tt)+) => { with_mig!($($entry)+).unwatched(Unwatched::Averaged) };
+    ($part:ident, $label:literal, $short:literal, $help:literal) => {
+        with_mig!(activity?.$part, $label, $short, Unit::Percent)
+            .unwatched(Unwatched::Averaged)
+            .help(concat!(
+                $help,
+                "; needs GPM (GPU Performance Monitoring, on Hopper and newer)."
+            ))
+    };
+}
+
+/// Creates the limit of a clock: the highest clock of the board.
+macro_rules! max_clock {
+    ($clock:ident) => {
+        Limit::Board(|gpu| {
+            let mhz = gpu.board.max_clocks.$clock.value();
+            mhz.map(|mhz| f64::from(*mhz))
+        })
+    };
 }
 
 /// Creates a catalog entry for the share of a cause that limits the GPU.
@@ -119,14 +137,10 @@ pub const GPU_FIELDS: &[Field] = &[
     .prometheus_name("gpumon_gpu_media_utilization_ratio")
     .chart("media", "engines", "Media", Color::Line(1)),
     counted!(
-        activity?.graphics_percent,
+        graphics_percent,
         "Engine active",
         "Busy",
-        Unit::Percent
-    )
-    .help(
-        "Share of time in which the graphics or compute engine was busy; needs GPM (GPU \
-     Performance Monitoring, on Hopper and newer).",
+        "Share of time in which the graphics or compute engine was busy"
     )
     .prometheus_name("gpumon_gpu_engine_active_ratio")
     .prometheus_mig_name("gpumon_mig_engine_active_ratio")
@@ -134,24 +148,22 @@ pub const GPU_FIELDS: &[Field] = &[
         "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
         "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO",
     ),
-    counted!(activity?.sm_percent, "SM active", "SM", Unit::Percent)
-        .help(
-            "Share of time in which a multiprocessor had at least one warp, averaged over all \
-             multiprocessors; needs GPM (GPU Performance Monitoring, on Hopper and newer).",
-        )
-        .prometheus_name("gpumon_gpu_sm_active_ratio")
-        .prometheus_mig_name("gpumon_mig_sm_active_ratio")
-        .dcgm_names("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO")
-        .chart("sm", "activity", "SM active", Color::Line(2)),
     counted!(
-        activity?.tensor_percent,
+        sm_percent,
+        "SM active",
+        "SM",
+        "Share of time in which a multiprocessor had at least one warp, averaged over all \
+         multiprocessors"
+    )
+    .prometheus_name("gpumon_gpu_sm_active_ratio")
+    .prometheus_mig_name("gpumon_mig_sm_active_ratio")
+    .dcgm_names("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO")
+    .chart("sm", "activity", "SM active", Color::Line(2)),
+    counted!(
+        tensor_percent,
         "Tensor active",
         "Tensor",
-        Unit::Percent
-    )
-    .help(
-        "Share of time in which the tensor cores were active; needs GPM (GPU Performance \
-     Monitoring, on Hopper and newer).",
+        "Share of time in which the tensor cores were active"
     )
     .prometheus_name("gpumon_gpu_tensor_active_ratio")
     .prometheus_mig_name("gpumon_mig_tensor_active_ratio")
@@ -161,14 +173,10 @@ pub const GPU_FIELDS: &[Field] = &[
     )
     .chart("tensor", "activity", "Tensor active", Color::Line(4)),
     counted!(
-        activity?.dram_bandwidth_percent,
+        dram_bandwidth_percent,
         "DRAM bandwidth utilization",
         "DRAM",
-        Unit::Percent
-    )
-    .help(
-        "Used share of the peak bandwidth of device memory; needs GPM (GPU Performance \
-     Monitoring, on Hopper and newer).",
+        "Used share of the peak bandwidth of device memory"
     )
     .prometheus_name("gpumon_gpu_dram_bandwidth_ratio")
     .prometheus_mig_name("gpumon_mig_dram_bandwidth_ratio")
@@ -180,14 +188,10 @@ pub const GPU_FIELDS: &[Field] = &[
         Color::Line(3),
     ),
     counted!(
-        activity?.occupancy_percent,
+        occupancy_percent,
         "Occupancy",
         "Occup",
-        Unit::Percent
-    )
-    .help(
-        "Resident warps as a share of the maximum; needs GPM (GPU Performance Monitoring, on \
-     Hopper and newer).",
+        "Resident warps as a share of the maximum"
     )
     .prometheus_name("gpumon_gpu_sm_occupancy_ratio")
     .prometheus_mig_name("gpumon_mig_sm_occupancy_ratio")
@@ -196,48 +200,47 @@ pub const GPU_FIELDS: &[Field] = &[
         "DCGM_FI_PROF_SM_OCCUPANCY_RATIO",
     )
     .chart("occupancy", "units", "Occupancy", Color::Line(0)),
-    counted!(activity?.fp64_percent, "FP64 units", "FP64", Unit::Percent)
-        .help(
-            "Share of time in which the double-precision units were active; needs GPM (GPU \
-         Performance Monitoring, on Hopper and newer).",
-        )
-        .prometheus_name("gpumon_gpu_fp64_active_ratio")
-        .dcgm_names(
-            "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
-            "DCGM_FI_PROF_FP64_UTIL_RATIO",
-        )
-        .chart("fp64", "units", "FP64", Color::Line(1)),
-    counted!(activity?.fp32_percent, "FP32 units", "FP32", Unit::Percent)
-        .help(
-            "Share of time in which the single-precision units were active; needs GPM (GPU \
-         Performance Monitoring, on Hopper and newer).",
-        )
-        .prometheus_name("gpumon_gpu_fp32_active_ratio")
-        .dcgm_names(
-            "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
-            "DCGM_FI_PROF_FP32_UTIL_RATIO",
-        )
-        .chart("fp32", "units", "FP32", Color::Line(2)),
-    counted!(activity?.fp16_percent, "FP16 units", "FP16", Unit::Percent)
-        .help(
-            "Share of time in which the half-precision units were active; needs GPM (GPU \
-         Performance Monitoring, on Hopper and newer).",
-        )
-        .prometheus_name("gpumon_gpu_fp16_active_ratio")
-        .dcgm_names(
-            "DCGM_FI_PROF_PIPE_FP16_ACTIVE",
-            "DCGM_FI_PROF_FP16_UTIL_RATIO",
-        )
-        .chart("fp16", "units", "FP16", Color::Line(3)),
     counted!(
-        activity?.integer_percent,
+        fp64_percent,
+        "FP64 units",
+        "FP64",
+        "Share of time in which the double-precision units were active"
+    )
+    .prometheus_name("gpumon_gpu_fp64_active_ratio")
+    .dcgm_names(
+        "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
+        "DCGM_FI_PROF_FP64_UTIL_RATIO",
+    )
+    .chart("fp64", "units", "FP64", Color::Line(1)),
+    counted!(
+        fp32_percent,
+        "FP32 units",
+        "FP32",
+        "Share of time in which the single-precision units were active"
+    )
+    .prometheus_name("gpumon_gpu_fp32_active_ratio")
+    .dcgm_names(
+        "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
+        "DCGM_FI_PROF_FP32_UTIL_RATIO",
+    )
+    .chart("fp32", "units", "FP32", Color::Line(2)),
+    counted!(
+        fp16_percent,
+        "FP16 units",
+        "FP16",
+        "Share of time in which the half-precision units were active"
+    )
+    .prometheus_name("gpumon_gpu_fp16_active_ratio")
+    .dcgm_names(
+        "DCGM_FI_PROF_PIPE_FP16_ACTIVE",
+        "DCGM_FI_PROF_FP16_UTIL_RATIO",
+    )
+    .chart("fp16", "units", "FP16", Color::Line(3)),
+    counted!(
+        integer_percent,
         "Integer units",
         "Int",
-        Unit::Percent
-    )
-    .help(
-        "Share of time in which the integer units were active; needs GPM (GPU Performance \
-     Monitoring, on Hopper and newer).",
+        "Share of time in which the integer units were active"
     )
     .prometheus_name("gpumon_gpu_integer_active_ratio")
     .dcgm_names(
@@ -246,14 +249,11 @@ pub const GPU_FIELDS: &[Field] = &[
     )
     .chart("integer", "units", "Integer", Color::Line(4)),
     counted!(
-        activity?.tensor_half_percent,
+        tensor_half_percent,
         "Tensor half precision",
         "Half",
-        Unit::Percent
-    )
-    .help(
-        "Share of time in which the tensor cores were active with half-precision or narrower \
-         numbers; needs GPM (GPU Performance Monitoring, on Hopper and newer).",
+        "Share of time in which the tensor cores were active with half-precision or \
+         narrower numbers"
     )
     .prometheus_name("gpumon_gpu_tensor_half_active_ratio")
     .dcgm_names(
@@ -261,14 +261,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "DCGM_FI_PROF_HMMA_UTIL_RATIO",
     ),
     counted!(
-        activity?.tensor_integer_percent,
+        tensor_integer_percent,
         "Tensor integer",
         "TInt",
-        Unit::Percent
-    )
-    .help(
-        "Share of time in which the tensor cores were active with integers; needs GPM (GPU \
-     Performance Monitoring, on Hopper and newer).",
+        "Share of time in which the tensor cores were active with integers"
     )
     .prometheus_name("gpumon_gpu_tensor_integer_active_ratio")
     .dcgm_names(
@@ -276,14 +272,10 @@ pub const GPU_FIELDS: &[Field] = &[
         "DCGM_FI_PROF_IMMA_UTIL_RATIO",
     ),
     counted!(
-        activity?.tensor_double_percent,
+        tensor_double_percent,
         "Tensor double precision",
         "Double",
-        Unit::Percent
-    )
-    .help(
-        "Share of time in which the tensor cores were active with double precision; needs GPM \
-     (GPU Performance Monitoring, on Hopper and newer).",
+        "Share of time in which the tensor cores were active with double precision"
     )
     .prometheus_name("gpumon_gpu_tensor_double_active_ratio")
     .dcgm_names(
@@ -447,13 +439,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus_name("gpumon_gpu_sm_clock_hertz")
         .dcgm_names("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_SM_CLOCK_HERTZ")
         .chart("sm-clock", "clocks", "SM", Color::Line(1))
-        .limit(Limit::Board(|gpu| {
-            gpu.board
-                .max_clocks
-                .sm_mhz
-                .value()
-                .map(|mhz| f64::from(*mhz))
-        })),
+        .limit(max_clock!(sm_mhz)),
     gpu!(
         clocks.graphics_mhz,
         "Graphics clock",
@@ -467,25 +453,13 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus_name("gpumon_gpu_memory_clock_hertz")
         .dcgm_names("DCGM_FI_DEV_MEM_CLOCK", "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ")
         .chart("memory-clock", "clocks", "Memory", Color::Memory)
-        .limit(Limit::Board(|gpu| {
-            gpu.board
-                .max_clocks
-                .memory_mhz
-                .value()
-                .map(|mhz| f64::from(*mhz))
-        })),
+        .limit(max_clock!(memory_mhz)),
     gpu!(clocks.video_mhz, "Video clock", "VidClk", Unit::Megahertz)
         .help("Clock of the video encoder and decoder.")
         .prometheus_name("gpumon_gpu_video_clock_hertz")
         .dcgm_names("DCGM_FI_DEV_VIDEO_CLOCK", "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ")
         .chart("video-clock", "clocks", "Video", Color::Line(2))
-        .limit(Limit::Board(|gpu| {
-            gpu.board
-                .max_clocks
-                .video_mhz
-                .value()
-                .map(|mhz| f64::from(*mhz))
-        })),
+        .limit(max_clock!(video_mhz)),
     gpu!(clocks.soc_mhz, "SoC clock", "SoCClk", Unit::Megahertz)
         .help("Clock of the parts of the chip around the graphics engine.")
         .prometheus_name("gpumon_gpu_soc_clock_hertz")

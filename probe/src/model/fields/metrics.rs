@@ -79,7 +79,7 @@ pub const SAMPLE_METRICS: &[Metric<GpuSample>] = metrics! { GpuSample;
 pub const DETAIL_METRICS: &[Metric<GpuDetails>] = metrics! { GpuDetails;
     State Count "gpumon_gpu_persistence_mode" "Whether persistence mode is enabled.";
         [] ("DCGM_FI_DEV_PERSISTENCE_MODE", "DCGM_FI_DEV_GPU_PERSISTENCE_MODE")
-            |it| read_flag(&it.modes.persistence);
+            |it| read_part(&it.modes.persistence, |is| (*is).into());
     State Count "gpumon_gpu_ecc_mode" "Whether ECC is enabled.";
         [] ("DCGM_FI_DEV_ECC_CURRENT", "DCGM_FI_DEV_ECC_MODE")
             |it| read_part(&it.modes.ecc, |mode| mode.current.into());
@@ -259,10 +259,6 @@ pub const BOARD_METRICS: &[Metric<Board>] = metrics! { Board;
 
 fn read_number<T: Number>(reading: &Reading<T>) -> Option<f64> {
     reading.value().map(|value| value.to_f64())
-}
-
-fn read_flag(reading: &Reading<bool>) -> Option<f64> {
-    reading.value().map(|is| (*is).into())
 }
 
 fn read_part<T>(reading: &Reading<T>, read: impl Fn(&T) -> f64) -> Option<f64> {

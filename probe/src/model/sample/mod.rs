@@ -46,17 +46,12 @@ pub struct GpuSample {
     pub activity: Reading<Activity>,
     /// The causes that limited the work of the GPU in the latest window of one to ten seconds.
     /// Omitted if not supported.
-    #[serde(
-        default = "Reading::<Limits>::not_supported",
-        skip_serializing_if = "Reading::is_not_supported"
-    )]
-    #[ts(optional, as = "Option<Reading<Limits>>")]
+    #[serde(default, skip_serializing_if = "Reading::is_not_supported")]
     pub limits: Reading<Limits>,
     /// Device memory (`nvmlDeviceGetMemoryInfo_v2`).
     pub memory: MemorySample,
     /// The kind of the memory. Omitted for device memory.
     #[serde(default, skip_serializing_if = "MemoryKind::is_device")]
-    #[ts(optional, as = "Option<MemoryKind>")]
     pub memory_kind: MemoryKind,
     /// Electrical power of the board.
     pub power: Power,
@@ -84,18 +79,16 @@ pub struct GpuSample {
     /// The number of processes that are missing from `processes`. If it is not 0, sums over the
     /// list are too small. Omitted if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(optional, as = "Option<u32>")]
     pub processes_omitted: u32,
     /// Memory in use that belongs to no listed process, in bytes. Present only if the driver is
     /// read in a PID namespace other than the machine's initial one, such as a container's, where
     /// processes in other namespaces are not visible. Omitted otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unlisted_memory_bytes: Option<u64>,
     /// The jobs or pods to which a scheduler has allocated the whole GPU, whether or not their
     /// processes use it. A shared GPU has several. Omitted if no allocation is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(optional, as = "Option<Vec<Allocation>>")]
     pub allocated_to: Vec<Allocation>,
     /// The conditions of the GPU, the most severe first. A condition is removed from the list when
     /// it ends.
@@ -151,13 +144,7 @@ tagged!(Health by "state" {
 impl Health {
     /// Returns the state's name in JSON.
     pub fn json_name(&self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Asleep { .. } => "asleep",
-            Self::Hung { .. } => "hung",
-            Self::Lost { .. } => "lost",
-            Self::Failed { .. } => "failed",
-        }
+        self.tag().unwrap_or_default()
     }
 }
 
@@ -179,11 +166,7 @@ pub struct Utilization {
     pub ofa_percent: Reading<f64>,
     /// Utilization of the video and JPEG engines together (AMD: `average_mm_activity`,
     /// `vcn_busy_percent`). Omitted if not supported.
-    #[serde(
-        default = "Reading::<f64>::not_supported",
-        skip_serializing_if = "Reading::is_not_supported"
-    )]
-    #[ts(optional, as = "Option<Reading<f64>>")]
+    #[serde(default, skip_serializing_if = "Reading::is_not_supported")]
     pub media_percent: Reading<f64>,
 }
 
@@ -214,19 +197,11 @@ pub struct MemorySample {
     pub free_bytes: Reading<u64>,
     /// Memory of the machine that the GPU may map (AMD: `mem_info_gtt_total`). Omitted if not
     /// supported.
-    #[serde(
-        default = "Reading::<u64>::not_supported",
-        skip_serializing_if = "Reading::is_not_supported"
-    )]
-    #[ts(optional, as = "Option<Reading<u64>>")]
+    #[serde(default, skip_serializing_if = "Reading::is_not_supported")]
     pub gtt_total_bytes: Reading<u64>,
     /// Memory of the machine that the GPU has mapped (AMD: `mem_info_gtt_used`). Omitted if not
     /// supported.
-    #[serde(
-        default = "Reading::<u64>::not_supported",
-        skip_serializing_if = "Reading::is_not_supported"
-    )]
-    #[ts(optional, as = "Option<Reading<u64>>")]
+    #[serde(default, skip_serializing_if = "Reading::is_not_supported")]
     pub gtt_used_bytes: Reading<u64>,
 }
 
@@ -268,6 +243,14 @@ pub struct Power {
     pub limit_watts: Reading<f64>,
 }
 
+impl Power {
+    /// Returns the board's power draw, averaged over a second if the driver reports the average.
+    pub(crate) fn mean_watts(&self) -> Option<f64> {
+        let mean = self.average_watts.value().or(self.draw_watts.value());
+        mean.copied()
+    }
+}
+
 /// Temperatures of the GPU and its memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Temperature {
@@ -280,11 +263,7 @@ pub struct Temperature {
     pub margin_celsius: Reading<f64>,
     /// The temperature of the chip's hottest spot (AMD: the `junction` sensor). Omitted if not
     /// supported.
-    #[serde(
-        default = "Reading::<f64>::not_supported",
-        skip_serializing_if = "Reading::is_not_supported"
-    )]
-    #[ts(optional, as = "Option<Reading<f64>>")]
+    #[serde(default, skip_serializing_if = "Reading::is_not_supported")]
     pub junction_celsius: Reading<f64>,
 }
 
@@ -301,18 +280,10 @@ pub struct Clocks {
     pub video_mhz: Reading<u32>,
     /// Clock of the parts of the chip around the graphics engine (AMD: `socclk`). Omitted if not
     /// supported.
-    #[serde(
-        default = "Reading::<u32>::not_supported",
-        skip_serializing_if = "Reading::is_not_supported"
-    )]
-    #[ts(optional, as = "Option<Reading<u32>>")]
+    #[serde(default, skip_serializing_if = "Reading::is_not_supported")]
     pub soc_mhz: Reading<u32>,
     /// Clock of the fabric between the parts of the chip (AMD: `fclk`). Omitted if not supported.
-    #[serde(
-        default = "Reading::<u32>::not_supported",
-        skip_serializing_if = "Reading::is_not_supported"
-    )]
-    #[ts(optional, as = "Option<Reading<u32>>")]
+    #[serde(default, skip_serializing_if = "Reading::is_not_supported")]
     pub fabric_mhz: Reading<u32>,
 }
 
@@ -469,7 +440,6 @@ pub struct MigSample {
     /// The jobs or pods to which a scheduler has allocated the device, whether or not their
     /// processes use the device. Omitted if no allocation is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(optional, as = "Option<Vec<Allocation>>")]
     pub allocated_to: Vec<Allocation>,
 }
 

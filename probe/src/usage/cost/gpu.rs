@@ -5,7 +5,7 @@ use std::{
     ops::Mul,
 };
 
-use super::readings::{Memory, ObservedReadings, Timeline};
+use super::readings::{Memory, ObservedReadings, Timeline, sum_process_memory};
 use crate::{
     model::{Absence, GpuCost, GpuSample, Process, Trace, TraceMetric},
     usage::{
@@ -337,7 +337,8 @@ impl GpuCostMeter {
         else {
             return;
         };
-        self.memory.add_process_memory(at_ms, own, span);
+        let bytes = sum_process_memory(own.iter().copied());
+        self.memory.add_reading(at_ms, bytes, span);
         self.gap_ms += added.gap_ms;
         if let Some(span) = added.held {
             self.seen.push(gpu, own, span);

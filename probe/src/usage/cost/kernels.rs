@@ -172,7 +172,7 @@ impl KernelMeter {
         for gpu in gpus {
             let mut owners = BTreeMap::new();
             let mut own: BTreeMap<OwnerKey, Vec<&Process>> = BTreeMap::new();
-            for process in gpu.processes.value().into_iter().flatten() {
+            for process in gpu.processes.items() {
                 let Some(key) = kernel_key(process) else {
                     continue;
                 };

@@ -19,7 +19,7 @@ use self::{
 use crate::{
     model::{
         Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, LimitSummary, Process,
-        Record, Sample, Trace, XidReport,
+        Record, Trace, XidReport,
     },
     units::format_three_digits,
     usage::steps::Span,
@@ -80,25 +80,20 @@ impl CostMeter {
         self.gpus.values_mut().for_each(|gpu| gpu.end(to_ms));
     }
 
-    /// Adds the next record. `is_own` returns `true` for the processes to measure.
+    /// Adds the next record. `is_own` returns `true` for the processes to measure. If a sample is
+    /// from before the start, it sets the initial memory. The last such sample counts.
     pub fn push(&mut self, record: &Record, is_own: &mut dyn FnMut(&Process) -> bool) {
         match record {
-            Record::Sample(sample) => self.push_sample(sample, is_own),
+            Record::Sample(sample) => self.push_gpus(
+                sample.at_ms as f64,
+                sample.interval_ms,
+                &sample.gpus,
+                is_own,
+            ),
             Record::Trace(trace) => self.push_trace(trace),
             Record::Event(event) => self.push_event(event),
             Record::Inventory(_) | Record::Details(_) | Record::Answers(_) => {}
         }
-    }
-
-    /// Adds the next sample. If it is from before the start, it sets the initial memory. The last
-    /// such sample counts.
-    pub fn push_sample(&mut self, sample: &Sample, is_own: &mut dyn FnMut(&Process) -> bool) {
-        self.push_gpus(
-            sample.at_ms as f64,
-            sample.interval_ms,
-            &sample.gpus,
-            is_own,
-        );
     }
 
     fn push_gpus(
@@ -110,7 +105,7 @@ impl CostMeter {
     ) {
         let mut all_own: Vec<&Process> = Vec::new();
         for gpu in gpus {
-            let listed = gpu.processes.value().into_iter().flatten();
+            let listed = gpu.processes.items().iter();
             let own: Vec<&Process> = listed.filter(|process| is_own(process)).collect();
             self.gpus
                 .entry(gpu.index)

@@ -22,10 +22,6 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn add_process_memory(&mut self, at_ms: f64, own: &[&Process], span: Span) {
-        self.add_reading(at_ms, sum_process_memory(own.iter().copied()), span);
-    }
-
     pub(super) fn add_reading(&mut self, at_ms: f64, held: Option<u64>, span: Span) {
         self.newest = Some((at_ms, held));
         if at_ms <= span.from_ms {

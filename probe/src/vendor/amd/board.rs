@@ -3,8 +3,8 @@
 use super::kfd::KfdNode;
 use crate::{
     bounded,
-    model::{Absence, Absent, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
-    vendor::drm::{Attributes, Card, Hwmon, PciePort, generation_from_speed},
+    model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
+    vendor::drm::{Attributes, Card, Hwmon, PciePort, add_vendor_name, generation_from_speed},
 };
 
 /// The lists of product names that AMD's drivers install. They are sorted by PCI device ID and
@@ -47,14 +47,8 @@ fn find_name(card: &Card) -> Reading<String> {
         .read_text("product_name")
         .ok()
         .or_else(|| find_amd_name(card));
-    let known = known.map(|name| {
-        if name.starts_with(vendor.name()) {
-            name
-        } else {
-            format!("{} {name}", vendor.name())
-        }
-    });
     known
+        .map(|name| add_vendor_name(vendor, name))
         .or_else(|| card.find_name(vendor))
         .ok_or(Absence::Unknown)
         .into()
@@ -78,7 +72,7 @@ fn find_amd_name(card: &Card) -> Option<String> {
 pub(super) fn read_board(
     card: &Card,
     port: &PciePort,
-    hwmon: Option<&Hwmon>,
+    hwmon: &Hwmon,
     node: Option<&KfdNode>,
 ) -> Board {
     let text = |name: &str| Reading::from(card.device.read_text(name).and_then(reject_blank));
@@ -116,14 +110,8 @@ pub(super) fn read_board(
             memory_mhz: read_highest_clock(&card.device, "pp_dpm_mclk").into(),
             video_mhz: read_highest_clock(&card.device, "pp_dpm_vclk").into(),
         },
-        power_limits: hwmon.map_or_else(
-            || PowerLimits::new_absent(&Absence::NotSupported),
-            read_power_limits,
-        ),
-        thresholds: hwmon.map_or_else(
-            || Thresholds::new_absent(&Absence::NotSupported),
-            read_thresholds,
-        ),
+        power_limits: read_power_limits(hwmon),
+        thresholds: read_thresholds(hwmon),
         ..Board::new_absent(&Absence::NotSupported)
     }
 }
@@ -137,16 +125,17 @@ fn reject_blank(text: String) -> Result<String, Absence> {
     }
 }
 
+/// Rejects 0, which some products report for a sensor or a limit that they do not have.
+pub(super) fn reject_zero(value: f64) -> Result<f64, Absence> {
+    if value > 0.0 {
+        Ok(value)
+    } else {
+        Err(Absence::NotSupported)
+    }
+}
+
 fn read_power_limits(hwmon: &Hwmon) -> PowerLimits {
-    // Some products report 0 for a limit that they do not have.
-    let read = |file| {
-        let watts = hwmon.read_millionths(file)?;
-        if watts > 0.0 {
-            Ok(watts)
-        } else {
-            Err(Absence::NotSupported)
-        }
-    };
+    let read = |file| hwmon.read_millionths(file).and_then(reject_zero);
     PowerLimits {
         default_watts: read("power1_cap_default").into(),
         min_watts: hwmon.read_millionths("power1_cap_min").into(),

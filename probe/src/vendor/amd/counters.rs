@@ -36,18 +36,14 @@ struct ThrottledSeconds {
 
 impl TableRates {
     /// Fills in the readings that require two tables: activity, throttle reasons and XGMI rates.
+    /// Without a table, they remain absent.
     pub(super) fn fill_rates(
         &mut self,
         metrics: Option<&Metrics>,
         at: Instant,
         sample: &mut GpuSample,
     ) {
-        let Some(now) = metrics else {
-            sample.activity = Reading::NOT_SUPPORTED;
-            sample.throttle_reasons = Reading::NOT_SUPPORTED;
-            sample.nvlink = Absent::new_absent(&Absence::NotSupported);
-            return;
-        };
+        let Some(now) = metrics else { return };
         let earlier = self.earlier.as_ref();
         let before = earlier.map(|earlier| (earlier.at, &earlier.metrics));
         let shares = before.and_then(|(_, before)| ThrottleShares::from_tables(before, now));
@@ -144,7 +140,6 @@ fn xgmi_rate(
 }
 
 /// Returns the XGMI links with their counters.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn read_links(metrics: &Metrics) -> Option<Vec<NvLink>> {
     let (read, written) = (
         metrics.get_all(Field::XgmiRead),
@@ -276,8 +271,7 @@ impl ThrottleShares {
 
 /// Returns how much a counter has grown, or `None` if the counter was reset. If a 32-bit counter
 /// has wrapped, the wrap is taken into account.
-#[allow(clippy::cast_precision_loss)]
-pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
+fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
     const WRAP: u64 = 1 << 32;
     let growth = match later.checked_sub(earlier) {
         Some(growth) => growth,

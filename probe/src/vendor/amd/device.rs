@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -16,12 +16,11 @@ use super::{
     processes::{self, ComputeProcesses},
 };
 use crate::{
-    model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace},
+    model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading},
     vendor::{
         Device, DeviceError, DriverError, MachineMemory, ReadDepth,
-        drm::{
-            Attributes, Card, Clients, Hwmon, PciePort, PowerState, Usage, generation_from_speed,
-        },
+        drm::{Attributes, Card, Clients, Hwmon, PciePort, Usage, generation_from_speed},
+        lock,
     },
 };
 
@@ -69,7 +68,7 @@ pub(super) struct AmdDevice {
     folder_id: Option<(u64, u64)>,
     identity: Gpu,
     machine: Arc<AmdMachine>,
-    hwmon: Option<Hwmon>,
+    hwmon: Hwmon,
     port: PciePort,
     /// The name of the file with the video engines' utilization, if the GPU has one.
     media_use: Option<&'static str>,
@@ -133,7 +132,7 @@ impl AmdDevice {
             card: card.open_for_frequent_reading(),
             folder_id: card.folder_id(),
             machine,
-            hwmon: Hwmon::find(card.device.folder(), &card.driver),
+            hwmon: Hwmon::find(card.device.folder(), &card.driver).unwrap_or_default(),
             port: PciePort::find(card.device.folder()),
             media_use: has_media_use.then_some(MEDIA_USE_FILE),
             usage: Usage::new(&processes::NAMES),
@@ -164,7 +163,7 @@ impl AmdDevice {
         device.identity.board = board::read_board(
             &device.card,
             &device.port,
-            device.hwmon.as_ref(),
+            &device.hwmon,
             device.first_node(),
         );
         device
@@ -175,10 +174,7 @@ impl AmdDevice {
     /// (`vddnb`), or by its PCI device ID. If the metrics table cannot be read at present, a later
     /// reading updates `is_apu`.
     fn is_part_of_processor(&mut self) -> bool {
-        let has_sensor = self
-            .hwmon
-            .as_ref()
-            .is_some_and(|hwmon| hwmon.has_sensor("in", "vddnb"));
+        let has_sensor = self.hwmon.has_sensor("in", "vddnb");
         let is_mi300a = self.card.pci_id.is_some_and(|(_, device)| device == MI300A);
         has_sensor
             || is_mi300a
@@ -222,13 +218,6 @@ impl AmdDevice {
         self.identity.uuid.clone().unwrap_or_default()
     }
 
-    fn read_sensor<T>(
-        &self,
-        read: impl FnOnce(&Hwmon) -> Result<T, Absence>,
-    ) -> Result<T, Absence> {
-        self.hwmon.as_ref().map_or(Err(Absence::NotSupported), read)
-    }
-
     fn files(&self) -> &Attributes {
         &self.card.device
     }
@@ -239,10 +228,7 @@ impl AmdDevice {
         if folder_id.is_none() || folder_id != self.folder_id {
             return Err(DeviceError::Lost);
         }
-        match self.card.power_state() {
-            PowerState::Active => Ok(()),
-            PowerState::Asleep => Err(DeviceError::Asleep),
-        }
+        self.card.check_is_awake()
     }
 
     /// Returns the last sample if the card was idle at that time, and if the card must still be
@@ -365,23 +351,9 @@ impl AmdDevice {
         let media = media.or_else(|_| get(Field::MediaActivity));
         let media = media.or_else(|_| find_highest_value(metrics, Field::VcnActivity));
         utilization.media_percent = media.into();
-        for absent in [
-            &mut utilization.encoder_percent,
-            &mut utilization.decoder_percent,
-            &mut utilization.ofa_percent,
-        ] {
-            *absent = Reading::NOT_SUPPORTED;
-        }
         utilization.jpeg_percent = find_highest_value(metrics, Field::JpegActivity).into();
 
-        let celsius = |label| self.read_sensor(|hwmon| hwmon.read_celsius(label, "input"));
-        let above_zero = |value: f64| {
-            if value > 0.0 {
-                Ok(value)
-            } else {
-                Err(Absence::NotSupported)
-            }
-        };
+        let celsius = |label| self.hwmon.read_celsius(label, "input");
         let junction = celsius("junction").or_else(|_| get(Field::HotspotTemperature));
         let edge = celsius("edge").or_else(|_| get(Field::EdgeTemperature));
         let edge = edge.or_else(|_| get(Field::GfxTemperature));
@@ -398,10 +370,9 @@ impl AmdDevice {
             _ => Reading::NOT_SUPPORTED,
         };
         sample.temperature.junction_celsius = junction.into();
-        // Boards without a memory temperature sensor report 0.
         let memory = celsius("mem")
             .or_else(|_| get(Field::MemoryTemperature))
-            .and_then(above_zero);
+            .and_then(board::reject_zero);
         sample.temperature.memory_celsius = memory
             .or_else(|_| find_highest_value(metrics, Field::HbmTemperature))
             .into();
@@ -429,20 +400,15 @@ impl AmdDevice {
         let generation = generation.map(|own| limit.map_or(own, |limit| own.min(limit)));
         sample.pcie.generation = generation.into();
         sample.pcie.width = width.into();
-        sample.pcie.tx_bytes_per_second = Reading::NOT_SUPPORTED;
-        sample.pcie.rx_bytes_per_second = Reading::NOT_SUPPORTED;
-        sample.performance_state = Reading::NOT_SUPPORTED;
     }
 
     fn read_clocks(&self, metrics: Option<&Metrics>, sample: &mut GpuSample) {
         let table = |now: Field, average: Field| {
-            let metrics = metrics.ok_or(Absence::NotSupported)?;
-            let highest = find_highest_value(Some(metrics), now);
-            highest
-                .or_else(|_| find_highest_value(Some(metrics), average))
+            find_highest_value(metrics, now)
+                .or_else(|_| find_highest_value(metrics, average))
                 .and_then(round_to_whole)
         };
-        let sensor = |label| self.read_sensor(|hwmon| hwmon.read_megahertz(label));
+        let sensor = |label| self.hwmon.read_megahertz(label);
         let graphics = sensor("sclk").or_else(|_| table(Field::GfxClock, Field::AverageGfxClock));
         let memory =
             sensor("mclk").or_else(|_| table(Field::MemoryClock, Field::AverageMemoryClock));
@@ -463,7 +429,7 @@ impl AmdDevice {
             .pci_id
             .is_some_and(|(_, device)| counters::has_accumulator(device));
         if self.power_limit.is_none() || self.is_thorough {
-            let limit = self.read_sensor(|hwmon| hwmon.read_millionths("power1_cap"));
+            let limit = self.hwmon.read_millionths("power1_cap");
             self.power_limit = Some(limit);
         }
         let limit = self.power_limit.clone().unwrap_or(Err(Absence::NoAnswer));
@@ -472,7 +438,7 @@ impl AmdDevice {
             if is_second_die {
                 Err(Absence::NotSupported)
             } else {
-                self.read_sensor(|hwmon| hwmon.read_millionths(file))
+                self.hwmon.read_millionths(file)
             }
         };
         // Depending on the product, one or both of these files exist.
@@ -487,7 +453,7 @@ impl AmdDevice {
             .or_else(|_| instant.clone())
             .or_else(|reason| of_table(Field::SocketPower).ok_or(reason));
         let accumulator = of_table(Field::Energy).filter(|_| has_accumulator);
-        let mut energy = self.energy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut energy = lock(&self.energy);
         let joules = energy.update(draw.as_ref().ok().copied(), accumulator, at);
         let source = energy.source();
         drop(energy);
@@ -498,20 +464,12 @@ impl AmdDevice {
         power.draw_watts = draw.into();
         power.average_watts = average.into();
         power.instant_watts = instant.into();
-        let above_zero = |watts: f64| {
-            if watts > 0.0 {
-                Ok(watts)
-            } else {
-                Err(Absence::NotSupported)
-            }
-        };
-        power.limit_watts = limit.and_then(above_zero).into();
+        power.limit_watts = limit.and_then(board::reject_zero).into();
     }
 
     fn read_fan(&self) -> Fan {
-        let number = |file: &str| self.read_sensor(|hwmon| hwmon.read_number(file));
+        let number = |file: &str| self.hwmon.read_number(file);
         let rpm = number("fan1_input").map(|rpm| if rpm < FAN_NOISE_RPM { 0 } else { rpm });
-        #[allow(clippy::cast_precision_loss)]
         let share = |part: u64, all: u64| (part as f64 / all.max(1) as f64 * 100.0).min(100.0);
         let fastest = number("fan1_max").ok().filter(|rpm| *rpm > 0);
         let by_turns = rpm.clone().and_then(|rpm| {
@@ -558,18 +516,16 @@ impl AmdDevice {
             units,
             self.is_apu,
         );
-        if scan.is_incomplete {
-            let held = listed
-                .iter()
-                .filter_map(|process| process.memory_bytes.value());
-            let held = held.fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
-            let used = sample.memory.used_bytes.value();
-            sample.unlisted_memory_bytes = used.map(|used| used.saturating_sub(held));
-        }
         sample.processes = Reading::Now(listed);
+        if scan.is_incomplete {
+            let listed_bytes = sample.sum_process_memory().value().copied();
+            let used = sample.memory.used_bytes.value();
+            sample.unlisted_memory_bytes =
+                used.map(|used| used.saturating_sub(listed_bytes.unwrap_or(0)));
+        }
     }
 
-    /// Reads all values that the firmware provides.
+    /// Reads all values that the firmware provides. All other values are not supported.
     fn read_firmware(&mut self, at: Instant, sample: &mut GpuSample) -> Result<(), DeviceError> {
         let metrics = self.read_metrics();
         let busy = self.files().read_number::<u32>("gpu_busy_percent");
@@ -578,6 +534,7 @@ impl AmdDevice {
             self.check_card_is_awake()?;
             return Err(reset_error());
         }
+        sample.clear_readings(&Absence::NotSupported);
         let metrics = metrics.ok();
         self.is_apu |= metrics.as_ref().is_some_and(Metrics::is_apu_table);
         self.read_sensors(metrics.as_ref(), busy, sample);
@@ -587,11 +544,9 @@ impl AmdDevice {
             .topology
             .partitions
             .read_samples(&self.uuid(), metrics.as_ref());
-        sample.mig_devices = if samples.is_empty() && self.topology.profile.value().is_none() {
-            Reading::NOT_SUPPORTED
-        } else {
-            Reading::Now(samples)
-        };
+        if !samples.is_empty() || self.topology.profile.value().is_some() {
+            sample.mig_devices = Reading::Now(samples);
+        }
         self.rates.earlier = metrics.map(|metrics| TimedTable { at, metrics });
         self.drop_outdated_readings(sample);
         Ok(())
@@ -623,7 +578,7 @@ impl Device for AmdDevice {
         self.update_topology();
         let at = Instant::now();
         if is_distrusted {
-            mark_readings_distrusted(sample);
+            sample.clear_readings(&Absence::Distrusted);
             self.rates.earlier = None;
         } else {
             self.read_firmware(at, sample)?;
@@ -638,20 +593,17 @@ impl Device for AmdDevice {
     fn read_details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
         self.check_card_is_awake()?;
         self.rest.may_sleep = self.card.may_sleep();
-        let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
         if self.machine.fatal_errors.are_resets_pending() {
-            *details = GpuDetails::new_absent(index, uuid, at_ms, &Absence::Distrusted);
+            details.clear_readings(&Absence::Distrusted);
             details.ecc = self.ras.read(&self.card.device);
             return Ok(());
         }
-        *details = GpuDetails::new_absent(index, uuid, at_ms, &Absence::NotSupported);
+        details.clear_readings(&Absence::NotSupported);
         if let Some(last) = self.rest.details.as_ref().filter(|_| self.rest.is_resting) {
             *details = last.clone();
             return Ok(());
         }
-        details.requested_power_limit_watts = self
-            .read_sensor(|hwmon| hwmon.read_millionths("power1_cap"))
-            .into();
+        details.requested_power_limit_watts = self.hwmon.read_millionths("power1_cap").into();
         self.rates.fill_throttled(details);
         details.ecc = self.ras.read(&self.card.device);
         let visible = (
@@ -673,21 +625,15 @@ impl Device for AmdDevice {
             .ok_or(Absence::NotSupported)
             .into();
         let fan = self.read_fan();
-        details.fans = if fan.rpm.value().is_some() || fan.speed_percent.value().is_some() {
-            Reading::Now(vec![fan])
-        } else {
-            Reading::NOT_SUPPORTED
-        };
+        if fan.rpm.value().is_some() || fan.speed_percent.value().is_some() {
+            details.fans = Reading::Now(vec![fan]);
+        }
         self.rest.details = Some(details.clone());
         Ok(())
     }
 
     fn take_errors(&mut self) -> Vec<DriverError> {
         self.broken_tables.take_due_error().into_iter().collect()
-    }
-
-    fn take_traces(&mut self) -> Vec<Trace> {
-        Vec::new()
     }
 }
 
@@ -740,13 +686,6 @@ fn set_sensor_times(sample: &mut GpuSample) {
     set_time(&mut sample.throttle_reasons, at_ms);
 }
 
-/// Marks all readings as absent because they cannot be trusted.
-fn mark_readings_distrusted(sample: &mut GpuSample) {
-    let reason = Absence::Distrusted;
-    let (uuid, health) = (sample.uuid.take(), sample.health.clone());
-    *sample = GpuSample::new_absent(sample.index, uuid, sample.at_ms, health, &reason);
-}
-
 fn reset_error() -> DeviceError {
     DeviceError::Failed {
         reason: Absence::NoAnswer,
@@ -755,7 +694,6 @@ fn reset_error() -> DeviceError {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn round_to_whole(number: f64) -> Result<u32, Absence> {
     (0.0..=f64::from(u32::MAX))
         .contains(&number)

@@ -12,14 +12,14 @@ use crate::{
     model::{Severity, Vendor},
     vendor::{
         DriverFinding, FilePart,
-        drm::{self, Binding, Card, PowerState, Recorder, check_sensors},
+        drm::{self, Binding, Card, Recorder, check_sensors},
         log_advice,
     },
 };
 
 /// The kernel drivers for AMD's GPUs. PCI class 0x12 is for Instinct GPUs, which are accelerators
 /// without a display.
-pub(in crate::vendor) static BINDING: Binding = Binding {
+pub(crate) static BINDING: Binding = Binding {
     vendor: Vendor::Amd,
     vendor_id: "0x1002",
     classes: &["0x03", "0x12"],
@@ -33,7 +33,7 @@ pub(in crate::vendor) static BINDING: Binding = Binding {
 };
 
 /// Returns the cards of AMD's driver. A card's minor numbers include those of its partitions.
-pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
+pub(crate) fn find_cards(sys_root: &Path) -> Vec<Card> {
     let mut cards = drm::find_cards(sys_root, &[DRIVER_NAME]);
     let nodes = kfd::find_nodes(&kfd::find_kfd_folder(sys_root));
     for card in &mut cards {
@@ -49,7 +49,7 @@ pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
 }
 
 /// Checks an awake card's sensors and the version of its metrics table.
-pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
+pub(crate) fn check_card(card: &Card) -> Vec<DriverFinding> {
     let mut findings = Vec::new();
     findings.extend(check_sensors(card, log_advice(Vendor::Amd)));
     let table = card.device.read_bytes("gpu_metrics");
@@ -76,7 +76,7 @@ pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
 }
 
 /// Checks that the compute driver's topology exists and is completely readable.
-pub(in crate::vendor) fn check_topology(sys_root: &Path, cards: &[Card]) -> Option<DriverFinding> {
+pub(crate) fn check_topology(sys_root: &Path, cards: &[Card]) -> Option<DriverFinding> {
     if cards.is_empty() {
         return None;
     }
@@ -131,14 +131,14 @@ const PROCESSES_FOLDER: &str = "class/kfd/kfd/proc";
 /// The properties of a topology node that identify a GPU or a group of linked GPUs.
 const ID_PROPERTIES: [&str; 2] = ["unique_id", "hive_id"];
 
-pub(in crate::vendor) fn copy_card_files(recorder: &Recorder<'_>, card: &Card) {
+pub(crate) fn copy_card_files(recorder: &Recorder<'_>, card: &Card) {
     let device = &recorder.copy_card(card).device;
     recorder.copy(device, &PASSIVE_FILES);
     recorder.copy_file_parts(device, &["unique_id"], |id| split_value(id, &make_id_part));
     recorder.copy_file_parts(device, &["serial_number"], |serial| {
         split_value(serial, &|text| FilePart::Serial(text.to_owned()))
     });
-    if card.power_state() == PowerState::Active {
+    if !card.is_asleep() {
         recorder.copy(device, &AWAKE_FILES);
         let blocks = device.join("ras");
         let names = recorder.list_entries(&blocks).into_iter();
@@ -150,7 +150,7 @@ pub(in crate::vendor) fn copy_card_files(recorder: &Recorder<'_>, card: &Card) {
 
 /// Copies the files that do not belong to a single card: the driver version, the topology, and the
 /// compute processes.
-pub(in crate::vendor) fn copy_driver_files(recorder: &Recorder<'_>) {
+pub(crate) fn copy_driver_files(recorder: &Recorder<'_>) {
     recorder.copy(Path::new("module/amdgpu"), &["version"]);
     let topology = Path::new(TOPOLOGY_FOLDER);
     recorder.copy(topology, &["generation_id"]);

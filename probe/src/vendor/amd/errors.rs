@@ -5,8 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    fs,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -18,20 +17,33 @@ use crate::{
     },
     vendor::{
         DriverError, LoggedError,
-        driver_error::{ErrorKind, ErrorTable, split_message},
-        drm::Attributes,
+        driver_error::{ErrorKind, ErrorTable, contains_in_order, split_message},
+        drm::{Attributes, list_names},
         kernel_log::{LogParser, make_printable},
+        lock,
     },
 };
 
 /// The errors of the `amdgpu` driver.
-pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
+pub(crate) static ERRORS: ErrorTable = ErrorTable {
     first: 100_000,
     kinds: &KINDS,
 };
 
 const AFTER_RESET: &str =
     "Restart the programs that used the GPU. If it happens again, update driver and firmware.";
+const CHECK_COOLING: &str = "Check fans, heat sink and the temperature of the room.";
+
+/// Creates the kind of error that ends with a shutdown. Two messages report it.
+const fn make_critical_temperature_error(patterns: &'static [&'static str]) -> ErrorKind {
+    ErrorKind::new(
+        patterns,
+        Critical,
+        "over temperature",
+        "The GPU has become so hot that the machine is shutting down.",
+        CHECK_COOLING,
+    )
+}
 
 /// All kinds of errors. Specific kinds come before general ones, because the first match is used.
 static KINDS: [ErrorKind; 19] = [
@@ -117,22 +129,10 @@ static KINDS: [ErrorKind; 19] = [
         Critical,
         "over temperature",
         "The GPU is hotter than its limit.",
-        "Check fans, heat sink and the temperature of the room.",
+        CHECK_COOLING,
     ),
-    ErrorKind::new(
-        &["GPU HW Critical Temperature Fault"],
-        Critical,
-        "over temperature",
-        "The GPU has become so hot that the machine is shutting down.",
-        "Check fans, heat sink and the temperature of the room.",
-    ),
-    ErrorKind::new(
-        &["System is going to shutdown"],
-        Critical,
-        "over temperature",
-        "The GPU has become so hot that the machine is shutting down.",
-        "Check fans, heat sink and the temperature of the room.",
-    ),
+    make_critical_temperature_error(&["GPU HW Critical Temperature Fault"]),
+    make_critical_temperature_error(&["System is going to shutdown"]),
     ErrorKind::new(
         &["GPU is throttled, expect performance decrease"],
         Warning,
@@ -145,16 +145,9 @@ static KINDS: [ErrorKind; 19] = [
         Warning,
         "thermal throttling",
         "The GPU is at its temperature limit, so its clocks are reduced.",
-        "Check fans, heat sink and the temperature of the room.",
+        CHECK_COOLING,
     ),
-    ErrorKind::new(
-        &["page fault (src_id"],
-        Warning,
-        "page fault",
-        "A program used an address in GPU memory that it does not own.",
-        "Debug the program: it reads or writes past the end of a buffer.",
-    )
-    .mark_as_caused_by_program(),
+    ErrorKind::page_fault(&["page fault (src_id"]),
     ErrorKind::new(
         &["ring ", " timeout, signaled seq="],
         Warning,
@@ -200,7 +193,7 @@ impl AmdErrors {
 }
 
 /// Returns a parser for the log messages of AMD's driver.
-pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
+pub(crate) fn log_parser() -> Box<dyn LogParser> {
     Box::<AmdErrors>::default()
 }
 
@@ -329,7 +322,7 @@ impl BrokenTables {
 }
 
 /// A string that occurs in every message about a fatal error.
-pub(super) const FATAL_TEXT: &str = "ERREVENT_ATHUB_INTERRUPT";
+const FATAL_TEXT: &str = "ERREVENT_ATHUB_INTERRUPT";
 
 /// The strings in messages about a successful reset. A message must contain all strings of one
 /// entry, in this order.
@@ -348,17 +341,13 @@ pub(super) struct FatalErrors(Mutex<HashSet<String>>);
 
 impl FatalErrors {
     /// Updates the set of failed GPUs according to a driver message.
-    pub(super) fn update_from_message(&self, bus_id: &str, message: &str) {
+    fn update_from_message(&self, bus_id: &str, message: &str) {
         let is_reset = || {
-            RESET_TEXTS.iter().any(|parts| {
-                let mut rest = Some(message);
-                for part in *parts {
-                    rest = rest.and_then(|rest| Some(rest.split_once(part)?.1));
-                }
-                rest.is_some()
-            })
+            RESET_TEXTS
+                .iter()
+                .any(|parts| contains_in_order(message, parts))
         };
-        let mut gpus = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gpus = lock(&self.0);
         if message.contains(FATAL_TEXT) {
             gpus.insert(bus_id.to_owned());
         } else if !gpus.is_empty() && is_reset() {
@@ -368,11 +357,7 @@ impl FatalErrors {
 
     /// Returns `true` if any GPU still needs a reset. Until then, no GPU's sensors can be trusted.
     pub(super) fn are_resets_pending(&self) -> bool {
-        !self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
+        !lock(&self.0).is_empty()
     }
 }
 
@@ -424,12 +409,9 @@ impl RasCounters {
 }
 
 fn list_blocks(device: &Attributes) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(device.folder().join("ras")) else {
-        return Vec::new();
-    };
-    let names = entries.flatten().map(|entry| entry.file_name());
+    let names = list_names(&device.folder().join("ras")).into_iter();
     names
-        .filter_map(|name| Some(name.to_str()?.strip_suffix(ERROR_COUNT_SUFFIX)?.to_owned()))
+        .filter_map(|name| Some(name.strip_suffix(ERROR_COUNT_SUFFIX)?.to_owned()))
         .collect()
 }
 
@@ -617,6 +599,8 @@ mod fatal_tests {
 
 #[cfg(test)]
 mod ras_tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -143,25 +143,18 @@ impl KfdNode {
     /// Reads the node's total and used memory, in bytes.
     pub(super) fn read_memory(&self) -> (Result<u64, Absence>, Result<u64, Absence>) {
         let bank = Attributes::new(self.folder.join("mem_banks/0"));
-        let properties = bounded::read_text(bank.folder().join("properties"), MAX_PROPERTIES_BYTES);
-        let properties = properties
-            .map(|text| parse_properties(&text))
-            .unwrap_or_default();
-        let total = properties
-            .get("size_in_bytes")
-            .copied()
-            .ok_or(Absence::NotSupported);
-        (total, bank.read_number("used_memory"))
+        let properties = read_properties(bank.folder());
+        let total = properties.get("size_in_bytes").copied();
+        (
+            total.ok_or(Absence::NotSupported),
+            bank.read_number("used_memory"),
+        )
     }
 
     /// Returns the memory bus width in bits.
     pub(super) fn memory_bus_bits(&self) -> Option<u32> {
-        let text = bounded::read_text(
-            self.folder.join("mem_banks/0/properties"),
-            MAX_PROPERTIES_BYTES,
-        )
-        .ok()?;
-        u32::try_from(*parse_properties(&text).get("width")?)
+        let properties = read_properties(&self.folder.join("mem_banks/0"));
+        u32::try_from(*properties.get("width")?)
             .ok()
             .filter(|bits| *bits > 0)
     }
@@ -170,9 +163,7 @@ impl KfdNode {
     pub(super) fn xgmi_peers(&self) -> Vec<u32> {
         let folder = self.folder.join("io_links");
         let peer = |link: u32| {
-            let file = folder.join(link.to_string()).join("properties");
-            let properties =
-                parse_properties(&bounded::read_text(file, MAX_PROPERTIES_BYTES).ok()?);
+            let properties = read_properties(&folder.join(link.to_string()));
             let is_xgmi = properties.get("type") == Some(&XGMI_LINK_TYPE);
             is_xgmi.then(|| u32::try_from(*properties.get("node_to")?).ok())?
         };
@@ -197,8 +188,14 @@ pub(super) fn has_queue(process: &Attributes, gpu_id: u32) -> bool {
     numbers.any(|number| process.read_number(&format!("queues/{number}/gpuid")) == Ok(gpu_id))
 }
 
+/// Reads the properties file in `folder`. Returns an empty map if the file cannot be read.
+fn read_properties(folder: &Path) -> HashMap<String, u64> {
+    let text = bounded::read_text(folder.join("properties"), MAX_PROPERTIES_BYTES);
+    text.map(|text| parse_properties(&text)).unwrap_or_default()
+}
+
 /// Parses lines that each consist of a name and a decimal number.
-pub(super) fn parse_properties(text: &str) -> HashMap<String, u64> {
+fn parse_properties(text: &str) -> HashMap<String, u64> {
     let pairs = text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;
         Some((name.to_owned(), value.trim().parse().ok()?))
@@ -214,7 +211,7 @@ pub(super) mod tests {
 
     /// Writes a recorded topology to `sys_root`. In a recording, the content of each file follows a
     /// line with the file's path. Returns `false` if there is no recording called `name`.
-    pub(in crate::vendor::amd) fn write_recorded(sys_root: &Path, name: &str) -> bool {
+    pub(crate) fn write_recorded(sys_root: &Path, name: &str) -> bool {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/dumps/kfd");
         let Ok(text) = fs::read_to_string(folder.join(name)) else {
             return false;

@@ -38,7 +38,8 @@ pub(super) mod fuzzing {
     };
     use crate::vendor::drm::Names;
 
-    pub(in crate::vendor) fn gpu_metrics(bytes: &[u8]) {
+    /// Decodes an AMD `gpu_metrics` table and reads all of its fields.
+    pub fn gpu_metrics(bytes: &[u8]) {
         let Ok(metrics) = Metrics::decode(bytes) else {
             return;
         };
@@ -51,7 +52,8 @@ pub(super) mod fuzzing {
         }
     }
 
-    pub(in crate::vendor) fn kfd_node(text: &str) {
+    /// Parses a node's properties in KFD's topology.
+    pub fn kfd_node(text: &str) {
         let node = KfdNode::parse(1, 1, text, PathBuf::new());
         node.bus_id();
         node.partition_number();
@@ -60,7 +62,7 @@ pub(super) mod fuzzing {
         node.render_minor();
     }
 
-    pub(in crate::vendor) fn names() -> &'static Names {
+    pub(crate) fn names() -> &'static Names {
         &processes::NAMES
     }
 }

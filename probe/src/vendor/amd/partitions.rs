@@ -63,16 +63,16 @@ impl Partitions {
 
     /// Returns the partition whose node in `/dev/dri` has this minor number.
     pub(super) fn find_by_render_minor(&self, minor: u32) -> Option<MigInstance> {
-        let node = self
-            .0
-            .iter()
-            .find(|node| node.render_minor() == Some(minor))?;
-        Some(make_instance(node.partition_number()))
+        self.find_instance(|node| node.render_minor() == Some(minor))
     }
 
     /// Returns the partition with the KFD ID `gpu_id`.
     pub(super) fn find_by_gpu_id(&self, gpu_id: u32) -> Option<MigInstance> {
-        let node = self.0.iter().find(|node| node.gpu_id == gpu_id)?;
+        self.find_instance(|node| node.gpu_id == gpu_id)
+    }
+
+    fn find_instance(&self, is_wanted: impl Fn(&KfdNode) -> bool) -> Option<MigInstance> {
+        let node = self.0.iter().find(|node| is_wanted(node))?;
         Some(make_instance(node.partition_number()))
     }
 }

@@ -91,18 +91,14 @@ fn add_compute_readings(
         .value()
         .copied()
         .filter(|share| *share > 0.0);
-    let share = match (occupancy, submitted) {
-        (Some(occupancy), submitted) => Reading::Now(occupancy.max(submitted.unwrap_or(0.0))),
-        (None, Some(submitted)) => Reading::Now(submitted),
-        (None, None) => Reading::Absent(Absence::NotSupported),
-    };
+    let share = occupancy.into_iter().chain(submitted).reduce(f64::max);
     let memory_bytes = match process.memory_bytes {
         Reading::Now(bytes) => Reading::Now(bytes.max(own.vram_bytes)),
         other => other,
     };
     Process {
         memory_bytes,
-        sm_percent: share,
+        sm_percent: share.ok_or(Absence::NotSupported).into(),
         kind: match process.kind {
             ProcessKind::Compute => ProcessKind::Compute,
             ProcessKind::Graphics | ProcessKind::ComputeAndGraphics => {
@@ -128,20 +124,20 @@ const AVERAGED_READINGS: usize = 5;
 /// A process's use of one compute node, which is a GPU or a partition.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ComputeProcess {
-    pub(super) pid: u32,
+    pid: u32,
     /// The KFD ID of the compute node.
-    pub(super) gpu_id: u32,
+    gpu_id: u32,
     /// The GPU memory that the process has allocated, in bytes.
-    pub(super) vram_bytes: u64,
+    vram_bytes: u64,
     /// The number of compute units that are executing the process's work, averaged over a few
     /// seconds. Only GFX9 GPUs report this value.
-    pub(super) occupied_units: Option<f64>,
+    occupied_units: Option<f64>,
     /// Whether the process has a queue for submitting work to the node.
-    pub(super) has_queue: bool,
+    has_queue: bool,
 }
 
 impl ComputeProcess {
-    pub(super) fn uses_gpu(&self) -> bool {
+    fn uses_gpu(&self) -> bool {
         self.vram_bytes > 0
             || self.has_queue
             || self.occupied_units.is_some_and(|units| units > 0.0)
@@ -224,7 +220,6 @@ impl NodeUsage {
         }
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn read_again(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode) {
         let files = kfd::process_files(kfd_root, pid);
         let gpu_id = node.gpu_id;

@@ -14,13 +14,13 @@ use super::{
     kfd,
 };
 use crate::{
-    bounded,
-    model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, Gpu, GpuLink, Platform, Reading, Vendor},
     process_stat::is_first_pid_namespace,
     vendor::{
-        Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
-        drm::{Card, Clients, PowerState},
-        kernel_log::{self, KernelLog, LogParser},
+        Device, DeviceError, ErrorLog, Roots, Source, SourceError,
+        drm::{Attributes, Card, Clients, is_node_of_awake_card},
+        kernel_log::{self, LogParser},
+        make_kernel_driver_platform,
     },
 };
 
@@ -52,11 +52,7 @@ impl AmdSource {
         let known = cards.clone();
         // Clients of other vendors' cards are skipped, because reading their data could wake those
         // cards.
-        let may_read = move |minor| {
-            let mut cards = known.iter();
-            let own = cards.find(|card| card.minors.contains(&minor));
-            own.is_some_and(|card| card.power_state() == PowerState::Active)
-        };
+        let may_read = move |minor| is_node_of_awake_card(&known, minor);
         let found = |card| KnownCard {
             card,
             energy: Arc::default(),
@@ -107,28 +103,8 @@ impl Source for AmdSource {
     fn platform(&self) -> Platform {
         // Drivers from AMD's packages have their own version number. The driver in the kernel has
         // the kernel's version.
-        let version = bounded::read_text(
-            self.machine.sys_root.join("module/amdgpu/version"),
-            bounded::VALUE_LIMIT,
-        );
-        let version = version.map_or_else(
-            |_| {
-                rustix::system::uname()
-                    .release()
-                    .to_string_lossy()
-                    .into_owned()
-            },
-            |version| version.trim().to_owned(),
-        );
-        Platform {
-            is_simulated: false,
-            drivers: vec![Driver {
-                vendor: Vendor::Amd,
-                version: Reading::Now(version),
-                library_version: Reading::Absent(Absence::NotSupported),
-                cuda_version: Reading::Absent(Absence::NotSupported),
-            }],
-        }
+        let driver = Attributes::new(self.machine.sys_root.join("module/amdgpu"));
+        make_kernel_driver_platform(Vendor::Amd, driver.read_text("version").ok())
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
@@ -137,12 +113,7 @@ impl Source for AmdSource {
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
         let found = self.find_card(index).ok_or(DeviceError::Lost)?;
-        if !found.card.exists() {
-            return Err(DeviceError::Lost);
-        }
-        if found.card.power_state() == PowerState::Asleep {
-            return Err(DeviceError::Asleep);
-        }
+        found.card.check_is_awake()?;
         Ok(Box::new(AmdDevice::open(
             &found.card,
             index,
@@ -153,7 +124,7 @@ impl Source for AmdSource {
 
     fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
         let found = self.find_card(index);
-        found.is_some_and(|found| found.card.power_state() == PowerState::Asleep)
+        found.is_some_and(|found| found.card.is_asleep())
     }
 
     fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
@@ -163,15 +134,10 @@ impl Source for AmdSource {
         )
     }
 
-    fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        None
-    }
-
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
         let fatal_errors = &self.machine.fatal_errors;
         read_past_errors(fatal_errors, path);
-        let log = KernelLog::open(path, AmdErrors::new(Arc::clone(fatal_errors))).ok();
-        log.into_iter().map(|log| Box::new(log) as _).collect()
+        kernel_log::open_error_log(path, AmdErrors::new(Arc::clone(fatal_errors)))
     }
 
     /// Returns one link for each pair of GPUs that are connected by XGMI.
@@ -203,7 +169,7 @@ impl Source for AmdSource {
         let link = |(a, b)| GpuLink {
             a,
             b,
-            path: Reading::Absent(Absence::NotSupported),
+            path: Reading::NOT_SUPPORTED,
             nvlinks: Reading::Now(1),
         };
         pairs.into_iter().map(link).collect()

@@ -5,33 +5,33 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use super::Attributes;
+use super::{Attributes, list_names};
 use crate::{
     bounded,
     model::{Absence, Severity, Vendor, normalize_bus_id},
-    vendor::{DriverFinding, log_advice},
+    vendor::{DeviceError, DriverFinding, lock, log_advice},
 };
 
 /// A GPU with a driver of the kernel's Direct Rendering Manager (DRM).
 #[derive(Debug, Clone)]
-pub(in crate::vendor) struct Card {
+pub(crate) struct Card {
     /// The name of the kernel driver, for example `amdgpu`.
-    pub(in crate::vendor) driver: String,
+    pub(crate) driver: String,
     /// The PCI bus ID, for example `00000000:3B:00.0`.
-    pub(in crate::vendor) bus_id: String,
+    pub(crate) bus_id: String,
     /// The PCI device's sysfs folder. Symbolic links in its path have been resolved, because files
     /// then open faster.
-    pub(in crate::vendor) device: Attributes,
+    pub(crate) device: Attributes,
     /// The card's sysfs folder. It disappears when the driver loses the card.
     folder: PathBuf,
     /// The minor numbers of the card's nodes in `/dev/dri`, such as `card0` and `renderD128`.
-    pub(in crate::vendor) minors: Vec<u32>,
+    pub(crate) minors: Vec<u32>,
     /// The PCI IDs of the vendor and the device.
-    pub(in crate::vendor) pci_id: Option<(u16, u16)>,
+    pub(crate) pci_id: Option<(u16, u16)>,
     sleep: Arc<Mutex<SleepRecord>>,
 }
 
@@ -44,23 +44,12 @@ struct SleepRecord {
     total_ms: Option<u64>,
 }
 
-/// A card's power state, which can be read without waking the card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::vendor) enum PowerState {
-    Active,
-    /// The card is suspended, or is currently being suspended or resumed.
-    Asleep,
-}
-
 /// Returns the cards that use one of `drivers`, sorted by PCI bus ID. `sys_root` is `/sys` except
 /// in tests.
-pub(in crate::vendor) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Card> {
-    let Ok(entries) = fs::read_dir(sys_root.join("class/drm")) else {
-        return Vec::new();
-    };
-    let cards = entries
-        .flatten()
-        .filter_map(|entry| Card::read(&entry.path()));
+pub(crate) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Card> {
+    let folder = sys_root.join("class/drm");
+    let names = list_names(&folder).into_iter();
+    let cards = names.filter_map(|name| Card::read(&folder.join(name)));
     let mut cards: Vec<_> = cards
         .filter(|card| drivers.contains(&card.driver.as_str()))
         .collect();
@@ -80,8 +69,7 @@ impl Card {
             .ok()?;
         let folder = folder.canonicalize().ok()?;
         let device = Attributes::new(folder.join("device").canonicalize().ok()?);
-        let event =
-            bounded::read_text(device.folder().join("uevent"), bounded::VALUE_LIMIT).ok()?;
+        let event = device.read_text("uevent").ok()?;
         let value = |key: &str| {
             let mut lines = event.lines();
             lines.find_map(|line| line.trim_matches('\0').strip_prefix(key)?.strip_prefix('='))
@@ -104,23 +92,36 @@ impl Card {
         })
     }
 
-    /// Reads the power state. A card without power management is always active.
-    pub(in crate::vendor) fn power_state(&self) -> PowerState {
-        match self.device.read_text("power/runtime_status") {
-            Ok(status) if status != "active" && status != "unsupported" => {
-                let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
-                sleep.last = Some(Instant::now());
-                PowerState::Asleep
-            }
-            Ok(_) | Err(_) => PowerState::Active,
+    /// Returns `true` if the card is suspended, or is currently being suspended or resumed. This
+    /// does not wake the card. A card without power management is always awake.
+    pub(crate) fn is_asleep(&self) -> bool {
+        let status = self.device.read_text("power/runtime_status");
+        let is_asleep = status.is_ok_and(|status| status != "active" && status != "unsupported");
+        if is_asleep {
+            lock(&self.sleep).last = Some(Instant::now());
+        }
+        is_asleep
+    }
+
+    /// Checks that the card can be read.
+    ///
+    /// # Errors
+    /// Returns an error if the card is missing or asleep.
+    pub(crate) fn check_is_awake(&self) -> Result<(), DeviceError> {
+        if !self.exists() {
+            Err(DeviceError::Lost)
+        } else if self.is_asleep() {
+            Err(DeviceError::Asleep)
+        } else {
+            Ok(())
         }
     }
 
     /// Returns `true` if the card was asleep within the last `time`. If the card slept between two
     /// calls, and nobody observed this, the sleep is assumed to have ended at the later call.
-    pub(in crate::vendor) fn has_slept_within(&self, time: Duration) -> bool {
+    pub(crate) fn has_slept_within(&self, time: Duration) -> bool {
         let total_ms = self.device.read_number("power/runtime_suspended_time").ok();
-        let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sleep = lock(&self.sleep);
         let before = std::mem::replace(&mut sleep.total_ms, total_ms);
         if before.is_some_and(|before| total_ms > Some(before)) {
             sleep.last = Some(Instant::now());
@@ -129,13 +130,13 @@ impl Card {
     }
 
     /// Returns `true` if the card still exists in sysfs.
-    pub(in crate::vendor) fn exists(&self) -> bool {
+    fn exists(&self) -> bool {
         self.folder.join("device").exists()
     }
 
     /// Returns a copy of the card for frequent reads. If the driver recreates the card, the copy
     /// still refers to the old sysfs folder.
-    pub(in crate::vendor) fn open_for_frequent_reading(&self) -> Self {
+    pub(crate) fn open_for_frequent_reading(&self) -> Self {
         Self {
             device: Attributes::open(self.device.folder()),
             ..self.clone()
@@ -144,13 +145,13 @@ impl Card {
 
     /// Returns the file system's device number and the inode number of the card's folder. They
     /// change if the driver recreates the card.
-    pub(in crate::vendor) fn folder_id(&self) -> Option<(u64, u64)> {
+    pub(crate) fn folder_id(&self) -> Option<(u64, u64)> {
         let folder = fs::metadata(&self.folder).ok()?;
         Some((folder.dev(), folder.ino()))
     }
 
     /// Returns `true` if the system may suspend the card when it is idle.
-    pub(in crate::vendor) fn may_sleep(&self) -> bool {
+    pub(crate) fn may_sleep(&self) -> bool {
         self.device
             .read_text("power/control")
             .is_ok_and(|control| control == "auto")
@@ -159,7 +160,7 @@ impl Card {
     /// Returns how long the card must be left alone after a reading before the system can suspend
     /// it. Each reading restarts the driver's suspend delay. Returns `None` if the card is never
     /// suspended.
-    pub(in crate::vendor) fn rest_time_after_reading(&self) -> Option<Duration> {
+    pub(crate) fn rest_time_after_reading(&self) -> Option<Duration> {
         let may_sleep = self.may_sleep();
         let delay_ms: i64 = self.device.read_number("power/autosuspend_delay_ms").ok()?;
         let delay_ms = u64::try_from(delay_ms).ok().filter(|_| may_sleep)?;
@@ -167,57 +168,65 @@ impl Card {
     }
 
     /// Returns the minor numbers of the render nodes, which programs use for computing.
-    pub(in crate::vendor) fn render_minors(&self) -> Vec<u32> {
+    pub(crate) fn render_minors(&self) -> Vec<u32> {
         find_render_minors(self.device.folder())
     }
 
-    pub(in crate::vendor) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Returns an identifier that does not change while the card stays in its slot.
-    pub(in crate::vendor) fn slot_id(&self) -> String {
+    pub(crate) fn slot_id(&self) -> String {
         format!("PCI-{}", self.pci_address())
     }
 
     /// Returns the vendor's name followed by the product's name from the system's list of PCI IDs.
     /// If the card is not listed, its IDs replace the product's name.
-    pub(in crate::vendor) fn find_name(&self, vendor: Vendor) -> Option<String> {
+    pub(crate) fn find_name(&self, vendor: Vendor) -> Option<String> {
         let (vendor_id, device_id) = self.pci_id?;
         let listed = PCI_ID_LISTS
             .iter()
             .find_map(|list| find_pci_name(Path::new(list), vendor_id, device_id));
         let name = listed.unwrap_or_else(|| format!("GPU {vendor_id:04x}:{device_id:04x}"));
-        let vendor = vendor.name();
-        Some(if name.starts_with(vendor) {
-            name
-        } else {
-            format!("{vendor} {name}")
-        })
+        Some(add_vendor_name(vendor, name))
     }
 
     /// Returns the PCI address in the kernel's format, for example `0000:3b:00.0`.
-    pub(in crate::vendor) fn pci_address(&self) -> String {
+    pub(crate) fn pci_address(&self) -> String {
         let short = self.bus_id.strip_prefix("0000").unwrap_or(&self.bus_id);
         short.to_ascii_lowercase()
     }
 
     /// Reads the NUMA node that is nearest to the card.
-    pub(in crate::vendor) fn numa_node(&self) -> Result<u32, Absence> {
+    pub(crate) fn numa_node(&self) -> Result<u32, Absence> {
         // The kernel reports -1 if there is no NUMA node.
         let node: i64 = self.device.read_number("numa_node")?;
         u32::try_from(node).map_err(|_| Absence::NotSupported)
     }
 }
 
+/// Returns a product's name, with the vendor's name before it.
+pub(crate) fn add_vendor_name(vendor: Vendor, name: String) -> String {
+    if name.starts_with(vendor.name()) {
+        name
+    } else {
+        format!("{} {name}", vendor.name())
+    }
+}
+
+/// Returns `true` if the node in `/dev/dri` with this minor number belongs to one of `cards`, and
+/// the card is awake.
+pub(crate) fn is_node_of_awake_card(cards: &[Card], minor: u32) -> bool {
+    let card = cards.iter().find(|card| card.minors.contains(&minor));
+    card.is_some_and(|card| !card.is_asleep())
+}
+
 /// Returns the minor numbers of a PCI device's render nodes.
 fn find_render_minors(device: &Path) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(device.join("drm")) else {
-        return Vec::new();
-    };
-    let names = entries.flatten().map(|entry| entry.file_name());
+    let names = list_names(&device.join("drm")).into_iter();
     names
-        .filter_map(|name| name.to_str()?.strip_prefix("renderD")?.parse().ok())
+        .filter_map(|name| name.strip_prefix("renderD")?.parse().ok())
         .collect()
 }
 
@@ -247,18 +256,18 @@ fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
 }
 
 /// The properties by which a vendor's GPUs are recognized, and their kernel drivers.
-pub(in crate::vendor) struct Binding {
-    pub(in crate::vendor) vendor: Vendor,
+pub(crate) struct Binding {
+    pub(crate) vendor: Vendor,
     /// The vendor's PCI ID, for example `0x1002`.
-    pub(in crate::vendor) vendor_id: &'static str,
+    pub(crate) vendor_id: &'static str,
     /// The prefixes of the PCI classes that the vendor's GPUs have.
-    pub(in crate::vendor) classes: &'static [&'static str],
+    pub(crate) classes: &'static [&'static str],
     /// The drivers that gpumon supports, starting with the most common one.
-    pub(in crate::vendor) drivers: &'static [&'static str],
+    pub(crate) drivers: &'static [&'static str],
     /// An older driver that gpumon does not support, and the suggested fix.
-    pub(in crate::vendor) old_driver: Option<(&'static str, &'static str)>,
+    pub(crate) old_driver: Option<(&'static str, &'static str)>,
     /// The end of an integrated GPU's PCI address.
-    pub(in crate::vendor) integrated: Option<&'static str>,
+    pub(crate) integrated: Option<&'static str>,
 }
 
 /// The driver that passes devices through to virtual machines.
@@ -267,22 +276,13 @@ const PASSTHROUGH_DRIVER: &str = "vfio-pci";
 impl Binding {
     /// Returns a finding for each of the vendor's GPUs that has no card because no supported driver
     /// has initialized it. `cards` are the existing cards.
-    pub(in crate::vendor) fn find_unbound_gpus(
-        &self,
-        sys_root: &Path,
-        cards: &[Card],
-    ) -> Vec<DriverFinding> {
-        let Ok(entries) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
-            return Vec::new();
-        };
-        let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        folders.sort();
-        folders.retain(|folder| self.is_gpu(folder));
-        let unread = folders.iter().filter_map(|folder| {
-            let address = folder.file_name()?.to_str()?;
-            let bus_id = normalize_bus_id(address)?;
+    pub(crate) fn find_unbound_gpus(&self, sys_root: &Path, cards: &[Card]) -> Vec<DriverFinding> {
+        let devices = sys_root.join("bus/pci/devices");
+        let unread = list_names(&devices).into_iter().filter_map(|address| {
+            let folder = devices.join(&address);
+            let bus_id = normalize_bus_id(&address).filter(|_| self.is_gpu(&folder))?;
             let has_card = cards.iter().any(|card| card.bus_id == bus_id);
-            (!has_card).then(|| self.explain_unbound_gpu(folder, address))
+            (!has_card).then(|| self.explain_unbound_gpu(&folder, &address))
         });
         unread.collect()
     }
@@ -400,20 +400,16 @@ mod tests {
         let [card] = &find_cards(root.path(), &["amdgpu"])[..] else {
             panic!("one card")
         };
-        assert_eq!(
-            card.power_state(),
-            PowerState::Active,
-            "no power management"
-        );
+        assert!(!card.is_asleep(), "no power management");
         let status = card.device.folder().join("power/runtime_status");
-        for (text, state) in [
-            ("active\n", PowerState::Active),
-            ("unsupported\n", PowerState::Active),
-            ("suspended\n", PowerState::Asleep),
-            ("resuming\n", PowerState::Asleep),
+        for (text, is_asleep) in [
+            ("active\n", false),
+            ("unsupported\n", false),
+            ("suspended\n", true),
+            ("resuming\n", true),
         ] {
             fs::write(&status, text).unwrap();
-            assert_eq!(card.power_state(), state, "{text}");
+            assert_eq!(card.is_asleep(), is_asleep, "{text}");
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
     bounded,
     model::now_ms,
     process_stat::{ProcessStat, read_boot_time_ms},
-    vendor::FilePart,
+    vendor::{FilePart, lock},
 };
 
 /// Scans that are older than this are not used.
@@ -38,7 +38,7 @@ const MAX_HANGING_THREADS: usize = 8;
 type MayRead = dyn Fn(u32) -> bool + Send + Sync;
 
 /// The clients of all cards, scanned in the background.
-pub(in crate::vendor) struct Clients {
+pub(crate) struct Clients {
     proc_root: PathBuf,
     may_read: Box<MayRead>,
     state: Mutex<State>,
@@ -61,7 +61,7 @@ struct State {
 impl Clients {
     /// Creates a background scanner of the processes in `proc_root`, which is `/proc` except in
     /// tests.
-    pub(in crate::vendor) fn new(
+    pub(crate) fn new(
         proc_root: PathBuf,
         may_read: impl Fn(u32) -> bool + Send + Sync + 'static,
     ) -> Arc<Self> {
@@ -76,7 +76,7 @@ impl Clients {
     /// Returns a scan that is at most `age` old. If no such scan is available within `patience`,
     /// returns the latest scan. Returns `None` if there is no scan, or if the latest scan is older
     /// than both `age` and `MAX_SCAN_AGE`.
-    pub(in crate::vendor) fn get_recent_scan(
+    pub(crate) fn get_recent_scan(
         self: &Arc<Self>,
         age: Duration,
         patience: Duration,
@@ -161,7 +161,7 @@ impl Clients {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -185,43 +185,43 @@ const TURNS_PER_EXAMINATION: u32 = 3;
 /// A client of a card: a process that has the card open, or several processes that share a file
 /// descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct Client {
+pub(crate) struct Client {
     /// The PID of the client's process. If several processes share the client, this is the lowest
     /// PID.
-    pub(in crate::vendor) pid: u32,
+    pub(crate) pid: u32,
     /// The minor number of the device node in `/dev/dri` that the process has open.
-    pub(in crate::vendor) minor: u32,
+    pub(crate) minor: u32,
     /// The client's use of the card.
-    pub(in crate::vendor) info: ClientInfo,
+    pub(crate) info: ClientInfo,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct ScanResult {
+pub(crate) struct ScanResult {
     /// The start time of the scan.
-    pub(in crate::vendor) at: Instant,
-    pub(in crate::vendor) clients: Vec<Client>,
+    pub(crate) at: Instant,
+    pub(crate) clients: Vec<Client>,
     /// Whether the descriptors of some processes could not be read. Only root can read other users'
     /// descriptors.
-    pub(in crate::vendor) is_incomplete: bool,
+    pub(crate) is_incomplete: bool,
 }
 
 /// The parameters of a scan.
-pub(super) struct ScanOptions<'a> {
-    pub(super) proc_root: &'a Path,
+struct ScanOptions<'a> {
+    proc_root: &'a Path,
     /// Receives the minor number of a device node, and returns `true` if the node's clients may be
     /// read.
-    pub(super) may_read: &'a dyn Fn(u32) -> bool,
+    may_read: &'a dyn Fn(u32) -> bool,
     /// The PIDs of hanging processes, which the scan skips.
-    pub(super) hanging: &'a HashSet<u32>,
+    hanging: &'a HashSet<u32>,
     /// A callback that receives a process's PID before its usage is read, and `None` afterwards. If
     /// it returns `false`, the scan ends.
-    pub(super) on_read: &'a dyn Fn(Option<u32>) -> bool,
+    on_read: &'a dyn Fn(Option<u32>) -> bool,
 }
 
 /// A scanner that finds the processes that have a card open, and remembers their descriptors.
 /// Processes without an open card are examined only from time to time.
 #[derive(Debug, Default)]
-pub(super) struct Scanner {
+struct Scanner {
     known: HashMap<u32, ExaminedProcess>,
     has_scanned: bool,
 }
@@ -242,7 +242,7 @@ struct ExaminedProcess {
 
 impl Scanner {
     /// Scans all processes. Returns `None` if `on_read` has ended the scan.
-    pub(super) fn scan(&mut self, scan: &ScanOptions<'_>) -> Option<ScanResult> {
+    fn scan(&mut self, scan: &ScanOptions<'_>) -> Option<ScanResult> {
         let at = Instant::now();
         let mut pids = list_numbers(scan.proc_root);
         // If several processes share a client, the one with the lowest PID is used: it is usually
@@ -405,7 +405,7 @@ impl ExaminedProcess {
 }
 
 /// Copies the `fdinfo` files and the `fd` links of all descriptors that refer to a card.
-pub(in crate::vendor) fn copy_client_files(
+pub(crate) fn copy_client_files(
     recorder: &Recorder<'_>,
     proc_root: &Path,
     may_read: &dyn Fn(u32) -> bool,

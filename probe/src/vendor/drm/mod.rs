@@ -9,11 +9,11 @@ mod sysfs;
 pub(super) mod testing;
 mod usage;
 
-pub(super) use card::{Binding, Card, PowerState, find_cards};
+pub(super) use card::{Binding, Card, add_vendor_name, find_cards, is_node_of_awake_card};
 pub(super) use clients::{Client, Clients, ScanResult, copy_client_files};
 pub(super) use recorder::Recorder;
 pub(super) use sysfs::{
-    Attributes, Hwmon, PciePort, check_sensors, generation_from_speed, list_numbers,
+    Attributes, Hwmon, PciePort, check_sensors, generation_from_speed, list_names, list_numbers,
     parse_pcie_generation,
 };
 pub(super) use usage::{ClientInfo, Names, Usage};

@@ -1,11 +1,8 @@
 //! Copying of a card's files for bug reports.
 
-use std::{
-    fs,
-    path::{Component, Path, PathBuf},
-};
+use std::path::{Component, Path, PathBuf};
 
-use super::{Card, PowerState};
+use super::{Card, list_names};
 use crate::{
     bounded,
     vendor::{FileContent, FilePart, SystemFile},
@@ -43,7 +40,7 @@ const SENSOR_FILES: [&str; 9] = [
 ];
 
 /// Copies the files below a root folder and sends the copies to a callback.
-pub(in crate::vendor) struct Recorder<'a> {
+pub(crate) struct Recorder<'a> {
     root: PathBuf,
     /// The name of the folder that the copies are stored in.
     prefix: &'static str,
@@ -53,11 +50,7 @@ pub(in crate::vendor) struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     /// Creates a recorder for files below `root`. The copies are passed to `send` with paths below
     /// `prefix`.
-    pub(in crate::vendor) fn new(
-        root: &Path,
-        prefix: &'static str,
-        send: &'a dyn Fn(SystemFile),
-    ) -> Self {
+    pub(crate) fn new(root: &Path, prefix: &'static str, send: &'a dyn Fn(SystemFile)) -> Self {
         Self {
             root: root.to_owned(),
             prefix,
@@ -67,7 +60,7 @@ impl<'a> Recorder<'a> {
 
     /// Copies the existing files of a folder. `folder` is relative to the root, and `names` can end
     /// with `*`.
-    pub(in crate::vendor) fn copy(&self, folder: &Path, names: &[&str]) {
+    pub(crate) fn copy(&self, folder: &Path, names: &[&str]) {
         self.copy_file_parts(folder, names, |content| {
             vec![FilePart::Plain(content.to_vec())]
         });
@@ -75,7 +68,7 @@ impl<'a> Recorder<'a> {
 
     /// Copies a folder's files. The `split` function first divides the content of each file into
     /// parts.
-    pub(in crate::vendor) fn copy_file_parts(
+    pub(crate) fn copy_file_parts(
         &self,
         folder: &Path,
         names: &[&str],
@@ -94,7 +87,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Adds a symbolic link to `target` at `place`, which is relative to the root.
-    pub(in crate::vendor) fn add_link(&self, place: &Path, target: PathBuf) {
+    pub(crate) fn add_link(&self, place: &Path, target: PathBuf) {
         self.send_file(place, FileContent::Link(target));
     }
 
@@ -120,20 +113,16 @@ impl<'a> Recorder<'a> {
     }
 
     /// Returns the names of a folder's entries, sorted.
-    pub(in crate::vendor) fn list_entries(&self, folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let mut names: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
-        names.sort();
-        names
+    pub(crate) fn list_entries(&self, folder: &Path) -> Vec<String> {
+        list_names(&self.root.join(folder))
     }
 
     /// Copies the files that every driver provides for a card. Sensor files are included only if
     /// the card is awake. Returns the card's folders.
-    pub(in crate::vendor) fn copy_card(&self, card: &Card) -> CardFolders {
+    pub(crate) fn copy_card(&self, card: &Card) -> CardFolders {
         let folders = self.copy_link_and_find_folders(card);
         let device = &folders.device;
-        let is_awake = card.power_state() == PowerState::Active;
+        let is_awake = !card.is_asleep();
         self.copy_pci_device(device, is_awake);
         self.copy(&device.join("power"), &POWER_FILES);
         for minor in card.render_minors() {
@@ -188,11 +177,11 @@ impl<'a> Recorder<'a> {
 }
 
 /// A card's folders, relative to the root.
-pub(in crate::vendor) struct CardFolders {
+pub(crate) struct CardFolders {
     /// The path `class/drm/cardN`.
-    pub(in crate::vendor) card: PathBuf,
+    pub(crate) card: PathBuf,
     /// The path of the PCI device's folder.
-    pub(in crate::vendor) device: PathBuf,
+    pub(crate) device: PathBuf,
 }
 
 /// Returns the path of `target` relative to `folder`. Both parameters are relative to the same

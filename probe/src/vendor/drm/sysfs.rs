@@ -24,8 +24,8 @@ use crate::{
 };
 
 /// A sysfs folder in which each file contains one value.
-#[derive(Debug, Clone)]
-pub(in crate::vendor) struct Attributes {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Attributes {
     folder: PathBuf,
     /// The open folder. Opening files relative to an open folder is faster.
     opened: Option<Arc<OwnedFd>>,
@@ -33,7 +33,7 @@ pub(in crate::vendor) struct Attributes {
 
 impl Attributes {
     /// Creates a reader for `folder`, which does not have to exist.
-    pub(in crate::vendor) fn new(folder: impl Into<PathBuf>) -> Self {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
             opened: None,
@@ -42,7 +42,7 @@ impl Attributes {
 
     /// Opens `folder` for frequent reads. If the folder is replaced later, reads still refer to the
     /// original.
-    pub(in crate::vendor) fn open(folder: impl Into<PathBuf>) -> Self {
+    pub(crate) fn open(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(CWD, &folder, flags, Mode::empty());
@@ -52,7 +52,7 @@ impl Attributes {
         }
     }
 
-    pub(in crate::vendor) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -60,7 +60,7 @@ impl Attributes {
     ///
     /// # Errors
     /// Returns the reason why there is no text. If the file is empty, the hardware lacks the value.
-    pub(in crate::vendor) fn read_text(&self, name: &str) -> Result<String, Absence> {
+    pub(crate) fn read_text(&self, name: &str) -> Result<String, Absence> {
         let text = self.read_bytes(name)?;
         let text = String::from_utf8_lossy(&text);
         // Some drivers terminate values with a NUL character.
@@ -75,7 +75,7 @@ impl Attributes {
     ///
     /// # Errors
     /// Returns the reason why there is no number.
-    pub(in crate::vendor) fn read_number<T: FromStr>(&self, name: &str) -> Result<T, Absence> {
+    pub(crate) fn read_number<T: FromStr>(&self, name: &str) -> Result<T, Absence> {
         self.read_text(name)?.parse().map_err(|_| Absence::Unknown)
     }
 
@@ -83,7 +83,7 @@ impl Attributes {
     ///
     /// # Errors
     /// Returns the reason why there is no number.
-    pub(in crate::vendor) fn read_hex(&self, name: &str) -> Result<u64, Absence> {
+    pub(crate) fn read_hex(&self, name: &str) -> Result<u64, Absence> {
         let text = self.read_text(name)?;
         let digits = text.strip_prefix("0x").unwrap_or(&text);
         u64::from_str_radix(digits, 16).map_err(|_| Absence::Unknown)
@@ -93,7 +93,7 @@ impl Attributes {
     ///
     /// # Errors
     /// Returns the reason why the file cannot be read.
-    pub(in crate::vendor) fn read_bytes(&self, name: &str) -> Result<Vec<u8>, Absence> {
+    pub(crate) fn read_bytes(&self, name: &str) -> Result<Vec<u8>, Absence> {
         let read = || match &self.opened {
             Some(folder) => {
                 let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -122,8 +122,17 @@ fn absence_from_error(error: &io::Error) -> Absence {
     }
 }
 
+/// Returns the names of a folder's entries, sorted. A folder that cannot be read counts as empty.
+pub(crate) fn list_names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
 /// Returns the file names in a folder that are numbers.
-pub(in crate::vendor) fn list_numbers(folder: &Path) -> Vec<u32> {
+pub(crate) fn list_numbers(folder: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -134,9 +143,10 @@ pub(in crate::vendor) fn list_numbers(folder: &Path) -> Vec<u32> {
 }
 
 /// A card's sensors, which the kernel provides as hardware monitoring (hwmon) files. See
-/// `Documentation/hwmon/sysfs-interface.rst`.
-#[derive(Debug, Clone)]
-pub(in crate::vendor) struct Hwmon {
+/// `Documentation/hwmon/sysfs-interface.rst`. The default has no sensors, so all of its readings
+/// are absent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hwmon {
     files: Attributes,
     /// The names of all sensor files, which never change.
     names: HashSet<String>,
@@ -148,11 +158,14 @@ pub(in crate::vendor) struct Hwmon {
 impl Hwmon {
     /// Finds a PCI device's sensors and reads their labels, which never change. This does not wake
     /// the card.
-    pub(in crate::vendor) fn find(device: &Path, driver: &str) -> Option<Self> {
-        let folders = fs::read_dir(device.join("hwmon")).ok()?;
-        let mut folders: Vec<_> = folders.flatten().map(|entry| entry.path()).collect();
-        folders.sort();
-        folders.retain(|folder| folder.join("name").exists());
+    pub(crate) fn find(device: &Path, driver: &str) -> Option<Self> {
+        let parent = device.join("hwmon");
+        let folders = list_names(&parent)
+            .into_iter()
+            .map(|name| parent.join(name));
+        let folders: Vec<_> = folders
+            .filter(|folder| folder.join("name").exists())
+            .collect();
         // The `i915` driver also creates a hwmon folder for each engine. Only the card's own folder
         // has the driver's name.
         let is_of_driver = |folder: &PathBuf| {
@@ -197,7 +210,7 @@ impl Hwmon {
     }
 
     /// Returns `true` if the card has a sensor of the given kind with the given label.
-    pub(in crate::vendor) fn has_sensor(&self, kind: &str, label: &str) -> bool {
+    pub(crate) fn has_sensor(&self, kind: &str, label: &str) -> bool {
         self.find_sensor(kind, label).is_some()
     }
 
@@ -205,11 +218,7 @@ impl Hwmon {
     ///
     /// # Errors
     /// Returns the reason why there is no value.
-    pub(in crate::vendor) fn read_celsius(
-        &self,
-        label: &str,
-        suffix: &str,
-    ) -> Result<f64, Absence> {
+    pub(crate) fn read_celsius(&self, label: &str, suffix: &str) -> Result<f64, Absence> {
         let sensor = self
             .find_sensor("temp", label)
             .ok_or(Absence::NotSupported)?;
@@ -222,10 +231,9 @@ impl Hwmon {
     ///
     /// # Errors
     /// Returns the reason why there is no value.
-    pub(in crate::vendor) fn read_millionths(&self, file: &str) -> Result<f64, Absence> {
+    pub(crate) fn read_millionths(&self, file: &str) -> Result<f64, Absence> {
         // The conversion to double precision is exact up to 2^53 millionths, which are 9,000 MJ in
         // the case of energy.
-        #[allow(clippy::cast_precision_loss)]
         self.read::<u64>(file).map(|micro| micro as f64 / 1e6)
     }
 
@@ -233,7 +241,7 @@ impl Hwmon {
     ///
     /// # Errors
     /// Returns the reason why there is no value.
-    pub(in crate::vendor) fn read_number(&self, file: &str) -> Result<u64, Absence> {
+    pub(crate) fn read_number(&self, file: &str) -> Result<u64, Absence> {
         self.read(file)
     }
 
@@ -241,7 +249,7 @@ impl Hwmon {
     ///
     /// # Errors
     /// Returns the reason why there is no value.
-    pub(in crate::vendor) fn read_megahertz(&self, label: &str) -> Result<u32, Absence> {
+    pub(crate) fn read_megahertz(&self, label: &str) -> Result<u32, Absence> {
         let sensor = self
             .find_sensor("freq", label)
             .ok_or(Absence::NotSupported)?;
@@ -251,7 +259,7 @@ impl Hwmon {
 }
 
 /// Returns a finding if an awake card has no sensors.
-pub(in crate::vendor) fn check_sensors(card: &Card, cure: &str) -> Option<DriverFinding> {
+pub(crate) fn check_sensors(card: &Card, cure: &str) -> Option<DriverFinding> {
     let is_missing = Hwmon::find(card.device.folder(), &card.driver).is_none();
     let address = card.pci_address();
     is_missing.then(|| DriverFinding {
@@ -267,28 +275,28 @@ pub(in crate::vendor) fn check_sensors(card: &Card, cure: &str) -> Option<Driver
 
 /// A link's PCIe generation and number of lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct PcieLink {
-    pub(in crate::vendor) generation: Result<u32, Absence>,
-    pub(in crate::vendor) width: Result<u32, Absence>,
+pub(crate) struct PcieLink {
+    pub(crate) generation: Result<u32, Absence>,
+    pub(crate) width: Result<u32, Absence>,
 }
 
 /// The PCI device at the card's end of the link to the slot.
 #[derive(Debug, Clone)]
-pub(in crate::vendor) struct PciePort(Attributes);
+pub(crate) struct PciePort(Attributes);
 
 impl PciePort {
     /// Finds the PCI device at the card's end of the link to the slot.
-    pub(in crate::vendor) fn find(device: &Path) -> Self {
+    pub(crate) fn find(device: &Path) -> Self {
         Self(Attributes::new(find_slot_port(device)))
     }
 
     /// Reads the current link.
-    pub(in crate::vendor) fn read_link(&self) -> PcieLink {
+    pub(crate) fn read_link(&self) -> PcieLink {
         self.read_link_from("current_link_speed", "current_link_width")
     }
 
     /// Reads the fastest link that both the card and its slot support.
-    pub(in crate::vendor) fn read_max_link(&self) -> PcieLink {
+    pub(crate) fn read_max_link(&self) -> PcieLink {
         self.read_link_from("max_link_speed", "max_link_width")
     }
 
@@ -307,12 +315,12 @@ impl PciePort {
 }
 
 /// Returns the PCIe generation for a speed in the kernel's format, for example `32.0 GT/s PCIe`.
-pub(in crate::vendor) fn parse_pcie_generation(speed: &str) -> Option<u32> {
+pub(crate) fn parse_pcie_generation(speed: &str) -> Option<u32> {
     generation_from_speed(speed.split_once(" GT/s")?.0.trim().parse().ok()?)
 }
 
 /// Returns the PCIe generation for a speed per lane in GT/s.
-pub(in crate::vendor) fn generation_from_speed(gigatransfers: f64) -> Option<u32> {
+pub(crate) fn generation_from_speed(gigatransfers: f64) -> Option<u32> {
     let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
     let mut known = (1..).zip(generations);
     known.find_map(|(number, speed): (u32, f64)| {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Returns the file system roots of a simulated machine.
-pub(in crate::vendor) fn make_roots(tree: &Tree) -> Roots {
+pub(crate) fn make_roots(tree: &Tree) -> Roots {
     Roots {
         nvml_lib: None,
         sys: tree.sys(),
@@ -22,13 +22,13 @@ pub(in crate::vendor) fn make_roots(tree: &Tree) -> Roots {
 }
 
 /// Reads a full sample at time 1 ms.
-pub(in crate::vendor) fn read_sample(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
+pub(crate) fn read_sample(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
     let mut sample = GpuSample::new_absent(0, None, 1, Health::Ok, &Absence::NoAnswer);
     device.read(&mut sample, ReadDepth::Full)?;
     Ok(sample)
 }
 
-pub(in crate::vendor) fn read_details(device: &mut dyn Device) -> GpuDetails {
+pub(crate) fn read_details(device: &mut dyn Device) -> GpuDetails {
     let mut details = GpuDetails::new_absent(0, None, 1, &Absence::NoAnswer);
     device.read_details(&mut details).unwrap();
     details
@@ -36,7 +36,7 @@ pub(in crate::vendor) fn read_details(device: &mut dyn Device) -> GpuDetails {
 
 /// Returns the name and folder of each recorded card of `vendor`. The recordings are not part of
 /// the repository.
-pub(in crate::vendor) fn find_recorded_cards(vendor: &str) -> Vec<(String, PathBuf)> {
+pub(crate) fn find_recorded_cards(vendor: &str) -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/sysfs");
     let Ok(boards) = fs::read_dir(root.join(vendor)) else {
         return Vec::new();

@@ -11,37 +11,37 @@ use crate::model::{Absence, Process, ProcessKind, Reading, normalize_bus_id};
 
 /// The names that a vendor's drivers use for types of memory and engines.
 #[derive(Debug)]
-pub(in crate::vendor) struct Names {
+pub(crate) struct Names {
     /// The prefixes of names for the GPU's own memory.
-    pub(in crate::vendor) memory: &'static [&'static str],
+    pub(crate) memory: &'static [&'static str],
     /// The prefixes of names for the machine's memory. GPUs without their own memory use this
     /// memory.
-    pub(in crate::vendor) shared_memory: &'static [&'static str],
+    pub(crate) shared_memory: &'static [&'static str],
     /// The names of graphics engines.
-    pub(in crate::vendor) graphics: &'static [&'static str],
+    pub(crate) graphics: &'static [&'static str],
     /// The names of compute engines.
-    pub(in crate::vendor) compute: &'static [&'static str],
+    pub(crate) compute: &'static [&'static str],
     /// The names of video encoding engines.
-    pub(in crate::vendor) encoders: &'static [&'static str],
+    pub(crate) encoders: &'static [&'static str],
     /// The names of video decoding engines.
-    pub(in crate::vendor) decoders: &'static [&'static str],
+    pub(crate) decoders: &'static [&'static str],
 }
 
 /// The counters of a card's clients at the last scan, and the shares of engine time calculated from
 /// them.
 #[derive(Debug)]
-pub(in crate::vendor) struct Usage {
+pub(crate) struct Usage {
     names: &'static Names,
     at: Option<Instant>,
     /// Each client's engine counters at the last scan.
-    counters: HashMap<u64, Vec<Engine>>,
+    counters: HashMap<u64, Engines>,
     /// For each client and engine, the share of time in which the engine worked for the client, in
     /// percent.
     shares: HashMap<u64, BTreeMap<String, f64>>,
 }
 
 impl Usage {
-    pub(in crate::vendor) fn new(names: &'static Names) -> Self {
+    pub(crate) fn new(names: &'static Names) -> Self {
         Self {
             names,
             at: None,
@@ -52,7 +52,7 @@ impl Usage {
 
     /// Updates the shares from a new scan's clients. A scan that has already been processed has no
     /// effect.
-    pub(in crate::vendor) fn update(&mut self, at: Instant, clients: &[&Client]) {
+    pub(crate) fn update(&mut self, at: Instant, clients: &[&Client]) {
         if self.at.is_some_and(|last| at <= last) {
             return;
         }
@@ -86,11 +86,7 @@ impl Usage {
 
     /// Returns the processes of `clients`, sorted by PID. The processes' names and owners are
     /// absent.
-    pub(in crate::vendor) fn list_processes(
-        &self,
-        clients: &[&Client],
-        is_unified: bool,
-    ) -> Vec<Process> {
+    pub(crate) fn list_processes(&self, clients: &[&Client], is_unified: bool) -> Vec<Process> {
         let mut by_pid: BTreeMap<u32, Vec<&Client>> = BTreeMap::new();
         for client in clients {
             by_pid.entry(client.pid).or_default().push(client);
@@ -116,12 +112,12 @@ impl Usage {
             .fold(0_u64, u64::saturating_add);
         let has_used = |engines: &[&str]| {
             let mut all = clients.iter().flat_map(|client| &client.info.engines);
-            all.any(|engine| engines.contains(&engine.name.as_str()) && engine.was_used())
+            all.any(|(name, engine)| engines.contains(&name.as_str()) && engine.was_used())
         };
         let (draws, computes) = (has_used(self.names.graphics), has_used(self.names.compute));
         let is_used = clients
             .iter()
-            .any(|client| client.info.engines.iter().any(Engine::was_used));
+            .any(|client| client.info.engines.values().any(Engine::was_used));
         if bytes == 0 && !is_used {
             return None;
         }
@@ -165,8 +161,7 @@ impl Engine {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
-fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<String, f64> {
+fn compute_shares(earlier: &Engines, now: &Engines, elapsed: Duration) -> BTreeMap<String, f64> {
     let period_ns = elapsed.max(Duration::from_millis(1)).as_secs_f64() * 1e9;
     let growth = |earlier: Option<u64>, now: Option<u64>| {
         // A client has no counter for an engine until it uses the engine, so a missing earlier
@@ -174,8 +169,8 @@ fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTre
         now?.checked_sub(earlier.unwrap_or(0))
             .map(|growth| growth as f64)
     };
-    let share = |engine: &Engine| {
-        let before = earlier.iter().find(|other| other.name == engine.name);
+    let share = |(name, engine): (&String, &Engine)| {
+        let before = earlier.get(name);
         let busy = growth(before.and_then(|own| own.busy_ns), engine.busy_ns);
         let cycles = growth(before.and_then(|own| own.cycles), engine.cycles);
         let all = growth(before.and_then(|own| own.total_cycles), engine.total_cycles);
@@ -186,15 +181,15 @@ fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTre
             (None, Some(cycles), Some(all)) if before.is_some() && all > 0.0 => cycles / all,
             _ => return None,
         };
-        let percent = (share / f64::from(engine.capacity) * 100.0).clamp(0.0, 100.0);
-        Some((engine.name.clone(), percent))
+        let percent = (share / f64::from(engine.capacity.max(1)) * 100.0).clamp(0.0, 100.0);
+        Some((name.clone(), percent))
     };
     now.iter().filter_map(share).collect()
 }
 
 impl ScanResult {
     /// Returns the clients of the card with the PCI bus ID `bus_id`.
-    pub(in crate::vendor) fn find_card_clients(&self, bus_id: &str) -> Vec<&Client> {
+    pub(crate) fn find_card_clients(&self, bus_id: &str) -> Vec<&Client> {
         self.clients
             .iter()
             .filter(|client| client.info.bus_id == bus_id)
@@ -206,59 +201,57 @@ impl ScanResult {
 /// `Documentation/gpu/drm-usage-stats.rst`). A client is one process, or several processes that
 /// share a file descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct ClientInfo {
+pub(crate) struct ClientInfo {
     /// The name of the kernel driver.
-    pub(in crate::vendor) driver: String,
+    pub(crate) driver: String,
     /// The PCI bus ID of the card, for example `00000000:3B:00.0`.
-    pub(in crate::vendor) bus_id: String,
+    pub(crate) bus_id: String,
     /// The client's ID, which is unique per card.
-    pub(in crate::vendor) client: u64,
-    /// The client's memory, by type.
-    pub(in crate::vendor) regions: Vec<Region>,
-    /// The engines that the client has used.
-    pub(in crate::vendor) engines: Vec<Engine>,
+    pub(crate) client: u64,
+    /// The client's memory, by the driver's name for the type of memory, for example `vram`.
+    regions: BTreeMap<String, Region>,
+    engines: Engines,
 }
 
+/// The engines that a client has used, by the driver's name for the engine, for example `gfx`.
+type Engines = BTreeMap<String, Engine>;
+
 /// A client's memory of one type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct Region {
-    /// The driver's name for this type of memory, for example `vram`.
-    pub(in crate::vendor) name: String,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Region {
     /// The amount of memory that is currently resident, in bytes.
-    pub(in crate::vendor) resident_bytes: Option<u64>,
+    resident_bytes: Option<u64>,
     /// The amount of resident memory, in bytes, as reported by older drivers, which use another
     /// name for it.
     memory_bytes: Option<u64>,
 }
 
 /// A client's usage of one engine. The counters start when the client opens the card.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct Engine {
-    /// The driver's name for the engine, for example `gfx`.
-    pub(in crate::vendor) name: String,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Engine {
     /// The total time that the engine has worked for the client, in nanoseconds.
-    pub(in crate::vendor) busy_ns: Option<u64>,
+    busy_ns: Option<u64>,
     /// The number of clock cycles that the engine has worked for the client.
-    pub(in crate::vendor) cycles: Option<u64>,
+    cycles: Option<u64>,
     /// The total number of the engine's clock cycles.
-    pub(in crate::vendor) total_cycles: Option<u64>,
-    /// The number of engines that have this name.
-    pub(in crate::vendor) capacity: u32,
+    total_cycles: Option<u64>,
+    /// The number of engines that have this name, or 0 if the driver does not report it.
+    capacity: u32,
 }
 
 impl Region {
     /// Returns the memory that the client uses, in bytes. A buffer that several clients share
     /// counts in full for each client.
-    pub(in crate::vendor) fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.resident_bytes.or(self.memory_bytes).unwrap_or(0)
     }
 }
 
 impl ClientInfo {
     /// Parses the content of an `fdinfo` file. Returns `None` if required lines are missing.
-    pub(in crate::vendor) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (mut driver, mut bus_id, mut client) = (None, None, None);
-        let (mut regions, mut engines) = (Vec::new(), Vec::new());
+        let (mut regions, mut engines) = (BTreeMap::new(), BTreeMap::new());
         for line in text.lines() {
             let Some((key, value)) = line
                 .strip_prefix("drm-")
@@ -284,59 +277,35 @@ impl ClientInfo {
     }
 
     /// Returns the total memory of all types whose names start with `prefix`, in bytes.
-    pub(in crate::vendor) fn sum_memory(&self, prefix: &str) -> u64 {
-        let regions = self
-            .regions
-            .iter()
-            .filter(|region| region.name.starts_with(prefix));
-        regions.fold(0, |sum: u64, region| sum.saturating_add(region.bytes()))
+    pub(crate) fn sum_memory(&self, prefix: &str) -> u64 {
+        let regions = self.regions.iter();
+        regions
+            .filter(|(name, _)| name.starts_with(prefix))
+            .fold(0, |sum: u64, (_, region)| {
+                sum.saturating_add(region.bytes())
+            })
     }
 }
 
-fn parse_usage_line(key: &str, value: &str, regions: &mut Vec<Region>, engines: &mut Vec<Engine>) {
+fn parse_usage_line(
+    key: &str,
+    value: &str,
+    regions: &mut BTreeMap<String, Region>,
+    engines: &mut Engines,
+) {
     if let Some(name) = key.strip_prefix("resident-") {
-        get_or_add_region(regions, name).resident_bytes = parse_bytes(value);
+        regions.entry(name.to_owned()).or_default().resident_bytes = parse_bytes(value);
     } else if let Some(name) = key.strip_prefix("memory-") {
-        get_or_add_region(regions, name).memory_bytes = parse_bytes(value);
+        regions.entry(name.to_owned()).or_default().memory_bytes = parse_bytes(value);
     } else if let Some(name) = key.strip_prefix("engine-capacity-") {
-        get_or_add_engine(engines, name).capacity = value.parse().unwrap_or(1).max(1);
+        engines.entry(name.to_owned()).or_default().capacity = value.parse().unwrap_or(0);
     } else if let Some(name) = key.strip_prefix("engine-") {
-        get_or_add_engine(engines, name).busy_ns = parse_first_number(value);
+        engines.entry(name.to_owned()).or_default().busy_ns = parse_first_number(value);
     } else if let Some(name) = key.strip_prefix("total-cycles-") {
-        get_or_add_engine(engines, name).total_cycles = parse_first_number(value);
+        engines.entry(name.to_owned()).or_default().total_cycles = parse_first_number(value);
     } else if let Some(name) = key.strip_prefix("cycles-") {
-        get_or_add_engine(engines, name).cycles = parse_first_number(value);
+        engines.entry(name.to_owned()).or_default().cycles = parse_first_number(value);
     }
-}
-
-fn get_or_add_region<'a>(regions: &'a mut Vec<Region>, name: &str) -> &'a mut Region {
-    let position = regions.iter().position(|region| region.name == name);
-    let position = position.unwrap_or_else(|| {
-        regions.push(Region {
-            name: name.to_owned(),
-            resident_bytes: None,
-            memory_bytes: None,
-        });
-        regions.len() - 1
-    });
-    &mut regions[position]
-}
-
-fn get_or_add_engine<'a>(engines: &'a mut Vec<Engine>, name: &str) -> &'a mut Engine {
-    let position = engines.iter().position(|engine| engine.name == name);
-    let position = position.unwrap_or_else(|| {
-        let name = name.to_owned();
-        let engine = Engine {
-            name,
-            busy_ns: None,
-            cycles: None,
-            total_cycles: None,
-            capacity: 1,
-        };
-        engines.push(engine);
-        engines.len() - 1
-    });
-    &mut engines[position]
 }
 
 fn parse_first_number(value: &str) -> Option<u64> {
@@ -464,7 +433,7 @@ mod fdinfo_tests {
         assert_eq!(client.bus_id, "00000000:03:00.0");
         assert_eq!(client.sum_memory("vram"), 2049 << 10);
         assert_eq!(client.sum_memory("gtt"), 1 << 20);
-        let busy: Vec<_> = client.engines.iter().map(|engine| engine.busy_ns).collect();
+        let busy = ["gfx", "compute"].map(|name| client.engines[name].busy_ns);
         assert_eq!(busy, [Some(1500), Some(7)]);
     }
 
@@ -476,9 +445,8 @@ mod fdinfo_tests {
                     drm-engine-capacity-vcs:\t2\n";
         let client = ClientInfo::parse(text).unwrap();
         assert_eq!(client.sum_memory("vram"), 23992 << 10);
-        let [engine] = &client.engines[..] else {
-            panic!("{client:?}")
-        };
+        let engine = &client.engines["vcs"];
+        assert_eq!(client.engines.len(), 1, "{client:?}");
         assert_eq!(
             (engine.cycles, engine.total_cycles),
             (Some(100), Some(4000))

@@ -14,12 +14,12 @@ use crate::{
             self, CurrentLimit, OtherLimit, PowerLimit, Prochot, RegulatorThermalLimit,
             ThermalLimit,
         },
-        Trace, Vendor,
+        Vendor,
     },
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, MachineMemory, ReadDepth,
-        drm::{Attributes, Card, Clients, Hwmon, Names, PciePort, PowerState, Usage},
+        drm::{Attributes, Card, Clients, Hwmon, Names, PciePort, Usage},
     },
 };
 
@@ -66,7 +66,7 @@ const REASONS: [(&str, ThrottleReason); 11] = [
 pub(super) struct IntelDevice {
     card: Card,
     identity: Gpu,
-    hwmon: Option<Hwmon>,
+    hwmon: Hwmon,
     port: PciePort,
     engine: EngineFiles,
     is_integrated: bool,
@@ -210,13 +210,13 @@ impl IntelDevice {
         proc_root: &Path,
         clients: Arc<Clients>,
     ) -> Result<Self, DeviceError> {
-        let is_integrated = is_integrated(card);
+        card.check_is_awake()?;
         let mut device = Self {
             identity: identify_card(card, index, &Absence::NotSupported),
-            hwmon: None,
+            hwmon: Hwmon::find(card.device.folder(), &card.driver).unwrap_or_default(),
             port: PciePort::find(card.device.folder()),
             engine: EngineFiles::find(card),
-            is_integrated,
+            is_integrated: is_integrated(card),
             card: card.clone(),
             proc_root: proc_root.to_owned(),
             clients,
@@ -227,37 +227,16 @@ impl IntelDevice {
             last_details: None,
             energy_file: None,
         };
-        device.check_card_is_awake()?;
-        device.hwmon = Hwmon::find(card.device.folder(), &card.driver);
         device.identity.board = device.read_board();
         device.find_energy_file();
         Ok(device)
     }
 
-    /// Returns an error if the card is missing or asleep.
-    fn check_card_is_awake(&self) -> Result<(), DeviceError> {
-        if !self.card.exists() {
-            return Err(DeviceError::Lost);
-        }
-        match self.card.power_state() {
-            PowerState::Active => Ok(()),
-            PowerState::Asleep => Err(DeviceError::Asleep),
-        }
-    }
-
-    fn read_sensor<T>(
-        &self,
-        read: impl FnOnce(&Hwmon) -> Result<T, Absence>,
-    ) -> Result<T, Absence> {
-        self.hwmon.as_ref().map_or(Err(Absence::NotSupported), read)
-    }
-
     fn read_board(&self) -> Board {
         let highest: Result<u32, _> = self.engine.clock.read_number(self.engine.clock_names[1]);
         let link = self.port.read_max_link();
-        let celsius = |label: &str, limit: &str| {
-            Reading::from(self.read_sensor(|hwmon| hwmon.read_celsius(label, limit)))
-        };
+        let celsius =
+            |label: &str, limit: &str| Reading::from(self.hwmon.read_celsius(label, limit));
         let absent = Board::new_absent(&Absence::NotSupported);
         // The link data of integrated GPUs is meaningless.
         let has_link = !self.is_integrated;
@@ -278,7 +257,9 @@ impl IntelDevice {
                 ..absent.max_clocks
             },
             power_limits: PowerLimits {
-                default_watts: self.read_rated_limit().into(),
+                default_watts: self
+                    .read_first_nonzero(&["power1_rated_max", "power2_rated_max"])
+                    .into(),
                 ..absent.power_limits
             },
             thresholds: Thresholds {
@@ -291,17 +272,13 @@ impl IntelDevice {
         }
     }
 
-    fn read_rated_limit(&self) -> Result<f64, Absence> {
-        self.read_first_nonzero(&["power1_rated_max", "power2_rated_max"])
-    }
-
     /// Reads `files` in turn and returns the first value that is not 0. Values are in millionths of
     /// their unit. On some boards, the card's file contains 0, while the package's file contains
     /// the value.
     fn read_first_nonzero(&self, files: &[&str]) -> Result<f64, Absence> {
         let mut reason = Absence::NotSupported;
         for file in files {
-            match self.read_sensor(|hwmon| hwmon.read_millionths(file)) {
+            match self.hwmon.read_millionths(file) {
                 Ok(value) if value > 0.0 => return Ok(value),
                 Ok(_) => {}
                 Err(absence) => reason = absence,
@@ -333,7 +310,7 @@ impl IntelDevice {
             self.find_energy_file();
         }
         let file = self.energy_file?;
-        self.read_sensor(|hwmon| hwmon.read_millionths(file)).ok()
+        self.hwmon.read_millionths(file).ok()
     }
 
     /// Fills in the values that require two readings of a counter: the power and the utilization.
@@ -358,7 +335,6 @@ impl IntelDevice {
         let watts = watts.filter(|watts| *watts >= 0.0);
         sample.power.draw_watts = watts.ok_or(missing(now.energy_joules.is_some())).into();
         let idle = earlier.and_then(|earlier| now.idle_ms?.checked_sub(earlier.idle_ms?));
-        #[allow(clippy::cast_precision_loss)]
         let awake = idle.zip(elapsed).map(|(idle, seconds)| {
             (100.0 - idle as f64 / (seconds * 1e3) * 100.0).clamp(0.0, 100.0)
         });
@@ -366,11 +342,10 @@ impl IntelDevice {
     }
 
     fn read_sensors(&self, sample: &mut GpuSample) {
-        let celsius = |label: &str| self.read_sensor(|hwmon| hwmon.read_celsius(label, "input"));
+        let celsius = |label: &str| self.hwmon.read_celsius(label, "input");
         // The only sensor of the `i915` driver has no label.
         let unlabeled = || {
-            let read = self.read_sensor(|hwmon| hwmon.read_number("temp1_input"));
-            #[allow(clippy::cast_precision_loss)]
+            let read = self.hwmon.read_number("temp1_input");
             read.map(|millidegrees| millidegrees as f64 / 1e3)
         };
         sample.temperature.gpu_celsius = celsius("pkg").or_else(|_| unlabeled()).into();
@@ -441,7 +416,7 @@ impl Device for IntelDevice {
     }
 
     fn read(&mut self, sample: &mut GpuSample, _depth: ReadDepth) -> Result<(), DeviceError> {
-        self.check_card_is_awake()?;
+        self.card.check_is_awake()?;
         if let Some(rested) = self.reusable_sample() {
             let (at_ms, rested) = (sample.at_ms, rested.clone());
             *sample = GpuSample { at_ms, ..rested };
@@ -449,9 +424,7 @@ impl Device for IntelDevice {
             return Ok(());
         }
         self.is_resting = false;
-        let (index, uuid) = (sample.index, sample.uuid.take());
-        let (at_ms, health) = (sample.at_ms, sample.health.clone());
-        *sample = GpuSample::new_absent(index, uuid, at_ms, health, &Absence::NotSupported);
+        sample.clear_readings(&Absence::NotSupported);
         self.read_rates(sample);
         self.read_sensors(sample);
         self.read_memory(sample);
@@ -460,15 +433,14 @@ impl Device for IntelDevice {
     }
 
     fn read_details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
-        self.check_card_is_awake()?;
-        let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
-        *details = GpuDetails::new_absent(index, uuid, at_ms, &Absence::NotSupported);
+        self.card.check_is_awake()?;
+        details.clear_readings(&Absence::NotSupported);
         if let Some(last) = self.last_details.as_ref().filter(|_| self.is_resting) {
             *details = last.clone();
             return Ok(());
         }
         let turns = ["fan1_input", "fan2_input", "fan3_input"]
-            .map(|file| self.read_sensor(|hwmon| hwmon.read_number(file)).ok());
+            .map(|file| self.hwmon.read_number(file).ok());
         // Unused fan connectors always report 0.
         let turning = turns.into_iter().flatten().filter(|rpm| *rpm > 0);
         let fans: Vec<_> = turning
@@ -485,9 +457,5 @@ impl Device for IntelDevice {
         }
         self.last_details = Some(details.clone());
         Ok(())
-    }
-
-    fn take_traces(&mut self) -> Vec<Trace> {
-        Vec::new()
     }
 }

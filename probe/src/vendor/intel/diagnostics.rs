@@ -7,13 +7,13 @@ use crate::{
     model::Vendor,
     vendor::{
         DriverFinding,
-        drm::{self, Binding, Card, PowerState, Recorder, check_sensors},
+        drm::{self, Binding, Card, Recorder, check_sensors},
     },
 };
 
 /// The kernel drivers for Intel's GPUs. Intel's accelerators have other PCI classes and are not
 /// supported.
-pub(in crate::vendor) static BINDING: Binding = Binding {
+pub(crate) static BINDING: Binding = Binding {
     vendor: Vendor::Intel,
     vendor_id: "0x8086",
     classes: &["0x03"],
@@ -24,14 +24,14 @@ pub(in crate::vendor) static BINDING: Binding = Binding {
 
 /// Returns the cards of Intel's drivers, excluding virtual functions, which are parts of a card for
 /// virtual machines.
-pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
+pub(crate) fn find_cards(sys_root: &Path) -> Vec<Card> {
     let mut cards = drm::find_cards(sys_root, &DRIVER_NAMES);
     cards.retain(|card| !card.device.folder().join("physfn").exists());
     cards
 }
 
 /// Checks a card's sensors. Integrated GPUs are skipped because they have no sensors.
-pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
+pub(crate) fn check_card(card: &Card) -> Vec<DriverFinding> {
     let missing = (!is_integrated(card)).then(|| check_sensors(card, "update the kernel"));
     missing.flatten().into_iter().collect()
 }
@@ -52,9 +52,9 @@ const XE_FILES: [(&str, &[&str]); 3] = [
 /// The files of an engine with the `i915` driver. They can be read only while the card is awake.
 const I915_FILES: [&str; 3] = ["rps_*", "rc6_*", "throttle_reason_*"];
 
-pub(in crate::vendor) fn copy_card_files(recorder: &Recorder<'_>, card: &Card) {
+pub(crate) fn copy_card_files(recorder: &Recorder<'_>, card: &Card) {
     let folders = recorder.copy_card(card);
-    if card.power_state() != PowerState::Active {
+    if card.is_asleep() {
         return;
     }
     recorder.copy(&folders.card.join("gt/gt0"), &I915_FILES);

@@ -12,10 +12,33 @@ use crate::{
 pub(super) const DRIVER_NAMES: [&str; 2] = ["i915", "xe"];
 
 /// The errors of the `i915` and `xe` drivers.
-pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
+pub(crate) static ERRORS: ErrorTable = ErrorTable {
     first: 200_000,
     kinds: &KINDS,
 };
+
+/// Creates the kind of error for a GPU hang. Each driver has its own message.
+const fn make_hang_error(patterns: &'static [&'static str]) -> ErrorKind {
+    ErrorKind::new(
+        patterns,
+        Warning,
+        "GPU hang",
+        "The GPU stopped processing a program's commands.",
+        "Start the program again. If other programs hang too, update the driver.",
+    )
+    .mark_as_caused_by_program()
+}
+
+/// Creates the kind of error for a reset. Each driver has its own message.
+const fn make_reset_error(patterns: &'static [&'static str]) -> ErrorKind {
+    ErrorKind::new(
+        patterns,
+        Warning,
+        "GPU reset",
+        "The driver resets the GPU or one of its engines. Programs can lose their work.",
+        "Start the programs again. If it happens again, update the driver.",
+    )
+}
 
 /// All kinds of errors. Specific kinds come before general ones, because the first match is used.
 static KINDS: [ErrorKind; 8] = [
@@ -34,30 +57,9 @@ static KINDS: [ErrorKind; 8] = [
         "The hardware has reported an error.",
         "See the kernel log for the kind of error. If it happens again, have the board checked.",
     ),
-    ErrorKind::new(
-        &["GPU HANG: ecode"],
-        Warning,
-        "GPU hang",
-        "The GPU stopped processing a program's commands.",
-        "Start the program again. If other programs hang too, update the driver.",
-    )
-    .mark_as_caused_by_program(),
-    ErrorKind::new(
-        &["Timedout job"],
-        Warning,
-        "GPU hang",
-        "The GPU stopped processing a program's commands.",
-        "Start the program again. If other programs hang too, update the driver.",
-    )
-    .mark_as_caused_by_program(),
-    ErrorKind::new(
-        &["Fault response: Unsuccessful"],
-        Warning,
-        "page fault",
-        "A program used an address in GPU memory that it does not own.",
-        "Debug the program: it reads or writes past the end of a buffer.",
-    )
-    .mark_as_caused_by_program(),
+    make_hang_error(&["GPU HANG: ecode"]),
+    make_hang_error(&["Timedout job"]),
+    ErrorKind::page_fault(&["Fault response: Unsuccessful"]),
     ErrorKind::new(
         &["Engine reset: engine_class="],
         Warning,
@@ -65,20 +67,8 @@ static KINDS: [ErrorKind; 8] = [
         "The driver has reset an engine of the GPU. The program that used it loses its work.",
         "Start the program again. If it happens again, update the driver.",
     ),
-    ErrorKind::new(
-        &["reset started"],
-        Warning,
-        "GPU reset",
-        "The driver resets the GPU or one of its engines. Programs can lose their work.",
-        "Start the programs again. If it happens again, update the driver.",
-    ),
-    ErrorKind::new(
-        &["Resetting "],
-        Warning,
-        "GPU reset",
-        "The driver resets the GPU or one of its engines. Programs can lose their work.",
-        "Start the programs again. If it happens again, update the driver.",
-    ),
+    make_reset_error(&["reset started"]),
+    make_reset_error(&["Resetting "]),
 ];
 
 /// A parser that finds `i915` and `xe` errors in the kernel log.
@@ -86,7 +76,7 @@ static KINDS: [ErrorKind; 8] = [
 pub(super) struct IntelErrors;
 
 /// Returns a parser for the log messages of Intel's drivers.
-pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
+pub(crate) fn log_parser() -> Box<dyn LogParser> {
     Box::new(IntelErrors)
 }
 

@@ -11,11 +11,11 @@ use super::{
     errors::IntelErrors,
 };
 use crate::{
-    model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, Gpu, Platform, Vendor},
     vendor::{
-        Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
-        drm::{Card, Clients, PowerState},
-        kernel_log::KernelLog,
+        Device, DeviceError, ErrorLog, Roots, Source, SourceError,
+        drm::{Card, Clients, is_node_of_awake_card},
+        kernel_log, make_kernel_driver_platform,
     },
 };
 
@@ -40,14 +40,9 @@ impl IntelSource {
                     .to_owned(),
             ));
         }
-        let nodes = cards.clone();
+        let known = cards.clone();
         // With the `xe` driver, reading a client's usage wakes the card.
-        let may_read = move |minor| {
-            let mut nodes = nodes.iter();
-            nodes
-                .find(|card| card.minors.contains(&minor))
-                .is_some_and(|card| card.power_state() == PowerState::Active)
-        };
+        let may_read = move |minor| is_node_of_awake_card(&known, minor);
         Ok(Self {
             cards,
             clients: Clients::new(roots.proc.clone(), may_read),
@@ -62,20 +57,7 @@ impl IntelSource {
 
 impl Source for IntelSource {
     fn platform(&self) -> Platform {
-        // The drivers are part of the kernel and have its version.
-        let version = rustix::system::uname()
-            .release()
-            .to_string_lossy()
-            .into_owned();
-        Platform {
-            is_simulated: false,
-            drivers: vec![Driver {
-                vendor: Vendor::Intel,
-                version: Reading::Now(version),
-                library_version: Reading::Absent(Absence::NotSupported),
-                cuda_version: Reading::Absent(Absence::NotSupported),
-            }],
-        }
+        make_kernel_driver_platform(Vendor::Intel, None)
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
@@ -95,7 +77,7 @@ impl Source for IntelSource {
 
     fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
         let card = self.find_card(index);
-        card.is_some_and(|card| card.power_state() == PowerState::Asleep)
+        card.is_some_and(Card::is_asleep)
     }
 
     fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
@@ -105,16 +87,7 @@ impl Source for IntelSource {
         )
     }
 
-    fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        None
-    }
-
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
-        let log = KernelLog::open(path, IntelErrors).ok();
-        log.into_iter().map(|log| Box::new(log) as _).collect()
-    }
-
-    fn find_links(&self, _gpus: &[u32]) -> Vec<GpuLink> {
-        Vec::new()
+        kernel_log::open_error_log(path, IntelErrors)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    fmt,
     fs::{File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
     os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
@@ -35,7 +34,7 @@ const KERNEL_LOG_DEVICE: u64 = 0x010b;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A reader for new messages in the kernel log, or in a file or named pipe with the same format.
-pub(super) struct KernelLog {
+struct KernelLog {
     file: File,
     parser: Box<dyn LogParser>,
     /// Errors that have been found but not yet returned.
@@ -52,7 +51,7 @@ impl KernelLog {
     ///
     /// # Errors
     /// Returns an error if the log cannot be opened.
-    pub(super) fn open(path: &Path, parser: impl LogParser + 'static) -> io::Result<Self> {
+    fn open(path: &Path, parser: impl LogParser + 'static) -> io::Result<Self> {
         Ok(Self::from_file(open_at_end(path)?, parser))
     }
 
@@ -126,6 +125,16 @@ impl KernelLog {
     }
 }
 
+/// Opens the log at its end, and returns a reader for new errors that `parser` finds. Returns an
+/// empty vector if the log cannot be opened.
+pub(super) fn open_error_log(
+    path: &Path,
+    parser: impl LogParser + 'static,
+) -> Vec<Box<dyn ErrorLog>> {
+    let log = KernelLog::open(path, parser).ok();
+    log.into_iter().map(|log| Box::new(log) as _).collect()
+}
+
 /// Returns the GPU drivers' messages logged so far. Each starts with its time in microseconds since
 /// boot.
 ///
@@ -167,14 +176,6 @@ struct NoErrors;
 impl LogParser for NoErrors {
     fn parse(&mut self, _text: &str) -> Vec<LoggedError> {
         Vec::new()
-    }
-}
-
-impl fmt::Debug for KernelLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KernelLog")
-            .field("file", &self.file)
-            .finish_non_exhaustive()
     }
 }
 

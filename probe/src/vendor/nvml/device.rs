@@ -13,6 +13,7 @@ use super::{
     mig::MigReader,
     processes::ProcessReader,
     querier::Querier,
+    query::{CachedAnswers, Query as Q, Subject, SystemQuery, Value},
     schedule::{CounterSchedule, IDENTITY_QUERIES, Lane, Reader, shared_queries_with_costs},
     sysfs::Devfreq,
     to_model::{self, TimedAnswers},
@@ -21,10 +22,7 @@ use super::{
 use crate::{
     cpu_use::ProcessUse,
     model::{Absence, Absent, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace, now_ms},
-    vendor::{
-        AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers,
-        nvml::query::{CachedAnswers, Query as Q, Subject, SystemQuery, Value},
-    },
+    vendor::{AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
 
 /// An open NVIDIA GPU.
@@ -118,7 +116,7 @@ impl NvmlDevice {
     /// Returns `counted`, which are the `NVLink` rates from GPM. If the GPU lacks GPM, returns the
     /// rates from the links' own counters.
     fn read_nvlink(&mut self, counted: LinkRates) -> LinkRates {
-        if counted.tx == Reading::Absent(Absence::NotSupported) {
+        if counted.tx.is_not_supported() {
             self.link_rates.read(&mut self.querier)
         } else {
             counted
@@ -128,7 +126,7 @@ impl NvmlDevice {
     /// Returns `counted`, which are the PCIe rates from GPM. If the GPU lacks GPM, returns the
     /// rates that a separate thread measures.
     fn read_pcie(&mut self, counted: LinkRates) -> LinkRates {
-        if counted.tx != Reading::Absent(Absence::NotSupported) {
+        if !counted.tx.is_not_supported() {
             self.pcie = None;
             return counted;
         }
@@ -176,18 +174,9 @@ impl ProbeDevice for NvmlDevice {
                 TimedAnswers::new(&self.querier.read_cache(), 0),
                 self.identity.index,
             );
-            let Gpu {
-                uuid,
-                name,
-                pci_bus_id,
-                ..
-            } = read;
-            self.identity = Gpu {
-                uuid,
-                name,
-                pci_bus_id,
-                ..self.identity.clone()
-            };
+            self.identity.uuid = read.uuid;
+            self.identity.name = read.name;
+            self.identity.pci_bus_id = read.pci_bus_id;
         }
         self.identity.clone()
     }

@@ -80,75 +80,79 @@ const ACCESS_CURE: &str = "restart the container: `systemctl daemon-reload` on t
 /// returned. `surroundings` determines the suggested fix.
 pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     let in_container = surroundings.container_name().is_some();
-    let (meaning, cure) = match (Code(code), in_container) {
-        (Code::UNINITIALIZED, _) => (
+    let by_place = |on_machine, in_a_container| {
+        if in_container {
+            in_a_container
+        } else {
+            on_machine
+        }
+    };
+    let (meaning, cure) = match Code(code) {
+        Code::UNINITIALIZED => (
             "the driver was unloaded",
             "restart gpumon when the driver is loaded again",
         ),
-        (Code::NO_PERMISSION, false) => (
+        Code::NO_PERMISSION => (
             "the NVIDIA driver denies access to this user",
-            "check the permissions of /dev/nvidia* and the user's groups; in a Slurm job, check \
-             that it requested the GPU",
+            by_place(
+                "check the permissions of /dev/nvidia* and the user's groups; in a Slurm job, \
+                 check that it requested the GPU",
+                "check that the container was started with the GPU, and check the permissions of \
+                 /dev/nvidia* and the user's groups",
+            ),
         ),
-        (Code::NO_PERMISSION, true) => (
-            "the NVIDIA driver denies access to this user",
-            "check that the container was started with the GPU, and check the permissions of \
-             /dev/nvidia* and the user's groups",
-        ),
-        (Code::NOT_FOUND, _) => (
+        Code::NOT_FOUND => (
             "the driver cannot find the GPU",
             surroundings.missing_gpu_cure(),
         ),
-        (Code::INSUFFICIENT_POWER, _) => (
+        Code::INSUFFICIENT_POWER => (
             "the GPU's external power is missing",
             "switch the machine off and connect the GPU's power cables",
         ),
-        (Code::DRIVER_NOT_LOADED, false) if surroundings == Surroundings::Wsl => (
+        Code::DRIVER_NOT_LOADED if surroundings == Surroundings::Wsl => (
             "the NVIDIA driver for Windows is not running",
             surroundings.missing_driver_cure(),
         ),
-        (Code::DRIVER_NOT_LOADED, false) => (
+        Code::DRIVER_NOT_LOADED => (
             "NVIDIA's library is installed, but its kernel driver is not running",
-            "load the kernel driver with `modprobe nvidia`, or reinstall it for this kernel",
+            by_place(
+                "load the kernel driver with `modprobe nvidia`, or reinstall it for this kernel",
+                "load the kernel driver on the host with `modprobe nvidia`, then restart the \
+                 container",
+            ),
         ),
-        (Code::DRIVER_NOT_LOADED, true) => (
-            "NVIDIA's library is installed, but its kernel driver is not running",
-            "load the kernel driver on the host with `modprobe nvidia`, then restart the container",
-        ),
-        (Code::TIMEOUT, _) => ("the driver did not respond in time", LOG_CURE),
-        (Code::IRQ_ISSUE, _) => (
+        Code::TIMEOUT => ("the driver did not respond in time", LOG_CURE),
+        Code::IRQ_ISSUE => (
             "the kernel has a problem with the GPU's interrupts",
             LOG_CURE,
         ),
-        (Code::CORRUPTED_INFOROM, _) => (
+        Code::CORRUPTED_INFOROM => (
             "the GPU's InfoROM is corrupted",
             "have the board checked by its vendor",
         ),
-        (Code::GPU_IS_LOST, _) => (
+        Code::GPU_IS_LOST => (
             "the GPU has fallen off the bus",
             "see `dmesg | grep -i xid`; reboot, and if it happens again, check the power supply \
              and the seating of the board",
         ),
-        (Code::RESET_REQUIRED, _) => ("the GPU needs a reset", RESET_CURE),
-        (Code::OPERATING_SYSTEM, false) => (
+        Code::RESET_REQUIRED => ("the GPU needs a reset", RESET_CURE),
+        Code::OPERATING_SYSTEM if in_container => (
+            "the container's device cgroup blocks the GPU",
+            "start the container with this GPU",
+        ),
+        Code::OPERATING_SYSTEM => (
             "the system's device cgroup blocks the GPU",
             "in a Slurm job, request the GPU; in a systemd unit, allow /dev/nvidia* with \
              DeviceAllow=",
         ),
-        (Code::OPERATING_SYSTEM, true) => (
-            "the container's device cgroup blocks the GPU",
-            "start the container with this GPU",
-        ),
-        (Code::VERSION_MISMATCH, false) => (
+        Code::VERSION_MISMATCH => (
             "the NVIDIA library and the running kernel driver have different versions",
-            "reboot, or reload the driver's kernel modules",
+            by_place(
+                "reboot, or reload the driver's kernel modules",
+                "restart the container, so that it gets the library of the host's new driver",
+            ),
         ),
-        (Code::VERSION_MISMATCH, true) => (
-            "the NVIDIA library and the running kernel driver have different versions",
-            "restart the container, so that it gets the library of the host's new driver",
-        ),
-        (Code::UNKNOWN, true) => ("an unknown error", ACCESS_CURE),
-        (Code::UNKNOWN, false) => ("an unknown error", LOG_CURE),
+        Code::UNKNOWN => ("an unknown error", by_place(LOG_CURE, ACCESS_CURE)),
         _ => ("a driver error", LOG_CURE),
     };
     Explanation { meaning, cure }

@@ -12,11 +12,9 @@ use nvml_wrapper::enums::gpm::GpmMetricId;
 
 use super::{
     backend::GpmResult as Counted, error::to_absence, link_rates::LinkRates, querier::Querier,
+    query::Code,
 };
-use crate::{
-    model::{Absence, Absent, Activity, GpuSample, Reading, absent, now_ms},
-    vendor::nvml::query::Code,
-};
+use crate::model::{Absence, Absent, Activity, GpuSample, Reading, absent, now_ms};
 
 /// The unit of link rates, which is MiB per second, contrary to the documentation: the driver
 /// reported 51,407 for a copy at 55.5 GB/s.

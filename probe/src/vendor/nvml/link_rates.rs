@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         mpsc::{self, SyncSender},
     },
     thread,
@@ -14,12 +14,13 @@ use super::{
     backend::Backend,
     error::to_absence,
     querier::Querier,
+    query::{Query, Subject},
     schedule::{self, IntervalTimer},
     to_model::{DATA_UNIT_BYTES, TimedAnswers},
 };
 use crate::{
     model::{Absence, Absent, Reading, absent, now_ms},
-    vendor::nvml::query::{Query, Subject},
+    vendor::lock,
 };
 
 /// The minimum time between two readings of the `NVLink` counters. Reading both costs 2.7 ms.
@@ -122,7 +123,7 @@ impl PcieMeter {
         let body = move || {
             while asked.recv().is_ok() {
                 let rates = measure_pcie_rates(&*answers, index);
-                *shared.lock().unwrap_or_else(PoisonError::into_inner) = rates;
+                *lock(&shared) = rates;
             }
         };
         thread::Builder::new()
@@ -135,11 +136,7 @@ impl PcieMeter {
     /// Returns the latest rates with their time. Starts the next measurement unless one is still in
     /// progress.
     pub(super) fn latest(&self) -> LinkRates {
-        let latest = self
-            .latest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let latest = lock(&self.latest).clone();
         let _ = self.ask.try_send(());
         latest
     }

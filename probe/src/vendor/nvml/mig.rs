@@ -4,12 +4,12 @@ use super::{
     error::to_absence,
     gpm::GpmReader,
     querier::Querier,
-    to_model::{TimedAnswers, make_mig_device, make_mig_sample, mig_mode},
+    query::Query as Q,
+    to_model::{TimedAnswers, make_mig_device, make_mig_sample, read_mode},
 };
 use crate::{
     model::{Absence, MigDevice, MigSample, Reading},
     vendor::ReadDepth,
-    vendor::nvml::query::Query as Q,
 };
 
 /// The queries that run only once for each MIG device.
@@ -37,28 +37,26 @@ impl MigReader {
     pub(super) fn update(&mut self, querier: &mut Querier) -> bool {
         let known = self.identities();
         querier.run_queries(None, &[Q::MigMode]);
-        let mode = mig_mode(TimedAnswers::new(&querier.read_cache(), 0));
-        match mode {
-            Reading::Absent(reason) => self.devices = Reading::Absent(reason),
-            Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
-                match if mode.current {
-                    find_devices(querier)
-                } else {
-                    Ok(Vec::new())
-                } {
-                    Err(reason) => self.devices = Reading::Absent(reason),
-                    // If the devices have not changed, their readers are kept, because the next
-                    // activity of a device is calculated from the last GPM sample in its reader.
-                    Ok(found) if self.devices.value().is_none() || found != known => {
-                        let part = |identity| MigDeviceReader {
-                            identity,
-                            gpm: GpmReader::default(),
-                        };
-                        self.devices = Reading::Now(found.into_iter().map(part).collect());
-                    }
-                    Ok(_) => {}
-                }
+        let mode = read_mode(TimedAnswers::new(&querier.read_cache(), 0), Q::MigMode);
+        let found = match mode {
+            Reading::Absent(reason) => Err(reason),
+            Reading::Now(mode) | Reading::Earlier { value: mode, .. } if mode.current => {
+                find_devices(querier)
             }
+            Reading::Now(_) | Reading::Earlier { .. } => Ok(Vec::new()),
+        };
+        match found {
+            Err(reason) => self.devices = Reading::Absent(reason),
+            // If the devices have not changed, their readers are kept, because the next activity of
+            // a device is calculated from the last GPM sample in its reader.
+            Ok(found) if self.devices.value().is_none() || found != known => {
+                let part = |identity| MigDeviceReader {
+                    identity,
+                    gpm: GpmReader::default(),
+                };
+                self.devices = Reading::Now(found.into_iter().map(part).collect());
+            }
+            Ok(_) => {}
         }
         self.identities() != known
     }

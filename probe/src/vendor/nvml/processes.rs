@@ -3,11 +3,7 @@
 
 #![cfg_attr(
     not(test),
-    warn(
-        clippy::arithmetic_side_effects,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss
-    )
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
 )]
 
 use std::{
@@ -18,13 +14,11 @@ use std::{
 use super::{
     error::to_absence,
     querier::Querier,
+    query::Value,
     schedule::IntervalTimer,
     to_model::{self, TimedAnswers},
 };
-use crate::{
-    model::{Process, Reading, now_ms},
-    vendor::nvml::query::Value,
-};
+use crate::model::{Process, Reading, now_ms};
 
 /// The minimum time between two requests for process samples. A request costs 2 ms, and the driver
 /// takes new samples at most once a second.
@@ -132,32 +126,31 @@ const MAX_ANSWER_GAP_MS: u64 = 3_000;
 const SILENCE_LIMIT_MS: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DriverSample {
+struct DriverSample {
     pid: u32,
     /// The sample's time according to the driver's clock, in microseconds.
     at_us: u64,
-    // Shares are in percent. They have not been validated, and the driver sometimes reports more
-    // than 100.
-    sm: u32,
-    memory: u32,
-    encoder: u32,
-    decoder: u32,
+    /// The process's shares. They have not been validated, and the driver sometimes reports more
+    /// than 100%.
+    percent: SharePercents,
 }
 
 impl DriverSample {
     /// Parses the samples in an answer. A sample consists of time, PID, SM, memory, encoder,
     /// decoder, JPEG and OFA.
-    pub(super) fn parse_all(answer: &Value) -> Vec<Self> {
+    fn parse_all(answer: &Value) -> Vec<Self> {
         let rows = answer.numbers().as_chunks().0;
         let sample = |[at_us, pid, sm, memory, encoder, decoder, _jpeg, _ofa]: &[i128; 8]| {
             let share = |share: &i128| u32::try_from(*share).ok();
             Some(Self {
                 pid: u32::try_from(*pid).ok()?,
                 at_us: u64::try_from(*at_us).ok()?,
-                sm: share(sm)?,
-                memory: share(memory)?,
-                encoder: share(encoder)?,
-                decoder: share(decoder)?,
+                percent: SharePercents {
+                    sm: share(sm)?,
+                    memory: share(memory)?,
+                    encoder: share(encoder)?,
+                    decoder: share(decoder)?,
+                },
             })
         };
         rows.iter().filter_map(sample).collect()
@@ -201,7 +194,7 @@ pub(super) struct SharePercents {
 impl ProcessShares {
     /// Returns the time after which samples must be requested, according to the driver's clock. The
     /// value 0 requests all samples.
-    pub(super) fn newest_sample_us(&self) -> u64 {
+    fn newest_sample_us(&self) -> u64 {
         self.newest_us
     }
 
@@ -213,13 +206,13 @@ impl ProcessShares {
             .filter(|share| now_ms.saturating_sub(share.at_ms) < SAMPLE_LIFE_MS)
     }
 
-    pub(super) fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
+    fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
         self.latest.retain(|pid, _| is_there(*pid));
     }
 
     /// Adds the samples that the driver has taken since
     /// [`newest_sample_us`](Self::newest_sample_us).
-    pub(super) fn add_samples(&mut self, samples: &[DriverSample], now_ms: u64) {
+    fn add_samples(&mut self, samples: &[DriverSample], now_ms: u64) {
         let machine_us = now_ms.saturating_mul(1000);
         let latest_us = machine_us.saturating_add(MAX_FUTURE_US);
         let is_timely = self.newest_us > 0
@@ -276,22 +269,11 @@ impl ProcessShares {
             .at_us
             .saturating_add_signed(self.ahead_us.saturating_neg())
             / 1000;
-        let DriverSample {
-            sm,
-            memory,
-            encoder,
-            decoder,
-            ..
-        } = *sample;
-        let is_possible = [sm, memory, encoder, decoder]
+        let own = sample.percent;
+        let is_possible = [own.sm, own.memory, own.encoder, own.decoder]
             .iter()
             .all(|share| *share <= 100);
-        let percent = is_possible.then_some(SharePercents {
-            sm,
-            memory,
-            encoder,
-            decoder,
-        });
+        let percent = is_possible.then_some(own);
         let stands = |known: &ProcessShare| {
             let lives = at_ms.saturating_sub(known.at_ms) < SAMPLE_LIFE_MS;
             known.at_ms >= at_ms || (percent.is_none() && known.percent.is_some() && lives)
@@ -313,10 +295,12 @@ mod tests {
         DriverSample {
             pid,
             at_us: at_ms * 1000,
-            sm,
-            memory: 1,
-            encoder: 0,
-            decoder: 0,
+            percent: SharePercents {
+                sm,
+                memory: 1,
+                encoder: 0,
+                decoder: 0,
+            },
         }
     }
 

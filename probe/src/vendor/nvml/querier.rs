@@ -11,13 +11,10 @@ use foldhash::{HashMap, HashMapExt};
 use super::{
     backend::{Backend, GpmResult},
     error::{driver_replaced_error, is_driver_replaced, to_device_error},
+    query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
     schedule::{CALLS, Call, IntervalTimer, Lane, Reader, follow_up_calls, is_constant},
 };
-use crate::{
-    model::now_ms,
-    vendor::DeviceError,
-    vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
-};
+use crate::{model::now_ms, vendor::DeviceError};
 
 /// The time after which an unsupported query runs again. It is not repeated more often, because the
 /// answer "Not supported" is expensive, for example 130 µs for the fan of a board without a fan. It

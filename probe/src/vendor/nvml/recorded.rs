@@ -3,15 +3,15 @@
 //! If the collector has not run a query, there is no answer to it here. The caller can then query
 //! the driver.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::collections::HashMap;
 
-use super::schedule::{is_answer_shared, is_constant_while_open};
+use super::{
+    query::{Answer, CachedAnswer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
+    schedule::{is_answer_shared, is_constant_while_open},
+};
 use crate::{
     bounded,
     model::{Absence, Driver, Health, Platform, Reading, Vendor},
-    vendor::nvml::query::{
-        Answer, CachedAnswer, CachedAnswers, Code, Query, Subject, SystemQuery, Value,
-    },
     vendor::{GpuAnswers, VendorAnswers},
 };
 
@@ -19,7 +19,6 @@ use crate::{
 pub struct RecordedAnswers {
     platform: Platform,
     gpus: HashMap<u32, RecordedGpu>,
-    proc_root: PathBuf,
 }
 
 struct RecordedGpu {
@@ -36,27 +35,18 @@ const MAX_AGE_MS: u64 = 15_000;
 impl RecordedAnswers {
     /// Creates a set of recorded answers about all GPUs.
     pub fn new(platform: Platform, gpus: Vec<GpuAnswers>) -> Self {
-        let gpus = gpus.into_iter().map(
-            |GpuAnswers {
-                 index,
-                 health,
-                 answers: VendorAnswers(answers),
-             }| {
-                let newest_ms = answers.newest_ms();
-                (
-                    index,
-                    RecordedGpu {
-                        health,
-                        answers,
-                        newest_ms,
-                    },
-                )
-            },
-        );
+        let gpus = gpus.into_iter().map(|gpu| {
+            let VendorAnswers(answers) = gpu.answers;
+            let recorded = RecordedGpu {
+                health: gpu.health,
+                newest_ms: answers.newest_ms(),
+                answers,
+            };
+            (gpu.index, recorded)
+        });
         Self {
             platform,
             gpus: gpus.collect(),
-            proc_root: "/proc".into(),
         }
     }
 
@@ -75,7 +65,7 @@ impl RecordedAnswers {
                 )))
             }
             SystemQuery::DeviceCount => Some(Ok(Value::Numbers(vec![self.gpus.len() as i128]))),
-            SystemQuery::ProcessName(pid) => Some(self.process_name(pid)),
+            SystemQuery::ProcessName(pid) => Some(process_name(pid)),
             // Drivers that do not host virtual GPUs have none of these capabilities. For other
             // drivers, there is no recorded answer.
             SystemQuery::VgpuDriverCapability(_) => {
@@ -143,15 +133,14 @@ impl RecordedAnswers {
             Health::Ok => cached().filter(|_| subject.mig.is_some() || is_answer_shared(query)),
         }
     }
+}
 
-    /// Returns the first word of the process's command line. NVML's function also returns this
-    /// word.
-    fn process_name(&self, pid: u32) -> Answer {
-        let file = self.proc_root.join(pid.to_string()).join("cmdline");
-        let line = bounded::read(file, bounded::COMMAND_LINE_LIMIT).map_err(|_| Code::NOT_FOUND)?;
-        let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
-        Ok(Value::Text(String::from_utf8_lossy(name).into_owned()))
-    }
+/// Returns the first word of the process's command line. NVML's function also returns this word.
+fn process_name(pid: u32) -> Answer {
+    let file = format!("/proc/{pid}/cmdline");
+    let line = bounded::read(file, bounded::COMMAND_LINE_LIMIT).map_err(|_| Code::NOT_FOUND)?;
+    let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(Value::Text(String::from_utf8_lossy(name).into_owned()))
 }
 
 fn text_answer(reading: &Reading<String>) -> Answer {

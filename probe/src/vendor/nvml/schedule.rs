@@ -63,7 +63,7 @@ pub(super) struct Call {
     pub(super) lane: Lane,
     pub(super) reader: Reader,
     /// The cost of the call on an H200, in microseconds, or 0 if the cost depends on the GPU.
-    pub(super) cost_us: u32,
+    cost_us: u32,
 }
 
 impl Call {
@@ -88,10 +88,10 @@ impl Call {
     }
 }
 
-pub(in crate::vendor) const MEMORY_CELSIUS: Q = Q::Field(NVML_FI_DEV_MEMORY_TEMP, 0);
-pub(in crate::vendor) const POWER_INSTANT: Q = Q::Field(NVML_FI_DEV_POWER_INSTANT, 0);
-pub(in crate::vendor) const POWER_AVERAGE: Q = Q::Field(NVML_FI_DEV_POWER_AVERAGE, 0);
-pub(in crate::vendor) const RECOVERY_ACTION: Q = Q::Field(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0);
+pub(crate) const MEMORY_CELSIUS: Q = Q::Field(NVML_FI_DEV_MEMORY_TEMP, 0);
+pub(crate) const POWER_INSTANT: Q = Q::Field(NVML_FI_DEV_POWER_INSTANT, 0);
+pub(crate) const POWER_AVERAGE: Q = Q::Field(NVML_FI_DEV_POWER_AVERAGE, 0);
+pub(crate) const RECOVERY_ACTION: Q = Q::Field(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0);
 
 /// The IDs of the fields that are read at every tick. All fields are read with a single call, so
 /// one expensive field would delay all others.
@@ -296,33 +296,32 @@ fn find_lane(query: Q) -> Option<Lane> {
 }
 
 pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
-    let call = |lane, reader, query| Call::new(query, (lane, reader), 0);
+    let call = |lane, query| Call::new(query, (lane, Reader::Model), 0);
     let number = answer.as_ref().ok().and_then(|value| value.number_at(0));
     match (query, number) {
         // Drivers before 510 have only the older version of the function.
-        (Q::MemoryInfo, None) => vec![call(Lane::Tick, Reader::Model, Q::MemoryInfoV1)],
-        (Q::AccountingMode, Some(1)) => vec![call(Lane::Slow, Reader::Model, Q::AccountingPids)],
+        (Q::MemoryInfo, None) => vec![call(Lane::Tick, Q::MemoryInfoV1)],
+        (Q::AccountingMode, Some(1)) => vec![call(Lane::Slow, Q::AccountingPids)],
         // The driver remembers thousands of processes and lists the oldest first. Each process
         // costs a call, so only the newest are queried.
         (Q::AccountingPids, Some(_)) => answer
             .iter()
             .flat_map(|pids| pids.numbers().iter().rev().take(MAX_ACCOUNTED))
             .filter_map(|pid| u32::try_from(*pid).ok())
-            .map(|pid| call(Lane::Slow, Reader::Model, Q::AccountingStats(pid)))
+            .map(|pid| call(Lane::Slow, Q::AccountingStats(pid)))
             .collect(),
         (Q::NumFans, Some(fans)) => (0..u32::try_from(fans)
             .ok()
             .filter(|fans| *fans <= MAX_FANS)
             .unwrap_or(0))
             .flat_map(|fan| [Q::FanSpeedOf(fan), Q::FanSpeedRpm(fan)])
-            .map(|query| call(Lane::Slow, Reader::Model, query))
+            .map(|query| call(Lane::Slow, query))
             .collect(),
         // NVML does not report the number of links, so one link after another is queried until a
         // link does not exist.
         (Q::NvLinkState(link), Some(_)) => {
             let next = link.saturating_add(1);
-            let next =
-                (next < MAX_LINKS).then_some(call(Lane::Slow, Reader::Model, Q::NvLinkState(next)));
+            let next = (next < MAX_LINKS).then_some(call(Lane::Slow, Q::NvLinkState(next)));
             let about = [
                 Q::NvLinkVersion(link),
                 Q::NvLinkRemoteDeviceType(link),
@@ -330,12 +329,11 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
                 link_speed_query(link),
             ];
             about
-                .map(|query| call(Lane::Once, Reader::Model, query))
+                .map(|query| call(Lane::Once, query))
                 .into_iter()
                 .chain(
-                    link_counter_queries(link).map(|query| {
-                        call(Lane::Slower(LINK_COUNTER_INTERVAL), Reader::Model, query)
-                    }),
+                    link_counter_queries(link)
+                        .map(|query| call(Lane::Slower(LINK_COUNTER_INTERVAL), query)),
                 )
                 .chain(next)
                 .collect()
@@ -345,7 +343,10 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
             .iter()
             .flat_map(Value::numbers)
             .filter_map(|mhz| u32::try_from(*mhz).ok())
-            .map(|mhz| call(Lane::Once, Reader::Smi, Q::SupportedGraphicsClocks(mhz)))
+            .map(|mhz| {
+                let query = Q::SupportedGraphicsClocks(mhz);
+                Call::new(query, (Lane::Once, Reader::Smi), 0)
+            })
             .collect(),
         _ => Vec::new(),
     }

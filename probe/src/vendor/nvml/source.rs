@@ -6,16 +6,14 @@ use super::{
     backend::{Backend, NvmlBackend},
     device::NvmlDevice,
     error::{self, to_absence},
+    query::{SystemQuery, Value},
     to_model::and_then,
     topology,
     xid::XidLog,
 };
 use crate::{
     model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
-    vendor::nvml::query::{SystemQuery, Value},
-    vendor::{
-        Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError, kernel_log::KernelLog,
-    },
+    vendor::{Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError, kernel_log},
 };
 
 /// The GPUs that NVML reports, or the GPUs of a simulation that answers the same queries.
@@ -32,7 +30,7 @@ impl NvmlSource {
         Ok(Self::new(backend.with_roots(roots)))
     }
 
-    pub(in crate::vendor) fn new(backend: impl Backend + 'static) -> Self {
+    pub(crate) fn new(backend: impl Backend + 'static) -> Self {
         Self(Arc::new(backend))
     }
 }
@@ -93,8 +91,7 @@ impl Source for NvmlSource {
     }
 
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
-        let log = KernelLog::open(path, XidLog).ok();
-        log.into_iter().map(|log| Box::new(log) as _).collect()
+        kernel_log::open_error_log(path, XidLog)
     }
 
     fn find_links(&self, gpus: &[u32]) -> Vec<GpuLink> {

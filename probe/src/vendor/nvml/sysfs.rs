@@ -9,7 +9,7 @@ use std::{
 use crate::{
     bounded,
     model::{GpuSample, Reading},
-    vendor::drm::Attributes,
+    vendor::drm::{Attributes, list_names},
 };
 
 /// The GPU's possible names in the device tree: Pascal, Volta, Ampere, Blackwell, and Maxwell.
@@ -91,15 +91,12 @@ const DISPLAY_CLASS_PREFIX: &str = "0x03";
 /// this from sysfs does not wake the GPU. The driver orders its `count` GPUs by PCI address. If
 /// sysfs has a different number of GPUs, indices cannot be matched, so no GPU counts as asleep.
 pub(super) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
-    let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
-        return false;
-    };
-    let mut gpus: Vec<_> = devices
-        .flatten()
-        .map(|device| device.path())
+    let parent = sys_root.join("bus/pci/devices");
+    let devices = list_names(&parent).into_iter();
+    let gpus: Vec<_> = devices
+        .map(|name| parent.join(name))
         .filter(|device| is_gpu(device))
         .collect();
-    gpus.sort();
     let gpu = gpus
         .get(index as usize)
         .filter(|_| gpus.len() == count as usize);

@@ -2,23 +2,17 @@
 
 #![cfg_attr(
     not(test),
-    warn(
-        clippy::arithmetic_side_effects,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss
-    )
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
 )]
 
 use super::{
     backend::Backend,
     error::to_absence,
+    query::{Query as Q, Subject},
     schedule,
     to_model::{and_then, convert_integer, to_remote_kind},
 };
-use crate::{
-    model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading},
-    vendor::nvml::query::{Query as Q, Subject},
-};
+use crate::model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading};
 
 /// The value of `NVML_P2P_CAPS_INDEX_NVLINK`. `P2P_OK` is the value of `NVML_P2P_STATUS_OK`.
 const P2P_NVLINK: u32 = 2;
@@ -81,15 +75,13 @@ fn query_gpu_pair(answers: &dyn Backend, a: u32, query: Q) -> Reading<i128> {
         .run_query(Subject::from_gpu(a), query)
         .map_err(to_absence);
     and_then(Reading::from(answer), |value| {
-        value
-            .number_at(0)
-            .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+        value.number_at(0).ok_or(Absence::Unknown).into()
     })
 }
 
 fn read_path(answers: &dyn Backend, a: u32, b: u32) -> Reading<PciPath> {
     and_then(query_gpu_pair(answers, a, Q::CommonAncestor(b)), |level| {
-        PciPath::from_level(level).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+        PciPath::from_level(level).ok_or(Absence::Unknown).into()
     })
 }
 

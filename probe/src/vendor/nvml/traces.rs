@@ -2,11 +2,7 @@
 
 #![cfg_attr(
     not(test),
-    warn(
-        clippy::arithmetic_side_effects,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss
-    )
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
 )]
 
 use std::time::Duration;
@@ -17,11 +13,8 @@ use nvml_wrapper_sys::bindings::{
     nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as TOTAL_POWER, nvmlSamplingType_t,
 };
 
-use super::{querier::Querier, schedule::IntervalTimer, to_model::convert_count};
-use crate::{
-    model::{Trace, TraceMetric, now_ms},
-    vendor::nvml::query::Value,
-};
+use super::{querier::Querier, query::Value, schedule::IntervalTimer, to_model::convert_count};
+use crate::model::{Trace, TraceMetric, now_ms};
 
 struct TraceBuffer {
     metric: TraceMetric,

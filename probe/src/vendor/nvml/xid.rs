@@ -23,16 +23,12 @@ pub fn describe_xid(code: u32) -> ErrorInfo {
         .map_or(UNDOCUMENTED_XID, |(_, info)| *info)
 }
 
-const UNDOCUMENTED_XID: ErrorInfo = ErrorInfo {
-    name: "",
-    meaning: "The driver reported an error that NVIDIA does not document.",
-    advice: "Check the driver's message in the kernel log. If the error recurs, update the driver \
-             or contact the vendor.",
-    severity: Warning,
-    by_program: false,
-    needs_reset: false,
-    brief: ["", ""],
-};
+const UNDOCUMENTED_XID: ErrorInfo = ErrorInfo::new(
+    Warning,
+    "The driver reported an error that NVIDIA does not document.",
+    "Check the driver's message in the kernel log. If the error recurs, update the driver or \
+     contact the vendor.",
+);
 
 enum Cause {
     /// An error that a program caused.
@@ -51,13 +47,9 @@ impl Cause {
             Broken => (Critical, false, true),
         };
         ErrorInfo {
-            name: "",
-            meaning,
-            advice,
-            severity,
             by_program,
             needs_reset,
-            brief: ["", ""],
+            ..ErrorInfo::new(severity, meaning, advice)
         }
     }
 }

@@ -144,15 +144,14 @@ fn answer_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
             Architecture::Hopper => sys::NVML_DEVICE_ARCH_HOPPER,
             Architecture::Blackwell => sys::NVML_DEVICE_ARCH_BLACKWELL,
         }),
-        Q::ComputeCapability => {
-            let (major, minor) = identity.architecture.compute_capability();
-            list_answer([major, minor])
-        }
+        Q::ComputeCapability => list_answer(identity.architecture.compute_capability()),
         Q::NumGpuCores => number_answer(identity.cores),
         Q::MemoryBusWidth => number_answer(identity.memory_bus_bits),
         Q::MinorNumber => number_answer(identity.index),
         Q::NumaNode => number_answer(identity.numa_node),
-        Q::MaxPcieGeneration => number_answer(GpuIdentity::PCIE_GENERATION),
+        // The performance state is always the highest, P0, and so is the PCIe generation.
+        Q::PerformanceState => number_answer(0),
+        Q::PcieGeneration | Q::MaxPcieGeneration => number_answer(GpuIdentity::PCIE_GENERATION),
         Q::MaxPcieWidth => number_answer(GpuIdentity::PCIE_WIDTH),
         // By default, application clocks are the highest clocks. Video engines have no application
         // clock.
@@ -404,7 +403,6 @@ fn answer_state(
         Q::FanSpeed => has_fan(0).and_then(|()| number_answer(state.fan_percent)),
         Q::FanSpeedOf(fan) => has_fan(fan).and_then(|()| number_answer(state.fan_percent)),
         Q::FanSpeedRpm(fan) => has_fan(fan).and_then(|()| number_answer(state.fan_rpm())),
-        Q::PerformanceState => number_answer(state.performance_state),
         Q::ThrottleReasons => {
             let bits = state
                 .throttle_reasons
@@ -438,7 +436,6 @@ fn answer_state(
             2 => number_answer(state.memory_mhz),
             kind => answer_clock(kind, state.sm_mhz, state.video_mhz),
         },
-        Q::PcieGeneration => number_answer(state.pcie_generation),
         Q::PcieWidth => number_answer(state.pcie_width),
         Q::PcieThroughput(0) => {
             number_answer((state.counters.pcie_tx_bytes_per_second / 1000.0) as u64)

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Machine, ProcessState, Scenario, ScheduledEvent,
+    GpuState, Machine, ProcessState, Scenario, ScheduledEvent,
     answers::{SimulatedGpu, answer_query, get_gpm_metric},
 };
 use crate::{
@@ -62,6 +62,12 @@ impl SimulatedGpu for QueriedGpu<'_> {
 }
 
 impl SimulatedBackend {
+    /// Returns the current state of the GPU with the driver's index `index`, even if it is hung.
+    fn current_state(&self, index: u32) -> Arc<GpuState> {
+        let machine = &*self.0;
+        machine.state(machine.found[index as usize], machine.timeline.elapsed_ms())
+    }
+
     /// Finds a GPU or MIG device by the driver's indices. If the GPU is hung, blocks until the hang
     /// ends.
     fn find(&self, subject: Subject) -> Result<QueriedGpu<'_>, Code> {
@@ -161,16 +167,13 @@ impl Backend for SimulatedBackend {
     }
 
     fn simulated_cpu_use(&self, index: u32) -> Vec<ProcessUse> {
-        let machine = &*self.0;
-        let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
-        state.cpu_use()
+        self.current_state(index).cpu_use()
     }
 
     /// Fills in data about simulated processes from the scenario, because the operating system does
     /// not know them.
     fn fill_simulated_process_details(&self, index: u32, processes: &mut [Process]) {
-        let machine = &*self.0;
-        let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
+        let state = self.current_state(index);
         let place = |own: &ProcessState| (own.pid, own.mig);
         let known: HashMap<_, _> = state
             .processes
@@ -179,7 +182,7 @@ impl Backend for SimulatedBackend {
             .collect();
         for process in processes {
             if let Some(own) = known.get(&(process.pid, process.mig)) {
-                add_process_details(process, own, machine);
+                add_process_details(process, own, &self.0);
             }
         }
     }
@@ -209,7 +212,7 @@ const HANG_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// Returns the `nvmlReturn_t` if all calls about the GPU fail.
-pub(super) fn wait_while_hung(machine: &Machine, index: u32) -> Result<(), Code> {
+fn wait_while_hung(machine: &Machine, index: u32) -> Result<(), Code> {
     let scenario = machine.world.scenario();
     while scenario.is_hanging(Some(index), None, machine.timeline.elapsed_s()) {
         thread::sleep(HANG_CHECK_INTERVAL);
@@ -230,14 +233,14 @@ pub(super) fn wait_while_hung(machine: &Machine, index: u32) -> Result<(), Code>
 const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
 /// A reporter for the events of all GPUs that have been added.
-pub(super) struct SimReporter {
+struct SimReporter {
     machine: Arc<Machine>,
     /// The upcoming events, sorted by time. Each comes with the driver's index of its GPU.
     to_come: VecDeque<(u32, ScheduledEvent)>,
 }
 
 impl SimReporter {
-    pub(super) fn new(machine: Arc<Machine>) -> Self {
+    fn new(machine: Arc<Machine>) -> Self {
         Self {
             machine,
             to_come: VecDeque::new(),

@@ -1,6 +1,6 @@
 //! A simulated GPU: its load, and the sensor readings that result from it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{
     Counters, GpuIdentity, GpuState, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ, MigState, ProcessState,
@@ -10,10 +10,13 @@ use super::{
     noise::Noise,
     processes::{self, round_percent},
     profile::Load,
-    scenario::{AccountedSettings, Curve, GpuSettings, MigSettings, Percent, ProcessSettings},
+    scenario::{AccountedSettings, GpuSettings, MigSettings, ProcessSettings, value_or_zero},
     simulation::CounterRates,
 };
-use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
+use crate::{
+    model::{AccountedProcess, ThrottleReason, TraceMetric},
+    vendor::lock,
+};
 
 /// The exponent of the clock in the formula for the dynamic power. It is greater than 1, because
 /// the voltage grows with the clock.
@@ -32,7 +35,7 @@ pub(super) struct Board {
     seed: u64,
     noise: Noise,
     profile: Profile,
-    settings: Option<GpuSettings>,
+    settings: GpuSettings,
     processes: Vec<ProcessSettings>,
     accounted: Vec<AccountedSettings>,
     past: PowerHistory,
@@ -46,19 +49,15 @@ struct PowerDraw {
     capped: bool,
 }
 
-/// Returns a curve of the scenario's settings, if it is set.
-type CurveSetting = fn(&GpuSettings) -> Option<&Curve<Percent>>;
-
 impl Board {
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
-        let settings = scenario.find_settings(index).cloned();
+        let settings = scenario.settings_or_default(index);
         Self {
             identity: GpuIdentity::new(scenario, index),
             seed: scenario.seed,
             noise: Noise::new(scenario.seed, index),
             profile: settings
-                .as_ref()
-                .and_then(|own| own.profile)
+                .profile
                 .unwrap_or_else(|| Profile::default_for(index)),
             processes: scenario.list_processes(index).cloned().collect(),
             accounted: scenario.list_accounted(index).cloned().collect(),
@@ -81,24 +80,24 @@ impl Board {
             .iter()
             .filter_map(|process| process.memory_bytes)
             .sum();
-        let used = match self.find_setting(|own| own.memory_used.as_ref()) {
+        let used = match &self.settings.memory_used {
             Some(curve) => (curve.value_at(seconds) as u64).min(usable),
             None => held.min(usable),
         };
         if self.processes.is_empty() {
             processes::scale_memory(&mut processes, used);
         }
-        let share = |pick: fn(&GpuSettings) -> Option<&Curve<Percent>>| {
-            round_percent(self.read_curve(pick, seconds).unwrap_or(0.0))
-        };
         let temperature_celsius = self.compute_chip_celsius(seconds);
         GpuState {
             gpu_percent: round_percent(load.gpu_percent),
             memory_percent: round_percent(load.memory_percent),
             encoder_percent: round_percent(load.encoder_percent),
             decoder_percent: round_percent(load.decoder_percent),
-            jpeg_percent: share(|own| own.jpeg_percent.as_ref()),
-            ofa_percent: share(|own| own.ofa_percent.as_ref()),
+            jpeg_percent: round_percent(value_or_zero(
+                self.settings.jpeg_percent.as_ref(),
+                seconds,
+            )),
+            ofa_percent: round_percent(value_or_zero(self.settings.ofa_percent.as_ref(), seconds)),
             memory_total_bytes: self.identity.memory_total_bytes,
             memory_used_bytes: used,
             memory_reserved_bytes: reserved,
@@ -113,11 +112,11 @@ impl Board {
             sm_mhz: draw.sm_mhz,
             memory_mhz: MEMORY_MHZ,
             video_mhz: draw.sm_mhz * MAX_VIDEO_MHZ / MAX_SM_MHZ / 15 * 15,
-            performance_state: 0,
             throttle_reasons: self.list_reasons(seconds, &load, draw),
-            pcie_generation: GpuIdentity::PCIE_GENERATION,
             pcie_width: self
-                .find_setting(|own| own.pcie_width.as_ref())
+                .settings
+                .pcie_width
+                .as_ref()
                 .map_or(GpuIdentity::PCIE_WIDTH, |curve| {
                     curve.value_at(seconds) as u32
                 }),
@@ -133,8 +132,8 @@ impl Board {
     }
 
     fn mig_settings(&self, seconds: f64) -> &[MigSettings] {
-        self.find_setting(|own| own.mig.as_ref())
-            .map_or(&[], |steps| steps.get_ref().value_at(seconds))
+        let mig = self.settings.mig.as_ref();
+        mig.map_or(&[], |steps| steps.get_ref().value_at(seconds))
     }
 
     fn make_mig(&self, seconds: f64, processes: &[ProcessState]) -> Vec<MigState> {
@@ -186,7 +185,7 @@ impl Board {
     /// Returns the errors and repairs. The counters are multiplied by `left`, which is 1 unless a
     /// fault makes counters run backwards.
     pub(super) fn compute_wear(&self, seconds: f64, left: f64) -> Wear {
-        Wear::new(&self.identity, self.settings.as_ref(), seconds, left)
+        Wear::new(&self.identity, &self.settings, seconds, left)
     }
 
     pub(super) fn processes(&self, seconds: f64) -> Vec<ProcessState> {
@@ -218,16 +217,6 @@ impl Board {
         self.identity.memory_total_bytes - self.identity.memory_total_bytes / RESERVED_DIVISOR
     }
 
-    /// Returns a setting of this GPU from the scenario, if it is set.
-    fn find_setting<T>(&self, pick: impl FnOnce(&GpuSettings) -> Option<&T>) -> Option<&T> {
-        self.settings.as_ref().and_then(pick)
-    }
-
-    /// Returns the value of one of the scenario's curves at a given time.
-    fn read_curve(&self, pick: CurveSetting, seconds: f64) -> Option<f64> {
-        self.find_setting(pick).map(|curve| curve.value_at(seconds))
-    }
-
     fn compute_counters(&self, seconds: f64, load: &Load) -> Counters {
         let mut counters = if load.waits {
             Counters::from_waiting_kernels(load.gpu_percent.clamp(0.0, 100.0))
@@ -237,31 +226,25 @@ impl Board {
                 load.memory_percent.clamp(0.0, 100.0),
             )
         };
-        if let Some(percent) = self.read_curve(|own| own.sm_percent.as_ref(), seconds) {
-            counters.sm_percent = percent;
-            counters.occupancy_percent = percent * 0.23;
+        let own = &self.settings;
+        if let Some(curve) = &own.sm_percent {
+            counters.sm_percent = curve.value_at(seconds);
+            counters.occupancy_percent = counters.sm_percent * 0.23;
         }
-        let settings: [(CurveSetting, &mut f64); 4] = [
+        for (curve, counter) in [
+            (&own.graphics_percent, &mut counters.graphics_percent),
+            (&own.tensor_percent, &mut counters.tensor_percent),
+            (&own.fp32_percent, &mut counters.fp32_percent),
             (
-                |own| own.graphics_percent.as_ref(),
-                &mut counters.graphics_percent,
-            ),
-            (
-                |own| own.tensor_percent.as_ref(),
-                &mut counters.tensor_percent,
-            ),
-            (|own| own.fp32_percent.as_ref(), &mut counters.fp32_percent),
-            (
-                |own| own.dram_bandwidth_percent.as_ref(),
+                &own.dram_bandwidth_percent,
                 &mut counters.dram_bandwidth_percent,
             ),
-        ];
-        for (setting, counter) in settings {
-            if let Some(percent) = self.read_curve(setting, seconds) {
-                *counter = percent;
+        ] {
+            if let Some(curve) = curve {
+                *counter = curve.value_at(seconds);
             }
         }
-        if let Some(rate) = self.find_setting(|own| own.pcie_per_second.as_ref()) {
+        if let Some(rate) = &own.pcie_per_second {
             counters.pcie_rx_bytes_per_second = rate.value_at(seconds);
         }
         if self.identity.nvlinks.is_empty() {
@@ -292,14 +275,10 @@ impl Board {
         let load = if self.processes.is_empty() {
             self.profile.compute_load(self.noise, seconds)
         } else {
-            let running = || {
-                self.processes
-                    .iter()
-                    .filter(|process| process.is_running(seconds))
-            };
             let share = |own: &ProcessSettings| {
                 own.sm_percent(seconds) * own.process_count() * self.usable_gpu_share(own, seconds)
             };
+            let running = || self.running_settings(seconds);
             let computing: f64 = running().filter(|own| !own.waits).map(share).sum();
             let waiting: f64 = running().filter(|own| own.waits).map(share).sum();
             if computing > 0.0 || waiting <= 0.0 {
@@ -308,32 +287,33 @@ impl Board {
                 Load::from_waiting_kernels(waiting.min(100.0))
             }
         };
-        let mut load = match self.read_curve(|own| own.utilization_percent.as_ref(), seconds) {
-            Some(percent) => Load {
+        let mut load = match &self.settings.utilization_percent {
+            Some(curve) => Load {
                 tenants: load.tenants,
-                ..Load::from_utilization(percent)
+                ..Load::from_utilization(curve.value_at(seconds))
             },
             None => load,
         };
-        let running = || {
-            self.processes
-                .iter()
-                .filter(|process| process.is_running(seconds))
-        };
         let of_processes = |percent: fn(&ProcessSettings, f64) -> f64| -> f64 {
-            running()
+            self.running_settings(seconds)
                 .map(|own| percent(own, seconds) * own.process_count())
                 .sum()
         };
         load.encoder_percent += of_processes(ProcessSettings::encoder_percent);
         load.decoder_percent += of_processes(ProcessSettings::decoder_percent);
-        if let Some(percent) = self.read_curve(|own| own.encoder_percent.as_ref(), seconds) {
-            load.encoder_percent = percent;
+        if let Some(curve) = &self.settings.encoder_percent {
+            load.encoder_percent = curve.value_at(seconds);
         }
-        if let Some(percent) = self.read_curve(|own| own.decoder_percent.as_ref(), seconds) {
-            load.decoder_percent = percent;
+        if let Some(curve) = &self.settings.decoder_percent {
+            load.decoder_percent = curve.value_at(seconds);
         }
         load
+    }
+
+    /// Returns the settings of the scenario's processes that are running at a given time.
+    fn running_settings(&self, seconds: f64) -> impl Iterator<Item = &ProcessSettings> {
+        let processes = self.processes.iter();
+        processes.filter(move |process| process.is_running(seconds))
     }
 
     fn list_running_processes(&self, seconds: f64, load: &Load) -> Vec<ProcessState> {
@@ -354,10 +334,7 @@ impl Board {
     fn compute_draw(&self, seconds: f64, load: &Load) -> PowerDraw {
         let held = load.gpu_percent > 0.5
             || load.tenants.iter().any(Option::is_some)
-            || self
-                .processes
-                .iter()
-                .any(|process| process.is_running(seconds));
+            || self.running_settings(seconds).next().is_some();
         let ripple = self
             .noise
             .derive_stream("power")
@@ -365,12 +342,13 @@ impl Board {
         let limit_watts = self.identity.power_limit_watts;
         let base = limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
         let room = limit_watts - base;
-        let max_mhz = self
-            .find_setting(|own| own.max_sm_mhz.as_ref())
-            .map_or(f64::from(MAX_SM_MHZ), |curve| curve.value_at(seconds));
+        let max_mhz = match &self.settings.max_sm_mhz {
+            Some(curve) => curve.value_at(seconds),
+            None => f64::from(MAX_SM_MHZ),
+        };
         let demand =
             load.demand * limit_watts * (max_mhz / f64::from(MAX_SM_MHZ)).powf(POWER_EXPONENT);
-        let (watts, capped) = match self.find_setting(|own| own.power_watts.as_ref()) {
+        let (watts, capped) = match &self.settings.power_watts {
             Some(curve) => (
                 curve.value_at(seconds),
                 curve.value_at(seconds) >= 0.98 * limit_watts,
@@ -393,11 +371,10 @@ impl Board {
     }
 
     fn compute_chip_celsius(&self, seconds: f64) -> f64 {
-        let set = self.find_setting(|own| own.temperature_celsius.as_ref());
-        set.map_or_else(
-            || self.compute_celsius(seconds, &CHIP_COOLING),
-            |curve| curve.value_at(seconds),
-        )
+        match &self.settings.temperature_celsius {
+            Some(curve) => curve.value_at(seconds),
+            None => self.compute_celsius(seconds, &CHIP_COOLING),
+        }
     }
 
     fn compute_celsius(&self, seconds: f64, path: &Cooling) -> f64 {
@@ -410,7 +387,7 @@ impl Board {
     }
 
     fn list_reasons(&self, seconds: f64, load: &Load, draw: PowerDraw) -> Vec<ThrottleReason> {
-        if let Some(steps) = self.find_setting(|own| own.throttle_reasons.as_ref()) {
+        if let Some(steps) = &self.settings.throttle_reasons {
             steps.value_at(seconds).clone()
         } else if draw.capped {
             vec![ThrottleReason::SwPowerCap]
@@ -424,7 +401,7 @@ impl Board {
 
 /// The cooling of one part of the board. The part's temperature follows the power with a lag.
 #[derive(Debug)]
-pub(super) struct Cooling {
+struct Cooling {
     /// How many degrees warmer than the air the part becomes for each watt that the board draws.
     celsius_per_watt: f64,
     /// The time that the temperature takes to cover 63% of its distance to the final value, in
@@ -433,13 +410,13 @@ pub(super) struct Cooling {
 }
 
 /// The cooling of an H200's chip. The measured temperatures were 36 °C at 125 W and 60 °C at 693 W.
-pub(super) const CHIP_COOLING: Cooling = Cooling {
+const CHIP_COOLING: Cooling = Cooling {
     celsius_per_watt: 0.042,
     lag_s: 18.0,
 };
 /// The cooling of an H200's memory. The measured temperatures were 34 °C at 125 W and 47 °C at 693
 /// W.
-pub(super) const MEMORY_COOLING: Cooling = Cooling {
+const MEMORY_COOLING: Cooling = Cooling {
     celsius_per_watt: 0.0235,
     lag_s: 30.0,
 };
@@ -453,7 +430,7 @@ const PAST_POWER_STEPS: i64 = 24;
 /// The mean power of past intervals. It is stored because consecutive readings need the same
 /// intervals.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PowerHistory(Arc<Mutex<StoredMeans>>);
+struct PowerHistory(Arc<Mutex<StoredMeans>>);
 
 /// The stored intervals, each as its number and mean power. The number of an interval determines
 /// its position in the array.
@@ -469,14 +446,14 @@ impl Cooling {
     /// The part is modeled as a body with a single time constant, which is warmed by the power of
     /// each interval. Intervals start at fixed times, so that consecutive readings use the same
     /// intervals and the curve is smooth.
-    pub(super) fn compute_celsius(
+    fn compute_celsius(
         &self,
         seconds: f64,
         inlet_celsius: f64,
         past: &PowerHistory,
         watts: impl Fn(f64) -> f64,
     ) -> f64 {
-        let mut known = past.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&past.0);
         let mut mean_watts = |step: i64| {
             let place = &mut known[step.cast_unsigned() as usize % STORED_POWER_STEPS];
             match *place {

@@ -23,25 +23,16 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// Returns NVIDIA's name for the generation.
-    pub fn name(self) -> &'static str {
-        self.name_and_compute_capability().0
-    }
-
     /// Returns the major and minor CUDA compute capability of the generation's data-center board.
-    pub fn compute_capability(self) -> (u8, u8) {
-        self.name_and_compute_capability().1
-    }
-
-    fn name_and_compute_capability(self) -> (&'static str, (u8, u8)) {
+    pub fn compute_capability(self) -> [u8; 2] {
         match self {
-            Self::Pascal => ("Pascal", (6, 0)),
-            Self::Volta => ("Volta", (7, 0)),
-            Self::Turing => ("Turing", (7, 5)),
-            Self::Ampere => ("Ampere", (8, 0)),
-            Self::Ada => ("Ada Lovelace", (8, 9)),
-            Self::Hopper => ("Hopper", (9, 0)),
-            Self::Blackwell => ("Blackwell", (10, 0)),
+            Self::Pascal => [6, 0],
+            Self::Volta => [7, 0],
+            Self::Turing => [7, 5],
+            Self::Ampere => [8, 0],
+            Self::Ada => [8, 9],
+            Self::Hopper => [9, 0],
+            Self::Blackwell => [10, 0],
         }
     }
 

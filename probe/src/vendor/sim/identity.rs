@@ -1,6 +1,7 @@
 //! A simulated GPU's constant data.
 
 use super::{Architecture, LinkState, Scenario, noise::Noise, scenario::GpuSettings};
+use crate::vendor::format_uuid;
 
 /// The total memory of an H200, as reported by its driver.
 const H200_BYTES: u64 = 143_771 << 20;
@@ -100,18 +101,15 @@ impl GpuIdentity {
 
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
         let noise = Noise::new(scenario.seed, index);
-        let own = scenario.find_settings(index);
-        let name = own
-            .and_then(|own| own.name.clone())
-            .unwrap_or_else(|| "NVIDIA H200".to_owned());
+        let own = scenario.settings_or_default(index);
+        let name = own.name.clone();
+        let name = name.unwrap_or_else(|| "NVIDIA H200".to_owned());
         let geforce = name.contains("GeForce");
-        let unified_memory = own.is_some_and(|own| own.unified_memory);
-        let architecture = own
-            .and_then(|own| own.architecture)
-            .unwrap_or(Architecture::Hopper);
+        let unified_memory = own.unified_memory;
+        let architecture = own.architecture.unwrap_or(Architecture::Hopper);
         // With a limit of 0, there would be no power to distribute.
         let limit_watts = own
-            .and_then(|own| own.power_limit_watts)
+            .power_limit_watts
             .map_or(H200_WATTS, |watts| watts.0.max(1.0));
         // PCI domain 0 has room for 64 boards, starting at bus 0x10.
         let (pci_domain, pci_bus) = if unified_memory {
@@ -134,39 +132,32 @@ impl GpuIdentity {
             vbios_version: "96.00.A5.00.1A".to_owned(),
             architecture,
             geforce,
-            ecc: own
-                .and_then(|own| own.ecc)
-                .unwrap_or(!geforce && !unified_memory),
+            ecc: own.ecc.unwrap_or(!geforce && !unified_memory),
             cores: 16_896,
             memory_bus_bits: 6_144,
             // The machine has two sockets with four GPUs each.
             numa_node: index / 4 % 2,
-            memory_total_bytes: own
-                .and_then(|own| own.memory)
-                .map_or(H200_BYTES, |memory| memory.0),
+            memory_total_bytes: own.memory.map_or(H200_BYTES, |memory| memory.0),
             unified_memory,
             power_limit_watts: limit_watts,
             lowest_limit_watts: limit_watts * MIN_LIMIT_SHARE,
             fans: own
-                .and_then(|own| own.fans)
+                .fans
                 .map_or(if geforce { 2 } else { 0 }, |fans| fans.0 as u32),
-            nvlinks: make_nvlinks(scenario, own, geforce),
+            nvlinks: make_nvlinks(scenario, &own, geforce),
             counts_activity: own
-                .and_then(|own| own.gpm)
+                .gpm
                 .unwrap_or(architecture.supports_gpm() && !geforce && !unified_memory),
-            persistence: own.and_then(|own| own.persistence).unwrap_or(true),
-            accounting: own.is_some_and(|own| own.accounting),
+            persistence: own.persistence.unwrap_or(true),
+            accounting: own.accounting,
         }
     }
 }
 
-fn make_nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -> Vec<LinkState> {
+fn make_nvlinks(scenario: &Scenario, own: &GpuSettings, geforce: bool) -> Vec<LinkState> {
     let usual = if geforce { 0 } else { scenario.usual_nvlinks };
-    let count = own
-        .and_then(|own| own.nvlinks)
-        .map_or(usual, |links| links.0 as u32);
-    let is_down =
-        |link| own.is_some_and(|own| own.nvlinks_down.iter().any(|down| *down.get_ref() == link));
+    let count = own.nvlinks.map_or(usual, |links| links.0 as u32);
+    let is_down = |link| own.nvlinks_down.iter().any(|down| *down.get_ref() == link);
     (0..count)
         .map(|link| LinkState::new(link, !is_down(link)))
         .collect()
@@ -174,15 +165,7 @@ fn make_nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -
 
 /// Returns 128 random bits in the format of the driver's UUIDs.
 pub(super) fn make_uuid(noise: Noise) -> String {
-    let digits = format!("{:016x}{:016x}", noise.random_bits(0), noise.random_bits(1));
-    format!(
-        "{}-{}-{}-{}-{}",
-        &digits[..8],
-        &digits[8..12],
-        &digits[12..16],
-        &digits[16..20],
-        &digits[20..]
-    )
+    format_uuid(noise.random_bits(0), noise.random_bits(1))
 }
 
 #[cfg(test)]

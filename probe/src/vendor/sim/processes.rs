@@ -199,11 +199,21 @@ pub(super) fn list_earlier_accounts(
     let account = |own: &AccountedSettings| AccountedProcess {
         pid: own.pid,
         running: false,
-        gpu_percent: Reading::from(own.gpu_percent.map(f64::from).ok_or(Absence::Unknown)),
-        memory_percent: Reading::from(own.memory_percent.map(f64::from).ok_or(Absence::Unknown)),
-        max_memory_bytes: Reading::from(
-            own.max_memory.map(|bytes| bytes.0).ok_or(Absence::Unknown),
-        ),
+        gpu_percent: own
+            .gpu_percent
+            .map(f64::from)
+            .ok_or(Absence::Unknown)
+            .into(),
+        memory_percent: own
+            .memory_percent
+            .map(f64::from)
+            .ok_or(Absence::Unknown)
+            .into(),
+        max_memory_bytes: own
+            .max_memory
+            .map(|bytes| bytes.0)
+            .ok_or(Absence::Unknown)
+            .into(),
         time_ms: (own.ran_s.0 * 1000.0) as u64,
         started_us: timeline.unix_ms(-own.ran_s.0) * 1000,
     };
@@ -252,14 +262,11 @@ fn list_table_accounts(
 ) -> impl Iterator<Item = AccountedProcess> + use<> {
     let (running, started_s) = (process.is_running(seconds), process.started_s(seconds));
     let until = process.ended_s().map_or(seconds, |end| end.min(seconds));
-    let average = process.sm_percent(f64::midpoint(started_s.max(0.0), until));
-    let moments = [
-        started_s.max(0.0),
-        f64::midpoint(started_s.max(0.0), until),
-        until,
-    ];
+    let from = started_s.max(0.0);
+    let middle = f64::midpoint(from, until);
+    let average = process.sm_percent(middle);
     let memory = process.memory.as_ref().map_or(0.0, |curve| {
-        moments
+        [from, middle, until]
             .map(|at| curve.value_at(at))
             .into_iter()
             .fold(0.0, f64::max)
@@ -274,7 +281,7 @@ fn list_table_accounts(
         pid,
         running,
         gpu_percent: Reading::Now(round_percent(average).into()),
-        memory_percent: Reading::Now(round_percent(average * 0.4).into()),
+        memory_percent: Reading::Now(round_percent(average * MEMORY_PER_SM).into()),
         max_memory_bytes: Reading::Now(memory as u64),
         time_ms,
         started_us: stamp,
@@ -282,11 +289,11 @@ fn list_table_accounts(
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ProgramNames {
+struct ProgramNames {
     /// The program's usual name, which is the name of its script, module, or binary.
-    pub(super) name: &'static str,
-    pub(super) user: &'static str,
-    pub(super) command: &'static str,
+    name: &'static str,
+    user: &'static str,
+    command: &'static str,
 }
 
 const USERS: [&str; 6] = ["ana", "bob", "chen", "dilek", "emeka", "freja"];
@@ -309,7 +316,7 @@ const LEAK_COMMANDS: [&str; 2] = [
 const COLLECTIVE_COMMAND: &str = "python pretrain.py --tensor-parallel 2";
 const NOTEBOOK_COMMAND: &str = "python -m ipykernel_launcher -f kernel.json";
 
-pub(super) fn pick_names(noise: Noise, program: Program) -> ProgramNames {
+fn pick_names(noise: Noise, program: Program) -> ProgramNames {
     let index = |purpose: &str, count: usize| {
         (noise.derive_stream(purpose).random_unit(0) * count as f64) as usize
     };
@@ -339,7 +346,7 @@ pub(super) fn pick_names(noise: Noise, program: Program) -> ProgramNames {
 
 /// Returns a program's host memory, which is up to a few gigabytes. A server needs more for its
 /// weights and buffers than a notebook needs for its data.
-pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
+fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
     let (least_gib, most_gib) = match program {
         Program::Training | Program::Collective => (4.0, 16.0),
         Program::Server => (8.0, 24.0),
@@ -353,7 +360,7 @@ pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
 
 /// Returns a program's owner on a shared machine: training runs belong to jobs, servers to
 /// services, and notebooks to users.
-pub(super) fn make_owner(program: Program, pid: u32) -> Owner {
+fn make_owner(program: Program, pid: u32) -> Owner {
     let job = |job_id: String| {
         Some(BatchJob {
             job_id,
@@ -361,32 +368,21 @@ pub(super) fn make_owner(program: Program, pid: u32) -> Owner {
             private: false,
         })
     };
+    let mut owner = Owner::default();
     match program {
-        Program::Training => Owner {
-            slurm: job(pid.to_string()),
-            ..Owner::default()
-        },
+        Program::Training => owner.slurm = job(pid.to_string()),
         // The ranks all belong to the same job.
-        Program::Collective => Owner {
-            slurm: job("4711".to_owned()),
-            ..Owner::default()
-        },
-        Program::Server => Owner {
-            unit: Some("vllm.service".to_owned()),
-            ..Owner::default()
-        },
-        Program::Leak => Owner::default(),
+        Program::Collective => owner.slurm = job("4711".to_owned()),
+        Program::Server => owner.unit = Some("vllm.service".to_owned()),
+        Program::Leak => {}
         Program::Notebook => {
-            let notebook = Notebook {
+            owner.notebook = Some(Notebook {
                 kernel_id: format!("simulated-{pid}"),
                 kernel_name: Some("python3".to_owned()),
                 path: Reading::Now("explore.ipynb".to_owned()),
                 kernel_pid: pid,
-            };
-            Owner {
-                notebook: Some(notebook),
-                ..Owner::default()
-            }
+            });
         }
     }
+    owner
 }

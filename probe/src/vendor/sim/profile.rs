@@ -101,11 +101,8 @@ fn make_notebook_tenant(noise: Noise, seconds: f64, memory: f64, part: f64) -> T
     };
     let (run, _) = kernels.round_and_offset(seconds);
     Tenant {
-        program: Program::Notebook,
-        run,
-        started_s: kernels.start_s(run),
-        memory,
         part,
+        ..kernels.make_tenant(Program::Notebook, run, memory)
     }
 }
 
@@ -122,13 +119,7 @@ fn compute_hang_load(noise: Noise, seconds: f64) -> Load {
     };
     let (run, _) = runs.round_and_offset(seconds);
     let memory = 0.5 + 0.2 * noise.derive_stream("memory").random_unit(run);
-    let rank = Tenant {
-        program: Program::Collective,
-        run,
-        started_s: runs.start_s(run),
-        memory,
-        part: 1.0,
-    };
+    let rank = runs.make_tenant(Program::Collective, run, memory);
     Load {
         tenants: [Some(rank), None],
         ..Load::from_waiting_kernels(100.0)
@@ -152,13 +143,7 @@ fn compute_inference_load(noise: Noise, seconds: f64) -> Load {
     };
     let (run, _) = deployments.round_and_offset(seconds);
     let memory = 0.88 + 0.04 * noise.derive_stream("memory").random_unit(0);
-    let server = Tenant {
-        program: Program::Server,
-        run,
-        started_s: deployments.start_s(run),
-        memory,
-        part: 1.0,
-    };
+    let server = deployments.make_tenant(Program::Server, run, memory);
     let busy = compute_burst(noise, seconds);
     let jitter = noise.derive_stream("jitter").smooth_curve(seconds * 2.0);
     let gpu_percent = (92.0 * busy + 4.0 * jitter * busy).clamp(0.0, 100.0);
@@ -214,13 +199,7 @@ fn compute_leak_load(noise: Noise, seconds: f64) -> Load {
     } else {
         72.0 + 9.0 * jitter
     };
-    let script = Tenant {
-        program: Program::Leak,
-        run,
-        started_s: runs.start_s(run),
-        memory,
-        part: 1.0,
-    };
+    let script = runs.make_tenant(Program::Leak, run, memory);
     Load {
         gpu_percent,
         memory_percent: gpu_percent * 0.45,
@@ -272,11 +251,8 @@ fn compute_training_load(noise: Noise, seconds: f64) -> Load {
     let memory = 0.01 + (steady - 0.01) * ease_in_out(age_s / TRAINING_WARM_UP_S);
     let part = if notebook.is_some() { 0.98 } else { 1.0 };
     let script = Tenant {
-        program: Program::Training,
-        run,
-        started_s: runs.start_s(run),
-        memory,
         part,
+        ..runs.make_tenant(Program::Training, run, memory)
     };
     Load {
         tenants: [Some(script), notebook],
@@ -325,23 +301,35 @@ fn is_starved(noise: Noise, age_s: f64) -> bool {
 
 /// A division of time into periods of equal length, which are called rounds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cycle {
-    pub(super) period_s: f64,
+struct Cycle {
+    period_s: f64,
     /// How much of a round has passed when the timeline starts, in seconds.
-    pub(super) phase_s: f64,
+    phase_s: f64,
 }
 
 impl Cycle {
     /// Returns the number of the round that contains `seconds`, and how long ago this round
     /// started.
-    pub(super) fn round_and_offset(self, seconds: f64) -> (i64, f64) {
+    fn round_and_offset(self, seconds: f64) -> (i64, f64) {
         let shifted = seconds + self.phase_s;
         let round = (shifted / self.period_s).floor();
         (round as i64, shifted - round * self.period_s)
     }
 
-    pub(super) fn start_s(self, round: i64) -> f64 {
+    fn start_s(self, round: i64) -> f64 {
         round as f64 * self.period_s - self.phase_s
+    }
+
+    /// Returns the process of a program that starts anew in each round, in round `run`. The process
+    /// has the GPU to itself.
+    fn make_tenant(self, program: Program, run: i64, memory: f64) -> Tenant {
+        Tenant {
+            program,
+            run,
+            started_s: self.start_s(run),
+            memory,
+            part: 1.0,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     GpuIdentity,
     identity::make_uuid,
     noise::Noise,
-    scenario::{Curve, EncoderSession, GpuSettings, MigProfile, MigSettings},
+    scenario::{EncoderSession, GpuSettings, MigProfile, MigSettings, value_or_zero},
 };
 use crate::cpu_use::ProcessUse;
 use crate::model::{
@@ -59,12 +59,8 @@ pub struct GpuState {
     pub memory_mhz: u32,
     /// The clock of the video engines.
     pub video_mhz: u32,
-    /// The P-state, from 0 to 15.
-    pub performance_state: u8,
     /// The reasons for reduced clocks.
     pub throttle_reasons: Vec<ThrottleReason>,
-    /// The PCIe link's generation.
-    pub pcie_generation: u32,
     /// The PCIe link's number of lanes.
     pub pcie_width: u32,
     /// The part of the BAR1 window that is in use. The host accesses device memory through this
@@ -220,8 +216,6 @@ pub struct MigState {
     pub uuid: String,
     /// The name, for example `NVIDIA H200 MIG 1g.18gb`.
     pub name: String,
-    /// The MIG profile, for example `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
-    pub profile: String,
     /// The GPU instance and compute instance that form the device.
     pub instance: MigInstance,
     /// The number of slices in the GPU instance. A slice is a seventh of the GPU.
@@ -305,7 +299,6 @@ impl MigState {
                 make_uuid(Noise::new(seed, gpu.index).derive_stream(&purpose))
             ),
             name: format!("{} MIG {text}", gpu.name),
-            profile: text.clone(),
             instance,
             slices: *slices,
             compute_slices: *compute_slices,
@@ -376,19 +369,11 @@ impl EccErrors {
 impl Wear {
     /// Calculates the errors and repairs. Counters are multiplied by `left`, which is 1 unless a
     /// fault makes counters run backwards.
-    pub(super) fn new(
-        identity: &GpuIdentity,
-        own: Option<&GpuSettings>,
-        seconds: f64,
-        left: f64,
-    ) -> Self {
-        let counts = |pick: fn(&GpuSettings) -> Option<&Curve<_>>| {
-            own.and_then(pick)
-                .map_or(0, |curve| (curve.value_at(seconds) * left) as u64)
-        };
+    pub(super) fn new(identity: &GpuIdentity, own: &GpuSettings, seconds: f64, left: f64) -> Self {
+        let counts = |curve| (value_or_zero(curve, seconds) * left) as u64;
         let ecc_volatile = EccErrors {
-            corrected: counts(|own| own.ecc_corrected.as_ref()),
-            uncorrected: counts(|own| own.ecc_uncorrected.as_ref()),
+            corrected: counts(own.ecc_corrected.as_ref()),
+            uncorrected: counts(own.ecc_uncorrected.as_ref()),
         };
         let remapped_rows = make_remapped_rows(identity, own);
         // Each row was replaced because of an error. These errors happened before the driver was
@@ -406,16 +391,17 @@ impl Wear {
             remapped_rows,
             retired_pages: make_retired_pages(identity, own),
             recovery_action: own
-                .and_then(|own| own.recovery_action.as_ref())
+                .recovery_action
+                .as_ref()
                 .map_or(RecoveryAction::None, |steps| *steps.value_at(seconds)),
-            pcie_replays: counts(|own| own.pcie_replays.as_ref()),
+            pcie_replays: counts(own.pcie_replays.as_ref()),
         }
     }
 }
 
-fn make_remapped_rows(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RemappedRows> {
+fn make_remapped_rows(identity: &GpuIdentity, own: &GpuSettings) -> Option<RemappedRows> {
     (identity.ecc && identity.architecture.remaps_rows()).then(|| {
-        let rows = own.and_then(|own| own.remapped_rows).unwrap_or_default();
+        let rows = own.remapped_rows.unwrap_or_default();
         let used = (rows.correctable + rows.uncorrectable).min(H200_BANKS);
         let none = u32::from(rows.failed).min(used);
         let spare = SpareRows {
@@ -435,8 +421,8 @@ fn make_remapped_rows(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Opti
     })
 }
 
-fn make_retired_pages(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RetiredPages> {
-    let pages = own.and_then(|own| own.retired_pages);
+fn make_retired_pages(identity: &GpuIdentity, own: &GpuSettings) -> Option<RetiredPages> {
+    let pages = own.retired_pages;
     (pages.is_some() || identity.ecc && !identity.architecture.remaps_rows()).then(|| {
         let pages = pages.unwrap_or_default();
         RetiredPages {

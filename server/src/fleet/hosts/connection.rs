@@ -3,12 +3,11 @@
 use std::{collections::VecDeque, io, process::Stdio, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use gpumon_fleet::hosts::{MAX_LINE_BYTES, Progress, Reader, ssh};
+use gpumon_fleet::hosts::{MAX_LINE_BYTES, Reader, ssh};
 use gpumon_probe::{child, model::now_ms, untrusted::escape_untrusted};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
-    io::AsyncWriteExt,
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    process::{Child, ChildStderr, ChildStdout, Command},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout},
@@ -19,7 +18,11 @@ use super::{
     HostsSettings,
     node::{ConnectionStatus, HostNode},
 };
-use crate::{frame::CollectorState, supervisor::CollectorRequest};
+use crate::{
+    collector::{RequestWriter, take_pipes},
+    frame::CollectorState,
+    supervisor::CollectorRequest,
+};
 
 /// The time limit until the remote program has started. ssh's own limit is shorter.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,8 +36,7 @@ const MIN_SILENCE: Duration = Duration::from_secs(10);
 /// The interval at which the reader checks whether a record is complete. Some records are complete
 /// only after a certain time.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
-/// How long this server waits for ssh to exit, and for the remote program to read a line from its
-/// standard input.
+/// How long this server waits for ssh to exit.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// The number of ssh's last messages that are kept. `MAX_MESSAGE_BYTES` limits the length of each.
 const MAX_MESSAGES: usize = 20;
@@ -52,7 +54,7 @@ struct ConnectionEnd {
 struct SshConnection {
     child: Child,
     group: Option<Pid>,
-    stdin: ChildStdin,
+    requests: RequestWriter,
     lines: FramedRead<ChildStdout, LinesCodec>,
     messages: JoinHandle<String>,
     sent_interval: Duration,
@@ -73,17 +75,14 @@ impl SshConnection {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let missing = || io::Error::other("the process has no pipes");
-        let stdin = child.stdin.take().ok_or_else(missing)?;
-        let stdout = child.stdout.take().ok_or_else(missing)?;
-        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let (requests, stdout, stderr) = take_pipes(&mut child)?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(MAX_LINE_BYTES));
         let messages = tokio::spawn(collect_last_messages(stderr));
         Ok(Self {
             child,
             group,
-            stdin,
+            requests,
             lines,
             messages,
             sent_interval: interval,
@@ -101,7 +100,7 @@ impl SshConnection {
     ) -> ConnectionEnd {
         let mut reader = Reader::new(&node.host.name, self.sent_interval);
         let broken = self.read_records(node, &mut reader, turn, turn_for).await;
-        let reached = reader.progress() == Progress::Connected;
+        let reached = reader.is_connected();
         match broken {
             Some(end) => end,
             None => ConnectionEnd {
@@ -131,16 +130,18 @@ impl SshConnection {
         let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let (patience, what) = match reader.progress() {
-                Progress::Connecting => (CONNECT_TIMEOUT, "the host has not responded"),
-                Progress::Connected if records == 0 => (
+            let (patience, what) = if !reader.is_connected() {
+                (CONNECT_TIMEOUT, "the host has not responded")
+            } else if records == 0 {
+                (
                     FIRST_RECORD_TIMEOUT,
                     "the host responds, but has sent no readings",
-                ),
-                Progress::Connected => (
+                )
+            } else {
+                (
                     (slowest * SILENT_INTERVALS).max(MIN_SILENCE),
                     "the host responded earlier, but has sent nothing",
-                ),
+                )
             };
             let mut refused = None;
             let mut ingest = |record: &str| match span.in_scope(|| node.hub.ingest(record)) {
@@ -150,15 +151,15 @@ impl SshConnection {
             tokio::select! {
                 line = self.lines.next() => match line {
                     Some(Ok(line)) => {
-                        let was = reader.progress();
+                        let was_connected = reader.is_connected();
                         if let Err(reason) = reader.handle_line(&line, now_ms(), &mut ingest) {
                             return Some(ConnectionEnd { reason, reached: true });
                         }
-                        if was != reader.progress() {
+                        if !was_connected && reader.is_connected() {
                             node.set_status(ConnectionStatus::Connected);
                             turn = None;
                         }
-                        if was == Progress::Connected || was != reader.progress() {
+                        if reader.is_connected() {
                             (last, slowest) = (Instant::now(), self.sent_interval);
                         }
                     }
@@ -173,13 +174,13 @@ impl SshConnection {
                 Ok(()) = wanted_interval.changed(), if reader.accepts_requests() => {
                     self.sent_interval = *wanted_interval.borrow_and_update();
                     slowest = slowest.max(self.sent_interval);
-                    self.send(CollectorRequest::IntervalMs(self.sent_interval.as_millis() as u32)).await;
+                    self.requests.send(CollectorRequest::IntervalMs(self.sent_interval.as_millis() as u32)).await;
                 }
-                Ok(()) = answers_requests.changed(), if reader.accepts_requests() => self.send(CollectorRequest::Answers).await,
+                Ok(()) = answers_requests.changed(), if reader.accepts_requests() => self.requests.send(CollectorRequest::Answers).await,
                 () = sleep_until(turn_ends), if turn.is_some() => turn = None,
                 () = sleep_until(last + patience) => {
                     let reason = format!("{name}: {what} for {} s; retrying", patience.as_secs());
-                    return Some(ConnectionEnd { reason, reached: reader.progress() == Progress::Connected });
+                    return Some(ConnectionEnd { reason, reached: reader.is_connected() });
                 }
             }
             if let Some(error) = refused {
@@ -192,14 +193,6 @@ impl SshConnection {
                     reached: true,
                 });
             }
-        }
-    }
-
-    async fn send(&mut self, request: CollectorRequest) {
-        if let Ok(line) = serde_json::to_string(&request) {
-            // The result is ignored. A remote program that does not read the line has ended or is
-            // hanging, and its output will show that.
-            let _ = timeout(GRACE_PERIOD, self.stdin.write_all((line + "\n").as_bytes())).await;
         }
     }
 

@@ -34,14 +34,9 @@ pub(super) fn build_fleet(
 ) -> Fleet {
     let mut sorted: Vec<_> = nodes.iter().collect();
     sorted.sort_by(|one, other| compare_names(&one.host.name, &other.host.name));
-    let name = if nodes.len() == 1 {
-        "1 host".to_owned()
-    } else {
-        format!("{} hosts", nodes.len())
-    };
     let source = FleetSource {
         kind: FleetSourceKind::Hosts,
-        name,
+        name: format_host_count(nodes.len()),
     };
     let refresh_s = (interval.as_secs() as u32).max(1);
     let now_ms = now_ms();
@@ -58,6 +53,10 @@ pub(super) fn build_fleet(
     building.build(nodes.len(), since_start)
 }
 
+pub(super) fn format_host_count(count: usize) -> String {
+    format!("{count} host{}", if count == 1 { "" } else { "s" })
+}
+
 struct HostsFleetBuilder {
     now_ms: u64,
     fleet: FleetBuilder,
@@ -72,7 +71,7 @@ struct HostsFleetBuilder {
 impl HostsFleetBuilder {
     fn add_node(&mut self, node: &HostNode) {
         let known = node.hub.current_data();
-        let is_fresh = node.is_fresh(self.now_ms);
+        let is_fresh = node.hub.is_fresh(self.now_ms);
         let (health, reason) = node_health_and_reason(node, &known, is_fresh, self.now_ms);
         self.is_connecting |= health != NodeHealth::Up && !node.has_failed();
         if let Some(reason) = &reason {
@@ -246,10 +245,7 @@ fn capitalize(reason: &str) -> String {
 }
 
 fn value_or_absence(reading: &Reading<f64>) -> Result<f64, Absence> {
-    match reading {
-        Reading::Now(value) | Reading::Earlier { value, .. } => Ok(*value),
-        Reading::Absent(reason) => Err(reason.clone()),
-    }
+    reading.as_result().copied().map_err(Clone::clone)
 }
 
 fn bytes_or_absence(reading: &Reading<u64>) -> Result<f64, Absence> {

@@ -35,7 +35,7 @@ pub(super) fn build_history(
     range: Range,
     now_ms: u64,
 ) -> FleetHistory {
-    let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
+    let asked_ms = range.start_ms(now_ms);
     let step_ms = (u64::from(range.seconds()) * 1000 / POINT_COUNT)
         .max(1)
         .next_multiple_of(BUCKET_MS);
@@ -57,9 +57,7 @@ pub(super) fn build_history(
     FleetHistory {
         node: node.map(str::to_owned),
         state: FleetState::Current,
-        problems: describe_unknown_part(oldest_ms, asked_ms)
-            .into_iter()
-            .collect(),
+        problems: describe_unknown_part(oldest_ms, asked_ms),
         at_ms,
         series,
     }
@@ -126,19 +124,22 @@ impl ReadingSums {
     }
 }
 
-/// Returns a sentence about the part of a span for which there is no data.
-fn describe_unknown_part(from_ms: u64, asked_ms: u64) -> Option<String> {
-    (from_ms > asked_ms + 60_000).then(|| {
+/// Returns a sentence about the part of a span for which there is no data, if there is such a part.
+fn describe_unknown_part(from_ms: u64, asked_ms: u64) -> Vec<String> {
+    if from_ms <= asked_ms + 60_000 {
+        return Vec::new();
+    }
+    vec![
         "The data covers the time since this server started to read the hosts, at most six hours; \
          for longer spans, use Prometheus (`gpumon fleet --prometheus URL`)."
-            .to_owned()
-    })
+            .to_owned(),
+    ]
 }
 
 // Events of a fleet: the events of each hub, and failures of connections.
 
 pub(super) fn list_events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetEvents {
-    let from_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
+    let from_ms = range.start_ms(now_ms);
     let mut events = Vec::new();
     let mut oldest_ms = now_ms;
     for node in nodes {
@@ -147,9 +148,7 @@ pub(super) fn list_events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) ->
     }
     let mut answer = FleetEvents {
         state: FleetState::Current,
-        problems: describe_unknown_part(oldest_ms, from_ms)
-            .into_iter()
-            .collect(),
+        problems: describe_unknown_part(oldest_ms, from_ms),
         ..FleetEvents::new_loading(from_ms, now_ms)
     };
     answer.set_events(events);
@@ -159,7 +158,7 @@ pub(super) fn list_events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) ->
 fn add_node_events(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEvent>) {
     let name = &node.host.name;
     let outages = node.outages();
-    if outages.count > 0 && outages.last_ms >= from_ms {
+    if outages.has_any_since(from_ms) {
         events.push(FleetEvent {
             node: name.clone(),
             gpu: None,
@@ -208,7 +207,7 @@ fn add_node_events(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<
 // Usage by owner, summed over all hubs.
 
 pub(super) fn sum_usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetUsage {
-    let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
+    let asked_ms = range.start_ms(now_ms);
     let mut by_owner: BTreeMap<FleetOwner, (Amounts, u32)> = BTreeMap::new();
     let mut unheld = UnheldUsage::default();
     let mut from_ms = now_ms;
@@ -234,13 +233,10 @@ pub(super) fn sum_usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> F
     }
     let held: f64 = by_owner.values().filter_map(|(sum, _)| sum[2]).sum();
     // The usage before this server's start is unknown, so a sentence reports the missing part.
-    let mut problems: Vec<_> = describe_unknown_part(from_ms, asked_ms)
-        .into_iter()
-        .collect();
-    let interrupted = nodes.iter().filter(|node| {
-        let outages = node.outages();
-        outages.count > 0 && outages.last_ms >= asked_ms
-    });
+    let mut problems = describe_unknown_part(from_ms, asked_ms);
+    let interrupted = nodes
+        .iter()
+        .filter(|node| node.outages().has_any_since(asked_ms));
     problems.extend(describe_interrupted_hosts(interrupted.count()));
     let mut usage = FleetUsage {
         state: if problems.is_empty() {
@@ -262,12 +258,8 @@ pub(super) fn sum_usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> F
 
 /// Returns a sentence about hosts that could not be read for a part of the time.
 fn describe_interrupted_hosts(count: usize) -> Option<String> {
-    let hosts = if count == 1 {
-        "1 host".to_owned()
-    } else {
-        format!("{count} hosts")
-    };
     (count > 0).then(|| {
+        let hosts = current_fleet::format_host_count(count);
         format!(
             "{hosts} could not be read for part of the time; usage during that time is left out"
         )

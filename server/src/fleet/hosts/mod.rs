@@ -13,7 +13,7 @@ pub(crate) mod routes;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -29,6 +29,7 @@ use tokio::{
 };
 
 use self::node::HostNode;
+use crate::lock;
 
 /// The time for which a response is reused for all viewers.
 const CACHE_TIME: Duration = Duration::from_millis(250);
@@ -90,10 +91,7 @@ impl Hosts {
     /// Starts the connections to all hosts, unless they were already started. Returns the time
     /// since the start.
     pub(crate) fn start_connections(&self) -> Duration {
-        let mut following = self
-            .following
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut following = lock::lock(&self.following);
         let following = following.get_or_insert_with(|| {
             let mut tasks = JoinSet::new();
             let turns = connection::new_connection_limit();
@@ -121,7 +119,7 @@ impl Hosts {
             while !self
                 .nodes
                 .iter()
-                .all(|node| node.is_fresh(now_ms()) || node.has_failed())
+                .all(|node| node.hub.is_fresh(now_ms()) || node.has_failed())
             {
                 sleep(CHECK_INTERVAL).await;
             }
@@ -147,7 +145,7 @@ impl Hosts {
 
     fn get_or_build_fleet(&self) -> Arc<Fleet> {
         let since_start = self.start_connections();
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = lock::lock(&self.shared);
         if let Some((at, fleet)) = &*shared
             && at.elapsed() < CACHE_TIME
         {
@@ -206,17 +204,13 @@ impl FleetReader for Hosts {
     }
 
     fn fetch_usage(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetUsage>, FleetError>> {
-        Box::pin(async move {
-            self.run_query(move |nodes| Arc::new(history::sum_usage(nodes, range, now_ms())))
-                .await
-        })
+        Box::pin(self.run_query(move |nodes| Arc::new(history::sum_usage(nodes, range, now_ms()))))
     }
 
     fn fetch_events(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetEvents>, FleetError>> {
-        Box::pin(async move {
-            self.run_query(move |nodes| Arc::new(history::list_events(nodes, range, now_ms())))
-                .await
-        })
+        Box::pin(
+            self.run_query(move |nodes| Arc::new(history::list_events(nodes, range, now_ms()))),
+        )
     }
 
     fn fetch_history<'a>(

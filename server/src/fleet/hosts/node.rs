@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -13,7 +13,7 @@ use gpumon_fleet::hosts::Host;
 use gpumon_probe::model::now_ms;
 use tokio::sync::watch;
 
-use crate::{hub::Hub, sampling::SamplingInterval};
+use crate::{hub::Hub, lock, sampling::SamplingInterval};
 
 /// The state of a host's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,13 @@ pub(super) struct Outages {
     pub(super) count: u32,
     pub(super) last_ms: u64,
     pub(super) lasts: bool,
+}
+
+impl Outages {
+    /// Returns `true` if a connection has failed since `from_ms`.
+    pub(super) fn has_any_since(self, from_ms: u64) -> bool {
+        self.count > 0 && self.last_ms >= from_ms
+    }
 }
 
 /// The routes of one host. They are created at its first request.
@@ -77,21 +84,17 @@ impl HostNode {
     }
 
     pub(super) fn status(&self) -> ConnectionStatus {
-        self.status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .clone()
+        lock::lock(&self.status).0.clone()
     }
 
     pub(super) fn outages(&self) -> Outages {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).1
+        lock::lock(&self.status).1
     }
 
     /// Sets the state, and counts outages. An outage remains counted after the connection is
     /// established again.
     pub(super) fn set_status(&self, status: ConnectionStatus) {
-        let (known, outages) = &mut *self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, outages) = &mut *lock::lock(&self.status);
         let is_outage = matches!(status, ConnectionStatus::Failed { .. });
         if is_outage {
             outages.count += u32::from(!outages.lasts);
@@ -99,11 +102,6 @@ impl HostNode {
         }
         outages.lasts = is_outage;
         *known = status;
-    }
-
-    /// Returns `true` if the newest sample is recent enough to show the current state.
-    pub(super) fn is_fresh(&self, now_ms: u64) -> bool {
-        self.hub.is_fresh(now_ms)
     }
 
     pub(super) fn has_failed(&self) -> bool {

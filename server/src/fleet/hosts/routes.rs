@@ -25,7 +25,9 @@ use crate::{
     auth::{Client, RatePerClient},
     connections::{Arrival, ConnectionSlot},
     peer::Peer,
-    query, routes,
+    query,
+    refusal::{Refusal, bad_request},
+    routes,
     sampling::ViewerCounter,
 };
 
@@ -143,17 +145,12 @@ pub(crate) struct TargetsQuery {
 pub(crate) async fn get_targets(
     State(app): State<AppState>,
     uri: Uri,
-) -> Result<Json<Vec<TargetGroup>>, (StatusCode, String)> {
-    let bad = |why: String| {
-        (
-            StatusCode::BAD_REQUEST,
-            format!("{why}; use port=9123, or no parameter\n"),
-        )
-    };
-    let TargetsQuery { port } = query::parse_query(&uri).map_err(|error| bad(error.body_text()))?;
+) -> Result<Json<Vec<TargetGroup>>, Refusal> {
+    let hint = "port=9123, or no parameter";
+    let TargetsQuery { port } = query::parse_query(&uri, hint)?;
     let port = port.unwrap_or(DEFAULT_TARGET_PORT);
     if port == 0 {
-        return Err(bad("port is 0".to_owned()));
+        return Err(bad_request(format!("port is 0; use {hint}")));
     }
     let hosts = app.fleet.as_ref().and_then(|fleet| fleet.hosts.as_ref()).ok_or_else(|| {
         let message =

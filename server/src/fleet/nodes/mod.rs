@@ -18,12 +18,7 @@ pub(crate) mod routes;
 mod stream;
 mod url;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
+use std::{path::PathBuf, sync::Arc};
 
 use gpumon_fleet::SharedFleet;
 use http_body_util::BodyExt;
@@ -32,7 +27,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::{credentials::Credentials, problem::NodeProblem, url::NodeTarget};
 pub use self::{credentials::HostPattern, url::NodeUrl};
-use crate::{lock, peer::PeerKey};
+use crate::{
+    peer::PeerKey,
+    quota::{Quota, Reservation},
+};
 
 /// The maximum number of streams of all viewers together. Each stream uses two connections.
 const MAX_STREAMS: usize = 256;
@@ -62,16 +60,8 @@ pub struct RemoteNodes {
     has_own_authority: bool,
     credentials: Arc<Credentials>,
     bodies: Arc<BodyLimits>,
-    streams: Arc<SlotPool>,
-    requests: Arc<SlotPool>,
-}
-
-impl fmt::Debug for RemoteNodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteNodes")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
-    }
+    streams: Arc<Quota>,
+    requests: Arc<Quota>,
 }
 
 impl RemoteNodes {
@@ -86,8 +76,8 @@ impl RemoteNodes {
             has_own_authority: settings.ca_file.is_some(),
             bodies: Arc::new(BodyLimits::new()),
             credentials: Arc::new(Credentials::open(settings.ca_file, settings.token_file)?),
-            streams: SlotPool::new(MAX_STREAMS),
-            requests: SlotPool::new(MAX_REQUESTS),
+            streams: Quota::new(MAX_STREAMS),
+            requests: Quota::new(MAX_REQUESTS),
         })
     }
 
@@ -153,54 +143,13 @@ impl RemoteNodes {
     }
 }
 
-/// The slots for requests that are being passed on. Their number is limited, because each request
-/// needs a connection to a node. A single client gets at most a quarter of them.
-#[derive(Debug)]
-struct SlotPool {
-    most: usize,
-    taken: Mutex<HashMap<PeerKey, usize>>,
-}
-
-/// An occupied slot, which is released when dropped.
-#[derive(Debug)]
-struct PoolSlot {
-    pool: Arc<SlotPool>,
-    who: PeerKey,
-}
-
-impl SlotPool {
-    fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self {
-            most,
-            taken: Mutex::default(),
-        })
-    }
-
-    /// Returns a slot, or `None` if no slot is free for this client.
-    fn take(self: &Arc<Self>, who: PeerKey) -> Option<PoolSlot> {
-        let mut taken = lock::lock(&self.taken);
-        let own = taken.get(&who).copied().unwrap_or_default();
-        if own >= self.most.div_ceil(4) || taken.values().sum::<usize>() >= self.most {
-            return None;
-        }
-        taken.insert(who, own + 1);
-        Some(PoolSlot {
-            pool: Arc::clone(self),
-            who,
-        })
-    }
-}
-
-impl Drop for PoolSlot {
-    fn drop(&mut self) {
-        let mut taken = lock::lock(&self.pool.taken);
-        if let Some(own) = taken.get_mut(&self.who) {
-            *own -= 1;
-            if *own == 0 {
-                taken.remove(&self.who);
-            }
-        }
-    }
+/// Reserves a slot for a request that is passed on, or returns `None` if no slot is free for this
+/// client. The number of slots is limited, because each request needs a connection to a node. A
+/// single client gets at most a quarter of them.
+fn take_slot(slots: &Arc<Quota>, who: PeerKey) -> Option<Reservation> {
+    slots.try_reserve(who, 1, |own, free| {
+        own <= slots.total.div_ceil(4) && free > 0
+    })
 }
 
 // Bodies of nodes' responses, with memory limits.
@@ -224,7 +173,7 @@ struct BodyLimits {
 /// A body together with the memory reserved for it.
 struct Body {
     bytes: Vec<u8>,
-    reserved: Option<OwnedSemaphorePermit>,
+    reserved: OwnedSemaphorePermit,
 }
 
 impl BodyLimits {
@@ -246,9 +195,14 @@ impl BodyLimits {
         mut body: Incoming,
         longest: usize,
     ) -> Result<Body, NodeProblem> {
+        let acquire = |blocks: usize| {
+            Arc::clone(&self.blocks)
+                .try_acquire_many_owned(blocks as u32)
+                .map_err(|_| NodeProblem::TooMany)
+        };
         let mut read = Body {
             bytes: Vec::new(),
-            reserved: None,
+            reserved: acquire(0)?,
         };
         while let Some(frame) = body.frame().await {
             let frame = frame
@@ -260,29 +214,11 @@ impl BodyLimits {
             if length > longest {
                 return Err(NodeProblem::TooLong(node.to_owned(), longest));
             }
-            while read
-                .reserved
-                .as_ref()
-                .map_or(0, OwnedSemaphorePermit::num_permits)
-                * BODY_BLOCK_BYTES
-                < length
-            {
-                let block = Arc::clone(&self.blocks)
-                    .try_acquire_owned()
-                    .map_err(|_| NodeProblem::TooMany)?;
-                match &mut read.reserved {
-                    Some(reserved) => reserved.merge(block),
-                    None => read.reserved = Some(block),
-                }
-            }
+            let missing = length.div_ceil(BODY_BLOCK_BYTES) - read.reserved.num_permits();
+            read.reserved.merge(acquire(missing)?);
             read.bytes.extend_from_slice(&data);
         }
         Ok(read)
-    }
-
-    /// Waits for permission to parse a response. The permission lasts until the permit is dropped.
-    async fn acquire_parse_permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.parsers).acquire_owned().await.ok()
     }
 }
 
@@ -292,8 +228,8 @@ mod tests {
 
     #[test]
     fn one_client_cannot_occupy_all_slots() {
-        let pool = SlotPool::new(8);
-        let of = |uid| pool.take(PeerKey::User(uid));
+        let pool = Quota::new(8);
+        let of = |uid| take_slot(&pool, PeerKey::User(uid));
         let mut held = vec![of(1).unwrap(), of(1).unwrap()];
         assert!(of(1).is_none());
         for uid in 2..5 {
@@ -303,6 +239,7 @@ mod tests {
         held.remove(0);
         assert!(of(1).is_some());
         drop(held);
-        assert!(pool.taken.lock().unwrap().is_empty());
+        let all = pool.try_reserve(PeerKey::User(1), 8, |own, free| own == 8 && free == 8);
+        assert!(all.is_some());
     }
 }

@@ -4,12 +4,7 @@
 //! A node receives the route, the query and the viewer's session at that node, and nothing else
 //! from the viewer's request. [`super::response`] reads the response.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use bytes::Bytes;
@@ -31,7 +26,8 @@ use tokio_util::either::Either;
 
 use super::{credentials::NodeCredentials, problem::NodeProblem, url::NodeTarget};
 use crate::{
-    connections::{Arrival, FLEET_VIA, VIA},
+    auth::{HOST_COOKIE_PREFIX, SESSION_COOKIE_PREFIX, cookie_values},
+    connections::{Arrival, FLEET_VIA},
     runs::GPUMON_HEADER,
 };
 
@@ -131,7 +127,7 @@ pub(super) fn build_headers(
         .map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
     let fixed = [
         (header::HOST, host),
-        (VIA, HeaderValue::from_static(FLEET_VIA)),
+        (header::VIA, HeaderValue::from_static(FLEET_VIA)),
     ];
     let session = session.map(|session| (header::COOKIE, session.clone()));
     let token = token.map(|token| (header::AUTHORIZATION, token.clone()));
@@ -179,7 +175,7 @@ async fn open_socket(
     if !target.is_tls {
         if !addresses
             .iter()
-            .all(|address| belongs_to_this_machine(address.ip()))
+            .all(|address| address.ip().to_canonical().is_loopback())
         {
             return Err(NodeProblem::NotEncrypted(name));
         }
@@ -199,10 +195,6 @@ async fn open_socket(
     Ok(Either::Right(Box::new(encrypted)))
 }
 
-fn belongs_to_this_machine(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback()
-}
-
 // Session cookies of nodes, which the browser stores for this server.
 //
 // This server renames a node's cookie and includes the original name in the value. The cookie has
@@ -211,10 +203,6 @@ fn belongs_to_this_machine(ip: IpAddr) -> bool {
 
 const COOKIE_NAME_PREFIX: &str = "gpumon-node-";
 const SECURE_COOKIE_PREFIX: &str = "__Secure-";
-
-/// The prefix of the names that nodes give their session cookies.
-const NODE_COOKIE_PREFIX: &str = "gpumon-session-";
-const HOST_COOKIE_PREFIX: &str = "__Host-";
 
 /// Returns a node's session cookie in the form that is sent to the browser, or `None` if the cookie
 /// is not a session cookie.
@@ -255,25 +243,10 @@ pub(super) fn restore_cookie_for_node(
     headers: &HeaderMap,
     arrival: &Arrival,
 ) -> Option<HeaderValue> {
-    let port = arrival.server_port();
-    let names = [
-        format!("{SECURE_COOKIE_PREFIX}{COOKIE_NAME_PREFIX}{port}"),
-        format!("{COOKIE_NAME_PREFIX}{port}"),
-    ];
-    let names = if arrival.is_tls {
-        &names[..1]
-    } else {
-        &names[..]
-    };
-    let cookies = headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies
-        .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
-    let (_, kept) =
-        pairs.find(|(name, value)| names.iter().any(|known| known == name) && !value.is_empty())?;
+    let name = format!("{COOKIE_NAME_PREFIX}{}", arrival.server_port());
+    let kept = cookie_values(headers, SECURE_COOKIE_PREFIX, &name, arrival.is_tls)
+        .into_iter()
+        .find(|value| !value.is_empty())?;
     let (name, value) = kept.split_once('.')?;
     let is_whole =
         is_session_cookie_name(name) && value.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -286,7 +259,7 @@ fn is_session_cookie_name(name: &str) -> bool {
     let port = name
         .strip_prefix(HOST_COOKIE_PREFIX)
         .unwrap_or(name)
-        .strip_prefix(NODE_COOKIE_PREFIX);
+        .strip_prefix(SESSION_COOKIE_PREFIX);
     port.is_some_and(|port| {
         (1..=5).contains(&port.len()) && port.bytes().all(|digit| digit.is_ascii_digit())
     })

@@ -4,6 +4,8 @@
 //! response is therefore passed on: the route determines the content type, the body is serialized
 //! from the parsed type, and errors are one line of plain text.
 
+use std::sync::Arc;
+
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -149,7 +151,7 @@ pub(super) async fn read_response(
     let is_json = media_type(kind) == "application/json";
     if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
         let read = bodies.read_body(node, body, MAX_RESPONSE_BYTES).await?;
-        let turn = bodies.acquire_parse_permit().await;
+        let turn = Arc::clone(&bodies.parsers).acquire_owned().await;
         let write = move || {
             let _turn = turn;
             let json = (route.rewrite)(&read.bytes)?;

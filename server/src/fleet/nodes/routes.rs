@@ -20,6 +20,7 @@ use super::{
     request::{self, NodeRequest},
     response::{self, Route, SESSION_PATH},
     stream::{self, StreamViewer},
+    take_slot,
     url::NodeTarget,
 };
 use crate::{
@@ -194,11 +195,8 @@ impl ViewerRequest<'_> {
         if !(is_trusted || method == Method::GET) {
             return Err(NodeProblem::NotNamed(target.to_string()));
         }
-        let _place = fleet
-            .nodes
-            .requests
-            .take(self.client.peer_key())
-            .ok_or(NodeProblem::TooMany)?;
+        let _place =
+            take_slot(&fleet.nodes.requests, self.client.peer_key()).ok_or(NodeProblem::TooMany)?;
         let session =
             request::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
         let question = NodeRequest {
@@ -254,10 +252,7 @@ impl ViewerRequest<'_> {
             Err(problem) => return problem.respond(self.node),
         };
         let opened = async {
-            let place = fleet
-                .nodes
-                .streams
-                .take(self.client.peer_key())
+            let place = take_slot(&fleet.nodes.streams, self.client.peer_key())
                 .ok_or(NodeProblem::TooMany)?;
             let is_trusted = fleet.nodes.may_receive_credentials(&target);
             let session =

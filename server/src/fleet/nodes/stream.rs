@@ -19,7 +19,6 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    PoolSlot,
     credentials::NodeCredentials,
     problem::NodeProblem,
     request::{NodeSocket, build_headers, connect_to_node},
@@ -29,6 +28,7 @@ use crate::{
     app::AppState,
     auth::{Client, ReadPermission},
     connections::ConnectionSlot,
+    quota::Reservation,
     stream::{ClientSocket, Encoding, accept_upgrade},
 };
 
@@ -124,7 +124,7 @@ pub(super) struct StreamViewer<'a> {
     pub(super) app: &'a AppState,
     pub(super) client: &'a Client,
     pub(super) slot: &'a Arc<ConnectionSlot>,
-    pub(super) place: PoolSlot,
+    pub(super) place: Reservation,
 }
 
 /// Passes frames on until the viewer, the node or this server ends the stream, or until the viewer

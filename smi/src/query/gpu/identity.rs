@@ -10,7 +10,7 @@ use crate::{
         cell::{Cell, format_number, format_supported, format_text, format_word, read_number},
         table::{
             self, NAME_HELP, SERIAL_HELP, Section, TIMESTAMP_HELP, UUID_HELP, field, fields,
-            row_field, with_title,
+            number_field, row_field, with_title,
         },
     },
     release::Release,
@@ -89,10 +89,9 @@ pub(super) const PLATFORM_SECTIONS: &[Section] = &[
                 format_peer_type,
                 "How the NVLinks of the GPU connect to other GPUs: directly or through a switch.",
             ),
-            field(
+            number_field(
                 "platform.module_id",
                 Q::ModuleId,
-                format_number::<0>,
                 "The number of the GPU within its host.",
             ),
             field(
@@ -110,10 +109,9 @@ pub(super) const PLATFORM_SECTIONS: &[Section] = &[
             format_text,
             "The host name that was assigned to the GPU.",
         ),
-        field(
+        number_field(
             "bbx.time_run [seconds]",
             Q::TimeRun,
-            format_number::<0>,
             "The total time for which a driver was loaded on the GPU, in seconds.",
         )
         .since(Release(610, 0)),

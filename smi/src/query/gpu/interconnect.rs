@@ -4,12 +4,13 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use crate::{
+    formats::format_uuid,
     query::{
         cell::{
-            Absent, Cell, format_enabled, format_hexadecimal, format_number, format_supported,
-            format_text, read_number,
+            Absent, Cell, format_enabled, format_hexadecimal, format_supported, format_text,
+            read_number,
         },
-        table::{BUS_ID_HELP, Row, Section, field, fields, row_field, with_title},
+        table::{BUS_ID_HELP, Row, Section, field, fields, number_field, row_field, with_title},
     },
     release,
 };
@@ -110,48 +111,41 @@ pub(super) const PCI_SECTIONS: &[Section] = &[
         ],
     ),
     fields(&[
-        field(
+        number_field(
             "pcie.link.gen.current",
             Q::PcieGeneration,
-            format_number::<0>,
             "The current generation of the PCIe link, which can be lower while the GPU is idle. \
              An older name of pcie.link.gen.gpucurrent.",
         ),
-        field(
+        number_field(
             "pcie.link.gen.gpucurrent",
             Q::PcieGeneration,
-            format_number::<0>,
             "The current generation of the PCIe link, which can be lower while the GPU is idle.",
         ),
-        field(
+        number_field(
             "pcie.link.gen.max",
             Q::MaxPcieGeneration,
-            format_number::<0>,
             "The highest PCIe generation that both the GPU and the machine support.",
         ),
-        field(
+        number_field(
             "pcie.link.gen.gpumax",
             Q::GpuMaxPcieGeneration,
-            format_number::<0>,
             "The highest PCIe generation that the GPU supports.",
         ),
-        field(
+        number_field(
             "pcie.link.gen.hostmax",
             Q::HostMaxPcieGeneration,
-            format_number::<0>,
             "The highest PCIe generation that the upstream port of the GPU supports.",
         ),
-        field(
+        number_field(
             "pcie.link.width.current",
             Q::PcieWidth,
-            format_number::<0>,
             "The current number of lanes of the PCIe link, which can be lower while the GPU is \
              idle.",
         ),
-        field(
+        number_field(
             "pcie.link.width.max",
             Q::MaxPcieWidth,
-            format_number::<0>,
             "The largest number of PCIe lanes that both the GPU and the machine support.",
         ),
     ]),
@@ -297,16 +291,8 @@ fn read_joined_number(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
 }
 
 fn format_cluster_uuid(row: &Row<'_>) -> Cell {
-    let half = |place| read_joined_number(row, place).map(|number| number as u64);
-    let digits = format!("{:016x}{:016x}", half(5)?, half(6)?);
-    Ok([
-        &digits[..8],
-        &digits[8..12],
-        &digits[12..16],
-        &digits[16..20],
-        &digits[20..],
-    ]
-    .join("-"))
+    let half = |place| read_joined_number(row, place);
+    Ok(format_uuid(half(5)?, half(6)?))
 }
 
 /// Returns the word for `nvmlGpuFabricHealthSummary`. If the summary is 0 (unknown), all conditions

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 use crate::{
     query::{
         cell::{Cell, format_enabled, format_number, format_yes_no, read_number},
-        table::{Row, Section, field, fields, row_field, with_title},
+        table::{Row, Section, field, fields, number_field, row_field, with_title},
     },
     release::{self, Release},
 };
@@ -35,58 +35,49 @@ macro_rules! errors {
             title: $title,
             since: Release(0, 0),
             fields: &[
-                field(
+                number_field(
                     concat!($name, ".device_memory"),
                     Q::MemoryErrors($kind, $counter, BOARD),
-                    format_number::<0>,
                     "Errors in the device memory.",
                 ),
-                field(
+                number_field(
                     concat!($name, ".dram"),
                     Q::MemoryErrors($kind, $counter, BOARD),
-                    format_number::<0>,
                     "Errors in the device memory.",
                 ),
-                field(
+                number_field(
                     concat!($name, ".register_file"),
                     Q::MemoryErrors($kind, $counter, REGISTERS),
-                    format_number::<0>,
                     "Errors in the register files.",
                 ),
-                field(
+                number_field(
                     concat!($name, ".l1_cache"),
                     Q::MemoryErrors($kind, $counter, L1),
-                    format_number::<0>,
                     "Errors in the L1 caches.",
                 ),
-                field(
+                number_field(
                     concat!($name, ".l2_cache"),
                     Q::MemoryErrors($kind, $counter, L2),
-                    format_number::<0>,
                     "Errors in the L2 cache.",
                 ),
-                field(
+                number_field(
                     concat!($name, ".texture_memory"),
                     Q::MemoryErrors($kind, $counter, TEXTURE),
-                    format_number::<0>,
                     "Parity errors in the texture memory.",
                 ),
-                field(
+                number_field(
                     concat!($name, ".cbu"),
                     Q::MemoryErrors($kind, $counter, CBU),
-                    format_number::<0>,
                     "Parity errors in the CBU, the unit that handles branches.",
                 ),
-                field(
+                number_field(
                     concat!($name, ".sram"),
                     Q::MemoryErrors($kind, $counter, SRAM),
-                    format_number::<0>,
                     "Errors in all memories on the chip (SRAM).",
                 ),
-                field(
+                number_field(
                     concat!($name, ".total"),
                     Q::TotalEccErrors($kind, $counter),
-                    format_number::<0>,
                     "Errors in all memories of the GPU.",
                 ),
             ],
@@ -313,10 +304,9 @@ pub(super) const REMAPPED_ROW_SECTIONS: &[Section] = &[
         "remapped_rows.histogram",
         "The numbers of memory banks by their remaining spare rows.",
         &[
-            field(
+            number_field(
                 "remapped_rows.histogram.max",
                 Q::RowRemapperHistogram,
-                format_number::<0>,
                 "The number of banks with all spare rows.",
             ),
             field(

@@ -3,8 +3,8 @@
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
 use crate::query::{
-    cell::{Absent, Cell, format_hexadecimal, format_number, read_number},
-    table::{Row, Section, field, fields, row_field, with_title},
+    cell::{Absent, Cell, format_hexadecimal, read_number},
+    table::{Row, Section, field, fields, number_field, row_field, with_title},
 };
 
 /// Defines the field for a clock event reason, which older releases call a throttle reason.
@@ -25,10 +25,9 @@ macro_rules! reason {
 
 pub(super) const PERFORMANCE_SECTIONS: &[Section] = &[
     fields(&[
-        field(
+        number_field(
             "fan.speed [%]",
             Q::FanSpeed,
-            format_number::<0>,
             "The target speed of the fan, in percent of the highest speed that the board's noise \
              limit allows. It can exceed 100. A blocked fan is slower than its target. Many boards \
              have no fan and are cooled by the fans of the chassis.",
@@ -193,28 +192,24 @@ const VIDEO_CLOCK: u32 = 3;
 
 pub(super) const CLOCK_SECTIONS: &[Section] = &[
     fields(&[
-        field(
+        number_field(
             "clocks.current.graphics or clocks.gr [MHz]",
             Q::Clock(GRAPHICS_CLOCK),
-            format_number::<0>,
             "The current clock of the graphics engine, in MHz.",
         ),
-        field(
+        number_field(
             "clocks.current.sm or clocks.sm [MHz]",
             Q::Clock(SM_CLOCK),
-            format_number::<0>,
             "The current clock of the streaming multiprocessors (SM), in MHz.",
         ),
-        field(
+        number_field(
             "clocks.current.memory or clocks.mem [MHz]",
             Q::Clock(MEMORY_CLOCK),
-            format_number::<0>,
             "The current clock of the memory, in MHz.",
         ),
-        field(
+        number_field(
             "clocks.current.video or clocks.video [MHz]",
             Q::Clock(VIDEO_CLOCK),
-            format_number::<0>,
             "The current clock of the video encoder and decoder, in MHz.",
         ),
     ]),
@@ -222,16 +217,14 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
         "clocks.applications",
         "The requested clocks for programs, which the option [-ac | --applications-clocks] sets.",
         &[
-            field(
+            number_field(
                 "clocks.applications.graphics or clocks.applications.gr [MHz]",
                 Q::ApplicationsClock(GRAPHICS_CLOCK),
-                format_number::<0>,
                 "The requested clock of the graphics engine, in MHz.",
             ),
-            field(
+            number_field(
                 "clocks.applications.memory or clocks.applications.mem [MHz]",
                 Q::ApplicationsClock(MEMORY_CLOCK),
-                format_number::<0>,
                 "The requested clock of the memory, in MHz.",
             ),
         ],
@@ -242,16 +235,14 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
          --applications-clocks] requests other clocks, and [-rac | \
          --reset-applications-clocks] restores the defaults.",
         &[
-            field(
+            number_field(
                 "clocks.default_applications.graphics or clocks.default_applications.gr [MHz]",
                 Q::DefaultApplicationsClock(GRAPHICS_CLOCK),
-                format_number::<0>,
                 "The default clock of the graphics engine, in MHz.",
             ),
-            field(
+            number_field(
                 "clocks.default_applications.memory or clocks.default_applications.mem [MHz]",
                 Q::DefaultApplicationsClock(MEMORY_CLOCK),
-                format_number::<0>,
                 "The default clock of the memory, in MHz.",
             ),
         ],
@@ -260,23 +251,20 @@ pub(super) const CLOCK_SECTIONS: &[Section] = &[
         "clocks.max",
         "The maximum clocks of the GPU.",
         &[
-            field(
+            number_field(
                 "clocks.max.graphics or clocks.max.gr [MHz]",
                 Q::MaxClock(GRAPHICS_CLOCK),
-                format_number::<0>,
                 "The maximum clock of the graphics engine, in MHz.",
             ),
             // nvidia-smi's help also lists this name twice.
-            field(
+            number_field(
                 "clocks.max.sm or clocks.max.sm [MHz]",
                 Q::MaxClock(SM_CLOCK),
-                format_number::<0>,
                 "The maximum clock of the streaming multiprocessors (SM), in MHz.",
             ),
-            field(
+            number_field(
                 "clocks.max.memory or clocks.max.mem [MHz]",
                 Q::MaxClock(MEMORY_CLOCK),
-                format_number::<0>,
                 "The maximum clock of the memory, in MHz.",
             ),
         ],

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 use crate::{
     query::{
         cell::{Absent, Cell, format_decimal, format_enabled, format_number, format_watts},
-        table::{Row, Section, field, fields, row_field},
+        table::{Field, Row, Section, field, fields, number_field, row_field},
     },
     release::Release,
 };
@@ -32,16 +32,14 @@ const REQUESTED: u32 = 192;
 const EDPP_MULTIPLIER: u32 = 274;
 
 pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
-    field(
+    number_field(
         "temperature.gpu",
         Q::Temperature,
-        format_number::<0>,
         "The temperature of the chip, in degrees Celsius.",
     ),
-    field(
+    number_field(
         "temperature.gpu.tlimit",
         Q::MarginTemperature,
-        format_number::<0>,
         "The thermal margin: the number of degrees Celsius until the GPU slows down.",
     ),
     field(
@@ -56,52 +54,45 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
         "Whether the driver manages the power: Enabled or Disabled. Requires a Kepler or later \
          GPU, or version 3.0 of the infoROM object for power.",
     ),
-    field(
+    watts_field(
         "power.draw [W]",
         Q::PowerUsage,
-        format_watts::<0>,
         "The power draw of the whole board, in watts: the average over one second on Ampere and \
          later, otherwise the power at this moment. It is accurate to ±5 W, and requires power \
          management.",
     ),
-    field(
+    watts_field(
         "power.draw.average or gpu.power.draw.average [W]",
         Q::Field(AVERAGE, GPU_SCOPE),
-        format_watts::<0>,
         "The average power draw of the whole board over one second, in watts. It is accurate to \
          ±5 W, and requires power management and Ampere or later, except GA100.",
     ),
-    field(
+    watts_field(
         "power.draw.instant or gpu.power.draw.instant [W]",
         Q::Field(INSTANT, GPU_SCOPE),
-        format_watts::<0>,
         "The power draw of the whole board at this moment, in watts. It is accurate to ±5 W, and \
          requires power management.",
     ),
-    field(
+    watts_field(
         "power.limit or gpu.power.requested_limit [W]",
         Q::PowerLimit,
-        format_watts::<0>,
         "The requested power limit, in watts. The option [-pl | --power-limit=] of nvidia-smi \
          requests one.",
     ),
-    field(
+    watts_field(
         "enforced.power.limit or gpu.power.current_limit [W]",
         Q::EnforcedPowerLimit,
-        format_watts::<0>,
         "The power limit in effect, in watts, which is the lowest of several limits. The driver \
          keeps the power draw of the board below it.",
     ),
-    field(
+    watts_field(
         "power.default_limit or gpu.power.default_limit [W]",
         Q::DefaultPowerLimit,
-        format_watts::<0>,
         "The default power limit, in watts. It takes effect again after the driver is unloaded.",
     ),
-    field(
+    watts_field(
         "power.min_limit or gpu.power.min_limit [W]",
         Q::PowerLimitConstraints,
-        format_watts::<0>,
         "The lowest power limit that can be requested, in watts.",
     ),
     field(
@@ -110,82 +101,70 @@ pub(super) const POWER_AND_TEMPERATURE_SECTIONS: &[Section] = &[fields(&[
         format_watts::<1>,
         "The highest power limit that can be requested, in watts.",
     ),
-    field(
+    watts_field(
         "module.power.draw.average [W]",
         Q::Field(AVERAGE, MODULE_SCOPE),
-        format_watts::<0>,
         "The average power draw of the whole module, in watts. It is accurate to ±5 W.",
     ),
-    field(
+    watts_field(
         "module.power.draw.instant [W]",
         Q::Field(INSTANT, MODULE_SCOPE),
-        format_watts::<0>,
         "The power draw of the whole module at this moment, in watts. It is accurate to ±5 W.",
     ),
-    field(
+    watts_field(
         "module.power.limit or module.power.requested_limit [W]",
         Q::Field(REQUESTED, MODULE_SCOPE),
-        format_watts::<0>,
         "The requested power limit of the whole module, in watts.",
     ),
-    field(
+    watts_field(
         "module.enforced.power.limit or module.power.current_limit [W]",
         Q::Field(CURRENT, MODULE_SCOPE),
-        format_watts::<0>,
         "The power limit in effect for the whole module, in watts, which is the lowest of \
          several limits.",
     ),
-    field(
+    watts_field(
         "module.power.default_limit [W]",
         Q::Field(DEFAULT, MODULE_SCOPE),
-        format_watts::<0>,
         "The default power limit of the whole module, in watts. It takes effect again after the \
          driver is unloaded.",
     ),
-    field(
+    watts_field(
         "module.power.min_limit [W]",
         Q::Field(MIN_LIMIT, MODULE_SCOPE),
-        format_watts::<0>,
         "The lowest power limit that can be requested for the whole module, in watts.",
     ),
-    field(
+    watts_field(
         "module.power.max_limit [W]",
         Q::Field(MAX_LIMIT, MODULE_SCOPE),
-        format_watts::<0>,
         "The highest power limit that can be requested for the whole module, in watts.",
     ),
-    field(
+    watts_field(
         "gpu.base.current [W]",
         Q::Field(CURRENT, BASE_SCOPE),
-        format_watts::<0>,
         "The base power in effect for the GPU, in watts.",
     )
     .since(Release(610, 0)),
-    field(
+    watts_field(
         "gpu.base.requested [W]",
         Q::Field(REQUESTED, BASE_SCOPE),
-        format_watts::<0>,
         "The requested base power of the GPU, in watts.",
     )
     .since(Release(610, 0)),
-    field(
+    watts_field(
         "gpu.base.default [W]",
         Q::Field(DEFAULT, BASE_SCOPE),
-        format_watts::<0>,
         "The default base power of the GPU, in watts.",
     )
     .since(Release(610, 0)),
-    field(
+    watts_field(
         "gpu.base.min [W]",
         Q::Field(MIN_LIMIT, BASE_SCOPE),
-        format_watts::<0>,
         "The lowest base power that can be requested, in watts.",
     )
     .since(Release(610, 0)),
-    field(
+    watts_field(
         "gpu.base.max [W]",
         Q::Field(MAX_LIMIT, BASE_SCOPE),
-        format_watts::<0>,
         "The highest base power that can be requested, in watts.",
     )
     .since(Release(610, 0)),
@@ -198,6 +177,11 @@ pub(super) const EDPP_SECTIONS: &[Section] = &[fields(&[field(
     "The limit for peaks in the electric current (EDPp), in percent of the usual limit.",
 )
 .since(Release(590, 0))])];
+
+/// Creates a field that shows the first number of the answer to one query, in watts.
+const fn watts_field(spec: &'static str, query: Q, about: &'static str) -> Field {
+    field(spec, query, format_watts::<0>, about)
+}
 
 /// Formats the power management mode. Since release 590, nvidia-smi shows it as deprecated,
 /// although NVML still reports it.

@@ -5,10 +5,9 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
 use crate::query::{
     cell::{
-        Absent, Cell, format_enabled, format_mebibytes, format_number, format_text, format_word,
-        format_yes_no,
+        Absent, Cell, format_enabled, format_mebibytes, format_text, format_word, format_yes_no,
     },
-    table::{Section, field, fields, row_field, with_title},
+    table::{Section, field, fields, number_field, row_field, with_title},
 };
 
 /// The field ID `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
@@ -62,10 +61,9 @@ pub(super) const SETTING_SECTIONS: &[Section] = &[
              process has ended: Enabled or Disabled. The recorded time is 0 until the process \
              ends. See --help-query-accounted-apps.",
         ),
-        field(
+        number_field(
             "accounting.buffer_size",
             Q::AccountingBufferSize,
-            format_number::<0>,
             "The number of processes for which the driver can keep accounting data. If there are \
              more, the oldest data is overwritten.",
         ),

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
 use crate::query::{
     cell::{Cell, format_mebibytes, format_number, format_word, read_number},
-    table::{Section, field, fields, with_title},
+    table::{Section, field, fields, number_field, with_title},
 };
 
 pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
@@ -14,10 +14,9 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
         "The recent utilization of the GPU, which shows how well programs use it.\nNot available \
          in MIG mode.",
         &[
-            field(
+            number_field(
                 "utilization.gpu [%]",
                 Q::UtilizationRates,
-                format_number::<0>,
                 "Share of the last sampling period in which at least one kernel ran, in \
                  percent.\nThe period lasts between 1/6 second and 1 second, depending on the \
                  product.",
@@ -30,31 +29,27 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
                  written, in percent.\nThe period lasts between 1/6 second and 1 second, depending \
                  on the product.",
             ),
-            field(
+            number_field(
                 "utilization.encoder [%]",
                 Q::EncoderUtilization,
-                format_number::<0>,
                 "Share of the last sampling period in which the video encoder was active, in \
                  percent.",
             ),
-            field(
+            number_field(
                 "utilization.decoder [%]",
                 Q::DecoderUtilization,
-                format_number::<0>,
                 "Share of the last sampling period in which the video decoder was active, in \
                  percent.",
             ),
-            field(
+            number_field(
                 "utilization.jpeg [%]",
                 Q::JpgUtilization,
-                format_number::<0>,
                 "Share of the last sampling period in which the JPEG decoder was active, in \
                  percent.",
             ),
-            field(
+            number_field(
                 "utilization.ofa [%]",
                 Q::OfaUtilization,
-                format_number::<0>,
                 "Share of the last sampling period in which the optical flow accelerator was \
                  active, in percent.",
             ),
@@ -65,10 +60,9 @@ pub(super) const UTILIZATION_SECTIONS: &[Section] = &[
         "Statistics of the video encoder: the number of sessions, and their average frame rate \
          and latency.",
         &[
-            field(
+            number_field(
                 "encoder.stats.sessionCount",
                 Q::EncoderStats,
-                format_number::<0>,
                 "The number of encoder sessions on the GPU.",
             ),
             field(

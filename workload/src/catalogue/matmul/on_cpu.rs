@@ -103,9 +103,7 @@ impl<T: CpuProduct> Factors<T> {
                 for (column, b) in (first..).zip(&upright) {
                     let (sum, size) = T::exact_dot_product(a, b);
                     let at = row * n + column;
-                    let error =
-                        bound.share_of_allowed_error(sum.distance_to(out(at)), sum.abs(), size);
-                    found = found.merge(Verification::from_element_error(at as u64, error, 1.0));
+                    found = found.merge(bound.check_element(at as u64, out(at), sum, size));
                 }
             }
             found

@@ -308,16 +308,8 @@ impl<'gpu> Product<'gpu> {
                 sum = sum + DoubleDouble::from_f64(a) * DoubleDouble::from_f64(b);
                 size += (a * b).abs();
             }
-            let error = bound.share_of_allowed_error(
-                sum.distance_to(values::result_to_f64(dtype, bytes)),
-                sum.abs(),
-                size,
-            );
-            found = found.merge(Verification::from_element_error(
-                row * columns + column,
-                error,
-                1.0,
-            ));
+            let got = values::result_to_f64(dtype, bytes);
+            found = found.merge(bound.check_element(row * columns + column, got, sum, size));
         }
         Ok(found)
     }

@@ -4,8 +4,9 @@
 use half::{bf16, f16};
 
 use crate::{
+    check::DoubleDouble,
     numbers::{self, Real},
-    protocol::Dtype,
+    protocol::{Dtype, Verification},
 };
 
 pub(super) fn result_element_bytes(dtype: Dtype) -> u64 {
@@ -112,14 +113,22 @@ impl Tolerance {
         }
     }
 
+    /// Compares an element with the reference, `sum`. `terms` is the sum of the terms' absolute
+    /// values.
+    pub(in crate::catalogue) fn check_element(
+        self,
+        index: u64,
+        got: f64,
+        sum: DoubleDouble,
+        terms: f64,
+    ) -> Verification {
+        let error = self.share_of_allowed_error(sum.distance_to(got), sum.abs(), terms);
+        Verification::from_element_error(index, error, 1.0)
+    }
+
     /// Returns an element's error, `distance`, as a share of the allowed error. `sum` is the
     /// absolute value of the reference, and `terms` is the sum of the terms' absolute values.
-    pub(in crate::catalogue) fn share_of_allowed_error(
-        self,
-        distance: f64,
-        sum: f64,
-        terms: f64,
-    ) -> f64 {
+    fn share_of_allowed_error(self, distance: f64, sum: f64, terms: f64) -> f64 {
         let allowed = self.of_result * sum + self.of_terms * terms + self.least;
         if distance == 0.0 {
             0.0

@@ -45,11 +45,7 @@ pub(super) fn launch_tiny_kernels<const GROUP: usize>(
         })?;
         Ok(())
     })?;
-    Ok(Some(LoadResult {
-        from_ms: repeated.from_ms,
-        to_ms: repeated.to_ms,
-        expectations: Vec::new(),
-    }))
+    Ok(Some(repeated.into_result(Vec::new())))
 }
 
 /// Runs kernels on all multiprocessors, and computes on this CPU thread after each kernel.
@@ -63,11 +59,7 @@ pub(super) fn compute_between_kernels(
         compute_on_cpu(Duration::from_secs_f64(seconds * CPU_TIME_PER_KERNEL_TIME));
         Ok(())
     })?;
-    Ok(Some(LoadResult {
-        from_ms: repeated.from_ms,
-        to_ms: repeated.to_ms,
-        expectations: Vec::new(),
-    }))
+    Ok(Some(repeated.into_result(Vec::new())))
 }
 
 fn compute_on_cpu(time: Duration) {

@@ -19,7 +19,7 @@ use gpumon_probe::model::{LimitClass, now_ms};
 
 use self::steady::{SteadyLoad, TestedPart, named};
 use super::{
-    LoadContext, LoadResult,
+    Expectation, LoadContext, LoadResult,
     limits::{WindowRule, expect_windows},
 };
 use crate::{
@@ -242,6 +242,17 @@ struct RepeatedRuns {
     to_ms: u64,
     seconds: f64,
     times: u64,
+}
+
+impl RepeatedRuns {
+    /// Returns the result of a load that consists of these calls.
+    fn into_result(self, expectations: Vec<Expectation>) -> LoadResult {
+        LoadResult {
+            from_ms: self.from_ms,
+            to_ms: self.to_ms,
+            expectations,
+        }
+    }
 }
 
 /// Calls `once` repeatedly for the duration of a load. The argument of `once` is `true` if the call

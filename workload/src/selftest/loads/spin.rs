@@ -103,11 +103,7 @@ pub(super) fn spin_on_half_of_gpu(
         )
         .with_reported_value(SampleWindow::mean_sm_mhz),
     ];
-    Ok(Some(LoadResult {
-        from_ms: repeated.from_ms,
-        to_ms: repeated.to_ms,
-        expectations,
-    }))
+    Ok(Some(repeated.into_result(expectations)))
 }
 
 /// A kernel whose blocks spin, and the memory for their measurements.
@@ -245,9 +241,5 @@ pub(super) fn run_pulses(context: &LoadContext<'_>) -> Result<Option<LoadResult>
             during.mean_activity(|activity| &activity.graphics_percent)
         }),
     ];
-    Ok(Some(LoadResult {
-        from_ms: repeated.from_ms,
-        to_ms: repeated.to_ms,
-        expectations,
-    }))
+    Ok(Some(repeated.into_result(expectations)))
 }

@@ -5,7 +5,7 @@ use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
 
 use super::{
     super::{LoadContext, LoadResult},
-    RepeatedRuns, repeat_for_load_duration,
+    repeat_for_load_duration,
 };
 use crate::{
     catalogue,
@@ -85,27 +85,20 @@ impl SteadyLoad {
             return Ok(None);
         };
         let (cost, mut work) = self.prepare_load(workload, context)?;
-        let RepeatedRuns {
-            from_ms,
-            to_ms,
-            seconds,
-            times,
-        } = repeat_for_load_duration(context, |_| work.run().map(drop))?;
+        let repeated = repeat_for_load_duration(context, |_| work.run().map(drop))?;
         if !work.verify()?.ok {
             return Err(RunError::Wrong {
                 id: workload.about.id,
             });
         }
-        let in_a_second = |count: u64| count as f64 * times as f64 / seconds;
+        let in_a_second = |count: u64| count as f64 * repeated.times as f64 / repeated.seconds;
         let rates = Rates {
             bytes: in_a_second(cost.moved_bytes),
             operations: in_a_second(cost.operations),
         };
-        Ok(Some(LoadResult {
-            from_ms,
-            to_ms,
-            expectations: self.list_expectations(&rates, gpu.device()),
-        }))
+        Ok(Some(
+            repeated.into_result(self.list_expectations(&rates, gpu.device())),
+        ))
     }
 
     /// Prepares the work with its usual size or, if a run would take too long, with a smaller size.

@@ -184,19 +184,18 @@ pub(super) static ALL_DEVICE_COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
 pub(super) static ALL_PROCESS_COLUMNS: LazyLock<Vec<Column>> =
     LazyLock::new(|| PROCESS_COLUMNS.iter().map(make_column).collect());
 
-/// A column from [`Row::keys`]: name, path, and help. A star before the name means that the column
-/// is printed by default. An empty path means that the path equals the name.
-type KeyColumn = (&'static str, &'static str, &'static str);
+/// A column from [`Row::keys`]: definition and help. A star before the name means that the column
+/// is printed by default. If the path differs from the name, it follows after an equals sign.
+type KeyColumn = (&'static str, &'static str);
 
-fn make_column(&(name, path, help): &KeyColumn) -> Column {
-    let usual = name.strip_prefix('*');
-    let path = if path.is_empty() {
-        usual.unwrap_or(name)
-    } else {
-        path
-    };
+fn make_column(&(definition, help): &KeyColumn) -> Column {
+    let usual = definition.strip_prefix('*');
+    let definition = usual.unwrap_or(definition);
+    let (name, path) = definition
+        .split_once('=')
+        .unwrap_or((definition, definition));
     Column {
-        name: usual.unwrap_or(name).into(),
+        name: name.into(),
         help,
         usual: usual.is_some(),
         only_if_named: None,
@@ -204,58 +203,48 @@ fn make_column(&(name, path, help): &KeyColumn) -> Column {
     }
 }
 
-const TIME: KeyColumn = ("*time", "", "Time of the sample, UTC.");
+const TIME: KeyColumn = ("*time", "Time of the sample, UTC.");
 const TIME_MS: KeyColumn = (
     "time_ms",
-    "",
     "Time of the sample, in milliseconds since 1970-01-01 UTC.",
 );
 
 const NAME_COLUMNS: [KeyColumn; 7] = [
     TIME,
     TIME_MS,
-    ("*index", "", "NVML index of the GPU."),
-    ("*uuid", "", "UUID of the GPU."),
-    ("*name", "", "Product name of the GPU."),
-    ("pci_bus_id", "", "PCI bus ID."),
-    ("*state", "", "State: ok, asleep, hung, lost or failed."),
+    ("*index", "NVML index of the GPU."),
+    ("*uuid", "UUID of the GPU."),
+    ("*name", "Product name of the GPU."),
+    ("pci_bus_id", "PCI bus ID."),
+    ("*state", "State: ok, asleep, hung, lost or failed."),
 ];
 
 const STATE_COLUMNS: [KeyColumn; 6] = [
-    (
-        "*throttle_reasons",
-        "",
-        "Throttle reasons, space-separated.",
-    ),
+    ("*throttle_reasons", "Throttle reasons, space-separated."),
     (
         "conditions",
-        "",
         "Conditions as sentences; needs a server or --watch.",
     ),
-    ("*process_count", "", "Number of processes on the GPU."),
+    ("*process_count", "Number of processes on the GPU."),
     (
         "process_users",
-        "",
         "Users of the processes on the GPU, space-separated.",
     ),
     (
         "unlisted_memory_bytes",
-        "",
         "Device memory in use by processes in other PID namespaces. These processes are not \
          visible.",
     ),
     (
         "process_memory_bytes",
-        "",
         "Device memory in use by the processes on the GPU, if the driver reports it.",
     ),
 ];
 
 const KIND_COLUMNS: [KeyColumn; 2] = [
-    (DEVICE_KEYS[0], "", "Kind of the row: gpu, mig or host."),
+    (DEVICE_KEYS[0], "Kind of the row: gpu, mig or host."),
     (
         DEVICE_KEYS[1],
-        "",
         "UUID of the GPU that contains the MIG device.",
     ),
 ];
@@ -263,68 +252,50 @@ const KIND_COLUMNS: [KeyColumn; 2] = [
 const PROCESS_COLUMNS: [KeyColumn; 27] = [
     TIME,
     TIME_MS,
-    ("*gpu_index", "", "NVML index of the GPU."),
-    ("gpu_uuid", "", "UUID of the GPU."),
+    ("*gpu_index", "NVML index of the GPU."),
+    ("gpu_uuid", "UUID of the GPU."),
     (
-        "mig_gpu_instance",
-        "mig.gpu_instance",
+        "mig_gpu_instance=mig.gpu_instance",
         "GPU instance (MIG); empty without MIG.",
     ),
     (
-        "mig_compute_instance",
-        "mig.compute_instance",
+        "mig_compute_instance=mig.compute_instance",
         "Compute instance (MIG); empty without MIG.",
     ),
-    ("*pid", "", "PID."),
-    ("*user", "", "User."),
-    (
-        "kind",
-        "",
-        "Kind: compute, graphics or compute_and_graphics.",
-    ),
+    ("*pid", "PID."),
+    ("*user", "User."),
+    ("kind", "Kind: compute, graphics or compute_and_graphics."),
     (
         "mps",
-        "",
         "Whether the process uses the Multi-Process Service (MPS).",
     ),
-    ("*memory_bytes", "", "Device memory in use."),
+    ("*memory_bytes", "Device memory in use."),
     (
         "*sm_percent",
-        "",
         "GPU utilization: share of time in which kernels of the process ran.",
     ),
     (
         "memory_percent",
-        "",
         "Memory controller utilization: share of time in which the process read or wrote device \
          memory.",
     ),
-    ("encoder_percent", "", "Utilization of the video encoder."),
-    ("decoder_percent", "", "Utilization of the video decoder."),
+    ("encoder_percent", "Utilization of the video encoder."),
+    ("decoder_percent", "Utilization of the video decoder."),
+    ("host_memory_bytes", "Host memory in use (resident set)."),
+    ("started", "Start time, UTC."),
+    ("*running_seconds", "Time since the start of the process."),
+    ("*name", "Name of the script or program."),
     (
-        "host_memory_bytes",
-        "",
-        "Host memory in use (resident set).",
-    ),
-    ("started", "", "Start time, UTC."),
-    (
-        "*running_seconds",
-        "",
-        "Time since the start of the process.",
-    ),
-    ("*name", "", "Name of the script or program."),
-    (
-        "*notebook",
-        "owner.notebook.path",
+        "*notebook=owner.notebook.path",
         "Notebook of the process, if the process is a Jupyter kernel or was started by one.",
     ),
-    ("*slurm_job", "owner.slurm.job_id", "Slurm job ID."),
-    ("pbs_job", "owner.pbs.job_id", "PBS job ID."),
-    ("lsf_job", "owner.lsf.job_id", "LSF job ID."),
-    ("pod", "owner.pod.uid", "UID of the Kubernetes pod."),
-    ("*container", "owner.container.id", "Container ID."),
-    ("unit", "owner.unit", "Systemd service or scope."),
-    ("*command", "", "Command line."),
+    ("*slurm_job=owner.slurm.job_id", "Slurm job ID."),
+    ("pbs_job=owner.pbs.job_id", "PBS job ID."),
+    ("lsf_job=owner.lsf.job_id", "LSF job ID."),
+    ("pod=owner.pod.uid", "UID of the Kubernetes pod."),
+    ("*container=owner.container.id", "Container ID."),
+    ("unit=owner.unit", "Systemd service or scope."),
+    ("*command", "Command line."),
 ];
 
 impl Column {

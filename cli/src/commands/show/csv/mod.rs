@@ -19,7 +19,7 @@ use self::columns::{
     ALL_DEVICE_COLUMNS, ALL_PROCESS_COLUMNS, Column, make_device_rows, make_process_rows,
 };
 pub(crate) use self::columns::{DEVICE_KEYS, format_rounded, format_timestamp};
-use crate::suggest::find_nearest;
+use crate::suggest::suggest_word;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowKind {
@@ -211,10 +211,9 @@ impl RowKind {
         }
         let names = || self.columns().map(|column| &*column.name);
         let groups = names().filter_map(|name| Some(name.split_once('_')?.0));
-        match find_nearest(name, groups.chain(names()).chain([ALL_COLUMNS, HELP])) {
-            Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
-            None => format!("unknown column '{name}': see gpumon --csv --columns help"),
-        }
+        let valid = groups.chain(names()).chain([ALL_COLUMNS, HELP]);
+        let hint = suggest_word(name, valid, "see gpumon --csv --columns help");
+        format!("unknown column '{name}': {hint}")
     }
 }
 

@@ -9,7 +9,7 @@ use gpumon_probe::{
 use super::ProcessScreen;
 use crate::{
     describe::{self, find_notebook_path},
-    terminal::units::format_compact_duration,
+    terminal::units::{format_compact_duration, format_optional},
     top::{
         dialog::StyledLine,
         inspect::ProcessAttributes,
@@ -43,9 +43,10 @@ pub(super) fn format_details(
             painter.theme.notice,
         )]);
     }
+    let part = describe::find_mig_device_of_process(process, model.find_board(key.gpu));
     groups.add_gpu_usage(
         process,
-        &device_label(key.gpu, process, model),
+        &describe::format_device_label(key.gpu, part),
         model.now_ms(),
     );
     groups.add_owner(process);
@@ -72,18 +73,6 @@ pub(in crate::top) fn process_name(process: &Process) -> String {
         .cloned()
         .or_else(|| describe_process(process, find_notebook_path(process)));
     make_printable(&name.unwrap_or_else(|| "unknown".to_owned()))
-}
-
-/// Returns the label of the GPU or MIG device, as shown in the list of processes.
-fn device_label(gpu: u32, process: &Process, model: &Model) -> String {
-    let part = process
-        .mig
-        .zip(model.find_board(gpu))
-        .and_then(|(instance, board)| describe::find_mig_device(board, instance));
-    part.map_or_else(
-        || gpu.to_string(),
-        |part| describe::format_mig_label(gpu, part),
-    )
 }
 
 struct DetailGroups<'a, 'b> {
@@ -242,9 +231,8 @@ impl DetailGroups<'_, '_> {
                 attributes.state, attributes.parent, attributes.threads
             ),
         );
-        let resident = |held: Option<u64>| {
-            held.map_or_else(|| "-".to_owned(), |held| format_byte_size(held as f64))
-        };
+        let resident =
+            |held: Option<u64>| format_optional(held, |held| format_byte_size(held as f64));
         let now = resident(process.host_memory_bytes.value().copied());
         let most = resident(attributes.most_resident_bytes);
         self.add_detail("host memory", &format!("{now}, peak {most}"));

@@ -10,6 +10,7 @@ use ratatui::{
 };
 
 use super::{KeyEffect, Scroll, draw_scrolled_lines};
+use crate::terminal::units::format_optional;
 use crate::top::{
     history::{ChartLine, DEPTH_MS, History, Window},
     inspect::{Inspection, ProcessAttributes},
@@ -22,7 +23,6 @@ use crate::top::{
     plot::Plot,
     processes::ProcessKey,
     state::State,
-    text::ABSENT,
 };
 
 pub(in crate::top) use self::details::process_name;
@@ -237,11 +237,9 @@ fn calculate_power_share(gpu: &GpuSample, process: &Process) -> Result<f64, Stri
     if process.mig.is_some() {
         return Err("power is not measured per MIG device".to_owned());
     }
-    let known = |reading: &Reading<f64>| {
-        reading
-            .value()
-            .copied()
-            .ok_or_else(|| describe_absence(reading))
+    let known = |reading: &Reading<f64>| match reading {
+        Reading::Now(value) | Reading::Earlier { value, .. } => Ok(*value),
+        Reading::Absent(reason) => Err(reason.to_string()),
     };
     let (draw, own) = (known(&gpu.power.draw_watts)?, known(&process.sm_percent)?);
     let processes = gpu.processes.value().into_iter().flatten();
@@ -256,12 +254,6 @@ fn calculate_power_share(gpu: &GpuSample, process: &Process) -> Result<f64, Stri
                 .to_owned(),
         )
     }
-}
-
-fn describe_absence<T>(reading: &Reading<T>) -> String {
-    reading
-        .absence()
-        .map_or_else(String::new, ToString::to_string)
 }
 
 fn draw_process_charts(
@@ -318,8 +310,8 @@ fn draw_process_charts(
             break;
         }
         let now = now.filter(|_| screen.is_there);
-        let style = painter.theme.choose_meaning_style(unit.meaning());
-        let now = now.map_or_else(|| ABSENT.to_owned(), |now| unit.format(now, painter.glyphs));
+        let style = unit.style(painter.theme);
+        let now = format_optional(now, |now| unit.format(now, painter.glyphs));
         let plot = Plot {
             title: title.to_owned(),
             now: vec![(now, style)],

@@ -7,25 +7,17 @@ use Field::*;
 /// A field of the `gpu_metrics` table. The comments state the units in which
 /// [`super::Metrics::get`] returns values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::vendor::amd) enum Field {
+pub(crate) enum Field {
     /// The temperature at the edge of the chip, in °C.
     EdgeTemperature,
     /// The temperature of the chip's hottest spot, in °C.
     HotspotTemperature,
     /// The memory temperature, in °C.
     MemoryTemperature,
-    /// The temperature of the voltage regulator for the graphics engine, in °C.
-    GfxRegulatorTemperature,
-    /// The temperature of the voltage regulator for the `SoC`, in °C.
-    SocRegulatorTemperature,
-    /// The temperature of the voltage regulator for the memory, in °C.
-    MemoryRegulatorTemperature,
     /// The temperature of each stack of high-bandwidth memory, in °C.
     HbmTemperature,
     /// The temperature of an APU's graphics part, in °C.
     GfxTemperature,
-    /// The temperature of an APU's other parts, in °C.
-    SocTemperature,
     /// The utilization of the graphics engine, in percent.
     GfxActivity,
     /// The utilization of the memory controllers, in percent.
@@ -38,14 +30,8 @@ pub(in crate::vendor::amd) enum Field {
     JpegActivity,
     /// The power of the whole package, in watts.
     SocketPower,
-    /// The power of an APU's graphics part, in watts.
-    GfxPower,
     /// The energy counter, in a unit that depends on the product.
     Energy,
-    /// The time since the machine booted, in nanoseconds.
-    SystemClock,
-    /// The firmware's clock, in units of 10 ns.
-    FirmwareClock,
     /// The number of samples that the firmware has taken.
     Samples,
     /// The number of samples in which the PROCHOT signal reduced the clocks.
@@ -83,8 +69,6 @@ pub(in crate::vendor::amd) enum Field {
     ThrottleStatus,
     /// The reasons for reduced clocks, as a bit mask with the same meaning on all products.
     IndependentThrottleStatus,
-    /// The fan speed in revolutions per minute.
-    FanSpeed,
     /// The number of PCIe lanes.
     PcieWidth,
     /// The speed of each PCIe lane, in GT/s.
@@ -92,16 +76,8 @@ pub(in crate::vendor::amd) enum Field {
     /// The utilization of the graphics engine, summed over the firmware's samples. Each sample adds
     /// at most 1.
     GfxActivitySum,
-    /// The utilization of the memory controllers, summed over the firmware's samples.
-    MemoryActivitySum,
-    /// The PCIe traffic in GB/s, summed over the firmware's samples.
-    PcieBandwidthSum,
-    /// The current PCIe traffic, in bytes per second.
-    PcieBandwidth,
     /// The number of PCIe packets that were retransmitted.
     PcieReplays,
-    /// The maximum memory bandwidth, in bytes per second.
-    MaxMemoryBandwidth,
     /// The number of lanes of an XGMI link.
     XgmiWidth,
     /// The speed of each XGMI lane, in Gb/s.
@@ -116,8 +92,6 @@ pub(in crate::vendor::amd) enum Field {
     Partitions,
     /// The utilization of each die in a partition, in percent.
     DieActivity,
-    /// The utilization of each die in a partition in percent, summed over the firmware's samples.
-    DieActivitySum,
 }
 
 impl Field {
@@ -126,7 +100,6 @@ impl Field {
     pub(super) fn scale(self) -> f64 {
         match self {
             PcieSpeed => 0.1,
-            PcieBandwidth | MaxMemoryBandwidth => 1e9,
             XgmiRead | XgmiWritten => 1024.0,
             _ => 1.0,
         }
@@ -200,17 +173,12 @@ const CLOCKS_V1: &[Row] = rows! {
     MemoryClock 58 U16 1;
     VideoClock 60 U16 1;
     ThrottleStatus 68 U32 1;
-    FanSpeed 72 U16 1;
 };
 
 const V1_0: &[Row] = rows! {
-    SystemClock 8 U64 1;
     EdgeTemperature 16 U16 1;
     HotspotTemperature 18 U16 1;
     MemoryTemperature 20 U16 1;
-    GfxRegulatorTemperature 22 U16 1;
-    SocRegulatorTemperature 24 U16 1;
-    MemoryRegulatorTemperature 26 U16 1;
     GfxActivity 28 U16 1;
     MemoryActivity 30 U16 1;
     MediaActivity 32 U16 1;
@@ -224,23 +192,16 @@ const V1_1: &[Row] = rows! {
     EdgeTemperature 4 U16 1;
     HotspotTemperature 6 U16 1;
     MemoryTemperature 8 U16 1;
-    GfxRegulatorTemperature 10 U16 1;
-    SocRegulatorTemperature 12 U16 1;
-    MemoryRegulatorTemperature 14 U16 1;
     GfxActivity 16 U16 1;
     MemoryActivity 18 U16 1;
     MediaActivity 20 U16 1;
     SocketPower 22 U16 1;
     Energy 24 U64 1;
-    SystemClock 32 U64 1;
     PcieWidth 74 U16 1;
     PcieSpeed 76 U16 1;
     GfxActivitySum 80 U32 1;
-    MemoryActivitySum 84 U32 1;
     HbmTemperature 88 U16 4;
 };
-
-const V1_2: &[Row] = rows! { FirmwareClock 96 U64 1; };
 
 const V1_3: &[Row] = rows! { IndependentThrottleStatus 112 U64 1; };
 
@@ -248,7 +209,6 @@ const V1_3: &[Row] = rows! { IndependentThrottleStatus 112 U64 1; };
 const MI300: &[Row] = rows! {
     HotspotTemperature 4 U16 1;
     MemoryTemperature 6 U16 1;
-    SocRegulatorTemperature 8 U16 1;
     SocketPower 10 U16 1;
     GfxActivity 12 U16 1;
     MemoryActivity 14 U16 1;
@@ -257,20 +217,15 @@ const MI300: &[Row] = rows! {
 const V1_4: &[Row] = rows! {
     VcnActivity 16 U16 4;
     Energy 24 U64 1;
-    SystemClock 32 U64 1;
     ThrottleStatus 40 U32 1;
     PcieWidth 48 U16 1;
     PcieSpeed 50 U16 1;
     XgmiWidth 52 U16 1;
     XgmiSpeed 54 U16 1;
     GfxActivitySum 56 U32 1;
-    MemoryActivitySum 60 U32 1;
-    PcieBandwidthSum 64 U64 1;
-    PcieBandwidth 72 U64 1;
     PcieReplays 88 U64 1;
     XgmiRead 104 U64 8;
     XgmiWritten 168 U64 8;
-    FirmwareClock 232 U64 1;
     GfxClock 240 U16 8;
     SocClock 256 U16 4;
     VideoClock 264 U16 4;
@@ -281,20 +236,15 @@ const V1_5: &[Row] = rows! {
     VcnActivity 16 U16 4;
     JpegActivity 24 U16 32;
     Energy 88 U64 1;
-    SystemClock 96 U64 1;
     ThrottleStatus 104 U32 1;
     PcieWidth 112 U16 1;
     PcieSpeed 114 U16 1;
     XgmiWidth 116 U16 1;
     XgmiSpeed 118 U16 1;
     GfxActivitySum 120 U32 1;
-    MemoryActivitySum 124 U32 1;
-    PcieBandwidthSum 128 U64 1;
-    PcieBandwidth 136 U64 1;
     PcieReplays 152 U64 1;
     XgmiRead 176 U64 8;
     XgmiWritten 240 U64 8;
-    FirmwareClock 304 U64 1;
     GfxClock 312 U16 8;
     SocClock 328 U16 4;
     VideoClock 336 U16 4;
@@ -303,7 +253,6 @@ const V1_5: &[Row] = rows! {
 
 const V1_6: &[Row] = rows! {
     Energy 16 U64 1;
-    SystemClock 24 U64 1;
     Samples 32 U32 1;
     ProchotSamples 36 U32 1;
     PowerSamples 40 U32 1;
@@ -315,13 +264,9 @@ const V1_6: &[Row] = rows! {
     XgmiWidth 64 U16 1;
     XgmiSpeed 66 U16 1;
     GfxActivitySum 68 U32 1;
-    MemoryActivitySum 72 U32 1;
-    PcieBandwidthSum 80 U64 1;
-    PcieBandwidth 88 U64 1;
     PcieReplays 104 U64 1;
     XgmiRead 128 U64 8;
     XgmiWritten 192 U64 8;
-    FirmwareClock 256 U64 1;
     GfxClock 264 U16 8;
     SocClock 280 U16 4;
     VideoClock 288 U16 4;
@@ -330,9 +275,7 @@ const V1_6: &[Row] = rows! {
 };
 
 const V1_7: &[Row] = rows! {
-    MaxMemoryBandwidth 16 U64 1;
     Energy 24 U64 1;
-    SystemClock 32 U64 1;
     Samples 40 U32 1;
     ProchotSamples 44 U32 1;
     PowerSamples 48 U32 1;
@@ -344,14 +287,10 @@ const V1_7: &[Row] = rows! {
     XgmiWidth 72 U16 1;
     XgmiSpeed 74 U16 1;
     GfxActivitySum 76 U32 1;
-    MemoryActivitySum 80 U32 1;
-    PcieBandwidthSum 88 U64 1;
-    PcieBandwidth 96 U64 1;
     PcieReplays 112 U64 1;
     XgmiRead 136 U64 8;
     XgmiWritten 200 U64 8;
     XgmiLinkStatus 264 U16 8;
-    FirmwareClock 288 U64 1;
     GfxClock 296 U16 8;
     SocClock 312 U16 4;
     VideoClock 320 U16 4;
@@ -364,24 +303,19 @@ const PARTITION_V1_6: &[Row] = rows! {
     DieActivity 0 U32 8;
     JpegActivity 32 U16 32;
     VcnActivity 96 U16 4;
-    DieActivitySum 104 U64 8;
 };
 
 const PARTITION_V1_8: &[Row] = rows! {
     DieActivity 0 U32 8;
     JpegActivity 32 U16 40;
     VcnActivity 112 U16 4;
-    DieActivitySum 120 U64 8;
 };
 
 const V2_0: &[Row] = rows! {
-    SystemClock 8 U64 1;
     GfxTemperature 16 U16 1 * CENTI;
-    SocTemperature 18 U16 1 * CENTI;
     GfxActivity 40 U16 1 * CENTI;
     MediaActivity 42 U16 1 * CENTI;
     SocketPower 44 U16 1 * MILLI;
-    GfxPower 50 U16 1 * MILLI;
     AverageGfxClock 68 U16 1;
     AverageSocClock 70 U16 1;
     AverageMemoryClock 72 U16 1;
@@ -397,12 +331,9 @@ const V2_0: &[Row] = rows! {
 
 const V2_1: &[Row] = rows! {
     GfxTemperature 4 U16 1 * CENTI;
-    SocTemperature 6 U16 1 * CENTI;
     GfxActivity 28 U16 1 * CENTI;
     MediaActivity 30 U16 1 * CENTI;
-    SystemClock 32 U64 1;
     SocketPower 40 U16 1 * MILLI;
-    GfxPower 46 U16 1 * MILLI;
     AverageGfxClock 64 U16 1;
     AverageSocClock 66 U16 1;
     AverageMemoryClock 68 U16 1;
@@ -420,12 +351,9 @@ const V2_2: &[Row] = rows! { IndependentThrottleStatus 120 U64 1; };
 
 const V3_0: &[Row] = rows! {
     GfxTemperature 4 U16 1 * CENTI;
-    SocTemperature 6 U16 1 * CENTI;
     GfxActivity 42 U16 1;
     MediaActivity 44 U16 1;
-    SystemClock 104 U64 1;
     SocketPower 112 U32 1 * MILLI;
-    GfxPower 124 U32 1 * MILLI;
     AverageGfxClock 174 U16 1;
     AverageSocClock 176 U16 1;
     AverageFabricClock 182 U16 1;
@@ -433,6 +361,7 @@ const V3_0: &[Row] = rows! {
     AverageMemoryClock 186 U16 1;
 };
 
+/// Returns the layout of a table without partitions.
 const fn make_layout(
     format: u8,
     content: u8,
@@ -448,60 +377,39 @@ const fn make_layout(
     }
 }
 
-const fn make_partitioned_layout(
-    content: u8,
-    size: usize,
-    rows: &'static [&'static [Row]],
-    partitions: PartitionBlock,
-) -> Layout {
-    Layout {
-        format: 1,
-        content,
-        size,
-        rows,
-        partitions: Some(partitions),
-    }
-}
-
 /// All known layouts. A table with a known version but an unexpected size comes from a preliminary
 /// driver with different offsets, so it is rejected.
 pub(super) static LAYOUTS: [Layout; 15] = [
     make_layout(1, 0, 80, &[V1_0, CLOCKS_V1]),
     make_layout(1, 1, 96, &[V1_1, CLOCKS_V1]),
-    make_layout(1, 2, 104, &[V1_1, CLOCKS_V1, V1_2]),
-    make_layout(1, 3, 120, &[V1_1, CLOCKS_V1, V1_2, V1_3]),
+    make_layout(1, 2, 104, &[V1_1, CLOCKS_V1]),
+    make_layout(1, 3, 120, &[V1_1, CLOCKS_V1, V1_3]),
     make_layout(1, 4, 288, &[MI300, V1_4]),
     make_layout(1, 5, 360, &[MI300, V1_5]),
-    make_partitioned_layout(
-        6,
-        1664,
-        &[MI300, V1_6],
-        PartitionBlock {
+    Layout {
+        partitions: Some(PartitionBlock {
             offset: 312,
             stride: 168,
             rows: PARTITION_V1_6,
-        },
-    ),
-    make_partitioned_layout(
-        7,
-        2208,
-        &[MI300, V1_7],
-        PartitionBlock {
+        }),
+        ..make_layout(1, 6, 1664, &[MI300, V1_6])
+    },
+    Layout {
+        partitions: Some(PartitionBlock {
             offset: 344,
             stride: 232,
             rows: PARTITION_V1_6,
-        },
-    ),
-    make_partitioned_layout(
-        8,
-        3872,
-        &[MI300, V1_7],
-        PartitionBlock {
+        }),
+        ..make_layout(1, 7, 2208, &[MI300, V1_7])
+    },
+    Layout {
+        partitions: Some(PartitionBlock {
             offset: 344,
             stride: 440,
             rows: PARTITION_V1_8,
-        },
-    ),
+        }),
+        ..make_layout(1, 8, 3872, &[MI300, V1_7])
+    },
     make_layout(2, 0, 120, &[V2_0]),
     make_layout(2, 1, 120, &[V2_1]),
     make_layout(2, 2, 128, &[V2_1, V2_2]),

@@ -111,13 +111,8 @@ impl Metrics {
             let read = |row: &Row| Some((row.field, row.read(table, start)?));
             rows.iter().filter_map(read).collect::<BTreeMap<_, _>>()
         };
-        let values = layout.rows.iter().map(|rows| read_all(rows, 0)).fold(
-            BTreeMap::new(),
-            |mut all, rows| {
-                all.extend(rows);
-                all
-            },
-        );
+        let rows = layout.rows.iter();
+        let values = rows.flat_map(|rows| read_all(rows, 0)).collect();
         let partitions = layout.partitions.as_ref().map_or(Vec::new(), |block| {
             let starts = (0..MAX_PARTITIONS).map(|number| {
                 block
@@ -173,7 +168,6 @@ impl Metrics {
 
 impl Values {
     // Converting a 64-bit counter to `f64` rounds it to 53 bits.
-    #[allow(clippy::cast_precision_loss)]
     fn scale_all(&self) -> Vec<Option<f64>> {
         let scale = |raw: u64| {
             if self.scale < 1.0 {
@@ -232,16 +226,13 @@ const ATTRIBUTE_VERSION: Version = Version {
 
 /// The attribute numbers of fields that describe the whole package. Numbers 40 to 47 describe
 /// partitions, and numbers above 48 differ between drivers.
-const ATTRIBUTE_FIELDS: [(u64, Field); 34] = [
+const ATTRIBUTE_FIELDS: [(u64, Field); 27] = [
     (0, HotspotTemperature),
     (1, MemoryTemperature),
-    (2, SocRegulatorTemperature),
     (3, SocketPower),
     (4, GfxActivity),
     (5, MemoryActivity),
-    (6, MaxMemoryBandwidth),
     (7, Energy),
-    (8, SystemClock),
     (9, Samples),
     (10, ProchotSamples),
     (11, PowerSamples),
@@ -253,14 +244,10 @@ const ATTRIBUTE_FIELDS: [(u64, Field); 34] = [
     (18, XgmiWidth),
     (19, XgmiSpeed),
     (20, GfxActivitySum),
-    (21, MemoryActivitySum),
-    (22, PcieBandwidthSum),
-    (23, PcieBandwidth),
     (25, PcieReplays),
     (29, XgmiRead),
     (30, XgmiWritten),
     (31, XgmiLinkStatus),
-    (32, FirmwareClock),
     (33, GfxClock),
     (34, SocClock),
     (35, VideoClock),
@@ -271,12 +258,8 @@ const ATTRIBUTE_FIELDS: [(u64, Field); 34] = [
 
 /// The attribute numbers of fields that describe partitions. Each such attribute is a list with the
 /// values of all dies in the package.
-const PARTITION_ATTRIBUTE_FIELDS: [(u64, Field); 4] = [
-    (40, DieActivity),
-    (41, JpegActivity),
-    (42, VcnActivity),
-    (43, DieActivitySum),
-];
+const PARTITION_ATTRIBUTE_FIELDS: [(u64, Field); 3] =
+    [(40, DieActivity), (41, JpegActivity), (42, VcnActivity)];
 
 /// The size of each attribute type in bytes: `u8`, `s8`, `u16`, `s16` and so on.
 const ATTRIBUTE_WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
@@ -286,18 +269,19 @@ const ATTRIBUTE_WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
 /// # Errors
 /// Returns an error if an attribute has an unknown type, or if the list ends early.
 fn decode_attributes(table: &[u8]) -> Result<Metrics, MetricsError> {
-    let mut rest = RemainingBytes(table.get(HEADER..).ok_or(MetricsError::Invalid)?);
-    let count = rest.take(4)?;
+    let mut rest = table.get(HEADER..).ok_or(MetricsError::Invalid)?;
+    let mut take = |length: usize| rest.split_off(..length).ok_or(MetricsError::Invalid);
+    let count = take(4)?;
     let count = u32::from_le_bytes(count.try_into().map_err(|_| MetricsError::Invalid)?);
     let (mut values, mut dies) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..count {
-        let encoding = rest.take(8)?;
+        let encoding = take(8)?;
         let encoding = u64::from_le_bytes(encoding.try_into().map_err(|_| MetricsError::Invalid)?);
         let instances = usize::try_from(encoding & 0x3ff).map_err(|_| MetricsError::Invalid)?;
         let number = encoding >> 10 & 0x3ff;
         let kind = usize::try_from(encoding >> 20 & 0xf).map_err(|_| MetricsError::Invalid)?;
         let width = *ATTRIBUTE_WIDTHS.get(kind).ok_or(MetricsError::Invalid)?;
-        let bytes = rest.take(instances.checked_mul(width).ok_or(MetricsError::Invalid)?)?;
+        let bytes = take(instances.checked_mul(width).ok_or(MetricsError::Invalid)?)?;
         let find = |fields: &[(u64, Field)]| {
             fields
                 .iter()
@@ -319,20 +303,6 @@ fn decode_attributes(table: &[u8]) -> Result<Metrics, MetricsError> {
         values,
         partitions: vec![dies],
     })
-}
-
-/// The bytes of a table that have not been decoded yet.
-struct RemainingBytes<'a>(&'a [u8]);
-
-impl<'a> RemainingBytes<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], MetricsError> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(length)
-            .ok_or(MetricsError::Invalid)?;
-        self.0 = rest;
-        Ok(taken)
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,7 +11,10 @@ use super::{
     NvmlBackend,
     ffi::{self, function as f},
 };
-use crate::vendor::nvml::query::{Answer, Code, Query, Subject};
+use crate::vendor::{
+    lock,
+    nvml::query::{Answer, Code, Query, Subject},
+};
 
 /// The key of a remembered response: the MIG device, or `None` for the whole GPU, and the query.
 type AnswerKey = (Option<u32>, Query);
@@ -118,10 +121,6 @@ impl OpenedGpu {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The lock that all threads of the process must acquire before they call GPU Performance
 /// Monitoring (GPM).
 static GPM_LOCK: TimedLock = TimedLock::new();
@@ -139,7 +138,7 @@ pub(super) struct GpmSamples {
 }
 
 /// The result of a request for GPM metrics.
-pub(in crate::vendor) enum GpmResult {
+pub(crate) enum GpmResult {
     /// The value of each metric, or the error code.
     Counted(Vec<Result<f64, Code>>),
     /// There is no earlier sample, or it was taken too recently.
@@ -194,16 +193,16 @@ impl Drop for GpmSamples {
 
 /// A lock with a limit on the wait for it, because the thread that holds the lock may hang in the
 /// driver.
-pub(in crate::vendor::nvml) struct TimedLock {
+pub(crate) struct TimedLock {
     taken: Mutex<bool>,
     freed: Condvar,
 }
 
 /// A guard that releases the lock when it is dropped.
-pub(in crate::vendor::nvml) struct TimedLockGuard<'a>(&'a TimedLock);
+pub(crate) struct TimedLockGuard<'a>(&'a TimedLock);
 
 impl TimedLock {
-    pub(in crate::vendor::nvml) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             taken: Mutex::new(false),
             freed: Condvar::new(),
@@ -211,11 +210,8 @@ impl TimedLock {
     }
 
     /// Acquires the lock. Returns `None` if the lock does not become free within `patience`.
-    pub(in crate::vendor::nvml) fn acquire(
-        &self,
-        patience: Duration,
-    ) -> Option<TimedLockGuard<'_>> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn acquire(&self, patience: Duration) -> Option<TimedLockGuard<'_>> {
+        let taken = lock(&self.taken);
         let waited = self
             .freed
             .wait_timeout_while(taken, patience, |taken| *taken);
@@ -230,7 +226,7 @@ impl TimedLock {
 
 impl Drop for TimedLockGuard<'_> {
     fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *lock(&self.0.taken) = false;
         self.0.freed.notify_one();
     }
 }

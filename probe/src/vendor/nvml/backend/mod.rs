@@ -35,10 +35,10 @@ use crate::{
 };
 
 pub use ffi::FUNCTIONS;
-pub(in crate::vendor) use gpu::GpmResult;
+pub(crate) use gpu::GpmResult;
 
 /// A driver that executes queries: NVML or a simulation.
-pub(in crate::vendor) trait Backend: Send + Sync {
+pub(crate) trait Backend: Send + Sync {
     /// Returns `true` if the responses are simulated.
     fn is_simulated(&self) -> bool;
 
@@ -312,13 +312,13 @@ const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 ///
 /// All GPUs share one event set and one thread: while `nvmlEventSetWait_v2` waits, it holds a lock
 /// in the library, and no function for events can run meanwhile, even for other sets (driver 580).
-pub(super) struct EventReporter {
+struct EventReporter {
     library: &'static ffi::Library,
     set: ffi::EventSet,
 }
 
 impl EventReporter {
-    pub(super) fn new(library: &'static ffi::Library) -> Result<Self, Code> {
+    fn new(library: &'static ffi::Library) -> Result<Self, Code> {
         Ok(Self {
             library,
             set: ffi::EventSet::create(library)?,

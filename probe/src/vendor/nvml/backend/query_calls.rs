@@ -9,10 +9,9 @@ use super::{
     ffi::{self, Device, Function, IntoValue, Number, Plain, Shape, function as f, numbers, text},
 };
 use crate::{
-    bounded,
     model::sysfs_device_path,
     vendor::{
-        drm::parse_pcie_generation,
+        drm::{Attributes, parse_pcie_generation},
         nvml::query::{Answer, Code, Query as Q, Subject, SystemQuery, Value},
     },
 };
@@ -57,10 +56,7 @@ pub(super) fn answer_system(library: &ffi::Library, query: SystemQuery) -> Answe
             $method(library, $($argument),*)
         };
     }
-    macro_rules! answer_query {
-        ($($rows:tt)*) => { answer_by_row! { query row SystemQuery $($rows)* } };
-    }
-    crate::nvml_system_queries! { answer_query }
+    crate::nvml_system_queries! { answer_by_row query row SystemQuery }
 }
 
 fn gpus_near_cpu(library: &ffi::Library, cpu: u32) -> Answer {
@@ -95,10 +91,7 @@ impl<'a> Target<'a> {
                 self.$method($($argument),*)
             };
         }
-        macro_rules! answer {
-            ($($rows:tt)*) => { answer_by_row! { query row Q $($rows)* } };
-        }
-        crate::nvml_queries! { answer }
+        crate::nvml_queries! { answer_by_row query row Q }
     }
 
     fn library(self) -> &'a ffi::Library {
@@ -322,14 +315,14 @@ impl<'a> Target<'a> {
 /// is read from the kernel. `bus_id` identifies the device, and `sys_root` is `/sys` except in
 /// tests. Returns [`Code::NOT_SUPPORTED`] if there is no port above the device, as in virtual
 /// machines.
-pub(in crate::vendor::nvml) fn read_port_generation(sys_root: &Path, bus_id: &str) -> Answer {
+fn read_port_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // The sysfs entry is a symbolic link into the device tree, where the parent folder is the port.
     let place = sysfs_device_path(sys_root, bus_id)
         .canonicalize()
         .map_err(|_| Code::NOT_SUPPORTED)?;
     let port = place.parent().ok_or(Code::NOT_SUPPORTED)?;
-    let speed = bounded::read_text(port.join("max_link_speed"), bounded::VALUE_LIMIT)
-        .map_err(|_| Code::NOT_SUPPORTED)?;
+    let speed = Attributes::new(port).read_text("max_link_speed");
+    let speed = speed.map_err(|_| Code::NOT_SUPPORTED)?;
     parse_pcie_generation(&speed)
         .map(Value::from_number)
         .ok_or(Code::NOT_SUPPORTED)

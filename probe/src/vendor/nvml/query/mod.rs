@@ -40,26 +40,16 @@ macro_rules! define {
     };
 }
 
-macro_rules! define_query {
-    ($($rows:tt)*) => {
-        define! {
-            /// A query about a GPU or a MIG device.
-            Query: $($rows)*
-        }
-    };
+crate::nvml_queries! {
+    define
+    /// A query about a GPU or a MIG device.
+    Query:
 }
-
-macro_rules! define_system_query {
-    ($($rows:tt)*) => {
-        define! {
-            /// A query about the machine.
-            SystemQuery: $($rows)*
-        }
-    };
+crate::nvml_system_queries! {
+    define
+    /// A query about the machine.
+    SystemQuery:
 }
-
-crate::nvml_queries! { define_query }
-crate::nvml_system_queries! { define_system_query }
 
 /// The GPU or MIG device that a query is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -352,11 +352,13 @@ macro_rules! nvml_queries {
     } };
 }
 
-/// Passes the rows of all queries about the machine to a macro.
+/// Calls a macro with the tokens that the caller gives, followed by the rows of all queries about
+/// the machine.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_system_queries {
-    ($then:ident) => { $then! {
+    ($then:ident $($before:tt)*) => { $then! {
+        $($before)*
         DriverVersion: SystemText = nvmlSystemGetDriverVersion;
         NvmlVersion: SystemText = nvmlSystemGetNVMLVersion;
         /// The CUDA version as 1000 × major + 10 × minor.

@@ -6,25 +6,29 @@ use std::path::Path;
 use nvml_wrapper::enums::device::DeviceArchitecture;
 
 use super::{
-    TimedAnswers, and_then, convert_integer, ecc, links, make_memory, read_u32, read_watts,
+    TimedAnswers, and_then, convert_integer, convert_numbers, ecc, links, make_memory, read_u32,
+    read_watts,
 };
 use crate::{
-    bounded,
     model::{
         Absence, AccountedProcess, Activity, ApplicationClocks, Bar1, Board, ComputeMode,
         ConfidentialCompute, Fabric, FabricState, Fan, Gpu, GpuDetails, MaxClocks, MigDevice,
         MigInstance, MigSample, Mode, Modes, PowerLimits, Reading, RecoveryAction, Thresholds,
         ThrottledTimes, sysfs_device_path,
     },
-    vendor::nvml::{
-        query::{Answer, Query as Q},
-        schedule,
+    vendor::{
+        drm::Attributes,
+        format_uuid,
+        nvml::{
+            query::{Answer, Query as Q},
+            schedule,
+        },
     },
 };
 
 /// Fills in the details. `confidential` is the driver's answer about the machine's confidential
 /// computing state.
-pub(in crate::vendor::nvml) fn fill_details(
+pub(crate) fn fill_details(
     answers: TimedAnswers<'_>,
     confidential: &Answer,
     details: &mut GpuDetails,
@@ -62,12 +66,16 @@ pub(in crate::vendor::nvml) fn fill_details(
 fn make_modes(answers: TimedAnswers<'_>, confidential: &Answer) -> Modes {
     Modes {
         persistence: answers.read_flag(Q::PersistenceMode),
-        compute: and_then(answers.read_number(Q::ComputeMode), |mode| match mode {
-            0 => Reading::Now(ComputeMode::Default),
-            1 | 3 => Reading::Now(ComputeMode::ExclusiveProcess),
-            2 => Reading::Now(ComputeMode::Prohibited),
-            _ => Reading::Absent(Absence::Unknown),
-        }),
+        compute: read_item(
+            answers,
+            Q::ComputeMode,
+            &[
+                ComputeMode::Default,
+                ComputeMode::ExclusiveProcess,
+                ComputeMode::Prohibited,
+                ComputeMode::ExclusiveProcess,
+            ],
+        ),
         ecc: read_mode(answers, Q::EccMode),
         mig: read_mode(answers, Q::MigMode),
         accounting: answers.read_flag(Q::AccountingMode),
@@ -84,7 +92,16 @@ fn make_modes(answers: TimedAnswers<'_>, confidential: &Answer) -> Modes {
     }
 }
 
-pub(super) fn read_mode(answers: TimedAnswers<'_>, query: Q) -> Reading<Mode> {
+/// Returns the item whose position in `items` is the answer's first number. The reading is absent
+/// with `Unknown` if there is no such item.
+fn read_item<T: Copy>(answers: TimedAnswers<'_>, query: Q, items: &[T]) -> Reading<T> {
+    and_then(answers.read_integer(query), |position: usize| {
+        items.get(position).copied().ok_or(Absence::Unknown).into()
+    })
+}
+
+/// Returns whether a mode is on, and whether it will be on after the next reset.
+pub(crate) fn read_mode(answers: TimedAnswers<'_>, query: Q) -> Reading<Mode> {
     answers.read_numbers(query).map(|[current, pending]| Mode {
         current: current != 0,
         pending: pending != 0,
@@ -123,15 +140,7 @@ fn make_fabric(answers: TimedAnswers<'_>) -> Reading<Fabric> {
                 3 => FabricState::Completed,
                 _ => return Reading::Absent(Absence::Unknown),
             };
-            let digits = format!("{high:016x}{low:016x}");
-            let parts = [
-                &digits[..8],
-                &digits[8..12],
-                &digits[12..16],
-                &digits[16..20],
-                &digits[20..],
-            ];
-            let cluster_uuid = parts.join("-");
+            let cluster_uuid = format_uuid(high, low);
             and_then(convert_integer(status), |status| {
                 convert_integer(clique_id).map(|clique_id| Fabric {
                     state,
@@ -146,27 +155,25 @@ fn make_fabric(answers: TimedAnswers<'_>) -> Reading<Fabric> {
 
 /// Returns the recovery action, converted from a `nvmlDeviceGpuRecoveryAction_t`.
 fn recovery_action(answers: TimedAnswers<'_>) -> Reading<RecoveryAction> {
-    and_then(
-        answers.read_number(schedule::RECOVERY_ACTION),
-        |action| match action {
-            0 => Reading::Now(RecoveryAction::None),
-            1 => Reading::Now(RecoveryAction::GpuReset),
-            2 => Reading::Now(RecoveryAction::NodeReboot),
-            3 => Reading::Now(RecoveryAction::DrainP2p),
-            4 => Reading::Now(RecoveryAction::DrainAndReset),
-            _ => Reading::Absent(Absence::Unknown),
-        },
+    read_item(
+        answers,
+        schedule::RECOVERY_ACTION,
+        &[
+            RecoveryAction::None,
+            RecoveryAction::GpuReset,
+            RecoveryAction::NodeReboot,
+            RecoveryAction::DrainP2p,
+            RecoveryAction::DrainAndReset,
+        ],
     )
 }
 
 fn list_fans(answers: TimedAnswers<'_>) -> Reading<Vec<Fan>> {
     let fan = |fan| Fan {
         // On boards without fans, some drivers return "invalid argument" for the fan's number.
-        speed_percent: match answers.read_number(Q::FanSpeedOf(fan)) {
-            Reading::Absent(Absence::DriverError { code: 2 }) => {
-                Reading::Absent(Absence::NotSupported)
-            }
-            percent => percent.map(|percent| percent as f64),
+        speed_percent: match answers.read_float(Q::FanSpeedOf(fan)) {
+            Reading::Absent(Absence::DriverError { code: 2 }) => Reading::NOT_SUPPORTED,
+            percent => percent,
         },
         rpm: read_u32(answers, Q::FanSpeedRpm(fan)),
     };
@@ -206,8 +213,8 @@ fn make_accounted_process(
     Some(AccountedProcess {
         pid,
         running: running != 0,
-        gpu_percent: percent(gpu).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
-        memory_percent: percent(memory).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+        gpu_percent: percent(gpu).ok_or(Absence::Unknown).into(),
+        memory_percent: percent(memory).ok_or(Absence::Unknown).into(),
         max_memory_bytes: known(most, u64::MAX)
             .map_or(Reading::Absent(Absence::Unknown), convert_integer),
         time_ms: u64::try_from(time).ok()?,
@@ -216,7 +223,7 @@ fn make_accounted_process(
 }
 
 /// Returns a GPU's identity. The board information is added later.
-pub(in crate::vendor::nvml) fn make_identity(answers: TimedAnswers<'_>, index: u32) -> Gpu {
+pub(crate) fn make_identity(answers: TimedAnswers<'_>, index: u32) -> Gpu {
     Gpu {
         vendor_index: Some(index),
         uuid: answers.read_text(Q::Uuid).value().cloned(),
@@ -228,23 +235,19 @@ pub(in crate::vendor::nvml) fn make_identity(answers: TimedAnswers<'_>, index: u
 
 /// Returns the GPU's board information. If the driver does not know the NUMA node, it is read from
 /// `sys_root`, which is `/sys` except in tests.
-pub(in crate::vendor::nvml) fn make_board(answers: TimedAnswers<'_>, sys_root: &Path) -> Board {
+pub(crate) fn make_board(answers: TimedAnswers<'_>, sys_root: &Path) -> Board {
     let between = answers.read_numbers::<2>(Q::PowerLimitConstraints);
     let limit = |milliwatts: i128| milliwatts as f64 / 1000.0;
-    let celsius = |threshold| {
-        answers
-            .read_number(Q::TemperatureThreshold(threshold))
-            .map(|celsius| celsius as f64)
-    };
+    let celsius = |threshold| answers.read_float(Q::TemperatureThreshold(threshold));
     Board {
         serial: answers.read_text(Q::Serial),
         part_number: answers.read_text(Q::BoardPartNumber),
         vbios_version: answers.read_text(Q::VbiosVersion),
         architecture: and_then(answers.read_integer(Q::Architecture), |number: u32| {
             DeviceArchitecture::try_from(number)
-                .map_or(Reading::Absent(Absence::Unknown), |architecture| {
-                    Reading::Now(architecture.to_string())
-                })
+                .map(|architecture| architecture.to_string())
+                .map_err(|_| Absence::Unknown)
+                .into()
         }),
         compute_capability: answers
             .read_numbers(Q::ComputeCapability)
@@ -284,37 +287,22 @@ fn numa_node(answers: TimedAnswers<'_>, sys_root: &Path) -> Reading<u32> {
         answers.read_text(Q::BusId).value(),
     ) {
         (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
-            let node = bounded::read_text(
-                sysfs_device_path(sys_root, bus_id).join("numa_node"),
-                bounded::VALUE_LIMIT,
-            )
-            .ok();
-            let node = node.and_then(|node| node.trim().parse::<i32>().ok());
+            let device = Attributes::new(sysfs_device_path(sys_root, bus_id));
+            let node = device.read_number::<i32>("numa_node").ok();
             // The value -1 means that the machine has only one node or does not report the node.
             node.and_then(|node| u32::try_from(node).ok())
-                .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+                .ok_or(Absence::Unknown)
+                .into()
         }
         (reported, _) => reported,
     }
 }
 
-/// Returns whether MIG mode is on, and whether it will be on after the next reset.
-pub(in crate::vendor::nvml) fn mig_mode(answers: TimedAnswers<'_>) -> Reading<Mode> {
-    read_mode(answers, Q::MigMode)
-}
-
 /// Returns a MIG device's constant data, or `None` if the device no longer exists.
-pub(in crate::vendor::nvml) fn make_mig_device(
-    answers: TimedAnswers<'_>,
-    index: u32,
-) -> Option<MigDevice> {
+pub(crate) fn make_mig_device(answers: TimedAnswers<'_>, index: u32) -> Option<MigDevice> {
     let [gpu_instance, compute_instance] = *answers.read_numbers(Q::MigInstance).value()?;
     let attributes = answers.read_numbers::<9>(Q::MigAttributes);
-    let number = |place: usize| {
-        and_then(attributes.clone(), |numbers| {
-            convert_integer(numbers[place])
-        })
-    };
+    let [multiprocessors, copy_engines, decoders, encoders, ..] = convert_numbers(&attributes);
     Some(MigDevice {
         index,
         uuid: answers.read_text(Q::Uuid).value()?.clone(),
@@ -323,14 +311,14 @@ pub(in crate::vendor::nvml) fn make_mig_device(
             compute_instance: compute_instance.try_into().ok()?,
         },
         profile: and_then(answers.read_text(Q::Name), |name| find_profile(&name)),
-        multiprocessors: number(0),
-        copy_engines: number(1),
-        decoders: number(2),
-        encoders: number(3),
+        multiprocessors,
+        copy_engines,
+        decoders,
+        encoders,
     })
 }
 
-pub(in crate::vendor::nvml) fn make_mig_sample(
+pub(crate) fn make_mig_sample(
     answers: TimedAnswers<'_>,
     device: &MigDevice,
     activity: Reading<Activity>,

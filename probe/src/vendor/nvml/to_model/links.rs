@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The unit in which the driver counts data, 1 KiB.
-pub(in crate::vendor::nvml) const DATA_UNIT_BYTES: f64 = 1024.0;
+pub(crate) const DATA_UNIT_BYTES: f64 = 1024.0;
 
 /// The unit in which the driver reports speeds, 1 MB per second.
 const SPEED_UNIT_BYTES: f64 = 1e6;
@@ -36,7 +36,7 @@ pub(super) fn list_nvlinks(answers: TimedAnswers<'_>) -> Reading<Vec<NvLink>> {
         answers
             .ignoring_age()
             .get(schedule::link_speed_query(*link))
-            != absent_without_answer()
+            != Reading::Absent(Absence::NoAnswer)
     };
     Reading::Now(
         (0..schedule::MAX_LINKS)
@@ -47,15 +47,11 @@ pub(super) fn list_nvlinks(answers: TimedAnswers<'_>) -> Reading<Vec<NvLink>> {
 }
 
 /// Returns `true` if the driver's answer about the first link means that the board has no links.
-pub(in crate::vendor::nvml) fn has_no_links(answers: TimedAnswers<'_>) -> bool {
+pub(crate) fn has_no_links(answers: TimedAnswers<'_>) -> bool {
     matches!(
         answers.error_code(Q::NvLinkState(0)),
         Some(Code::NOT_SUPPORTED | Code::DEPRECATED | Code::INVALID_ARGUMENT)
     )
-}
-
-fn absent_without_answer<T>() -> Reading<T> {
-    Reading::Absent(Absence::NoAnswer)
 }
 
 fn make_nvlink(answers: TimedAnswers<'_>, link: u32) -> NvLink {
@@ -125,7 +121,7 @@ fn format_version(version: u32) -> String {
 }
 
 /// Converts a `nvmlIntNvLinkDeviceType_t` to the kind of device at the link's other end.
-pub(in crate::vendor::nvml) fn to_remote_kind(kind: u32) -> NvLinkRemote {
+pub(crate) fn to_remote_kind(kind: u32) -> NvLinkRemote {
     match kind {
         GPU => NvLinkRemote::Gpu,
         NPU => NvLinkRemote::Npu,

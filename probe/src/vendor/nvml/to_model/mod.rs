@@ -3,11 +3,7 @@
 
 #![cfg_attr(
     not(test),
-    warn(
-        clippy::arithmetic_side_effects,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss
-    )
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
 )]
 
 mod details;
@@ -22,7 +18,7 @@ use crate::{
 };
 
 pub(super) use details::{
-    fill_details, make_board, make_identity, make_mig_device, make_mig_sample, mig_mode,
+    fill_details, make_board, make_identity, make_mig_device, make_mig_sample, read_mode,
 };
 pub(super) use links::{DATA_UNIT_BYTES, has_no_links, to_remote_kind};
 pub(super) use processes::{list_processes, make_processes};
@@ -30,29 +26,28 @@ pub(super) use processes::{list_processes, make_processes};
 /// Fills in the fields that are based on single answers. Rates, which need two readings, and the
 /// fields of MIG devices are not changed.
 pub(super) fn fill_sample(answers: TimedAnswers<'_>, sample: &mut GpuSample) {
-    let percent = |query| answers.read_number(query).map(|percent| percent as f64);
     sample.memory = make_memory(answers);
     sample.memory_kind = memory_kind(&sample.memory);
     let rates = answers.read_numbers::<2>(Q::UtilizationRates);
     sample.utilization.gpu_percent = rates.clone().map(|[gpu, _]| gpu as f64);
     sample.utilization.memory_percent = rates.map(|[_, memory]| memory as f64);
-    sample.utilization.encoder_percent = percent(Q::EncoderUtilization);
-    sample.utilization.decoder_percent = percent(Q::DecoderUtilization);
-    sample.utilization.jpeg_percent = percent(Q::JpgUtilization);
-    sample.utilization.ofa_percent = percent(Q::OfaUtilization);
+    sample.utilization.encoder_percent = answers.read_float(Q::EncoderUtilization);
+    sample.utilization.decoder_percent = answers.read_float(Q::DecoderUtilization);
+    sample.utilization.jpeg_percent = answers.read_float(Q::JpgUtilization);
+    sample.utilization.ofa_percent = answers.read_float(Q::OfaUtilization);
 
     sample.power.draw_watts = read_watts(answers, Q::PowerUsage);
     sample.power.instant_watts = read_watts(answers, schedule::POWER_INSTANT);
     sample.power.average_watts = read_watts(answers, schedule::POWER_AVERAGE);
     sample.power.limit_watts = read_watts(answers, Q::EnforcedPowerLimit);
     sample.power.energy_joules_total = read_watts(answers, Q::TotalEnergyConsumption);
-    sample.temperature.gpu_celsius = percent(Q::Temperature);
+    sample.temperature.gpu_celsius = answers.read_float(Q::Temperature);
     // If the board has no memory temperature sensor, the driver reports 0.
     sample.temperature.memory_celsius = match answers.read_float(schedule::MEMORY_CELSIUS) {
-        Reading::Now(0.0) => Reading::Absent(Absence::NotSupported),
+        Reading::Now(0.0) => Reading::NOT_SUPPORTED,
         celsius => celsius,
     };
-    sample.temperature.margin_celsius = percent(Q::MarginTemperature);
+    sample.temperature.margin_celsius = answers.read_float(Q::MarginTemperature);
 
     sample.clocks.graphics_mhz = read_u32(answers, Q::Clock(0));
     sample.clocks.sm_mhz = read_u32(answers, Q::Clock(1));
@@ -72,7 +67,7 @@ pub(super) fn fill_sample(answers: TimedAnswers<'_>, sample: &mut GpuSample) {
         .map(|mask| ThrottleReason::from_nvml_mask(u64::try_from(mask).unwrap_or_default()));
     sample.pcie.generation = read_u32(answers, Q::PcieGeneration);
     sample.pcie.width = read_u32(answers, Q::PcieWidth);
-    sample.fan_percent = percent(Q::FanSpeed);
+    sample.fan_percent = answers.read_float(Q::FanSpeed);
 }
 
 /// Returns the kind of memory. If a GPU has no memory of its own, the driver returns "not
@@ -87,23 +82,27 @@ fn memory_kind(memory: &MemorySample) -> MemoryKind {
 /// Returns the GPU's memory. Drivers before 510 include their reserved memory in the used memory.
 pub(super) fn make_memory(answers: TimedAnswers<'_>) -> MemorySample {
     let newer = answers.read_numbers::<4>(Q::MemoryInfo);
-    if let Reading::Absent(Absence::NotSupported) = newer {
-        let older = answers.read_numbers::<3>(Q::MemoryInfoV1);
+    if newer.is_not_supported() {
+        let [total_bytes, free_bytes, used_bytes] =
+            convert_numbers(&answers.read_numbers::<3>(Q::MemoryInfoV1));
         return MemorySample {
-            total_bytes: and_then(older.clone(), |[total, _, _]| convert_integer(total)),
-            reserved_bytes: Reading::Absent(Absence::NotSupported),
-            free_bytes: and_then(older.clone(), |[_, free, _]| convert_integer(free)),
-            used_bytes: and_then(older, |[_, _, used]| convert_integer(used)),
+            total_bytes,
+            used_bytes,
+            free_bytes,
             ..MemorySample::new_absent(&Absence::NotSupported)
         };
     }
+    let reserved_bytes = and_then(newer.clone(), |[_, reserved, ..]| {
+        u64::try_from(reserved)
+            .map_err(|_| Absence::NotSupported)
+            .into()
+    });
+    let [total_bytes, _, free_bytes, used_bytes] = convert_numbers(&newer);
     MemorySample {
-        total_bytes: and_then(newer.clone(), |[total, ..]| convert_integer(total)),
-        reserved_bytes: and_then(newer.clone(), |[_, reserved, ..]| {
-            u64::try_from(reserved).map_or(Reading::Absent(Absence::NotSupported), Reading::Now)
-        }),
-        free_bytes: and_then(newer.clone(), |[_, _, free, _]| convert_integer(free)),
-        used_bytes: and_then(newer, |[.., used]| convert_integer(used)),
+        total_bytes,
+        used_bytes,
+        reserved_bytes,
+        free_bytes,
         ..MemorySample::new_absent(&Absence::NotSupported)
     }
 }
@@ -191,11 +190,8 @@ impl<'a> TimedAnswers<'a> {
     /// answer contains fewer numbers.
     pub(super) fn read_numbers<const N: usize>(self, query: Q) -> Reading<[i128; N]> {
         and_then(self.get(query), |value| {
-            value
-                .numbers()
-                .first_chunk()
-                .copied()
-                .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+            let numbers = value.numbers().first_chunk::<N>().copied();
+            numbers.ok_or(Absence::Unknown).into()
         })
     }
 
@@ -213,9 +209,7 @@ impl<'a> TimedAnswers<'a> {
     /// Returns the first number of an answer, which may have a fractional part.
     pub(super) fn read_float(self, query: Q) -> Reading<f64> {
         and_then(self.get(query), |value| {
-            value
-                .first_as_float()
-                .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+            value.first_as_float().ok_or(Absence::Unknown).into()
         })
     }
 
@@ -227,11 +221,8 @@ impl<'a> TimedAnswers<'a> {
     /// Returns the text of an answer.
     pub(super) fn read_text(self, query: Q) -> Reading<String> {
         and_then(self.get(query), |value| {
-            value
-                .text()
-                .map_or(Reading::Absent(Absence::Unknown), |text| {
-                    Reading::Now(text.to_owned())
-                })
+            let text = value.text().map(ToOwned::to_owned);
+            text.ok_or(Absence::Unknown).into()
         })
     }
 }
@@ -239,7 +230,16 @@ impl<'a> TimedAnswers<'a> {
 /// Converts a number from the driver to a `T`. The reading is absent with `Unknown` if the number
 /// is out of range.
 pub(super) fn convert_integer<T: TryFrom<i128>>(number: i128) -> Reading<T> {
-    T::try_from(number).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+    T::try_from(number).map_err(|_| Absence::Unknown).into()
+}
+
+/// Converts several numbers from the driver, each to its own reading.
+pub(super) fn convert_numbers<T: TryFrom<i128>, const N: usize>(
+    numbers: &Reading<[i128; N]>,
+) -> [Reading<T>; N] {
+    std::array::from_fn(|place| {
+        and_then(numbers.clone(), |numbers| convert_integer(numbers[place]))
+    })
 }
 
 /// Converts a number from the driver to a count. The reading is absent with `Unknown` if the number

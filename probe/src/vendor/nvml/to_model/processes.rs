@@ -15,7 +15,7 @@ use crate::{
 /// A process's PID and MIG instance, if any. A process on two instances is listed twice.
 type ProcessKey = (u32, Option<MigInstance>);
 
-pub(in crate::vendor::nvml) struct ListedMemory {
+pub(crate) struct ListedMemory {
     kind: ProcessKind,
     memory_bytes: Option<u64>,
     mps: bool,
@@ -24,7 +24,7 @@ pub(in crate::vendor::nvml) struct ListedMemory {
 /// Returns all processes in the driver's lists. If a list is absent, the result is absent as well.
 /// The exception is a list of graphics processes that is not supported: boards without graphics do
 /// not need it.
-pub(in crate::vendor::nvml) fn list_processes(
+pub(crate) fn list_processes(
     answers: TimedAnswers<'_>,
 ) -> Reading<BTreeMap<ProcessKey, ListedMemory>> {
     let mut found = BTreeMap::new();
@@ -57,7 +57,7 @@ pub(in crate::vendor::nvml) fn list_processes(
 /// Returns the processes, sorted by PID, with their activity at `asked_ms`. `sampled` is the result
 /// of the request for samples. Values that are older than `begun_ms` are marked with their own
 /// time.
-pub(in crate::vendor::nvml) fn make_processes(
+pub(crate) fn make_processes(
     listed: &BTreeMap<ProcessKey, ListedMemory>,
     shares: &ProcessShares,
     sampled: &Reading<()>,
@@ -91,9 +91,7 @@ fn make_process(
     held: &ListedMemory,
     share: impl Fn(fn(&SharePercents) -> u32) -> Reading<f64>,
 ) -> Process {
-    let memory_bytes = held
-        .memory_bytes
-        .map_or(Reading::Absent(Absence::Unknown), Reading::Now);
+    let memory_bytes = held.memory_bytes.ok_or(Absence::Unknown).into();
     Process {
         sm_percent: share(|percent| percent.sm),
         memory_percent: share(|percent| percent.memory),

@@ -60,7 +60,8 @@ const SIMULATED_FUNCTIONS: [&str; 34] = [
 ];
 
 /// The answer that a function returns, in the function's units.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "AnswerInput")]
 pub enum GivenAnswer {
     /// The `nvmlReturn_t` with which the function fails.
     Code(u32),
@@ -89,14 +90,14 @@ struct Failure {
     code: ReturnCode,
 }
 
-impl<'de> Deserialize<'de> for GivenAnswer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match AnswerInput::deserialize(deserializer)? {
+impl From<AnswerInput> for GivenAnswer {
+    fn from(input: AnswerInput) -> Self {
+        match input {
             AnswerInput::Text(text) => Self::Text(text),
             AnswerInput::Number(number) => Self::Numbers(vec![number]),
             AnswerInput::Numbers(numbers) => Self::Numbers(numbers),
             AnswerInput::Failure(failure) => Self::Code(failure.code.0),
-        })
+        }
     }
 }
 

@@ -14,6 +14,10 @@ use super::{
 /// The invalid part's byte range, and the error message.
 type InvalidPart = (Range<usize>, String);
 
+fn reject<T>(part: &Spanned<T>, message: impl Into<String>) -> Result<(), InvalidPart> {
+    Err((part.span(), message.into()))
+}
+
 impl Scenario {
     /// The maximum number of processes in a `[[process]]` table. No machine runs more on a GPU.
     const MAX_PROCESS_COUNT: u32 = 10_000;
@@ -32,24 +36,22 @@ impl Scenario {
             .as_ref()
             .filter(|gpus| *gpus.get_ref() > Self::MAX_GPUS)
         {
-            return Err((
-                gpus.span(),
-                format!(
-                    "{} GPUs are too many; use 0 to {}",
-                    gpus.get_ref(),
-                    Self::MAX_GPUS
-                ),
-            ));
+            let message = format!(
+                "{} GPUs are too many; use 0 to {}",
+                gpus.get_ref(),
+                Self::MAX_GPUS
+            );
+            return reject(gpus, message);
         }
         let mut seen = BTreeSet::new();
         for gpu in &self.gpu {
-            self.check_index(&gpu.index)?;
-            if !seen.insert(*gpu.index.get_ref()) {
+            self.check_index(&gpu.index.0)?;
+            if !seen.insert(*gpu.index.0.get_ref()) {
                 let message = format!(
                     "GPU {} has two tables; merge them into one",
-                    gpu.index.get_ref()
+                    gpu.index.0.get_ref()
                 );
-                return Err((gpu.index.span(), message));
+                return reject(&gpu.index.0, message);
             }
             check_order(gpu.from_s.as_ref(), gpu.to_s.as_ref())?;
             check_mig(gpu)?;
@@ -59,15 +61,12 @@ impl Scenario {
                 .iter()
                 .find(|link| *link.get_ref() >= links)
             {
-                let cure = format!(
-                    "raise `nvlinks` to at least {}",
+                let message = format!(
+                    "there is no NVLink {}: this GPU has {links}; raise `nvlinks` to at least {}",
+                    link.get_ref(),
                     link.get_ref().saturating_add(1)
                 );
-                let message = format!(
-                    "there is no NVLink {}: this GPU has {links}; {cure}",
-                    link.get_ref()
-                );
-                return Err((link.span(), message));
+                return reject(link, message);
             }
         }
         Ok(())
@@ -83,7 +82,7 @@ impl Scenario {
                     count.get_ref(),
                     Self::MAX_PROCESS_COUNT
                 );
-                return Err((count.span(), message));
+                return reject(count, message);
             }
             if let Some(instance) = &process.gpu_instance {
                 self.check_instance(*process.gpu.get_ref(), instance)?;
@@ -94,10 +93,10 @@ impl Scenario {
                 .as_ref()
                 .filter(|lifetime| lifetime.get_ref().0 <= 0.0)
             {
-                return Err((
-                    lifetime.span(),
-                    "the lifetime is 0 s; use more than 0, or remove it".to_owned(),
-                ));
+                return reject(
+                    lifetime,
+                    "the lifetime is 0 s; use more than 0, or remove it",
+                );
             }
         }
         Ok(())
@@ -112,7 +111,7 @@ impl Scenario {
                     "accounting is disabled on GPU {gpu}; add `accounting = true` to its [[gpu]] \
                      table"
                 );
-                return Err((process.gpu.span(), message));
+                return reject(&process.gpu, message);
             }
         }
         Ok(())
@@ -131,7 +130,7 @@ impl Scenario {
             "GPU {gpu} has no GPU instance {}; add it to the GPU's `mig`",
             instance.get_ref()
         );
-        Err((instance.span(), message))
+        reject(instance, message)
     }
 
     fn check_events(&self) -> Result<(), InvalidPart> {
@@ -139,10 +138,10 @@ impl Scenario {
             self.check_index(&event.gpu)?;
             let is_xid = *event.kind.get_ref() == EventKind::Xid;
             if is_xid && event.code.is_none() {
-                return Err((
-                    event.kind.span(),
-                    "the Xid has no code; add NVIDIA's number, such as `code = 79`".to_owned(),
-                ));
+                return reject(
+                    &event.kind,
+                    "the Xid has no code; add NVIDIA's number, such as `code = 79`",
+                );
             }
             let extra = event
                 .code
@@ -152,7 +151,7 @@ impl Scenario {
             if let Some(extra) = extra {
                 let message = "`code` and `pid` are only valid with kind = \"xid\"; remove them, \
                                or change `kind`";
-                return Err((extra.span(), message.to_owned()));
+                return reject(extra, message);
             }
         }
         Ok(())
@@ -171,25 +170,21 @@ impl Scenario {
     }
 
     fn check_index(&self, index: &Spanned<u32>) -> Result<(), InvalidPart> {
-        let (index, span, count) = (*index.get_ref(), index.span(), self.gpu_count());
-        if index >= Self::MAX_GPUS {
-            return Err((
-                span,
-                format!(
-                    "GPU {index} is out of range; use an index from 0 to {}",
-                    Self::MAX_GPUS - 1
-                ),
-            ));
-        }
-        if index >= count {
-            let cure = format!(
-                "use an index below {count}, or raise `gpus` to at least {}",
-                index + 1
+        let (gpu, count) = (*index.get_ref(), self.gpu_count());
+        if gpu >= Self::MAX_GPUS {
+            let message = format!(
+                "GPU {gpu} is out of range; use an index from 0 to {}",
+                Self::MAX_GPUS - 1
             );
-            return Err((
-                span,
-                format!("there is no GPU {index}: this scenario has {count}; {cure}"),
-            ));
+            return reject(index, message);
+        }
+        if gpu >= count {
+            let message = format!(
+                "there is no GPU {gpu}: this scenario has {count}; use an index below {count}, or \
+                 raise `gpus` to at least {}",
+                gpu + 1
+            );
+            return reject(index, message);
         }
         Ok(())
     }
@@ -201,27 +196,26 @@ fn check_mig(gpu: &GpuSettings) -> Result<(), InvalidPart> {
         .architecture
         .is_some_and(|architecture| !architecture.has_mig())
     {
-        return Err((
-            mig.span(),
-            "this architecture does not support MIG; remove `mig`, or use ampere or hopper"
-                .to_owned(),
-        ));
+        return reject(
+            mig,
+            "this architecture does not support MIG; remove `mig`, or use ampere or hopper",
+        );
     }
     if gpu
         .name
         .as_ref()
         .is_some_and(|name| name.contains("GeForce"))
     {
-        return Err((
-            mig.span(),
-            "a GeForce does not support MIG; remove `mig`, or change the name".to_owned(),
-        ));
+        return reject(
+            mig,
+            "a GeForce does not support MIG; remove `mig`, or change the name",
+        );
     }
     let complaint = mig
         .get_ref()
         .values()
         .find_map(|devices| MigSettings::find_device_error(devices));
-    complaint.map_or(Ok(()), |message| Err((mig.span(), message)))
+    complaint.map_or(Ok(()), |message| reject(mig, message))
 }
 
 fn check_order(
@@ -230,13 +224,13 @@ fn check_order(
 ) -> Result<(), InvalidPart> {
     let begin = from.map_or(0.0, |from| from.get_ref().0);
     match to.filter(|to| to.get_ref().0 <= begin) {
-        Some(to) => Err((
-            to.span(),
+        Some(to) => reject(
+            to,
             format!(
                 "the end at {} s is not after the start at {begin} s; use a later end",
                 to.get_ref().0
             ),
-        )),
+        ),
         None => Ok(()),
     }
 }
@@ -268,7 +262,7 @@ fn check_required_keys(fault: &FaultSettings) -> Result<(), InvalidPart> {
         }
         _ => return Ok(()),
     };
-    Err((fault.kind.span(), query.to_owned()))
+    reject(&fault.kind, query)
 }
 
 /// Returns an error if `fault` has a key that does not apply to its kind.
@@ -278,34 +272,33 @@ fn check_extra_keys(fault: &FaultSettings) -> Result<(), InvalidPart> {
         kind,
         FaultKind::Hang | FaultKind::Crash | FaultKind::Returns
     );
-    let refuse = |span: Range<usize>, message: &str| Err((span, message.to_owned()));
     match fault {
         FaultSettings {
             call: Some(call), ..
-        } if kind == FaultKind::Lost => refuse(
-            call.span(),
+        } if kind == FaultKind::Lost => reject(
+            call,
             "all calls fail on a lost GPU; remove `call`, or use kind = \"hang\"",
         ),
         FaultSettings {
             call: Some(call), ..
-        } if !named => refuse(
-            call.span(),
+        } if !named => reject(
+            call,
             "this fault does not apply to a single call; remove `call`, or use kind = \"returns\"",
         ),
-        FaultSettings { gpu: Some(gpu), .. } if kind == FaultKind::Mismatch => refuse(
-            gpu.span(),
+        FaultSettings { gpu: Some(gpu), .. } if kind == FaultKind::Mismatch => reject(
+            gpu,
             "a replaced driver affects all GPUs; remove `gpu`, or use kind = \"returns\"",
         ),
         FaultSettings {
             code: Some(code), ..
-        } if kind != FaultKind::Returns => refuse(
-            code.span(),
+        } if kind != FaultKind::Returns => reject(
+            code,
             "`code` is only valid with kind = \"returns\"; remove `code`, or change `kind`",
         ),
         FaultSettings {
             by_s: Some(by_s), ..
-        } if kind != FaultKind::ClockSkew => refuse(
-            by_s.span(),
+        } if kind != FaultKind::ClockSkew => reject(
+            by_s,
             "`by_s` is only valid with kind = \"clock_skew\"; remove `by_s`, or change `kind`",
         ),
         _ => Ok(()),

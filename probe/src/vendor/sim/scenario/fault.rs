@@ -54,44 +54,31 @@ pub(super) enum FaultKind {
     ClockSkew,
 }
 
-/// A call: its time, and the GPU and NVML function that it concerns, if any.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FaultCall<'a> {
-    pub(super) gpu: Option<u32>,
-    pub(super) function: Option<&'a str>,
-    pub(super) seconds: f64,
-}
-
 impl FaultSettings {
-    pub(super) fn affects_gpu(&self, kind: FaultKind, gpu: u32, seconds: f64) -> bool {
-        *self.kind.get_ref() == kind && self.concerns_gpu(Some(gpu)) && self.is_active(seconds)
+    fn affects_gpu(&self, kind: FaultKind, gpu: Option<u32>, seconds: f64) -> bool {
+        *self.kind.get_ref() == kind && self.concerns_gpu(gpu) && self.is_active(seconds)
     }
 
-    /// Returns `true` if a fault of the given kind affects `call`. A `call` without a function
-    /// represents the reading of all values of a GPU. Such a call is also affected by a fault of a
-    /// single function, if the fault names the GPU.
-    pub(super) fn affects_call(&self, kind: FaultKind, call: FaultCall<'_>) -> bool {
-        let this_function = match (&self.call, call.function) {
+    /// Returns `true` if the fault concerns a call to `function`. `None` represents the reading of
+    /// all values of a GPU, which is also affected by a fault of a single function, if the fault
+    /// names the GPU.
+    fn concerns_function(&self, function: Option<&str>) -> bool {
+        match (&self.call, function) {
             (Some(own), Some(function)) => own.get_ref().0 == function,
             (Some(_), None) => self.gpu.is_some(),
             (None, _) => true,
-        };
-        *self.kind.get_ref() == kind
-            && this_function
-            && self.concerns_gpu(call.gpu)
-            && self.is_active(call.seconds)
+        }
     }
 
-    /// Returns `true` if this fault makes all calls about the GPU fail with the fault's code.
-    pub(super) fn makes_gpu_fail(&self, gpu: u32, seconds: f64) -> bool {
-        self.call.is_none() && self.affects_gpu(FaultKind::Returns, gpu, seconds)
+    fn return_code(&self) -> Option<u32> {
+        self.code.as_ref().map(|code| code.get_ref().0)
     }
 
-    pub(super) fn begin_s(&self) -> f64 {
+    fn begin_s(&self) -> f64 {
         self.from_s.as_ref().map_or(0.0, |from| from.get_ref().0)
     }
 
-    pub(super) fn start_and_end_times(&self) -> impl Iterator<Item = f64> {
+    fn start_and_end_times(&self) -> impl Iterator<Item = f64> {
         self.from_s
             .iter()
             .chain(&self.to_s)
@@ -158,16 +145,39 @@ impl<'de> Deserialize<'de> for ReturnCode {
 }
 
 impl Scenario {
+    /// Returns the faults of the given kind that affect a GPU at the given time.
+    fn gpu_faults(
+        &self,
+        kind: FaultKind,
+        gpu: u32,
+        seconds: f64,
+    ) -> impl Iterator<Item = &FaultSettings> {
+        let faults = self.fault.iter();
+        faults.filter(move |fault| fault.affects_gpu(kind, Some(gpu), seconds))
+    }
+
+    /// Returns the first fault of the given kind that affects a call at the given time. `gpu` and
+    /// `function` are the GPU and the NVML function that the call concerns, if any.
+    fn find_call_fault(
+        &self,
+        kind: FaultKind,
+        gpu: Option<u32>,
+        function: Option<&str>,
+        seconds: f64,
+    ) -> Option<&FaultSettings> {
+        let mut faults = self.fault.iter();
+        faults.find(|fault| {
+            fault.affects_gpu(kind, gpu, seconds) && fault.concerns_function(function)
+        })
+    }
+
     /// Returns `true` if the GPU has fallen off the bus or has been removed.
     pub fn is_lost(&self, gpu: u32, seconds: f64) -> bool {
         let was_taken_out = self
             .find_settings(gpu)
             .is_some_and(|own| own.is_removed(seconds));
-        was_taken_out
-            || self
-                .fault
-                .iter()
-                .any(|fault| fault.affects_gpu(FaultKind::Lost, gpu, seconds))
+        let mut faults = self.gpu_faults(FaultKind::Lost, gpu, seconds);
+        was_taken_out || faults.next().is_some()
     }
 
     /// Returns `true` if a driver that starts at the given time finds the GPU.
@@ -179,50 +189,30 @@ impl Scenario {
     /// Returns the `nvmlReturn_t` with which all calls about the GPU fail at the given time, if
     /// any.
     pub fn find_gpu_failure_code(&self, gpu: u32, seconds: f64) -> Option<u32> {
-        let fault = self
-            .fault
-            .iter()
-            .find(|fault| fault.makes_gpu_fail(gpu, seconds))?;
-        fault.code.as_ref().map(|code| code.get_ref().0)
+        self.gpu_faults(FaultKind::Returns, gpu, seconds)
+            .find(|fault| fault.call.is_none())?
+            .return_code()
     }
 
     /// Returns `true` if the versions of the driver and the library differ at the given time, so
     /// that every call fails.
     pub fn has_version_mismatch(&self, seconds: f64) -> bool {
-        let call = FaultCall {
-            gpu: None,
-            function: None,
-            seconds,
-        };
-        self.fault
-            .iter()
-            .any(|fault| fault.affects_call(FaultKind::Mismatch, call))
+        self.find_call_fault(FaultKind::Mismatch, None, None, seconds)
+            .is_some()
     }
 
     /// Returns `true` if a call hangs at the given time. `gpu` and `function` are the GPU and the
     /// NVML function that the call concerns, if any. The simulated source reads all values
     /// together, so it passes no function.
     pub fn is_hanging(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
-        let call = FaultCall {
-            gpu,
-            function,
-            seconds,
-        };
-        self.fault
-            .iter()
-            .any(|fault| fault.affects_call(FaultKind::Hang, call))
+        self.find_call_fault(FaultKind::Hang, gpu, function, seconds)
+            .is_some()
     }
 
     /// Returns `true` if the call crashes the process.
     pub fn is_crashing(&self, gpu: Option<u32>, function: &str, seconds: f64) -> bool {
-        let call = FaultCall {
-            gpu,
-            function: Some(function),
-            seconds,
-        };
-        self.fault
-            .iter()
-            .any(|fault| fault.affects_call(FaultKind::Crash, call))
+        self.find_call_fault(FaultKind::Crash, gpu, Some(function), seconds)
+            .is_some()
     }
 
     /// Returns the `nvmlReturn_t` that the scenario sets for the call, if any. This code takes
@@ -233,18 +223,8 @@ impl Scenario {
         function: &str,
         seconds: f64,
     ) -> Option<u32> {
-        let call = FaultCall {
-            gpu,
-            function: Some(function),
-            seconds,
-        };
-        let fault = self
-            .fault
-            .iter()
-            .find(|fault| fault.affects_call(FaultKind::Returns, call));
-        let now = fault
-            .and_then(|fault| fault.code.as_ref())
-            .map(|code| code.get_ref().0);
+        let fault = self.find_call_fault(FaultKind::Returns, gpu, Some(function), seconds);
+        let now = fault.and_then(FaultSettings::return_code);
         now.or_else(|| {
             self.returns
                 .iter()
@@ -254,28 +234,20 @@ impl Scenario {
     }
 
     pub(crate) fn returns_garbage(&self, gpu: u32, seconds: f64) -> bool {
-        self.fault
-            .iter()
-            .any(|fault| fault.affects_gpu(FaultKind::Garbage, gpu, seconds))
+        let mut faults = self.gpu_faults(FaultKind::Garbage, gpu, seconds);
+        faults.next().is_some()
     }
 
     /// Returns the factor for the GPU's counters. Normally, the factor is 1. While a fault makes
     /// the counters run backwards, the factor starts at 0.9 and is halved every second.
     pub(crate) fn counter_factor(&self, gpu: u32, seconds: f64) -> f64 {
-        let fault = self
-            .fault
-            .iter()
-            .find(|fault| fault.affects_gpu(FaultKind::Backwards, gpu, seconds));
+        let fault = self.gpu_faults(FaultKind::Backwards, gpu, seconds).next();
         fault.map_or(1.0, |fault| 0.9 * (fault.begin_s() - seconds).exp2())
     }
 
     /// Returns how far the clock of the GPU's driver is ahead of the machine's clock, in seconds.
     pub(crate) fn driver_clock_skew_s(&self, gpu: u32, seconds: f64) -> f64 {
-        let skewed = self
-            .fault
-            .iter()
-            .filter(|fault| fault.affects_gpu(FaultKind::ClockSkew, gpu, seconds));
-        skewed
+        self.gpu_faults(FaultKind::ClockSkew, gpu, seconds)
             .filter_map(|fault| fault.by_s.as_ref())
             .map(|by_s| by_s.get_ref().0)
             .sum()

@@ -24,7 +24,7 @@ pub use settings::{EncoderSession, Profile};
 pub(crate) use settings::{
     AccountedSettings, GpuSettings, MigProfile, MigSettings, ProcessSettings,
 };
-pub(crate) use values::{Curve, Percent};
+pub(crate) use values::value_or_zero;
 
 /// A description of simulated GPUs, their workloads, and their faults.
 ///
@@ -107,7 +107,7 @@ impl Scenario {
         let needed = self
             .gpu
             .iter()
-            .map(|gpu| gpu.index.get_ref().saturating_add(1))
+            .map(|gpu| gpu.index.0.get_ref().saturating_add(1))
             .max();
         self.gpus
             .as_ref()
@@ -141,10 +141,15 @@ impl Scenario {
             .map(InitError::code)
     }
 
-    pub(crate) fn find_settings(&self, gpu: u32) -> Option<&GpuSettings> {
+    fn find_settings(&self, gpu: u32) -> Option<&GpuSettings> {
         self.gpu
             .iter()
-            .find(|settings| *settings.index.get_ref() == gpu)
+            .find(|settings| *settings.index.0.get_ref() == gpu)
+    }
+
+    /// Returns the settings of a GPU, which may have no `[[gpu]]` table.
+    pub(crate) fn settings_or_default(&self, gpu: u32) -> GpuSettings {
+        self.find_settings(gpu).cloned().unwrap_or_default()
     }
 
     pub(crate) fn list_processes(&self, gpu: u32) -> impl Iterator<Item = &ProcessSettings> {

@@ -10,7 +10,7 @@ use super::{
     answers::GivenAnswers,
     values::{
         BoundedNumber, Bytes, Celsius, Count, Curve, Delay, Lanes, Megahertz, Percent, Seconds,
-        Steps, Watts,
+        Steps, Watts, value_or_zero,
     },
 };
 use crate::model::{MigInstance, ProcessKind, RecoveryAction, ThrottleReason};
@@ -33,10 +33,22 @@ pub enum Profile {
     Idle,
 }
 
+/// The GPU that a `[[gpu]]` table describes.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub(super) struct GpuIndex(pub(super) Spanned<u32>);
+
+impl Default for GpuIndex {
+    fn default() -> Self {
+        Self(Spanned::new(0..0, 0))
+    }
+}
+
+/// A `[[gpu]]` table. The default contains the settings of a GPU without a table.
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GpuSettings {
-    pub(crate) index: Spanned<u32>,
+    pub(super) index: GpuIndex,
     /// The time at which the GPU is added. By default, the GPU is present from the start.
     pub(super) from_s: Option<Spanned<Seconds>>,
     /// The time at which the GPU is removed. By default, the GPU is never removed.
@@ -297,21 +309,15 @@ impl ProcessSettings {
     }
 
     pub(crate) fn sm_percent(&self, seconds: f64) -> f64 {
-        self.sm_percent
-            .as_ref()
-            .map_or(0.0, |curve| curve.value_at(seconds))
+        value_or_zero(self.sm_percent.as_ref(), seconds)
     }
 
     pub(crate) fn encoder_percent(&self, seconds: f64) -> f64 {
-        self.encoder_percent
-            .as_ref()
-            .map_or(0.0, |curve| curve.value_at(seconds))
+        value_or_zero(self.encoder_percent.as_ref(), seconds)
     }
 
     pub(crate) fn decoder_percent(&self, seconds: f64) -> f64 {
-        self.decoder_percent
-            .as_ref()
-            .map_or(0.0, |curve| curve.value_at(seconds))
+        value_or_zero(self.decoder_percent.as_ref(), seconds)
     }
 }
 

@@ -172,10 +172,23 @@ impl<V: Into<f64>> Curve<V> {
     }
 }
 
+/// Returns the value of a curve, or 0 if the scenario does not set the curve.
+pub(crate) fn value_or_zero<V: Into<f64>>(curve: Option<&Curve<V>>, seconds: f64) -> f64 {
+    curve.map_or(0.0, |curve| curve.value_at(seconds))
+}
+
 impl<'de, V: Deserialize<'de> + Into<f64>> Deserialize<'de> for Curve<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(CurveVisitor(PhantomData))
     }
+}
+
+/// Returns the error for a key frame at the time `next` that is listed after one at `before`.
+fn unsorted_error<E: de::Error>(before: f64, next: f64) -> E {
+    E::custom(format!(
+        "the key frame at {next} s is listed after the key frame at {before} s; sort the key \
+         frames by time"
+    ))
 }
 
 struct CurveVisitor<V>(PhantomData<V>);
@@ -203,10 +216,7 @@ impl<'de, V: Deserialize<'de> + Into<f64>> Visitor<'de> for CurveVisitor<V> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         while let Some((BoundedNumber(time), value)) = sequence.next_element::<(Seconds, V)>()? {
             if let Some((before, _)) = points.last().filter(|(before, _)| *before > time) {
-                return Err(de::Error::custom(format!(
-                    "the key frame at {time} s is listed after the key frame at {before} s; sort \
-                     the key frames by time"
-                )));
+                return Err(unsorted_error(*before, time));
             }
             points.push((time, value.into()));
         }
@@ -271,11 +281,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Steps<T> {
             ));
         }
         if let Some(pair) = frames.windows(2).find(|pair| pair[0].0 > pair[1].0) {
-            return Err(de::Error::custom(format!(
-                "the key frame at {} s is listed after the key frame at {} s; sort the key frames \
-                 by time",
-                pair[1].0, pair[0].0
-            )));
+            return Err(unsorted_error(pair[0].0, pair[1].0));
         }
         Ok(Self { frames })
     }

@@ -2,7 +2,7 @@
 //! the GPUs is a pure function of the scenario, the GPU, and the time.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -10,7 +10,10 @@ use super::{
     Counters, GpuIdentity, GpuState, ProcessState, Scenario, Wear, board::Board,
     identity::make_uuid, noise::Noise,
 };
-use crate::model::{AccountedProcess, PciPath, ThrottleCause, ThrottleReason, TraceMetric, now_ms};
+use crate::{
+    model::{AccountedProcess, PciPath, ThrottleCause, ThrottleReason, TraceMetric, now_ms},
+    vendor::lock,
+};
 
 /// The number of GPUs per socket.
 const GPUS_PER_SOCKET: u32 = 4;
@@ -120,11 +123,11 @@ impl World {
         (!self.gpu_identity(index).nvlinks.is_empty()).then(|| make_uuid(noise()))
     }
 
-    pub(super) fn compute_rates(&self, index: u32, elapsed_ms: u64) -> CounterRates {
+    fn compute_rates(&self, index: u32, elapsed_ms: u64) -> CounterRates {
         self.get_board(index).compute_rates(to_seconds(elapsed_ms))
     }
 
-    pub(super) fn recorded_value(&self, index: u32, metric: TraceMetric, elapsed_ms: u64) -> f64 {
+    fn recorded_value(&self, index: u32, metric: TraceMetric, elapsed_ms: u64) -> f64 {
         self.get_board(index)
             .recorded_value(metric, to_seconds(elapsed_ms))
     }
@@ -175,9 +178,7 @@ impl Machine {
     /// Returns a GPU's state at `elapsed_ms` after the start of the timeline. Calls for the same
     /// millisecond share one calculation.
     pub fn state(&self, gpu: u32, elapsed_ms: u64) -> Arc<GpuState> {
-        let mut newest = self.newest[gpu as usize]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut newest = lock(&self.newest[gpu as usize]);
         match &*newest {
             Some((at_ms, state)) if *at_ms == elapsed_ms => Arc::clone(state),
             _ => {
@@ -219,19 +220,12 @@ pub struct RecordedValue {
     pub value: f64,
 }
 
-/// Returns the interval between two values in a buffer, in milliseconds.
-pub(super) fn recording_period_ms(metric: TraceMetric) -> u64 {
+/// Returns the interval between two values in a buffer, in milliseconds, and the number of values
+/// that the buffer stores.
+fn buffer_period_and_length(metric: TraceMetric) -> (u64, u64) {
     match metric {
-        TraceMetric::PowerWatts => 20,
-        TraceMetric::GpuPercent | TraceMetric::MemoryPercent => 200,
-    }
-}
-
-/// Returns the number of values that a buffer stores.
-fn buffer_length(metric: TraceMetric) -> u64 {
-    match metric {
-        TraceMetric::PowerWatts => 119,
-        TraceMetric::GpuPercent | TraceMetric::MemoryPercent => 71,
+        TraceMetric::PowerWatts => (20, 119),
+        TraceMetric::GpuPercent | TraceMetric::MemoryPercent => (200, 71),
     }
 }
 
@@ -246,11 +240,11 @@ impl Machine {
         elapsed_ms: u64,
         after_us: u64,
     ) -> Vec<RecordedValue> {
-        let period_ms = recording_period_ms(metric);
+        let (period_ms, length) = buffer_period_and_length(metric);
         let start_ms = self.timeline.unix_ms(0.0);
         let newest = (start_ms + elapsed_ms) / period_ms;
         let oldest = (newest + 1)
-            .saturating_sub(buffer_length(metric))
+            .saturating_sub(length)
             .max(start_ms.div_ceil(period_ms));
         let moments = (oldest..=newest).map(|number| number * period_ms - start_ms);
         moments
@@ -268,7 +262,7 @@ const IMPOSSIBLE_PERCENT: u32 = 4_000_000;
 
 /// Sets all numbers in a GPU's state to values that are out of range, like those of a faulty
 /// driver.
-pub(super) fn spoil_state(state: &mut GpuState) {
+fn spoil_state(state: &mut GpuState) {
     state.gpu_percent = IMPOSSIBLE_PERCENT;
     state.memory_percent = IMPOSSIBLE_PERCENT;
     state.encoder_percent = IMPOSSIBLE_PERCENT;
@@ -294,7 +288,7 @@ pub(super) fn spoil_state(state: &mut GpuState) {
 }
 
 /// Sets the utilization of processes to values that are out of range.
-pub(super) fn spoil_processes(processes: &mut [ProcessState]) {
+fn spoil_processes(processes: &mut [ProcessState]) {
     for process in processes {
         process.sm_percent = IMPOSSIBLE_PERCENT;
         process.memory_percent = IMPOSSIBLE_PERCENT;
@@ -341,7 +335,7 @@ impl Totals {
 
     /// Multiplies all counters by `factor`.
     #[must_use]
-    pub(super) fn scale(self, factor: f64) -> Self {
+    fn scale(self, factor: f64) -> Self {
         Self {
             energy_joules: self.energy_joules * factor,
             pcie_tx_bytes: self.pcie_tx_bytes * factor,
@@ -374,7 +368,7 @@ pub(super) struct CounterRates {
 
 /// The counters of all GPUs in a simulated machine, calculated as the sums of all past rates.
 #[derive(Debug)]
-pub(super) struct Meters(Vec<Mutex<Meter>>);
+struct Meters(Vec<Mutex<Meter>>);
 
 #[derive(Debug)]
 struct Meter {
@@ -385,7 +379,7 @@ struct Meter {
 impl Meters {
     /// Creates counters that are 0 at the start of the timeline, or one hour before `elapsed_ms` if
     /// that is later.
-    pub(super) fn new(gpus: u32, elapsed_ms: u64) -> Self {
+    fn new(gpus: u32, elapsed_ms: u64) -> Self {
         let counted_until_ms =
             elapsed_ms.saturating_sub(MAX_COUNTED_PAST_MS) / COUNTER_TICK_MS * COUNTER_TICK_MS;
         Self(
@@ -401,10 +395,8 @@ impl Meters {
     }
 
     /// Returns a GPU's counters at `elapsed_ms`.
-    pub(super) fn compute_totals(&self, world: &World, gpu: u32, elapsed_ms: u64) -> Totals {
-        let mut meter = self.0[gpu as usize]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    fn compute_totals(&self, world: &World, gpu: u32, elapsed_ms: u64) -> Totals {
+        let mut meter = lock(&self.0[gpu as usize]);
         while meter.counted_until_ms + COUNTER_TICK_MS <= elapsed_ms {
             meter.counted_until_ms += COUNTER_TICK_MS;
             let flow = world.compute_rates(gpu, meter.counted_until_ms);

@@ -106,15 +106,16 @@ impl Drop for EventSet {
     }
 }
 
+// The constants have the names that NVML gives them.
+#[expect(non_upper_case_globals)]
 fn to_notice(kind: u64, data: u64) -> Option<Notice> {
-    let is = |bit: u32| kind == u64::from(bit);
-    match () {
-        () if is(nvmlEventTypeXidCriticalError) => Some(Notice::Error { code: data as u32 }),
-        () if is(nvmlEventTypeSingleBitEccError) => Some(Notice::EccCorrected),
-        () if is(nvmlEventTypeDoubleBitEccError) => Some(Notice::EccUncorrected),
-        () if is(nvmlEventTypePowerSourceChange) => Some(Notice::PowerSource),
-        () if is(nvmlEventMigConfigChange) => Some(Notice::Partitions),
-        () => None,
+    match u32::try_from(kind).ok()? {
+        nvmlEventTypeXidCriticalError => Some(Notice::Error { code: data as u32 }),
+        nvmlEventTypeSingleBitEccError => Some(Notice::EccCorrected),
+        nvmlEventTypeDoubleBitEccError => Some(Notice::EccUncorrected),
+        nvmlEventTypePowerSourceChange => Some(Notice::PowerSource),
+        nvmlEventMigConfigChange => Some(Notice::Partitions),
+        _ => None,
     }
 }
 

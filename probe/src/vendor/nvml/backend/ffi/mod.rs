@@ -15,8 +15,8 @@ mod structures;
 pub use function::FUNCTIONS;
 
 pub(super) use calls::{Field, GpmSample, Number};
-pub(in crate::vendor::nvml) use events::EventSet;
-pub(in crate::vendor::nvml) use library::Library;
+pub(crate) use events::EventSet;
+pub(crate) use library::Library;
 pub(super) use library::{Device, Function, Plain, text};
 pub(super) use shapes::{IntoValue, Shape};
 pub(super) use structures::numbers;

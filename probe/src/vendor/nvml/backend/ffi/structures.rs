@@ -173,23 +173,14 @@ impl Numbers for [u64; 2] {
     }
 }
 
-/// Implements [`Numbers`] for types that contain text.
-macro_rules! texts {
-    ($($type:ty: |$own:ident| $text:expr;)*) => {$(
-        impl Numbers for $type {
-            fn numbers(&self) -> Vec<i128> {
-                Vec::new()
-            }
+impl Numbers for ShortText {
+    fn numbers(&self) -> Vec<i128> {
+        Vec::new()
+    }
 
-            fn value(all: &[Self]) -> Value {
-                Value::Text(all.iter().map(|$own| $text).collect())
-            }
-        }
-    )*};
-}
-
-texts! {
-    ShortText: |own| text(own);
+    fn value(all: &[Self]) -> Value {
+        Value::Text(all.iter().map(|own| text(own)).collect())
+    }
 }
 
 impl Numbers for sys::nvmlBridgeChipHierarchy_t {
