@@ -52,7 +52,7 @@ INSTALLED := .installed-$(PROFILE)
 .DELETE_ON_ERROR:
 # Independent steps run at the same time, because some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
-.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-firefox test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit check dist licenses bench bench-front-end function-order fuzz fake-library hub lab lab40 rust rust-components uv libraries program wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-firefox test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -125,6 +125,10 @@ screenshots: $(JUPYTER)/$(INSTALLED) browser-needs ## take the screenshots of do
 bench: rust ## measure the cost of gpumon with the fake NVML library, compared with other installed tools
 	@$(STEP) "release build" cargo build --locked --release --package gpumon --package fake-nvml --package gpumon-load
 	@$(PYTHON) tests/bench/run.py; code=$$?; $(MAKE) --no-print-directory PROFILE=release bench-front-end && exit $$code
+
+function-order: rust ## list the functions that the server calls, for the order of code in release builds (needs gdb)
+	@$(STEP) "fake NVML library, release" cargo build --locked --release --package fake-nvml
+	@$(PYTHON) tests/bench/function_order.py
 
 bench-front-end: $(JUPYTER)/$(INSTALLED) $(PEER)/.made $(MODULES) ## measure the cost in the browser and in Jupyter, compared with NVDashboard
 	@$(PYTHON) tools/need.py chromium
