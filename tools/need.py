@@ -59,7 +59,8 @@ PACKAGE_TEST_PROGRAMS = {
     "buildah": "buildah",
     "lintian": "lintian",
 }
-#: Programs that only need their Debian packages: the packages of each, and the reason for the need.
+#: Requirements that Debian packages meet: the packages of each program, and the reason why the
+#: programs are needed.
 DEBIAN_PROGRAMS = {
     "compiler": (
         {"cc": "gcc libc6-dev"},

@@ -397,8 +397,9 @@ impl ShownGpus {
         }
     }
 
-    /// Returns the variables that limit the GPUs, if they are considered and set.
-    fn visibility(&self) -> Option<VisibilityVariables> {
+    /// Returns the environment variables that limit the GPUs, or `None` if none is set or
+    /// `--only-visible` is not given.
+    fn read_visibility(&self) -> Option<VisibilityVariables> {
         self.only_visible
             .then(VisibilityVariables::from_environment)
             .flatten()
@@ -420,7 +421,7 @@ impl ShownGpus {
             let found = self.ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
             Some(found.into_iter().flatten().map(|id| id.gpu).collect())
         };
-        let Some(visible) = self.visibility() else {
+        let Some(visible) = self.read_visibility() else {
             return Ok(named);
         };
         let allowed = visible
@@ -445,7 +446,7 @@ impl ShownGpus {
 
     /// Returns `true` if some GPUs may be hidden.
     pub(crate) fn may_hide_gpus(&self) -> bool {
-        !self.ids.is_empty() || self.visibility().is_some()
+        !self.ids.is_empty() || self.read_visibility().is_some()
     }
 
     #[cfg(test)]

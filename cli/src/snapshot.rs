@@ -319,7 +319,7 @@ pub(crate) enum DriverState {
 pub(crate) struct DriverAnswer {
     pub(crate) inventory: Inventory,
     pub(crate) sample: Option<Sample>,
-    /// The details of the GPUs, by GPU index.
+    /// The details of the GPUs, by GPU index. GPUs that have not sent details are missing.
     pub(crate) details: BTreeMap<u32, GpuDetails>,
 }
 

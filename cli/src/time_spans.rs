@@ -207,6 +207,8 @@ impl TypedTime {
         self.resolve_with_start(beside, None)
     }
 
+    /// Like [`Self::resolve`]. If this typed time is the end of a span, `from_ms` is the start of
+    /// the span.
     fn resolve_with_start(
         self,
         beside: &TimeReference,

@@ -250,8 +250,8 @@ fn read_content(opened: rustix::io::Result<OwnedFd>, limit: usize) -> io::Result
 /// Splits the path of a file into the path of its directory and its name.
 ///
 /// # Errors
-/// Returns an error if the path ends with `..` or is the root directory.
-pub(crate) fn split_path(path: &Path) -> io::Result<(&Path, &OsStr)> {
+/// Returns an error if the path has no file name, such as `/` or a path that ends with `..`.
+pub(crate) fn split_file_path(path: &Path) -> io::Result<(&Path, &OsStr)> {
     let name = path
         .file_name()
         .ok_or_else(|| invalid_data("the path does not name a file"))?;
@@ -361,7 +361,7 @@ pub fn create_empty(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Returns an error if the file cannot be written. The old content is kept.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let (folder, name) = split_path(path)?;
+    let (folder, name) = split_file_path(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat(CWD, folder, flags, Mode::empty())?;
     let before = fs::symlink_metadata(path).ok().filter(Metadata::is_file);

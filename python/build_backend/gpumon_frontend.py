@@ -45,8 +45,8 @@ def build_if_needed() -> None:
     if not _are_outputs_current(
         [ROOT / "node_modules" / ".package-lock.json"], [ROOT / name for name in MANIFESTS]
     ):
-        run_step("npm", "ci")
-    run_step("npm", "run", "build")
+        run_or_exit("npm", "ci")
+    run_or_exit("npm", "run", "build")
 
 
 def _are_outputs_current(outputs: list[Path], sources: list[Path]) -> bool:
@@ -92,7 +92,9 @@ def _require_node() -> None:
         )
 
 
-def run_step(*command: str, env: dict[str, str] | None = None, stdout: int | None = None) -> bytes:
+def run_or_exit(
+    *command: str, env: dict[str, str] | None = None, stdout: int | None = None
+) -> bytes:
     """Print a command, run it in the root folder, and return its output if `stdout` is a pipe. The
     program exits if the command fails.
     """

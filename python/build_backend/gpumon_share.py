@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from gpumon_frontend import ROOT, run_step
+from gpumon_frontend import ROOT, run_or_exit
 
 #: The folder whose contents pip installs into ``share`` of the Python environment.
 SHARE = ROOT / "wheel" / "data" / "share"
@@ -62,7 +62,7 @@ def _build_program() -> str:
 
 def _run(*command: str, env: dict[str, str] | None = None) -> bytes:
     try:
-        return run_step(*command, env=env, stdout=subprocess.PIPE)
+        return run_or_exit(*command, env=env, stdout=subprocess.PIPE)
     except FileNotFoundError:
         sys.exit(f"gpumon: {command[0]} is missing: install Rust from https://rustup.rs")
 

@@ -29,7 +29,8 @@ pub struct RotationLimits {
 }
 
 impl RotationLimits {
-    /// Returns an error if a limit requires further files. A pipe or a device has none.
+    /// Returns an error if a limit could start a second file, which is not possible if the output
+    /// is a pipe or a device.
     fn check_not_rotated(&self, path: &Path) -> Result<(), FilesError> {
         if self.bytes.is_some() || self.time.is_some() {
             return Err(FilesError::NotRotated(printable_path(path)));

@@ -164,7 +164,9 @@ impl RunningCollector {
                     let known = self.instructions.allocations.borrow_and_update().clone();
                     self.requests.send(CollectorRequest::Allocations(known)).await;
                 }
-                Ok(()) = answers_requests.changed() => self.requests.send(CollectorRequest::Answers).await,
+                Ok(()) = answers_requests.changed() => {
+                    self.requests.send(CollectorRequest::Answers).await;
+                }
                 () = sleep_until(last_line + patience) => {
                     let seconds = patience.as_secs();
                     return Some(format!("the collector hangs: it has sent nothing for {seconds} s"));
@@ -193,7 +195,7 @@ impl RunningCollector {
     }
 }
 
-/// A writer of requests to a collector's standard input.
+/// A writer of requests to the standard input of a collector, or of ssh with a collector on a host.
 pub(crate) struct RequestWriter(ChildStdin);
 
 impl RequestWriter {

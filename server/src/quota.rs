@@ -10,6 +10,7 @@ use crate::{lock, peer::PeerKey};
 /// An amount that clients share. Each client can reserve a part.
 #[derive(Debug)]
 pub(crate) struct Quota {
+    /// The amount for all clients together.
     pub(crate) total: usize,
     /// The amount that each client has reserved.
     reserved: Mutex<HashMap<PeerKey, usize>>,
@@ -31,9 +32,9 @@ impl Quota {
         })
     }
 
-    /// Reserves an amount for a client, or returns `None` if `is_fair` returns `false`. The
-    /// arguments of `is_fair` are the amount that the client would then have, and the amount that
-    /// is free now.
+    /// Reserves an amount for a client. Returns `None` if less is free, or if `is_fair` returns
+    /// `false`. The arguments of `is_fair` are the amount that the client would then have, and the
+    /// amount that is free now.
     pub(crate) fn try_reserve(
         self: &Arc<Self>,
         who: PeerKey,
@@ -43,7 +44,7 @@ impl Quota {
         let mut reserved = lock::lock(&self.reserved);
         let free = self.total - reserved.values().sum::<usize>();
         let of_client = reserved.get(&who).copied().unwrap_or_default() + amount;
-        if !is_fair(of_client, free) {
+        if amount > free || !is_fair(of_client, free) {
             return None;
         }
         reserved.insert(who, of_client);

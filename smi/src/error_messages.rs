@@ -75,22 +75,22 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The message and exit code for a driver that cannot be opened.
 impl From<SourceError> for Refusal {
+    /// Creates the refusal for a driver that cannot be opened.
     fn from(error: SourceError) -> Self {
         let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
         match error {
             SourceError::NoLibrary(_) => Self::new(
                 12,
-                "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure \
-             that the NVIDIA Display Driver is properly installed and present in your \
-             system.\nPlease also try adding directory that contains libnvidia-ml.so to your \
-             system PATH.\n",
+                "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make \
+                 sure that the NVIDIA Display Driver is properly installed and present in your \
+                 system.\nPlease also try adding directory that contains libnvidia-ml.so to your \
+                 system PATH.\n",
             ),
             SourceError::NoDriver(_) => Self::new(
                 9,
-                "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make \
-             sure that the latest NVIDIA driver is installed and running.\n\n",
+                "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. \
+                 Make sure that the latest NVIDIA driver is installed and running.\n\n",
             ),
             SourceError::NoDevice(_) => Self::new_no_devices(),
             SourceError::VersionMismatch(_) => {

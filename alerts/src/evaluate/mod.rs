@@ -286,9 +286,9 @@ impl WatchedRule {
             let (gpu, state, since_ms, text) = if let Some(FiringAlert { gpu, alert }) = firing {
                 (gpu, RuleState::Firing, alert.since_ms, alert.text)
             } else {
-                let (since, met) = state.pending_match()?;
+                let (since, text) = state.pending_match()?;
                 let gpu = target::gpu_ref(place, None);
-                (gpu, RuleState::Pending, since.wall_ms, met.clone())
+                (gpu, RuleState::Pending, since.wall_ms, text.clone())
             };
             Some(PlaceStatus {
                 gpu,

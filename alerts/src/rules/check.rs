@@ -77,7 +77,8 @@ pub(super) fn validate(file: AlertFile) -> Result<AlertRules, Problem> {
     Ok(AlertRules { rules, receivers })
 }
 
-/// Returns `true` for one line of text with at most `max_chars` characters.
+/// Returns `true` if the text is a single line that is not blank and has at most `max_chars`
+/// characters.
 fn is_short_line(text: &str, max_chars: usize) -> bool {
     !text.trim().is_empty()
         && text.chars().count() <= max_chars

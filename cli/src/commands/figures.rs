@@ -192,6 +192,7 @@ impl Figures {
 impl Difference {
     pub(super) fn to_json(&self) -> Value {
         build_json_object(&self.0, |figure| {
+            // The last word of a key is the unit of the figure, which a difference does not have.
             let name = figure.key.trim_end_matches(|letter: char| letter != '_');
             match figure.unit {
                 Unit::Percent => format!("{name}points"),

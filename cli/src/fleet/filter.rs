@@ -293,6 +293,7 @@ struct Quantity {
     /// The ID of the metric that contains the maximum of this quantity, such as the total memory
     /// for the memory in use.
     maximum: Option<&'static str>,
+    /// Returns the quantity of the GPUs in a row, or `None` if it is unknown.
     read: fn(&Rows<'_>, usize) -> Option<f64>,
 }
 
@@ -351,7 +352,7 @@ fn read_idle_time(rows: &Rows<'_>, row: usize) -> Option<f64> {
     rows.idle_with_memory_s(row)
 }
 
-/// Returns whether a reading matches a number.
+/// A function that returns `true` if a reading matches a number.
 type Operator = fn(f64, f64) -> bool;
 
 /// The operators. `>=` and `<=` come first, because they start like `>` and `<`.

@@ -99,7 +99,8 @@ impl Screen {
     }
 }
 
-/// Writes text and flushes standard output, so that no partial update is visible.
+/// Writes text and flushes standard output, so that neither a terminal nor another program gets
+/// only a part of the text.
 pub(super) fn write_output(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

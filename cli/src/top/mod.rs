@@ -211,13 +211,11 @@ fn choose_theme(request: &Request) -> ThemeName {
 /// the normal screen, where it stays visible.
 fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
-    while model.sample.is_none()
-        && once::receive_update(
-            model,
-            waiting,
-            FIRST_SAMPLE_TIMEOUT.saturating_sub(begun.elapsed()),
-        )?
-    {
+    while model.sample.is_none() {
+        let timeout = FIRST_SAMPLE_TIMEOUT.saturating_sub(begun.elapsed());
+        if !once::receive_update(model, waiting, timeout)? {
+            break;
+        }
         if let Some(refused) = model.refused.take() {
             return Err(refused.into());
         }

@@ -355,12 +355,16 @@ fn find_gpu_index(gpus: &[Gpu], uuid: &str) -> Option<u32> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     shown: ShownGpus,
+    /// Whether some GPUs may be hidden. This is stored, because finding it reads the environment,
+    /// and it is needed for each GPU of each sample.
+    may_hide_gpus: bool,
     indices: Option<BTreeSet<u32>>,
 }
 
 impl Selection {
     pub(crate) fn new(shown: ShownGpus) -> Self {
         Self {
+            may_hide_gpus: shown.may_hide_gpus(),
             shown,
             indices: None,
         }
@@ -429,7 +433,7 @@ impl Selection {
     fn includes_gpu(&self, index: u32) -> bool {
         match &self.indices {
             Some(indices) => indices.contains(&index),
-            None => !self.shown.may_hide_gpus(),
+            None => !self.may_hide_gpus,
         }
     }
 }

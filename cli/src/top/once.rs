@@ -50,11 +50,8 @@ pub(super) fn read_complete_sample(
         .as_ref()
         .is_none_or(|sample| sample.seq < first)
     {
-        if !receive_update(
-            model,
-            waiting,
-            SAMPLE_TIMEOUT.saturating_sub(begun.elapsed()),
-        )? {
+        let timeout = SAMPLE_TIMEOUT.saturating_sub(begun.elapsed());
+        if !receive_update(model, waiting, timeout)? {
             let why = model
                 .silent
                 .clone()
@@ -69,20 +66,20 @@ pub(super) fn read_complete_sample(
         }
     }
     let begun = Instant::now();
-    while model.origin == Origin::Server
-        && model.direct.is_none()
-        && !model.has_past
-        && receive_update(
-            model,
-            waiting,
-            HISTORY_TIMEOUT.saturating_sub(begun.elapsed()),
-        )?
-    {}
+    while model.origin == Origin::Server && model.direct.is_none() && !model.has_past {
+        let timeout = HISTORY_TIMEOUT.saturating_sub(begun.elapsed());
+        if !receive_update(model, waiting, timeout)? {
+            break;
+        }
+    }
     Ok(())
 }
 
 /// Waits for the next input, and applies it to the model if it is an update. Returns `false` if no
 /// input arrives within `timeout`.
+///
+/// # Errors
+/// Returns an error if the input reports a failure.
 pub(super) fn receive_update(
     model: &mut Model,
     waiting: &Receiver<Input>,

@@ -158,7 +158,8 @@ impl Theme {
                 parts: parts(PARTS_ON_DARK),
             },
             // On white, the palette's yellow and orange are hard to read, and its dark colors look
-            // alike. The alarm therefore has a colored background.
+            // alike. The alarm therefore has a colored background, and most other colors are those
+            // of the light theme.
             ThemeName::ColorBlindLight => Self {
                 traffic: indexed(22),
                 well: indexed(25),

@@ -279,10 +279,11 @@ impl Collector {
 
     /// Applies a record. Returns `true` if it was a sample.
     fn ingest(&mut self, record: Record) -> bool {
-        match (record, &mut self.view) {
-            (record, Some(view)) => return view.apply(record),
-            (Record::Inventory(inventory), none) => *none = Some(DriverAnswer::new(inventory)),
-            _ => {}
+        if let Some(view) = &mut self.view {
+            return view.apply(record);
+        }
+        if let Record::Inventory(inventory) = record {
+            self.view = Some(DriverAnswer::new(inventory));
         }
         false
     }
@@ -295,7 +296,8 @@ impl Collector {
             .code()
             .and_then(|code| u8::try_from(code).ok())
             .filter(|code| *code > 0);
-        let has_readings = self.view.iter().any(|view| view.gpus().next().is_some());
+        let view = self.view.as_ref();
+        let has_readings = view.is_some_and(|view| view.gpus().next().is_some());
         code.filter(|_| !has_readings)
     }
 }

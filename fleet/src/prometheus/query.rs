@@ -234,7 +234,7 @@ pub(super) fn build_exact_pattern<'a>(texts: impl IntoIterator<Item = &'a str>) 
     quote_text(&pattern)
 }
 
-/// Returns matchers that select the series which both lists of matchers select.
+/// Combines two lists of matchers. The result selects the series that match both lists.
 pub(super) fn join_matchers(one: &str, other: &str) -> String {
     let separator = if one.is_empty() || other.is_empty() {
         ""

@@ -85,8 +85,9 @@ pub(super) fn column_names(id: &str, kind: Kind) -> Vec<String> {
     }
 }
 
-/// A table that does not belong to a tier. To add a table, only a new entry is needed: the table is
-/// then created in files that lack it, and is included in retention, salvage and the reference.
+/// A table that does not belong to a tier. To add a table, an entry in [`TABLES`] and a description
+/// in `reference_tests.rs` are needed: the table is then created in files that lack it, and is
+/// included in retention, salvage and the reference.
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: &'static str,

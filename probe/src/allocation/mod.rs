@@ -301,11 +301,16 @@ impl ProcessNaming {
         let Some(device) = self.0.get_mut(&mig) else {
             return;
         };
-        let (pod, container) = (owner.pod.as_ref(), owner.container.as_ref());
-        device.pods.extend(pod.map(|pod| pod.uid.clone()));
-        device
-            .containers
-            .extend(container.map(|one| one.id.clone()));
+        if let Some(pod) = &owner.pod
+            && !device.pods.contains(&pod.uid)
+        {
+            device.pods.insert(pod.uid.clone());
+        }
+        if let Some(container) = &owner.container
+            && !device.containers.contains(&container.id)
+        {
+            device.containers.insert(container.id.clone());
+        }
     }
 
     /// Fills in the job or pod of a process from the allocation of its device, if the process's own

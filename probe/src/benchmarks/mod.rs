@@ -358,7 +358,7 @@ fn parse_file(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
 /// # Errors
 /// Returns an error if the file cannot be read or written. In that case, the file is not changed.
 pub fn update_file(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
-    let (folder, name) = safe_file::split_path(path)?;
+    let (folder, name) = safe_file::split_file_path(path)?;
     let folder = Folder::create(folder, AcceptedOwner::AnyForRoot)?;
     // A failed lock is ignored, because some network file systems do not support locks, and
     // concurrent runs are rare.

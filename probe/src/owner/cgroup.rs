@@ -72,9 +72,10 @@ fn find_slurm_job(path: &[&str]) -> Option<BatchJob> {
             .filter(|part| is_sluid(part))
             .map(|part| (*part).to_owned())
     };
+    let job_id = job_id.or_else(sluid)?;
     Some(BatchJob {
         step: named("step_"),
-        ..BatchJob::new(job_id.or_else(sluid)?)
+        ..BatchJob::new(job_id)
     })
 }
 
@@ -141,6 +142,7 @@ fn find_lsf_job(path: &[&str]) -> Option<BatchJob> {
     job_id.map(BatchJob::new)
 }
 
+/// Returns `true` if the text consists of decimal digits.
 pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -368,6 +368,7 @@ mod test_access {
     use super::*;
 
     impl Finder {
+        /// Creates a finder that behaves as if gpumon ran as the user `uid`.
         pub(in crate::owner) fn with_uid(
             root: impl Into<PathBuf>,
             commands: CommandLines,
@@ -378,6 +379,7 @@ mod test_access {
             ))
         }
 
+        /// Returns the number of processes in the table and the number of threads.
         pub(in crate::owner) fn process_and_thread_counts(&self) -> (usize, usize) {
             let state = self.0.lock();
             let running = state.running.iter();

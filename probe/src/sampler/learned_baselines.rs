@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     derive::Baseline,
     model::now_ms,
-    safe_file::{AcceptedOwner, Folder, split_path},
+    safe_file::{AcceptedOwner, Folder, split_file_path},
 };
 
 /// The version of the file format. Files with other versions are not read.
@@ -165,7 +165,7 @@ impl fmt::Debug for LearnedBaselines {
 
 /// Opens the directory of a file. Returns the directory, and the file's name in the directory.
 fn open_folder(path: &Path) -> io::Result<(Folder, &OsStr)> {
-    let (folder, name) = split_path(path)?;
+    let (folder, name) = split_file_path(path)?;
     Ok((Folder::open(folder, AcceptedOwner::Own)?, name))
 }
 

@@ -142,7 +142,7 @@ impl ErrorKind {
     }
 
     /// Creates the kind of error that a program causes by using a wrong address in GPU memory.
-    pub(super) const fn page_fault(patterns: &'static [&'static str]) -> Self {
+    pub(super) const fn new_page_fault(patterns: &'static [&'static str]) -> Self {
         Self::new(
             patterns,
             Severity::Warning,

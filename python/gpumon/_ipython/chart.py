@@ -102,10 +102,12 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
         or 1
     )
 
-    def points_by_gpu(read: Callable[[Sample], Optional[float]], of: float) -> dict[int, Points]:
+    def points_by_gpu(
+        read: Callable[[Sample], Optional[float]], maximum: float
+    ) -> dict[int, Points]:
         return {
             index: [
-                ((sample.at_ms - begin) / (end - begin), _relative_value(read(sample), of))
+                ((sample.at_ms - begin) / (end - begin), _relative_value(read(sample), maximum))
                 for sample in taken
             ]
             for index, taken in shown.items()

@@ -110,6 +110,7 @@ async fn get_session(State(app): State<AppState>, request: Request) -> Response 
     }
 }
 
+/// Returns the body of a response about a session. A client that is not signed in has no scope.
 fn session_state(
     app: &AppState,
     identity: Option<&Identity>,

@@ -183,28 +183,36 @@ impl Hub {
             brief,
             view,
         } = parts;
-        // The inventory and the sample can be large, so they are copied after the lock is released.
-        let (inventory, sample, mut snapshot) = self.read_state(|state| {
-            let details = state.details.values().filter(|_| !brief);
+        // The inventory, the sample and the details can be large, so they are copied after the lock
+        // is released.
+        let (inventory, sample, details, mut snapshot) = self.read_state(|state| {
+            let details: Vec<_> = if *brief {
+                Vec::new()
+            } else {
+                state.details.values().cloned().collect()
+            };
             let events = state.events.iter().filter(|_| !brief);
             let snapshot = Snapshot {
                 version: VERSION.to_owned(),
                 collector: state.collector.clone(),
                 inventory: None,
                 sample: None,
-                details: details
-                    .map(|details| view.filter_details((**details).clone()))
-                    .collect(),
+                details: Vec::new(),
                 events: events
                     .filter_map(|event| view.filter_event(event))
                     .collect(),
                 alerts: view.filter_alerts(state.firing_alerts()),
                 history: None,
             };
-            (state.inventory.clone(), state.sample.clone(), snapshot)
+            let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
+            (inventory, sample, details, snapshot)
         });
         snapshot.inventory = inventory.map(Arc::unwrap_or_clone);
         snapshot.sample = sample.map(|sample| view.filter_sample(&sample).into_owned());
+        snapshot.details = details
+            .into_iter()
+            .map(|details| view.filter_details(Arc::unwrap_or_clone(details)))
+            .collect();
         snapshot.history =
             history_ms.map(|reach_ms| view.filter_history(self.recent_history(reach_ms, wanted)));
         snapshot

@@ -49,6 +49,7 @@ const WRITE_BUFFER_LIMIT: usize = 4096;
 /// The error for a connection that has ended or cannot be used.
 pub(crate) struct Disconnected;
 
+// The cause is dropped, because the connection is closed whatever the error is.
 impl<E: std::error::Error> From<E> for Disconnected {
     fn from(_: E) -> Self {
         Self

@@ -52,7 +52,7 @@ export function describeThrottling(
     ? null
     : {
         text: describeReasons(condition.reasons),
-        title: `${describeReasons(condition.reasons, condition)}\n${describeStartAndDuration(condition, now_ms)}`,
+        title: `${describeReasons(condition.reasons, condition)}\n${describeConditionTime(condition, now_ms)}`,
       };
 }
 
@@ -80,7 +80,7 @@ export function listConditionAlerts(gpu: GpuSample | null, now_ms: number): Aler
         ' ',
       ),
       short: summarizeCondition(condition) ?? plainText(condition.text),
-      title: describeStartAndDuration(condition, now_ms),
+      title: describeConditionTime(condition, now_ms),
       level: severityLevel(condition.severity),
     })),
   );
@@ -116,9 +116,9 @@ export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | n
  * Returns a text such as `since 10:42:07, for 26 min`. For a repeated Xid, the text includes how
  * often it has occurred.
  */
-function describeStartAndDuration(condition: Condition, now_ms: number): string {
+function describeConditionTime(condition: Condition, now_ms: number): string {
   if (condition.condition !== 'xid' || condition.count < 2) {
-    return describeStart(condition, now_ms);
+    return describeStartAndDuration(condition, now_ms);
   }
   return trans._n(
     'since %2, for %3; %1 time, last at %4',
@@ -266,7 +266,10 @@ export function firingAlerts(
       text: describeFiringAlert(alert),
       short: plainText(alert.rule),
       title: joinParts(
-        [describeStart(alert, now_ms), alert.silenced === true ? trans.__('silenced') : ''],
+        [
+          describeStartAndDuration(alert, now_ms),
+          alert.silenced === true ? trans.__('silenced') : '',
+        ],
         '\n',
       ),
       level: severityLevel(alert.severity),
@@ -283,7 +286,7 @@ export function firingAlertKey({ rule, gpu, since_ms }: FiringAlert): string {
   return `alert ${gpu?.index ?? ''} ${since_ms} ${rule}`;
 }
 
-function describeStart({ since_ms }: Condition | FiringAlert, now_ms: number): string {
+function describeStartAndDuration({ since_ms }: Condition | FiringAlert, now_ms: number): string {
   return trans.__(
     'since %1, for %2',
     formatTimeWithDateUnlessToday(since_ms, now_ms),

@@ -107,7 +107,7 @@ function describeFailure(
 ): string {
   const { framework, asked_bytes } = error;
   const isRequestKnown = asked_bytes !== null;
-  // A value that a text does not mention comes after the values that the text mentions.
+  // A text uses the first values as `%1`, `%2` and so on, and ignores the remaining ones.
   const values = [
     framework,
     ...(isRequestKnown ? [formatMemoryAmount(asked_bytes)] : []),

@@ -86,7 +86,7 @@ export function filterGpus(
     return { gpus, rows };
   }
   const holders = rows.filter((row) => row.kind === 'holder');
-  // The users of this Jupyter server's notebooks.
+  // These are the users of this Jupyter server's notebooks.
   const mine = listUsers(holders.filter(({ isOwn }) => isOwn));
   const { busy, idle, critical, warning, mine: own } = KEYWORDS();
   const gpuMatches = (gpu: GpuState, word: string): boolean => {

@@ -77,7 +77,7 @@ export class JoinedSeries implements SeriesSource {
   readonly times_ms: Float64Array;
   /** The index of the first live sample after the span. */
   private readonly tail: number;
-  /** The index of this sample in the joined series. */
+  /** The index in `times_ms` at which the live samples start. */
   private readonly begin: number;
   private readonly joined = new Map<string, Float64Array>();
 

@@ -124,7 +124,7 @@ export function holderRows(
   const rows = gpus.flatMap((gpu): ListRow[] => {
     const reason = unreadableReason(gpu);
     if (reason !== null) {
-      return [{ ...makeOtherRow('unreadable', gpu), reason }];
+      return [{ ...makeNoteRow('unreadable', gpu), reason }];
     }
     const holders = [...(groups.get(gpu) ?? [])]
       .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0, pathOf))
@@ -136,22 +136,22 @@ export function holderRows(
       );
     const count = gpu.now?.processes_omitted ?? 0;
     if (count > 0) {
-      return [...holders, { ...makeOtherRow('omitted', gpu), count }];
+      return [...holders, { ...makeNoteRow('omitted', gpu), count }];
     }
     const bytes = gpu.now?.unlisted_memory_bytes;
     if (bytes !== undefined) {
-      return [...holders, { ...makeOtherRow('unlisted', gpu), bytes }];
+      return [...holders, { ...makeNoteRow('unlisted', gpu), bytes }];
     }
     const to = gpu.now === null ? [] : unusedAllocations(gpu.now);
     return to.length === 0
       ? holders
-      : [...holders, { ...makeOtherRow('allocated', gpu), to: to.join(', ') }];
+      : [...holders, { ...makeNoteRow('allocated', gpu), to: to.join(', ') }];
   });
   return withDistinctNames(rows);
 }
 
-/** Returns the common properties of a GPU's row that stands for no holder. */
-function makeOtherRow<Kind extends string>(
+/** Returns the common properties of rows that have a note instead of a holder. */
+function makeNoteRow<Kind extends string>(
   kind: Kind,
   { index }: GpuState,
 ): { kind: Kind; key: string; gpu: number } {

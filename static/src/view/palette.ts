@@ -19,7 +19,7 @@ export interface Palette extends ChartStyle {
 
 /**
  * The dashes of lines. Like the angles in `STRIPES_DEG`, they distinguish color numbers that share
- * a color.
+ * a color. Both lists have the same length.
  */
 const DASHES: readonly (readonly number[] | undefined)[] = [
   undefined,
@@ -38,13 +38,13 @@ export function colorOf(palette: Palette, color: Color): string {
     : palette.lines[color];
 }
 
-/** Returns how many earlier color numbers share the color; 0 for a named color. */
-function roundOf(color: Color): number {
+/** Returns the index of a color's dashes in `DASHES` and of its stripes in `STRIPES_DEG`. */
+function patternIndex(color: Color): number {
   return typeof color === 'number' ? Math.floor(color / COLOR_COUNT) % DASHES.length : 0;
 }
 
 export function dashOf(color: Color): { dash?: readonly number[] } {
-  const dash = DASHES[roundOf(color)];
+  const dash = DASHES[patternIndex(color)];
   return dash === undefined ? {} : { dash };
 }
 
@@ -75,10 +75,10 @@ export function makePaint(paint: number | string): Paint {
  * same color.
  */
 export function makeStripes(color: Color): Paint {
-  const round = roundOf(color);
-  return round === 0
+  const index = patternIndex(color);
+  return index === 0
     ? { style: {} }
-    : { 'data-stripes': String(round), style: { '--_stripes': `${STRIPES_DEG[round] ?? 0}deg` } };
+    : { 'data-stripes': String(index), style: { '--_stripes': `${STRIPES_DEG[index] ?? 0}deg` } };
 }
 
 /** Reads the colors of `root`, which depend on the theme. */

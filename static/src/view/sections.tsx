@@ -88,8 +88,8 @@ export function EventList({
 }
 
 /**
- * Returns the first `short` rows of a list, and a button that shows all rows, or `false` if there
- * are no more.
+ * Returns the displayed rows of a list, and a button that shows all rows or only the first `short`
+ * ones. If the list has no further rows, the button is `false`.
  */
 export function useShortList<T>(rows: readonly T[], short: number) {
   const [isWhole, setWhole] = useState(false);

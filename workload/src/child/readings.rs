@@ -234,7 +234,7 @@ pub(super) fn computing_pids(sample: &GpuSample) -> Vec<u32> {
 /// Returns the processes that are computing. Processes that only draw, such as a display server, do
 /// not affect others.
 fn computing_processes(sample: &GpuSample) -> impl Iterator<Item = &Process> {
-    let processes = sample.processes.value().into_iter().flatten();
+    let processes = sample.processes.items().iter();
     processes.filter(|process| process.kind != ProcessKind::Graphics)
 }
 

@@ -65,7 +65,8 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Pinned host memory, which is released when dropped.
+/// Pinned host memory, from which and to which devices can copy directly. It is released when
+/// dropped.
 pub(crate) struct PinnedMemory {
     context: Rc<Context>,
     place: *mut c_void,
@@ -154,6 +155,7 @@ const STAGING_BUFFER_BYTES: usize = 4 << 20;
 /// The number of bytes that a thread copies at a time.
 const STAGING_PIECE_BYTES: usize = 128 << 10;
 
+/// Pinned buffers for copying pageable memory.
 pub(crate) struct Staging {
     buffers: Vec<StagingBuffer>,
 }

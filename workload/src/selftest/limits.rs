@@ -84,7 +84,7 @@ fn check_main_cause(limits: &Limits, cause: LimitClass) -> Result<bool, &'static
 
 fn check_power_share(limits: &Limits, samples: &[GpuSample]) -> Result<bool, &'static str> {
     let is_capped = |sample: &&GpuSample| {
-        let mut reasons = sample.throttle_reasons.value().into_iter().flatten();
+        let mut reasons = sample.throttle_reasons.items().iter();
         reasons.any(|reason| reason.cause() == ThrottleCause::Power)
     };
     if samples.iter().filter(is_capped).count() * 2 < samples.len() {

@@ -345,8 +345,8 @@ fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
     )
 }
 
-/// Returns the files in a directory that this process may not open. `is_meant` selects the names of
-/// the files.
+/// Returns the files in a directory that this process may not open. `is_meant` selects the files by
+/// name.
 fn find_inaccessible_files(
     machine: &Machine,
     folder: &str,

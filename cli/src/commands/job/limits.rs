@@ -117,10 +117,13 @@ impl LimitMeter {
     }
 }
 
+/// Returns the mean of a metric, or `None` if the history contains no value of the metric.
 fn find_mean(windows: &MetricWindows, metric: &str) -> Option<f64> {
     windows.get(metric)?.mean()
 }
 
+/// Returns the evidence for a cause. `windows` contains the points in which the cause has the
+/// largest share.
 fn make_evidence(windows: &MetricWindows) -> LimitEvidence {
     let mut evidence = LimitEvidence::default();
     for (metric, field) in EVIDENCE {
@@ -129,12 +132,11 @@ fn make_evidence(windows: &MetricWindows) -> LimitEvidence {
             *value = Some(value.map_or(mean, |known| known.max(mean)));
         }
     }
-    let means = UNITS
-        .into_iter()
-        .filter_map(|(metric, unit)| Some((find_mean(windows, metric)?, unit)));
-    let busiest = means
-        .map(|(mean, unit)| (round_to_three_digits(mean), unit))
-        .max_by(|one, other| one.0.total_cmp(&other.0));
+    let means = UNITS.into_iter().filter_map(|(metric, unit)| {
+        let mean = find_mean(windows, metric)?;
+        Some((round_to_three_digits(mean), unit))
+    });
+    let busiest = means.max_by(|one, other| one.0.total_cmp(&other.0));
     (evidence.arithmetic_percent, evidence.arithmetic_unit) = busiest.unzip();
     let tensor = evidence.tensor_percent.unwrap_or_default();
     let double = find_mean(windows, TENSOR_DOUBLE).unwrap_or_default();

@@ -347,7 +347,10 @@ impl Scroll {
             KeyCode::Char('G') => KeyCode::End,
             other => other,
         });
-        by.map(|by| self.move_by(by)).is_some()
+        if let Some(by) = by {
+            self.move_by(by);
+        }
+        by.is_some()
     }
 }
 

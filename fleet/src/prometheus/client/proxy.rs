@@ -66,31 +66,31 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let proxy = match &self.proxy {
-            Some(proxy) if to.scheme() != Some(&Scheme::HTTP) => proxy,
-            proxy => {
-                let is_proxied = proxy.is_some();
-                let first = proxy.as_ref().map_or(to, |proxy| proxy.uri().clone());
-                let opened = self.tcp.call(first);
-                return Box::pin(async move {
-                    Ok(Stream {
-                        io: opened.await?,
-                        is_proxied,
-                    })
-                });
-            }
-        };
-        let tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
-        let opened = proxy
-            .basic_auth()
-            .cloned()
-            .into_iter()
-            .fold(tunnel, Tunnel::with_auth)
-            .call(to);
-        Box::pin(async {
+        // For encrypted requests, the proxy only opens a tunnel, and cannot read them.
+        if let Some(proxy) = &self.proxy
+            && to.scheme() != Some(&Scheme::HTTP)
+        {
+            let tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
+            let opened = proxy
+                .basic_auth()
+                .cloned()
+                .into_iter()
+                .fold(tunnel, Tunnel::with_auth)
+                .call(to);
+            return Box::pin(async {
+                Ok(Stream {
+                    io: opened.await?,
+                    is_proxied: false,
+                })
+            });
+        }
+        let is_proxied = self.proxy.is_some();
+        let server = self.proxy.as_ref().map_or(to, |proxy| proxy.uri().clone());
+        let opened = self.tcp.call(server);
+        Box::pin(async move {
             Ok(Stream {
                 io: opened.await?,
-                is_proxied: false,
+                is_proxied,
             })
         })
     }

@@ -69,10 +69,8 @@ impl SpanReader {
             present: families,
             jobs: &self.told.jobs,
         };
-        let (xid, up) = (
-            scope.build_dcgm_selector(DCGM_XID_METRICS),
-            build_up_query(&scope),
-        );
+        let xid = scope.build_dcgm_selector(DCGM_XID_METRICS);
+        let up = build_up_query(&scope);
         if families.own {
             let counters = self.build_metric_selector("gpumon_gpu_xid_errors_total", "");
             let count =

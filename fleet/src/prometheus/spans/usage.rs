@@ -165,7 +165,7 @@ impl SpanReader {
         let quarters = range / RULE_INTERVAL_S;
         let gaps = format!("count(count_over_time({unheld}) < {quarters} or resets({unheld}) > 0)");
         if let Some(problem) = self
-            .describe_node_count(
+            .query_node_problem(
                 &gaps,
                 "restarted gpumon or was not scraped for part of the time; some of its usage \
                  during this period is left out",
@@ -232,7 +232,7 @@ impl SpanReader {
             ),
         ] {
             let missing = format!("count({unheld} {operator} {unheld} offset {range}s)");
-            let Some(problem) = self.describe_node_count(&missing, one, several).await? else {
+            let Some(problem) = self.query_node_problem(&missing, one, several).await? else {
                 continue;
             };
             let cure = if self.range.seconds() < MIN_RECORDED_RANGE_S {
@@ -293,7 +293,7 @@ impl SpanReader {
             self.build_metric_selector("gpumon_owners_omitted", "")
         );
         if let Some(problem) = self
-            .describe_node_count(
+            .query_node_problem(
                 &omitted,
                 "has had more than 500 owners (such as users, jobs and pods) since gpumon \
                  started; its metrics leave out those that used the least energy",
@@ -320,10 +320,10 @@ impl SpanReader {
         Ok(())
     }
 
-    /// Returns a sentence that starts with the number of nodes that `query` counts, or `None` if
-    /// there are none. `one` is the rest of the sentence if the number is one; otherwise, `several`
-    /// is used.
-    async fn describe_node_count(
+    /// Counts nodes with `query`, and returns a sentence that starts with their number. Returns
+    /// `None` if there are none. `one` is the rest of the sentence if the number is one; otherwise,
+    /// `several` is used.
+    async fn query_node_problem(
         &mut self,
         query: &str,
         one: &str,
@@ -630,8 +630,8 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     })
 }
 
-/// Returns each pod in a response with the value of its series. There is one series for each node
-/// of a pod.
+/// Returns the pod and the value of each series in a response. Each series of a pod counts as one
+/// node.
 fn read_pod_values(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64)> {
     let rows = answer.rows.iter();
     rows.filter_map(|row| Some((read_pod(&row.labels), row.value()?)))

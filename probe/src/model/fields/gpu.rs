@@ -12,7 +12,7 @@ macro_rules! with_mig {
     ($($part:ident).+, $($rest:tt)+) => { gpu!($($part).+, $($rest)+).mig(at!($($part).+)) };
 }
 
-/// Creates a catalog entry for a share of time that the hardware counters of GPM measure, averaged
+/// Creates a catalog entry for a percentage that the hardware counters of GPM measure, averaged
 /// between two readings.
 macro_rules! counted {
     ($part:ident, $label:literal, $short:literal, $help:literal) => {

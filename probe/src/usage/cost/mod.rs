@@ -80,8 +80,8 @@ impl CostMeter {
         self.gpus.values_mut().for_each(|gpu| gpu.end(to_ms));
     }
 
-    /// Adds the next record. `is_own` returns `true` for the processes to measure. If a sample is
-    /// from before the start, it sets the initial memory. The last such sample counts.
+    /// Adds the next record. `is_own` returns `true` for the processes to measure. The last sample
+    /// from before the start sets the initial memory.
     pub fn push(&mut self, record: &Record, is_own: &mut dyn FnMut(&Process) -> bool) {
         match record {
             Record::Sample(sample) => self.push_gpus(

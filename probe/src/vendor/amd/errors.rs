@@ -34,7 +34,8 @@ const AFTER_RESET: &str =
     "Restart the programs that used the GPU. If it happens again, update driver and firmware.";
 const CHECK_COOLING: &str = "Check fans, heat sink and the temperature of the room.";
 
-/// Creates the kind of error that ends with a shutdown. Two messages report it.
+/// Creates the kind of error for a temperature at which the machine shuts down. The driver logs two
+/// messages about it.
 const fn make_critical_temperature_error(patterns: &'static [&'static str]) -> ErrorKind {
     ErrorKind::new(
         patterns,
@@ -147,7 +148,7 @@ static KINDS: [ErrorKind; 19] = [
         "The GPU is at its temperature limit, so its clocks are reduced.",
         CHECK_COOLING,
     ),
-    ErrorKind::page_fault(&["page fault (src_id"]),
+    ErrorKind::new_page_fault(&["page fault (src_id"]),
     ErrorKind::new(
         &["ring ", " timeout, signaled seq="],
         Warning,

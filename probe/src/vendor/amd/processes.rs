@@ -91,6 +91,7 @@ fn add_compute_readings(
         .value()
         .copied()
         .filter(|share| *share > 0.0);
+    // If both shares are known, the greater one is reported.
     let share = occupancy.into_iter().chain(submitted).reduce(f64::max);
     let memory_bytes = match process.memory_bytes {
         Reading::Now(bytes) => Reading::Now(bytes.max(own.vram_bytes)),

@@ -206,7 +206,7 @@ impl Card {
     }
 }
 
-/// Returns a product's name, with the vendor's name before it.
+/// Adds the vendor's name before a product's name, unless the name already starts with it.
 pub(crate) fn add_vendor_name(vendor: Vendor, name: String) -> String {
     if name.starts_with(vendor.name()) {
         name

@@ -59,7 +59,7 @@ static KINDS: [ErrorKind; 8] = [
     ),
     make_hang_error(&["GPU HANG: ecode"]),
     make_hang_error(&["Timedout job"]),
-    ErrorKind::page_fault(&["Fault response: Unsuccessful"]),
+    ErrorKind::new_page_fault(&["Fault response: Unsuccessful"]),
     ErrorKind::new(
         &["Engine reset: engine_class="],
         Warning,

@@ -80,7 +80,7 @@ const ACCESS_CURE: &str = "restart the container: `systemctl daemon-reload` on t
 /// returned. `surroundings` determines the suggested fix.
 pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     let in_container = surroundings.container_name().is_some();
-    let by_place = |on_machine, in_a_container| {
+    let choose_cure = |on_machine, in_a_container| {
         if in_container {
             in_a_container
         } else {
@@ -94,7 +94,7 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
         ),
         Code::NO_PERMISSION => (
             "the NVIDIA driver denies access to this user",
-            by_place(
+            choose_cure(
                 "check the permissions of /dev/nvidia* and the user's groups; in a Slurm job, \
                  check that it requested the GPU",
                 "check that the container was started with the GPU, and check the permissions of \
@@ -115,7 +115,7 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
         ),
         Code::DRIVER_NOT_LOADED => (
             "NVIDIA's library is installed, but its kernel driver is not running",
-            by_place(
+            choose_cure(
                 "load the kernel driver with `modprobe nvidia`, or reinstall it for this kernel",
                 "load the kernel driver on the host with `modprobe nvidia`, then restart the \
                  container",
@@ -147,12 +147,12 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
         ),
         Code::VERSION_MISMATCH => (
             "the NVIDIA library and the running kernel driver have different versions",
-            by_place(
+            choose_cure(
                 "reboot, or reload the driver's kernel modules",
                 "restart the container, so that it gets the library of the host's new driver",
             ),
         ),
-        Code::UNKNOWN => ("an unknown error", by_place(LOG_CURE, ACCESS_CURE)),
+        Code::UNKNOWN => ("an unknown error", choose_cure(LOG_CURE, ACCESS_CURE)),
         _ => ("a driver error", LOG_CURE),
     };
     Explanation { meaning, cure }

@@ -149,7 +149,7 @@ fn answer_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
         Q::MemoryBusWidth => number_answer(identity.memory_bus_bits),
         Q::MinorNumber => number_answer(identity.index),
         Q::NumaNode => number_answer(identity.numa_node),
-        // The performance state is always the highest, P0, and so is the PCIe generation.
+        // The GPU always has its highest performance state, P0, and its highest PCIe generation.
         Q::PerformanceState => number_answer(0),
         Q::PcieGeneration | Q::MaxPcieGeneration => number_answer(GpuIdentity::PCIE_GENERATION),
         Q::MaxPcieWidth => number_answer(GpuIdentity::PCIE_WIDTH),

@@ -320,8 +320,9 @@ impl Cycle {
         round as f64 * self.period_s - self.phase_s
     }
 
-    /// Returns the process of a program that starts anew in each round, in round `run`. The process
-    /// has the GPU to itself.
+    /// Returns the process that a program starts in round `run`, if it starts one in each round.
+    /// `memory` is the process's share of the memory that is available to programs. The process has
+    /// the GPU to itself.
     fn make_tenant(self, program: Program, run: i64, memory: f64) -> Tenant {
         Tenant {
             program,

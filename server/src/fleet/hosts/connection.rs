@@ -36,7 +36,7 @@ const MIN_SILENCE: Duration = Duration::from_secs(10);
 /// The interval at which the reader checks whether a record is complete. Some records are complete
 /// only after a certain time.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
-/// How long this server waits for ssh to exit.
+/// How long this server waits for ssh's last messages, and for ssh to exit.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// The number of ssh's last messages that are kept. `MAX_MESSAGE_BYTES` limits the length of each.
 const MAX_MESSAGES: usize = 20;
@@ -174,9 +174,12 @@ impl SshConnection {
                 Ok(()) = wanted_interval.changed(), if reader.accepts_requests() => {
                     self.sent_interval = *wanted_interval.borrow_and_update();
                     slowest = slowest.max(self.sent_interval);
-                    self.requests.send(CollectorRequest::IntervalMs(self.sent_interval.as_millis() as u32)).await;
+                    let interval_ms = self.sent_interval.as_millis() as u32;
+                    self.requests.send(CollectorRequest::IntervalMs(interval_ms)).await;
                 }
-                Ok(()) = answers_requests.changed(), if reader.accepts_requests() => self.requests.send(CollectorRequest::Answers).await,
+                Ok(()) = answers_requests.changed(), if reader.accepts_requests() => {
+                    self.requests.send(CollectorRequest::Answers).await;
+                }
                 () = sleep_until(turn_ends), if turn.is_some() => turn = None,
                 () = sleep_until(last + patience) => {
                     let reason = format!("{name}: {what} for {} s; retrying", patience.as_secs());

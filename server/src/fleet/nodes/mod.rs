@@ -147,9 +147,7 @@ impl RemoteNodes {
 /// client. The number of slots is limited, because each request needs a connection to a node. A
 /// single client gets at most a quarter of them.
 fn take_slot(slots: &Arc<Quota>, who: PeerKey) -> Option<Reservation> {
-    slots.try_reserve(who, 1, |own, free| {
-        own <= slots.total.div_ceil(4) && free > 0
-    })
+    slots.try_reserve(who, 1, |own, _| own <= slots.total.div_ceil(4))
 }
 
 // Bodies of nodes' responses, with memory limits.
@@ -200,6 +198,7 @@ impl BodyLimits {
                 .try_acquire_many_owned(blocks as u32)
                 .map_err(|_| NodeProblem::TooMany)
         };
+        // The permit has no blocks at first. The blocks for each frame are merged into it.
         let mut read = Body {
             bytes: Vec::new(),
             reserved: acquire(0)?,

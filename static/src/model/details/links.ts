@@ -1,7 +1,7 @@
 /** The details of a GPU's links to the machine and to other GPUs. */
 
-import { formatBytesPerSecond, formatCount } from '../../lib/format';
 import { groupBy } from '../../lib/collections';
+import { formatBytesPerSecond, formatCount } from '../../lib/format';
 import { joinParts, plainText } from '../../lib/text';
 import { lazyTexts, trans } from '../../lib/translation';
 import type { Fabric, FabricState, NvLink, PciPath, Reading } from '../../wire';

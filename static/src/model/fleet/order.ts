@@ -31,6 +31,7 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array
   return sortRows(columns.count, reversed, rowKeyReader(columns, key), naturalOrder(columns));
 }
 
+/** Returns a function that returns the value by which a row is sorted. */
 function rowKeyReader(columns: Columns, key: SortKey): (row: number) => number {
   switch (key) {
     case 'name':

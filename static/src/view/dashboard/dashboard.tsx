@@ -168,7 +168,7 @@ export class Dashboard extends StoreView {
       store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const metrics = metricsOf(all);
     const need = { state, now_ms, metrics, gpus: chosen, width: this.chartWidth() };
-    const { known, compared, notes } = this.past.findOrRequest(need);
+    const { known, compared, notes } = this.past.findOrRequestSpans(need);
     // The history does not contain the memory of every holder, so stacked lines without values are
     // omitted.
     const sections = known === null ? all : keepStackedLinesWithValues(all, known.knows);

@@ -41,7 +41,7 @@ export class PastSource {
    * it is not needed or not loaded yet. `notes` contains the note about the start of the history,
    * and the figures of the comparison.
    */
-  findOrRequest(need: PastNeed): {
+  findOrRequestSpans(need: PastNeed): {
     known: AvailableHistory | null;
     compared: SeriesSource | null;
     notes: ComponentChild;

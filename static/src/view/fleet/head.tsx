@@ -35,7 +35,7 @@ import { Trend } from './trend';
 /** The status of the data. */
 export type FleetStatus = 'loading' | 'live' | 'partial' | 'updating' | 'outdated' | 'error';
 
-/** The levels of the statuses. All others are pending. */
+/** The levels of statuses. Statuses that are not listed have the level `pending`. */
 const LEVELS: Partial<Record<FleetStatus, string>> = { live: 'ok', error: 'error' };
 const PROBLEM_LENGTH = 600;
 

@@ -40,6 +40,7 @@ macro_rules! define {
     };
 }
 
+// Each table adds its rows after the colon.
 crate::nvml_queries! {
     define
     /// A query about a GPU or a MIG device.

@@ -71,6 +71,7 @@ fn make_modes(answers: TimedAnswers<'_>, confidential: &Answer) -> Modes {
             Q::ComputeMode,
             &[
                 ComputeMode::Default,
+                // `NVML_COMPUTEMODE_EXCLUSIVE_THREAD`, which NVML documents as not supported.
                 ComputeMode::ExclusiveProcess,
                 ComputeMode::Prohibited,
                 ComputeMode::ExclusiveProcess,

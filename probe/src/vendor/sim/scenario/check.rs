@@ -14,6 +14,7 @@ use super::{
 /// The invalid part's byte range, and the error message.
 type InvalidPart = (Range<usize>, String);
 
+/// Returns an error that points to `part` in the scenario file.
 fn reject<T>(part: &Spanned<T>, message: impl Into<String>) -> Result<(), InvalidPart> {
     Err((part.span(), message.into()))
 }

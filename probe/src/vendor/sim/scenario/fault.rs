@@ -55,6 +55,8 @@ pub(super) enum FaultKind {
 }
 
 impl FaultSettings {
+    /// Returns `true` if this is a fault of the given kind that affects a GPU at the given time.
+    /// `None` represents a call that concerns no GPU.
     fn affects_gpu(&self, kind: FaultKind, gpu: Option<u32>, seconds: f64) -> bool {
         *self.kind.get_ref() == kind && self.concerns_gpu(gpu) && self.is_active(seconds)
     }

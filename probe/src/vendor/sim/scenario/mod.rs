@@ -147,7 +147,7 @@ impl Scenario {
             .find(|settings| *settings.index.0.get_ref() == gpu)
     }
 
-    /// Returns the settings of a GPU, which may have no `[[gpu]]` table.
+    /// Returns the settings of a GPU, or the default settings if it has no `[[gpu]]` table.
     pub(crate) fn settings_or_default(&self, gpu: u32) -> GpuSettings {
         self.find_settings(gpu).cloned().unwrap_or_default()
     }

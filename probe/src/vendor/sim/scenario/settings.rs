@@ -33,7 +33,8 @@ pub enum Profile {
     Idle,
 }
 
-/// The GPU that a `[[gpu]]` table describes.
+/// The index of the GPU that a `[[gpu]]` table describes. This type exists because `Spanned` has no
+/// default, which `GpuSettings` needs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub(super) struct GpuIndex(pub(super) Spanned<u32>);

@@ -348,7 +348,10 @@ function paintCriticalCorners(
   }
 }
 
-function paintNames(ctx: Context, { layout, palette, px, columns: fleet }: MapPicture): void {
+function paintNames(
+  ctx: Context,
+  { layout, palette, px, columns: { nodeNames } }: MapPicture,
+): void {
   const { columns, tileWidth, tileHeight, cell, label } = layout;
   const room = (tileWidth - cell / 2) * px;
   ctx.font = `${10.5 * px}px ${palette.font}`;
@@ -358,11 +361,7 @@ function paintNames(ctx: Context, { layout, palette, px, columns: fleet }: MapPi
   layout.nodes.forEach(({ node }, tile) => {
     const x = (tile % columns) * tileWidth * px;
     const y = (Math.floor(tile / columns) * tileHeight + label - 4) * px;
-    ctx.fillText(
-      shortenToWidth(ctx, fleet.nodeNames[node] ?? '', room),
-      Math.round(x),
-      Math.round(y),
-    );
+    ctx.fillText(shortenToWidth(ctx, nodeNames[node] ?? '', room), Math.round(x), Math.round(y));
   });
 }
 

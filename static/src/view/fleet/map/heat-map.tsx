@@ -109,8 +109,10 @@ export function HeatMap(scene: Scene) {
     const tile = layout.nodes.length - 1;
     if (move !== undefined) {
       const [direction, cells] = move;
+      // If no cell is selected, the key selects the first cell.
+      const steps = from === null ? 0 : cells;
       let place = from ?? { tile: 0, slot: 0 };
-      for (let step = 0; from !== null && step < cells; step += 1) {
+      for (let step = 0; step < steps; step += 1) {
         place = findNeighbor(layout, place, direction);
       }
       moveTo(place);
