@@ -346,20 +346,10 @@ fn multiply_matrices<T: Element>(given: Arguments, lies: Layout) -> (u64, usize)
     let out = given.array_at::<T::Out>(0, (padded_rows * pitch) as u64);
     let a = &*given.array_at::<T>(1, (lines_of_a * steps) as u64);
     let b = &*given.array_at::<T>(2, (lines_of_b * steps) as u64);
-    // The elements of B are ordered by step, so that the elements for one step are adjacent and
-    // each is converted only once.
-    let numbers: Vec<f64> = (0..columns * depth)
-        .map(|at| b[place.offset(at % columns, at / columns)].value_as_f64())
-        .collect();
+    let numbers = order_by_step(b, place, columns, depth);
     let mut sums = vec![0.0; columns];
     for row in 0..rows {
-        sums.fill(0.0);
-        for (k, numbers) in numbers.chunks(columns).enumerate() {
-            let number = a[place.offset(row, k)].value_as_f64();
-            sums.iter_mut()
-                .zip(numbers)
-                .for_each(|(sum, other)| *sum += number * other);
-        }
+        add_products(a, place, row, &numbers, &mut sums, |product| product);
         out[row * pitch..]
             .iter_mut()
             .zip(&sums)
@@ -375,6 +365,33 @@ fn multiply_matrices<T: Element>(given: Arguments, lies: Layout) -> (u64, usize)
         given.read_argument(0),
         2 * ((rows - 1) / 2 * pitch * width + width - 1),
     )
+}
+
+/// Returns the elements of matrix B, ordered by step. The elements for one step are then adjacent,
+/// and each is converted only once.
+fn order_by_step<T: Element>(b: &[T], place: Strides, columns: usize, depth: usize) -> Vec<f64> {
+    (0..columns * depth)
+        .map(|at| b[place.offset(at % columns, at / columns)].value_as_f64())
+        .collect()
+}
+
+/// Multiplies a row of matrix A by each column of matrix B, and stores the sum of the products of
+/// each column. `each` is applied to every product. `numbers` comes from [`order_by_step`].
+fn add_products<T: Element>(
+    a: &[T],
+    place: Strides,
+    row: usize,
+    numbers: &[f64],
+    sums: &mut [f64],
+    each: impl Fn(f64) -> f64,
+) {
+    sums.fill(0.0);
+    for (k, numbers) in numbers.chunks(sums.len()).enumerate() {
+        let number = a[place.offset(row, k)].value_as_f64();
+        sums.iter_mut()
+            .zip(numbers)
+            .for_each(|(sum, other)| *sum += each(number * other));
+    }
 }
 
 fn multiply_batch<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (u64, usize) {
@@ -432,27 +449,25 @@ fn check_product<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
     let a = &*given.array_at::<T>(2, (lines_of_a * steps) as u64);
     let b = &*given.array_at::<T>(3, (lines_of_b * steps) as u64);
     let (mut wrong, mut first, mut largest) = (0, u64::MAX, 0.0_f64);
-    for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
-        let term = |k: usize| {
-            a[place.offset(row, k)].value_as_f64() * b[place.offset(column, k)].value_as_f64()
-        };
-        let (sum, size): (f64, f64) = (
-            (0..depth).map(term).sum(),
-            (0..depth).map(|k| term(k).abs()).sum(),
-        );
-        let bound = given.read_argument::<f64>(10) * sum.abs()
-            + given.read_argument::<f64>(11) * size
-            + given.read_argument::<f64>(12);
-        let distance = (T::output_to_f64(got[row * pitch + column]) - sum).abs();
-        if distance <= bound {
-            largest = largest.max(if distance > 0.0 {
-                distance / bound
+    let [of_sum, of_size, constant] = [10, 11, 12].map(|index| given.read_argument::<f64>(index));
+    let numbers = order_by_step(b, place, columns, depth);
+    let (mut sums, mut sizes) = (vec![0.0; columns], vec![0.0; columns]);
+    for row in 0..rows {
+        add_products(a, place, row, &numbers, &mut sums, |product| product);
+        add_products(a, place, row, &numbers, &mut sizes, f64::abs);
+        for (column, (sum, size)) in sums.iter().zip(&sizes).enumerate() {
+            let bound = of_sum * sum.abs() + of_size * size + constant;
+            let distance = (T::output_to_f64(got[row * pitch + column]) - sum).abs();
+            if distance <= bound {
+                largest = largest.max(if distance > 0.0 {
+                    distance / bound
+                } else {
+                    0.0
+                });
             } else {
-                0.0
-            });
-        } else {
-            wrong += 1;
-            first = first.min((row * columns + column) as u64);
+                wrong += 1;
+                first = first.min((row * columns + column) as u64);
+            }
         }
     }
     // Each block has three words for its findings. Here, the first block's words contain the
