@@ -196,9 +196,9 @@ function useOnScreen(element: RefObject<Element | null>): boolean {
 
 /**
  * Returns the result of `render`, whose argument is `true` if `element` is on the screen. While the
- * element is off the screen, `render` is called only once per `OFFSCREEN_INTERVAL_MS`. Between these
- * calls, the last result is returned, so that Preact skips the part. The time of the calls depends
- * on `place`, so that different parts are not rendered in the same frame.
+ * element is off the screen, `render` is called only once per `OFFSCREEN_INTERVAL_MS`. Between
+ * these calls, the last result is returned, so that Preact skips the part. The time of the calls
+ * depends on `place`, so that different parts are not rendered in the same frame.
  */
 export function useThrottledRender(
   element: RefObject<Element | null>,
