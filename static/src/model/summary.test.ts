@@ -20,15 +20,7 @@ function summarize(...gpus: GpuSample[]): string[] {
   return summaryOf(gpusOf(makeInventory(gpus.length), makeSample(NOW, gpus)), now);
 }
 
-it('GPUs are counted by their worst alert', () => {
-  const both = makeGpu(0, {
-    conditions: [makeThrottledCondition('critical'), makeThrottledCondition('warning')],
-  });
-  const warned = makeGpu(1, { conditions: [makeThrottledCondition('warning')] });
-  expect(
-    summarize(both, warned, makeGpu(2, { conditions: [makeThrottledCondition('notice')] }))[0],
-  ).toBe('1 critical');
-  expect(summarize(warned, makeGpu(0))[0]).toBe('1 warning');
+it('busy GPUs are counted first', () => {
   expect(summarize(makeGpu(0), makeGpu(1))[0]).toBe('2 of 2 H200 busy');
 });
 

@@ -5,7 +5,6 @@ import { plainText } from '../lib/text';
 import { indexAfter, nearestIndex, type SeriesSource } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
-import { worstLevel, severityLevel } from './alerts';
 import { commonName, seriesKey, isUnified, type GpuState } from './gpu';
 import { valueOf } from './reading';
 
@@ -26,8 +25,6 @@ export interface SummaryContext extends SeriesEnd {
   /** Whether `at_ms` is in the past, so that only time series are available. */
   isPast: boolean;
   gap_ms: number;
-  /** Whether to omit alerts, because they are counted elsewhere. */
-  withoutAlerts?: boolean;
 }
 
 /** The values of one GPU for the summary. */
@@ -47,9 +44,7 @@ interface GpuLoad {
  */
 export function summaryOf(gpus: readonly GpuState[], moment: SummaryContext): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
-  const alerts = moment.isPast
-    ? []
-    : describeAlerts(gpus, answering, moment.withoutAlerts === true);
+  const absent = moment.isPast ? [] : describeAbsentGpus(gpus, answering.length);
   const loads = moment.isPast
     ? gpus
         .map((gpu) => pastLoadOf(gpu, moment))
@@ -57,32 +52,19 @@ export function summaryOf(gpus: readonly GpuState[], moment: SummaryContext): st
     : answering.map((gpu) => loadOf(gpu, moment));
   const power = sum(loads.map((load) => load.watts));
   return [
-    ...alerts,
+    ...absent,
     describeBusyGpus(loads, gpus),
     describeMemory(loads),
     power === null ? '' : formatWatts(power),
   ].filter((part) => part !== '');
 }
 
-function describeAlerts(
-  gpus: readonly GpuState[],
-  answering: readonly GpuSample[],
-  withoutAlerts: boolean,
-): string[] {
+function describeAbsentGpus(gpus: readonly GpuState[], answering: number): string[] {
   const asleep = gpus.filter((gpu) => gpu.now?.health.state === 'asleep').length;
-  const silent = gpus.filter((gpu) => gpu.now !== null).length - answering.length - asleep;
-  const worst = (withoutAlerts ? [] : answering).map(({ conditions }) =>
-    worstLevel(conditions.map(({ severity }) => severityLevel(severity))),
-  );
-  const critical = worst.filter((level) => level === 'critical').length;
-  const warned = worst.filter((level) => level === 'warning').length;
-  const warnings = warned > 0 ? trans._n('%1 warning', '%1 warnings', warned) : '';
+  const silent = gpus.filter((gpu) => gpu.now !== null).length - answering - asleep;
   return [
     silent > 0 ? trans._n('%1 not responding', '%1 not responding', silent) : '',
     asleep > 0 ? trans._n('%1 asleep', '%1 asleep', asleep) : '',
-    // A narrow panel has no room for two counts next to the totals. Therefore warnings are not
-    // counted if there are critical alerts.
-    critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : warnings,
   ];
 }
 

@@ -97,13 +97,7 @@ export abstract class StoreView extends ComponentView {
     // For the current time, the store is used, because it has the latest data about busy GPUs.
     const { timeline, gap_ms } = at_ms === null ? store : past;
     const isPast = at_ms !== null;
-    const moment = {
-      at_ms: at_ms ?? store.clock.now(),
-      isPast,
-      timeline,
-      gap_ms,
-      withoutAlerts: true,
-    };
+    const moment = { at_ms: at_ms ?? store.clock.now(), isPast, timeline, gap_ms };
     this.setAttributes({
       'data-gpumon-state': status.state,
       'data-layout': this.isWide ? 'wide' : 'compact',
