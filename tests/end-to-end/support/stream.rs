@@ -59,7 +59,7 @@ impl Stream {
     }
 
     /// Returns the next frame that meets this condition, and discards those before it.
-    pub(crate) async fn read_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn read_until(&mut self, mut wanted: impl FnMut(&Value) -> bool) -> Value {
         let begun = std::time::Instant::now();
         while begun.elapsed() < TEST_TIMEOUT {
             let frame = self
