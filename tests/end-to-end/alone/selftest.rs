@@ -1,6 +1,9 @@
 //! `gpumon selftest` with drivers whose readings are right, and with some whose readings are wrong.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{PoisonError, RwLock, RwLockReadGuard},
+};
 
 use serde_json::Value;
 
@@ -13,6 +16,13 @@ use crate::support::{
 const TWO_GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
                     [[gpu]]\nindex = 1\nprofile = \"idle\"\nnvlinks = 18\n";
 const ONE_GPU: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
+
+/// Held for reading by tests that use the CPU, and for writing by the test that needs a free CPU.
+static CPU: RwLock<()> = RwLock::new(());
+
+fn share_cpu() -> RwLockReadGuard<'static, ()> {
+    CPU.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Readings that do not depend on the load of this machine.
 const STEADY_READINGS: [&str; 3] = [
@@ -34,6 +44,7 @@ fn is_limit(check: &Value) -> bool {
 
 #[test]
 fn every_reading_is_compared_with_generated_load() {
+    let _shared = share_cpu();
     let machine = FakeMachine::new(TWO_GPUS);
     let (code, checks, said) =
         run_json_lines(machine.gpumon_command(&["selftest", "--quick", "--json"]));
@@ -91,8 +102,10 @@ fn every_reading_is_compared_with_generated_load() {
 }
 
 /// Each kernel saturates the units or the memory that it uses, as large kernels do on a real GPU.
+/// If another program used the CPU, the CPU would limit small kernels.
 #[test]
 fn cause_of_every_load_is_recognized() {
+    let _alone = CPU.write().unwrap_or_else(PoisonError::into_inner);
     let machine = FakeMachine::with_device(ONE_GPU, "saturates = true");
     let (_, checks, said) =
         run_json_lines(machine.gpumon_command(&["selftest", "--quick", "--json"]));
@@ -128,6 +141,7 @@ fn cause_of_every_load_is_recognized() {
 /// NVML and CUDA do not share their state here, so NVML does not see the activity of CUDA programs.
 #[test]
 fn wrong_readings_of_driver_are_detected() {
+    let _shared = share_cpu();
     let machine = FakeMachine::new(ONE_GPU);
     let output = machine
         .cuda
@@ -159,6 +173,7 @@ fn wrong_readings_of_driver_are_detected() {
 
 #[test]
 fn interrupted_selftest_prints_results_and_frees_memory() {
+    let _shared = share_cpu();
     let machine = FakeMachine::new(ONE_GPU);
     let child = start_command(machine.gpumon_command(&["selftest", "--json"]));
     wait_for_condition("kernels are running", || {
