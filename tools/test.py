@@ -305,8 +305,6 @@ TWO_BY_TWO = "--test-threads=2"
 #: The module of tests that depend on the speed of this machine. They run last, two at the same
 #: time, because the longest of them wait for half of their time.
 ALONE = "alone::"
-#: These tests also have priority over other programs on this machine, if the user may set it.
-WITH_PRIORITY = "nice -n -10".split()
 #: The number of parallel tests. Most of them wait for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(5, os.cpu_count() or 1)}"
 SUITES = {
@@ -329,9 +327,9 @@ SUITES = {
     "alone": [
         Suite(
             "Rust tests of timing",
-            [*WITH_PRIORITY, *CARGO_TEST, TWO_BY_TWO, ALONE],
+            [*CARGO_TEST, TWO_BY_TWO, ALONE],
             CARGO,
-            alone=lambda names: [*WITH_PRIORITY, *CARGO_TEST, "--exact", *names, ONE_BY_ONE],
+            alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE],
         ),
     ],
     "aarch64": [
