@@ -71,7 +71,7 @@ DEBIAN_PROGRAMS = {
         {"promtool": "prometheus", "curl": "curl"},
         "the tests of alerts and metrics need Prometheus and curl",
     ),
-    # R runs its example in the documentation.
+    # A test runs the example for R in the documentation.
     "r": (
         {"Rscript": "r-base-core r-cran-curl r-cran-jsonlite"},
         "the test of the R example needs R and two packages",

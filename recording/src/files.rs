@@ -29,8 +29,8 @@ pub struct RotationLimits {
 }
 
 impl RotationLimits {
-    /// Returns an error if a limit could start a second file, which is not possible if the output
-    /// is a pipe or a device.
+    /// Returns an error if the size or the time of files is limited. At the limit, a new file would
+    /// be started, which is impossible if the output is a pipe or a device.
     fn check_not_rotated(&self, path: &Path) -> Result<(), FilesError> {
         if self.bytes.is_some() || self.time.is_some() {
             return Err(FilesError::NotRotated(printable_path(path)));

@@ -53,8 +53,8 @@ pub struct ErrorInfo {
 }
 
 impl ErrorInfo {
-    /// Creates the explanation of an error that is caused by the hardware or the driver, and that
-    /// requires no reset. The error has no name and no texts for terminals.
+    /// Explains an error whose cause is the hardware or the driver. No reset is needed. The error
+    /// has no name and no texts for terminals.
     pub(super) const fn new(
         severity: Severity,
         meaning: &'static str,

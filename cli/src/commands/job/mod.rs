@@ -148,7 +148,7 @@ fn format_report(
     text
 }
 
-/// Returns remarks about the devices' conditions, the covered time, and other jobs.
+/// Returns remarks about conditions of the devices, missing parts of the history, and other jobs.
 fn list_remarks(job: &FoundJob, devices: &[MeasuredDevice]) -> Vec<String> {
     let mut remarks = Vec::new();
     for device in devices {

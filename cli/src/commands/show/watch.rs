@@ -123,7 +123,7 @@ impl<'a> SnapshotFeed<'a> {
         Ok(())
     }
 
-    /// Starts to read the driver.
+    /// Starts a thread that reads the driver and sends snapshots.
     pub(super) fn start_sampling(&self) -> Result {
         let source = self.at.source.open()?;
         let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);

@@ -17,8 +17,8 @@
 //! - the functions that the fake library in `tests/fake-nvml/` exports, except for those that it
 //!   defines itself.
 
-/// Calls a macro with the tokens that the caller gives, followed by the rows of all queries about a
-/// GPU or a MIG device. Functions with a text shape return text. All other answers are numbers: one
+/// Calls a macro. Its arguments are the caller's tokens, then one row for each query about a GPU or
+/// a MIG device. Functions with a text shape return text. All other answers are numbers: one
 /// number, or several in the documented order. They are in NVML's units: milliwatts, degrees
 /// Celsius, MHz, percent and bytes.
 #[doc(hidden)]
