@@ -9,7 +9,7 @@ Failures are repeated at the end, so the last lines of a log are enough to see t
 
 If all of them run, `make test-needs` first builds the requirements, in parallel with checks that
 need no build. Then four lists of suites run in parallel, because most tests wait for something.
-Tests that measure time run last, two at the same time.
+Tests that measure time run last.
 
 The tests of Rust, Python and Chromium run real programs with time limits, in parallel, on a machine
 that may be busy. So if only a few fail, they run once more at the end, one after the other. Those
@@ -301,9 +301,8 @@ TIMES = ["--config", TIMED_RUNNER, "--", "-Zunstable-options", "--report-time"]
 CARGO_TEST = [*RUST_TESTS, *TIMES]
 ARM = "--target=aarch64-unknown-linux-gnu"
 ONE_BY_ONE = "--test-threads=1"
-TWO_BY_TWO = "--test-threads=2"
-#: The module of tests that depend on the speed of this machine. They run last, two at the same
-#: time, because the longest of them wait for half of their time.
+#: The module of tests that depend on the speed of this machine. They run last, and at the same time,
+#: because the longest of them wait for most of their time.
 ALONE = "alone::"
 #: The number of parallel tests. Most of them wait for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(5, os.cpu_count() or 1)}"
@@ -327,7 +326,7 @@ SUITES = {
     "alone": [
         Suite(
             "Rust tests of timing",
-            [*CARGO_TEST, TWO_BY_TWO, ALONE],
+            [*CARGO_TEST, SIDE_BY_SIDE, ALONE],
             CARGO,
             alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE],
         ),

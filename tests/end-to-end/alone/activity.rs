@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::support::{FakeMachine, run_json_lines};
+use crate::support::{
+    FakeMachine, SMALL_BUS_BITS, SMALL_MULTIPROCESSORS, SMALL_SM_MHZ, run_json_lines,
+};
 
 /// Two linked GPUs without other processes. Only the first has activity counters.
 const LINKED_GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
@@ -153,7 +155,7 @@ fn collector_reports_exactly_the_activity_of_load() {
         "the maximum is {most}, but {sent} to {fastest} was sent"
     );
     // The peak bandwidth at 3201 MHz with two transfers per clock.
-    let peak = 192.0 / 8.0 * 3201e6 * 2.0;
+    let peak = f64::from(SMALL_BUS_BITS) / 8.0 * 3201e6 * 2.0;
     assert_reading_matches_rates(
         "read",
         mean_reading_during_load(&samples, reading, 0, DRAM),
@@ -169,8 +171,7 @@ fn collector_reports_exactly_the_activity_of_load() {
         "all multiprocessors read memory, but were active for {sm} % instead of {busy} %"
     );
     assert!(mean_reading_during_load(&samples, reading, 0, TENSOR).abs() < 0.01);
-    // The peak rate of four multiprocessors at 16 MHz.
-    let peak = 4096.0 * 4.0 * 16e6;
+    let peak = 4096.0 * f64::from(SMALL_MULTIPROCESSORS * SMALL_SM_MHZ) * 1e6;
     assert_reading_matches_rates(
         "tensor",
         mean_reading_during_load(&samples, product, 0, TENSOR),

@@ -16,6 +16,11 @@ use super::{
     wait_for_condition,
 };
 
+/// The size of a device of [`FakeMachine::new`].
+pub(crate) const SMALL_BUS_BITS: u32 = 48;
+pub(crate) const SMALL_MULTIPROCESSORS: u32 = 4;
+pub(crate) const SMALL_SM_MHZ: u32 = 4;
+
 /// A fake CUDA driver with its scenario in a temporary folder.
 pub(crate) struct FakeCuda {
     folder: TempDir,
@@ -32,11 +37,14 @@ pub(crate) struct FakeMachine {
 impl FakeMachine {
     /// Creates both libraries. `gpus` is the scenario of NVML.
     pub(crate) fn new(gpus: &str) -> Self {
-        // The device is small, because this CPU executes the work. On a device as large as an H200,
-        // this work would hardly be visible as a percentage of the peak.
+        // The device is small and slow, because this CPU executes the work. On a device as large as
+        // an H200, this work would hardly be visible as a percentage of the peak.
         Self::with_device(
             gpus,
-            "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16",
+            &format!(
+                "memory_bus_bits = {SMALL_BUS_BITS}\nmultiprocessors = {SMALL_MULTIPROCESSORS}\n\
+                 sm_mhz = {SMALL_SM_MHZ}\nslowdown = 4"
+            ),
         )
     }
 

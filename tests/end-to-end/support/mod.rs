@@ -24,7 +24,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    cuda::{FakeCuda, FakeMachine, run_json_lines},
+    cuda::{
+        FakeCuda, FakeMachine, SMALL_BUS_BITS, SMALL_MULTIPROCESSORS, SMALL_SM_MHZ, run_json_lines,
+    },
     given::{additional_readings_of_failure, is_at_or_below_reading, readings_of_function},
     http::{HttpResponse, send_get, send_request, send_request_line, send_socket_request},
     records::{AbsentReadings, Records},

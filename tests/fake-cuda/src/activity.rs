@@ -1,13 +1,20 @@
 //! The activity of the devices, which the fake NVML reports: kernels and copies with their times.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    cell::Cell,
+    thread,
+    time::{Duration, Instant},
+};
 
 use fake_gpu_state::{Activity, ActivityWriter, Load, Peaks, RunningWork, now_ns};
 
 use crate::{
     scenario::Scenario,
-    state::{State, current_device},
+    state::{State, current_device, state},
 };
+
+/// The minimum time of work that [`slow_down`] extends. Shorter times cannot be slept exactly.
+const MIN_SLOWED: Duration = Duration::from_millis(1);
 
 /// Values of an H200: the maximum number of warps and of blocks on a multiprocessor, the number of
 /// threads in a warp, and the memory clock in MHz.
@@ -174,50 +181,64 @@ impl State {
                 .record_work(uuid, load, from_ns, time.as_nanos() as u64);
         }
     }
+}
 
-    /// Records a copy by the copy engines, which use no multiprocessor.
-    pub(crate) fn record_copy(&mut self, did: Activity, copy: impl FnOnce()) {
-        let begun = self.start_work(Load::default());
-        copy();
-        self.end_work(begun, did);
+/// Does work of a device, and waits until it has taken as long as the scenario's slowdown requires.
+pub(crate) fn slow_down<T>(work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let result = work();
+    let taken = begun.elapsed();
+    if taken >= MIN_SLOWED {
+        let slowdown = state().scenario.slowdown;
+        thread::sleep(taken * slowdown.saturating_sub(1));
     }
+    result
+}
 
-    /// Records a copy between two devices. Within one device, only its memory is used.
-    pub(crate) fn record_peer_copy(
-        &mut self,
-        [from, to]: [u32; 2],
-        bytes: usize,
-        copy: impl FnOnce(),
-    ) {
-        let bytes = bytes as u64;
-        let (sent, received) = if from == to {
-            (
-                Activity {
-                    dram_bytes: 2 * bytes,
-                    ..Activity::NONE
-                },
-                Activity::NONE,
-            )
-        } else {
-            (
-                Activity {
-                    nvlink_tx_bytes: bytes,
-                    ..Activity::NONE
-                },
-                Activity {
-                    nvlink_rx_bytes: bytes,
-                    ..Activity::NONE
-                },
-            )
-        };
-        let Activities { writer, uuids } = &mut self.activities;
-        let both =
-            [(from, sent), (to, received)].map(|(device, did)| (&uuids[device as usize], did));
-        let begun = both.map(|(uuid, _)| writer.start_work(uuid, Load::default()));
-        copy();
-        for ((uuid, did), begun) in both.into_iter().zip(begun) {
-            writer.end_work(uuid, begun, did);
-        }
+/// Does work of the current device, and records it with its activity.
+pub(crate) fn record_work(load: Load, did: Activity, work: impl FnOnce()) {
+    let begun = state().start_work(load);
+    slow_down(work);
+    state().end_work(begun, did);
+}
+
+/// Records a copy by the copy engines, which use no multiprocessor.
+pub(crate) fn record_copy(did: Activity, copy: impl FnOnce()) {
+    record_work(Load::default(), did, copy);
+}
+
+/// Records a copy between two devices. Within one device, only its memory is used.
+pub(crate) fn record_peer_copy([from, to]: [u32; 2], bytes: usize, copy: impl FnOnce()) {
+    let bytes = bytes as u64;
+    let (sent, received) = if from == to {
+        (
+            Activity {
+                dram_bytes: 2 * bytes,
+                ..Activity::NONE
+            },
+            Activity::NONE,
+        )
+    } else {
+        (
+            Activity {
+                nvlink_tx_bytes: bytes,
+                ..Activity::NONE
+            },
+            Activity {
+                nvlink_rx_bytes: bytes,
+                ..Activity::NONE
+            },
+        )
+    };
+    let both = [(from, sent), (to, received)];
+    let begun = both.map(|(device, _)| {
+        let Activities { writer, uuids } = &mut state().activities;
+        writer.start_work(&uuids[device as usize], Load::default())
+    });
+    slow_down(copy);
+    for ((device, did), begun) in both.into_iter().zip(begun) {
+        let Activities { writer, uuids } = &mut state().activities;
+        writer.end_work(&uuids[device as usize], begun, did);
     }
 }
 

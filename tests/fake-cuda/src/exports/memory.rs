@@ -9,7 +9,7 @@ use fake_gpu_state::Activity;
 
 use super::{Handle, graph, write_value};
 use crate::{
-    activity::Grid,
+    activity::{Grid, record_copy, record_work},
     code::to_return_code,
     state::{current_device, state},
 };
@@ -68,22 +68,18 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     bytes: usize,
     stream: Handle,
 ) -> c_int {
-    let mut state = state();
-    to_return_code(
-        graph::check_not_capturing(stream)
-            .and(state.check_range(to, bytes))
-            .map(|()| {
-                let did = Activity {
-                    pcie_rx_bytes: bytes as u64,
-                    ..Activity::NONE
-                };
-                // SAFETY: the state has checked the range of device memory, and the caller
-                // guarantees that the range of host memory is valid.
-                state.record_copy(did, || unsafe {
-                    ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes);
-                });
-            }),
-    )
+    let checked = graph::check_not_capturing(stream).and(state().check_range(to, bytes));
+    to_return_code(checked.map(|()| {
+        let did = Activity {
+            pcie_rx_bytes: bytes as u64,
+            ..Activity::NONE
+        };
+        // SAFETY: the state has checked the range of device memory, and the caller
+        // guarantees that the range of host memory is valid.
+        record_copy(did, || unsafe {
+            ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes);
+        });
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -93,22 +89,18 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     bytes: usize,
     stream: Handle,
 ) -> c_int {
-    let mut state = state();
-    to_return_code(
-        graph::check_not_capturing(stream)
-            .and(state.check_range(from, bytes))
-            .map(|()| {
-                let did = Activity {
-                    pcie_tx_bytes: bytes as u64,
-                    ..Activity::NONE
-                };
-                // SAFETY: the state has checked the range of device memory, and the caller
-                // guarantees that the range of host memory is valid.
-                state.record_copy(did, || unsafe {
-                    ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes);
-                });
-            }),
-    )
+    let checked = graph::check_not_capturing(stream).and(state().check_range(from, bytes));
+    to_return_code(checked.map(|()| {
+        let did = Activity {
+            pcie_tx_bytes: bytes as u64,
+            ..Activity::NONE
+        };
+        // SAFETY: the state has checked the range of device memory, and the caller
+        // guarantees that the range of host memory is valid.
+        record_copy(did, || unsafe {
+            ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes);
+        });
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -118,29 +110,21 @@ unsafe extern "C" fn cuMemsetD8Async(
     bytes: usize,
     stream: Handle,
 ) -> c_int {
-    let mut state = state();
-    to_return_code(
-        graph::check_not_capturing(stream)
-            .and(state.check_range(address, bytes))
-            .map(|()| {
-                // The driver fills memory with a kernel.
-                let load = state.compute_load(
-                    "memset",
-                    Grid {
-                        blocks: bytes.div_ceil(MAX_COPIED_BYTES) as u32,
-                        threads: 1024,
-                    },
-                );
-                let begun = state.start_work(load);
-                // SAFETY: the state has checked the range.
-                unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) };
-                state.end_work(
-                    begun,
-                    Activity {
-                        dram_bytes: bytes as u64,
-                        ..Activity::NONE
-                    },
-                );
-            }),
-    )
+    let checked = graph::check_not_capturing(stream).and(state().check_range(address, bytes));
+    to_return_code(checked.map(|()| {
+        // The driver fills memory with a kernel.
+        let grid = Grid {
+            blocks: bytes.div_ceil(MAX_COPIED_BYTES) as u32,
+            threads: 1024,
+        };
+        let load = state().compute_load("memset", grid);
+        let did = Activity {
+            dram_bytes: bytes as u64,
+            ..Activity::NONE
+        };
+        // SAFETY: the state has checked the range.
+        record_work(load, did, || unsafe {
+            ptr::write_bytes(address as *mut u8, byte, bytes);
+        });
+    }))
 }

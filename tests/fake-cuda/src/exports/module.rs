@@ -288,13 +288,14 @@ pub(super) fn launch_kernel(
     grid: Grid,
     stream: Handle,
 ) -> Outcome {
-    let (load, fate, ms, begun) = {
+    let (load, fate, ms, queued_us, begun) = {
         let mut state = state();
         let load = state.compute_load(name, grid);
         (
             load,
             state.count_launch_and_find_faults(name)?,
             state.scenario.kernel_ms,
+            state.scenario.queued_us,
             state.start_work(load),
         )
     };
@@ -307,10 +308,11 @@ pub(super) fn launch_kernel(
     let (address, bytes) = if fate.is_skipped {
         (0, 0)
     } else {
-        work(arguments, u64::from(grid.blocks))
+        activity::slow_down(|| work(arguments, u64::from(grid.blocks)))
     };
     {
-        let (waited, mut state) = (streams::take_wait_time(), state());
+        let waited = streams::take_wait_time().max(Duration::from_micros(queued_us));
+        let mut state = state();
         state.end_work(begun, activity::take_recorded(bytes));
         if !waited.is_zero() {
             let after = state.streams.keep_busy(stream.addr(), waited);

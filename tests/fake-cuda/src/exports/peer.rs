@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Handle, graph, write_value};
-use crate::{code::to_return_code, state::state};
+use crate::{activity::record_peer_copy, code::to_return_code, state::state};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) -> c_int {
@@ -30,18 +30,20 @@ unsafe extern "C" fn cuMemcpyPeerAsync(
     bytes: usize,
     stream: Handle,
 ) -> c_int {
-    let mut state = state();
-    let both = graph::check_not_capturing(stream)
-        .and(state.check_range(to, bytes))
-        .and(state.check_range(from, bytes));
-    // The handle of a context is the index of its device plus 1.
-    let devices = [sender, receiver]
-        .map(|context| state.check_device((context.addr() as u32).cast_signed().wrapping_sub(1)));
+    let (both, [from_device, to_device]) = {
+        let state = state();
+        let both = graph::check_not_capturing(stream)
+            .and(state.check_range(to, bytes))
+            .and(state.check_range(from, bytes));
+        // The handle of a context is the index of its device plus 1.
+        let device = |context: Handle| (context.addr() as u32).cast_signed().wrapping_sub(1);
+        let devices = [sender, receiver].map(|context| state.check_device(device(context)));
+        (both, devices)
+    };
     to_return_code(both.and_then(|()| {
-        let [from_device, to_device] = devices;
         // SAFETY: the state has checked both ranges.
         let copy = || unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) };
-        state.record_peer_copy([from_device?, to_device?], bytes, copy);
+        record_peer_copy([from_device?, to_device?], bytes, copy);
         Ok(())
     }))
 }
