@@ -20,6 +20,9 @@ OF_OTHERS = (
     r"gpumon\.(_cells\.NotebookClient|_papermill|nbclient\.\w+|nbconvert\.\w+|trackers\.[a-z]\w+)"
 )
 
+#: Folders with programs that no test runs, because they need a GPU or much time.
+PROGRAMS = ("tests/bench", "tests/bench/fleet", "tests/real-gpu")
+
 #: Typical code of users with the expected types.
 USE = Path(__file__).with_name("typed_use.py")
 
@@ -90,6 +93,19 @@ class Types(unittest.TestCase):
                 [*command, "--allowlist", others.name], capture_output=True, text=True
             )
         self.assertEqual((done.returncode, done.stdout if done.returncode else ""), (0, ""))
+
+    def test_programs_without_tests_import_existing_names(self) -> None:
+        for folder in PROGRAMS:
+            command = [sys.executable, "-m", "mypy", "--cache-dir=/dev/null"]
+            files = [path.name for path in (ROOT / folder).glob("*.py")]
+            done = subprocess.run(
+                [*command, "--ignore-missing-imports", *files],
+                cwd=ROOT / folder,
+                capture_output=True,
+                text=True,
+            )
+            self.assertIn("source file", done.stdout, done.stderr)
+            self.assertNotRegex(done.stdout, r'Module "\w+" has no attribute')
 
     def test_all_public_names_exist(self) -> None:
         for name in gpumon.__all__:

@@ -1,9 +1,10 @@
 //! A terminal of a given size with a program in it.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::Read,
     os::fd::OwnedFd,
+    path::Path,
     process::{Child, Command, Stdio},
     sync::mpsc::{self, Receiver},
     thread,
@@ -70,8 +71,9 @@ impl Terminal {
             let left = TEST_TIMEOUT.saturating_sub(begun.elapsed());
             let bytes = self.written.recv_timeout(left).unwrap_or_else(|_| {
                 panic!(
-                    "the expected output did not appear in time: {:?}",
-                    self.text
+                    "the expected output did not appear in time: {:?}{}",
+                    self.text,
+                    describe_threads(self.child.id())
                 )
             });
             self.text += &String::from_utf8_lossy(&bytes);
@@ -108,6 +110,23 @@ impl Terminal {
             })
             .collect()
     }
+}
+
+/// Describes the threads of a program that does not respond: state, signals and system call.
+fn describe_threads(pid: u32) -> String {
+    let read = |folder: &Path, file| fs::read_to_string(folder.join(file)).unwrap_or_default();
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let describe = |folder: &Path| {
+        let known = ["Name", "State", "SigPnd", "ShdPnd", "SigBlk", "SigCgt"];
+        let status = read(folder, "status");
+        let lines = status
+            .lines()
+            .filter(|line| known.iter().any(|name| line.starts_with(name)));
+        let system_call = read(folder, "syscall");
+        format!("\n{} {system_call}", lines.collect::<Vec<_>>().join(" "))
+    };
+    let found = threads.into_iter().flatten().flatten();
+    found.map(|thread| describe(&thread.path())).collect()
 }
 
 impl Drop for Terminal {
