@@ -1,6 +1,6 @@
 //! Options for the linker: a release build gets the order of functions, and another build a fixed
-//! address. Then the loader need not change 280,000 addresses at each start, which takes most of the
-//! start time of programs that are not optimized. Tests start thousands of them.
+//! address, so that the loader need not change 280,000 addresses at each start. Tests start
+//! thousands of these programs.
 
 use std::env;
 

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -97,6 +98,7 @@ def reproducible_environment() -> dict[str, str]:
     homes = [os.environ.get("CARGO_HOME"), Path.home() / ".cargo", need.TOOLS / "cargo"]
     # ROOT comes first in the list. A home may be below ROOT, and the compiler uses the last prefix
     # in the list that matches.
+    settings = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
     folders = [f"{ROOT}=/gpumon", *(f"{home}=/cargo" for home in homes if home)]
     return {
         "SOURCE_DATE_EPOCH": committed,
@@ -104,7 +106,7 @@ def reproducible_environment() -> dict[str, str]:
         "PATH": f"{TOOLS}:{os.environ['PATH']}",
         "CARGO_TARGET_DIR": str(TARGET),
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(
-            f"--remap-path-prefix={folder}" for folder in folders
+            [*settings["build"]["rustflags"], *(f"--remap-path-prefix={path}" for path in folders)]
         ),
     }
 

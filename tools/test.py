@@ -301,8 +301,8 @@ TIMES = ["--config", TIMED_RUNNER, "--", "-Zunstable-options", "--report-time"]
 CARGO_TEST = [*RUST_TESTS, *TIMES]
 ARM = "--target=aarch64-unknown-linux-gnu"
 ONE_BY_ONE = "--test-threads=1"
-#: The module of tests that depend on the speed of this machine. They run last, and at the same time,
-#: because the longest of them wait for most of their time.
+#: The module of tests that depend on the speed of this machine. They run last, and at the same
+#: time, because the longest of them wait for most of their time.
 ALONE = "alone::"
 #: The number of parallel tests. Most of them wait for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(5, os.cpu_count() or 1)}"

@@ -4,9 +4,10 @@
 The kernel maps 64 KiB of code around each function that is called. If the functions that the server
 and the collector call lie next to each other, fewer pages of both processes are mapped.
 
-The names of Rust functions contain hashes, which depend on the version of the compiler and the
-settings. They are replaced with patterns, so that the file need not be written again after every
-change. If it is too old, functions are missing from it, and the memory of both processes grows.
+The names of Rust functions contain the hashes of their crates, which depend on the version of the
+compiler and the settings. They are replaced with patterns, so that the file need not be written
+again after every change. If it is too old, functions are missing from it, and the memory of both
+processes grows.
 """
 
 import os
@@ -16,8 +17,6 @@ import sys
 import tempfile
 import threading
 import urllib.request
-from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 
 from machine import GPUMON, PORT, ROOT, Machine
@@ -28,8 +27,9 @@ SCRIPT = ROOT / "cli/functions.ld"
 #: The time in which the collector and the server call the functions of normal operation, in
 #: seconds. Some readings are taken every 30 seconds.
 SECONDS = 70
-#: The hash at the end of a mangled name, and the hash of a crate in the newer form of names.
-HASHES = ((re.compile(r"17h[0-9a-f]{16}E"), "17h*E"), (re.compile(r"Cs[0-9A-Za-z]+_"), "Cs*_"))
+#: The hash of a crate in a mangled name, and a reference to an earlier part of the name, which
+#: depends on the length of the hashes.
+HASHES = ((re.compile(r"Cs[0-9A-Za-z]+_"), "Cs*_"), (re.compile(r"B[0-9A-Za-z]*_"), "B*_"))
 #: A suffix that the optimizer adds to the name.
 SUFFIX = re.compile(r"(\.llvm)?\.\d+$")
 REQUESTS = ("/", "/api/v1/snapshot", "/metrics")
@@ -77,62 +77,35 @@ def send_requests():
             answer.read()
 
 
-@dataclass(frozen=True)
-class Function:
-    bytes: int
-    #: The symbol in the section in which the compiler put the function.
-    exact: str
-    #: The same for all versions and instances of the function.
-    pattern: str
-
-
 def read_functions():
-    """Returns the functions of the program by their symbols."""
+    """Returns patterns for the functions of the program, by their symbols. A pattern matches the
+    section in which the compiler put the function.
+    """
     listed = subprocess.check_output(["nm", "--format=sysv", GPUMON], text=True)
-    functions = {}
+    patterns = {}
     for line in listed.splitlines():
         fields = [field.strip() for field in line.split("|")]
         if len(fields) == 7 and fields[6].startswith(".text") and fields[4]:
-            symbol, size, section = fields[0], fields[4], fields[6]
-            exact = SUFFIX.sub("*", f"{section}.{symbol}")
-            pattern = exact
+            symbol, section = fields[0], fields[6]
+            pattern = SUFFIX.sub("*", f"{section}.{symbol}")
             for hash_, anything in HASHES:
                 pattern = hash_.sub(anything, pattern)
-            functions[symbol] = Function(int(size, 16), exact, pattern)
-    return functions
+            patterns[symbol] = pattern
+    return patterns
 
 
-def order_patterns(traces, functions):
-    """Returns the patterns of the called functions.
-
-    Functions of both processes come first, then those of one process, then those of commands. If a
-    pattern would mainly match instances of a generic function that are never called, the exact
-    symbols replace it.
+def order_patterns(traces, patterns):
+    """Returns the patterns of the called functions: functions of both processes come first, then
+    those of one process, then those of commands.
     """
     collect, serve, *_ = [set(calls) for calls in traces]
     called = [
         symbol
         for symbol in dict.fromkeys(symbol for calls in traces for symbol in calls)
-        if symbol in functions
+        if symbol in patterns
     ]
     called.sort(key=lambda symbol: -(symbol in collect) - (symbol in serve))
-    called = [functions[symbol] for symbol in called]
-    called_bytes, matched_bytes = sum_by_pattern(called), sum_by_pattern(functions.values())
-    return list(
-        dict.fromkeys(
-            function.pattern
-            if matched_bytes[function.pattern] < 1.5 * called_bytes[function.pattern]
-            else function.exact
-            for function in called
-        )
-    )
-
-
-def sum_by_pattern(functions):
-    total = defaultdict(int)
-    for function in functions:
-        total[function.pattern] += function.bytes
-    return total
+    return list(dict.fromkeys(patterns[symbol] for symbol in called))
 
 
 def linker_script(patterns):
