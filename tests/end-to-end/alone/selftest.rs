@@ -100,7 +100,7 @@ fn find_cpu_percent(evidence: &str) -> impl Iterator<Item = f64> {
 #[test]
 fn cause_of_every_load_is_recognized() {
     let machine =
-        FakeMachine::with_device(ONE_GPU, "saturates = true\nslowdown = 4\nqueued_us = 200");
+        FakeMachine::with_device(ONE_GPU, "saturates = true\nslowdown = 4\nqueued_us = 1000");
     let (_, checks, said) =
         run_json_lines(machine.gpumon_command(&["selftest", "--quick", "--json"]));
     let limits: Vec<_> = checks.iter().filter(|check| is_limit(check)).collect();
