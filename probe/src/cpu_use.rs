@@ -231,11 +231,12 @@ mod tests {
             .args(["-c", "while :; do :; done"])
             .spawn()
             .unwrap();
-        let own = std::process::id();
+        let (own, pid) = (std::process::id(), child.id());
         let mut reader = CpuUseReader::new("/proc".into());
         let mut read = || {
-            let pids = [child.id()].into_iter();
-            reader.read(pids, now_ms(), true, true).processes
+            reader
+                .read([pid].into_iter(), now_ms(), true, true)
+                .processes
         };
         assert_eq!(read(), []);
         // On a busy machine, the process may get little of one interval.
@@ -244,10 +245,12 @@ mod tests {
             read()
         });
         let mut measured = intervals.filter(|processes| !processes.is_empty());
-        let busy = measured
-            .find(|processes| processes[0].cores > 0.1)
-            .expect("the process uses the CPU");
-        assert_eq!(busy[0].pid, child.id());
+        let busy = measured.find(|processes| processes[0].cores > 0.1);
+        // The child ends even if the test fails, because it uses a CPU.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let busy = busy.expect("the process uses the CPU");
+        assert_eq!(busy[0].pid, pid);
         assert!(busy[0].read_bytes_per_second.is_some(), "{busy:?}");
         // The child was started by a thread of the test, so it is listed only if that is the main
         // thread. The file itself must be readable.
@@ -256,8 +259,6 @@ mod tests {
             text.split(' ')
                 .all(|pid| pid.trim().parse::<u32>().is_ok() || pid.trim().is_empty())
         }));
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     /// Writes the files of a process below a folder that is used as `/proc`.
