@@ -71,7 +71,7 @@ DEBIAN_PROGRAMS = {
         {"promtool": "prometheus", "curl": "curl"},
         "the tests of alerts and metrics need Prometheus and curl",
     ),
-    # A test runs the example for R in the documentation.
+    # The documentation has an example in R, which a test runs.
     "r": (
         {"Rscript": "r-base-core r-cran-curl r-cran-jsonlite"},
         "the test of the R example needs R and two packages",

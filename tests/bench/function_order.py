@@ -49,7 +49,7 @@ def main():
             trace(machine, ["serve", "--listen", f"127.0.0.1:{PORT}"], during=send_requests),
             *(trace(machine, command) for command in COMMANDS),
         ]
-    SCRIPT.write_text(linker_script(order_patterns(traces, read_functions())))
+    SCRIPT.write_text(linker_script(order_patterns(traces, read_patterns())))
     print(f"{SCRIPT.relative_to(ROOT)} is written: compile the release build again")
 
 
@@ -77,7 +77,7 @@ def send_requests():
             answer.read()
 
 
-def read_functions():
+def read_patterns():
     """Returns patterns for the functions of the program, by their symbols. A pattern matches the
     section in which the compiler put the function.
     """

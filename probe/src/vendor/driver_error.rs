@@ -53,8 +53,8 @@ pub struct ErrorInfo {
 }
 
 impl ErrorInfo {
-    /// Explains an error whose cause is the hardware or the driver. No reset is needed. The error
-    /// has no name and no texts for terminals.
+    /// Describes an error that the hardware or the driver causes, and that requires no reset. The
+    /// error has neither a name nor short texts for terminals.
     pub(super) const fn new(
         severity: Severity,
         meaning: &'static str,

@@ -16,9 +16,11 @@ use super::{
     wait_for_condition,
 };
 
-/// The size of a device of [`FakeMachine::new`].
+/// The width of the memory bus of each device of [`FakeMachine::new`], in bits.
 pub(crate) const SMALL_BUS_BITS: u32 = 48;
+/// The number of multiprocessors of each device of [`FakeMachine::new`].
 pub(crate) const SMALL_MULTIPROCESSORS: u32 = 4;
+/// The clock of the multiprocessors of each device of [`FakeMachine::new`], in MHz.
 pub(crate) const SMALL_SM_MHZ: u32 = 4;
 
 /// A fake CUDA driver with its scenario in a temporary folder.

@@ -13,7 +13,8 @@ use crate::{
     state::{State, current_device, state},
 };
 
-/// The minimum time of work that [`slow_down`] extends. Shorter times cannot be slept exactly.
+/// The time that work must take for [`slow_down`] to extend it. A thread cannot sleep exactly for
+/// shorter times.
 const MIN_SLOWED: Duration = Duration::from_millis(1);
 
 /// Values of an H200: the maximum number of warps and of blocks on a multiprocessor, the number of

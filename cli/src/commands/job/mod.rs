@@ -148,7 +148,8 @@ fn format_report(
     text
 }
 
-/// Returns remarks about conditions of the devices, missing parts of the history, and other jobs.
+/// Returns the remarks below the report: conditions of the devices, gaps in the history, and other
+/// jobs that used the same devices.
 fn list_remarks(job: &FoundJob, devices: &[MeasuredDevice]) -> Vec<String> {
     let mut remarks = Vec::new();
     for device in devices {

@@ -36,7 +36,7 @@ const MIN_SILENCE: Duration = Duration::from_secs(10);
 /// The interval at which the reader checks whether a record is complete. Some records are complete
 /// only after a certain time.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
-/// The time in which ssh must send its last messages and exit.
+/// How long ssh may take to send its last messages and exit.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// The number of ssh's last messages that are kept. `MAX_MESSAGE_BYTES` limits the length of each.
 const MAX_MESSAGES: usize = 20;

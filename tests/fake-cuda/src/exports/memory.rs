@@ -122,7 +122,7 @@ unsafe extern "C" fn cuMemsetD8Async(
             dram_bytes: bytes as u64,
             ..Activity::NONE
         };
-        // SAFETY: the state has checked the range.
+        // SAFETY: the state has checked that this range is allocated device memory.
         record_work(load, did, || unsafe {
             ptr::write_bytes(address as *mut u8, byte, bytes);
         });

@@ -17,10 +17,10 @@
 //! - the functions that the fake library in `tests/fake-nvml/` exports, except for those that it
 //!   defines itself.
 
-/// Calls a macro. Its arguments are the caller's tokens, then one row for each query about a GPU or
-/// a MIG device. Functions with a text shape return text. All other answers are numbers: one
-/// number, or several in the documented order. They are in NVML's units: milliwatts, degrees
-/// Celsius, MHz, percent and bytes.
+/// Calls the macro `$then` with the tokens in `$before`, followed by one row for each query about a
+/// GPU or a MIG device. Queries of the shape `Text` return text. All others return one number, or
+/// several in the documented order. They are in NVML's units: milliwatts, degrees Celsius, MHz,
+/// percent and bytes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_queries {
