@@ -1,25 +1,43 @@
 /** Measurements on a page that find controls which are cut off or overlapped. */
 
-import type { Page } from 'playwright-core';
+import type { Frame, Page } from 'playwright-core';
 
 /** A text that names a control and describes its fault. */
 type Fault = string;
 
+/** The path of the page that only contains the measured page. */
+const AROUND = '/measured-page';
+
 /**
- * Returns the faults of the controls on the page at these widths. A fault that occurs at adjacent
+ * Opens a page in an invisible frame, and returns the frame. The browser computes the layout of an
+ * invisible frame but does not draw it, which saves most of the time that a new width takes.
+ */
+export async function openForMeasuring(page: Page, url: string, height_px: number): Promise<Frame> {
+  const around = new URL(AROUND, url).href;
+  const body = `<iframe height="${height_px}" style="visibility: hidden"></iframe>`;
+  await page.route(around, (route) => route.fulfill({ contentType: 'text/html', body }));
+  await page.goto(around);
+  const [frame] = page.mainFrame().childFrames();
+  if (frame === undefined) {
+    throw new Error('the page has no frame');
+  }
+  await frame.goto(url);
+  return frame;
+}
+
+/**
+ * Returns the faults of the controls in the frame at these widths. A fault that occurs at adjacent
  * widths is listed once, for example `250-310 px: button.gpumon-chip "Charts" passes the edge of
  * .gpumon-head`.
  */
 export async function findControlFaults(
-  page: Page,
+  frame: Frame,
   widths: readonly number[],
-  height: number,
 ): Promise<string[]> {
   const spans = new Map<Fault, number[][]>();
   let before = 0;
   for (const width of widths) {
-    await page.setViewportSize({ width, height });
-    for (const fault of new Set(await page.evaluate(findFaultsAtCurrentWidth, width))) {
+    for (const fault of new Set(await frame.evaluate(findFaultsAtWidth, width))) {
       const all = spans.get(fault) ?? [];
       const last = all.at(-1);
       if (last?.at(-1) === before) {
@@ -36,8 +54,8 @@ export async function findControlFaults(
   );
 }
 
-/** Returns the faults at the current width. The function runs in the page. */
-async function findFaultsAtCurrentWidth(width: number): Promise<Fault[]> {
+/** Returns the faults at this width. The function runs in the frame. */
+async function findFaultsAtWidth(width: number): Promise<Fault[]> {
   const CONTROLS =
     '.gpumon :is(button, input, select, textarea, summary, a[href], [role=tab], [role=button])';
   /** Controls must stay within the edges of these elements. */
@@ -45,6 +63,7 @@ async function findFaultsAtCurrentWidth(width: number): Promise<Fault[]> {
     '.gpumon-head, .gpumon-controls, .gpumon-gpu, .gpumon-plot, .gpumon-section, .gpumon';
   const TOLERANCE_PX = 1;
 
+  window.frameElement?.setAttribute('width', String(width));
   // A view is rendered one frame after its width has been measured, so the measurement waits for
   // some frames.
   for (let frame = 0; frame < 3; frame += 1) {

@@ -1,32 +1,42 @@
 /** Tests that no control is cut off, leaves its container or overlaps another one, at any width. */
 
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 
 import { generateFleet } from '../../../static/src/testing/fleet';
-import { Charts } from './charts';
-import { findControlFaults } from './control-boxes';
+import { findControlFaults, openForMeasuring } from './control-boxes';
 import { FakeFleet } from './fake-fleet';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
-import { View } from './view';
 
 const WIDTHS = Array.from({ length: 168 }, (_, place) => 250 + 10 * place);
-const HEIGHT = 900;
+const HEIGHT_PX = 900;
+const LIVE_CARD = '[data-testid=gpumon][data-gpumon-state=live] [data-gpu-index]';
+const LIVE_CHART = '[data-testid=gpumon-dashboard][data-gpumon-state=live] [data-plot] canvas';
 
-describe.for([1, 8, 16])('%i GPUs', (gpus) => {
-  it.for(['', '#charts'])(
-    'page "%s" shows complete controls',
-    async (address, { page, onTestFinished }) => {
-      const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
-      onTestFinished(() => server.stop());
-      await page.goto(server.url + address);
-      await (address === '' ? new View(page).waitUntilLive() : new Charts(page).waitUntilLive());
-      expect(await findControlFaults(page, WIDTHS, HEIGHT)).toEqual([]);
-    },
-  );
-});
+// The tests mostly wait for the browser's next frame, so they run concurrently.
 
-it.for([
+it.concurrent.for([
+  [1, ''],
+  [8, ''],
+  [16, ''],
+  [1, '#charts'],
+  [8, '#charts'],
+  [16, '#charts'],
+] as const)(
+  'controls are complete: %i GPUs at "%s"',
+  async ([gpus, address], { page, onTestFinished }) => {
+    const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
+    onTestFinished(() => server.stop());
+    const frame = await openForMeasuring(page, server.url + address, HEIGHT_PX);
+    await frame
+      .locator(address === '' ? LIVE_CARD : LIVE_CHART)
+      .first()
+      .waitFor();
+    expect(await findControlFaults(frame, WIDTHS)).toEqual([]);
+  },
+);
+
+it.concurrent.for([
   [1, ''],
   [8, ''],
   [16, ''],
@@ -42,18 +52,18 @@ it.for([
       generateFleet({ nodes, gpus: gpus / nodes, at_ms: Date.now() }),
     );
     onTestFinished(() => server.stop());
-    await page.goto(`${server.url}#fleet?${shown}`);
-    await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
-    expect(await findControlFaults(page, WIDTHS, HEIGHT)).toEqual([]);
+    const frame = await openForMeasuring(page, `${server.url}#fleet?${shown}`, HEIGHT_PX);
+    await frame.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
+    expect(await findControlFaults(frame, WIDTHS)).toEqual([]);
   },
 );
 
 it('controls check detects faulty controls', async ({ page, onTestFinished }) => {
   const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:1' });
   onTestFinished(() => server.stop());
-  await page.goto(`${server.url}#charts`);
-  await new Charts(page).waitUntilLive();
-  await page.evaluate(() => {
+  const frame = await openForMeasuring(page, `${server.url}#charts`, HEIGHT_PX);
+  await frame.locator(LIVE_CHART).first().waitFor();
+  await frame.evaluate(() => {
     const made = (): HTMLElement => {
       const button = document.createElement('button');
       button.textContent = 'Test';
@@ -66,7 +76,7 @@ it('controls check detects faulty controls', async ({ page, onTestFinished }) =>
     made().style.left = '800px';
     made().style.width = '10px';
   });
-  const faults = await findControlFaults(page, [900, 1000], HEIGHT);
+  const faults = await findControlFaults(frame, [900, 1000]);
   expect(faults.map((fault) => fault.replace(/"Test" /g, ''))).toEqual(
     expect.arrayContaining([
       '900 px: button leaves div.gpumon-head',

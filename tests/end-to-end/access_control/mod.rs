@@ -26,10 +26,11 @@ const READ_TOKEN: &str = "22222222222222222222222222222222-read";
 const METRICS_TOKEN: &str = "33333333333333333333333333333333-metrics";
 
 /// Requests that change something and need the scope `run`.
-const CHANGING_REQUESTS: [&str; 4] = [
+const CHANGING_REQUESTS: [&str; 5] = [
     "POST /api/v1/runs",
     "DELETE /api/v1/runs/1-1",
     "POST /api/v1/marks",
+    "POST /api/v1/cells",
     "POST /api/v1/replay",
 ];
 /// Requests that change something and are only accepted over the unix socket.
