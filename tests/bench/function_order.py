@@ -5,9 +5,13 @@ The kernel maps 64 KiB of code around each function that is called. If the funct
 and the collector call lie next to each other, fewer pages of both processes are mapped.
 
 The names of Rust functions contain the hashes of their crates, which depend on the version of the
-compiler and the settings. They are replaced with patterns, so that the file need not be written
-again after every change. If it is too old, functions are missing from it, and the memory of both
-processes grows.
+compiler and the settings. The name of a generic function ends with the crate for which it was
+compiled, which is any of the crates that use it. Both are replaced with patterns, so that the file
+need not be written again after every change. If it is too old, functions are missing from it, and
+the memory of both processes grows.
+
+The compiler keeps one of several functions with the same instructions. Which one depends on whether
+the build names a target, as the builds of packages do. So both builds are traced.
 """
 
 import os
@@ -19,7 +23,7 @@ import threading
 import urllib.request
 from pathlib import Path
 
-from machine import GPUMON, PORT, ROOT, Machine
+from machine import PORT, ROOT, Machine
 from measure import wait_until_reachable
 
 TRACE = Path(__file__).with_name("trace_functions.py")
@@ -30,6 +34,8 @@ SECONDS = 70
 #: The hash of a crate in a mangled name, and a reference to an earlier part of the name, which
 #: depends on the length of the hashes.
 HASHES = ((re.compile(r"Cs[0-9A-Za-z]+_"), "Cs*_"), (re.compile(r"B[0-9A-Za-z]*_"), "B*_"))
+#: The end of a pattern that may be a crate, with the length of its name, or a reference to a crate.
+CRATE = re.compile(r"(?:Cs\*_(\d+)(\w+)|B\*_)$")
 #: A suffix that the optimizer adds to the name.
 SUFFIX = re.compile(r"(\.llvm)?\.\d+$")
 REQUESTS = ("/", "/api/v1/snapshot", "/metrics")
@@ -41,22 +47,33 @@ def main():
     # Without a script, the functions stay in the sections of the compiler, which this option keeps.
     SCRIPT.write_text("")
     keep_sections = "-C link-arg=-Wl,-z,keep-text-section-prefix"
-    build = f"cargo rustc --locked --release --bin gpumon -- -C strip=none {keep_sections}"
-    subprocess.run(build.split(), cwd=ROOT, check=True)
-    with Machine(gpus=2) as machine:
-        traces = [
-            trace(machine, ["collect"]),
-            trace(machine, ["serve", "--listen", f"127.0.0.1:{PORT}"], during=send_requests),
-            *(trace(machine, command) for command in COMMANDS),
-        ]
-    SCRIPT.write_text(linker_script(order_patterns(traces, read_patterns())))
+    host = subprocess.check_output(["rustc", "--print", "host-tuple"], text=True).strip()
+    build = "cargo rustc --locked --release --bin gpumon"
+    ranked = []
+    for folder, target in (("", ""), (host, f"--target {host}")):
+        command = f"{build} {target} -- -C strip=none {keep_sections}"
+        subprocess.run(command.split(), cwd=ROOT, check=True)
+        program = ROOT / "target" / folder / "release/gpumon"
+        with Machine(gpus=2) as machine:
+            traces = [
+                trace(program, machine, ["collect"]),
+                trace(
+                    program,
+                    machine,
+                    ["serve", "--listen", f"127.0.0.1:{PORT}"],
+                    during=send_requests,
+                ),
+                *(trace(program, machine, command) for command in COMMANDS),
+            ]
+        ranked += rank_patterns(traces, read_patterns(program))
+    SCRIPT.write_text(linker_script(order_patterns(ranked)))
     print(f"{SCRIPT.relative_to(ROOT)} is written: compile the release build again")
 
 
-def trace(machine, arguments, during=None):
-    """Returns the symbols of the functions that a command calls."""
+def trace(program, machine, arguments, during=None):
+    """Returns the symbols of the functions that a command of the program calls."""
     with tempfile.NamedTemporaryFile("r") as output:
-        command = ["gdb", "-batch", "-x", TRACE, "--args", GPUMON, *arguments]
+        command = ["gdb", "-batch", "-x", TRACE, "--args", program, *arguments]
         environment = {**os.environ, **machine.environment, "GPUMON_CONFIG": "none"}
         environment |= {"TRACE_OUTPUT": output.name, "TRACE_SECONDS": str(SECONDS)}
         if during:
@@ -77,11 +94,11 @@ def send_requests():
             answer.read()
 
 
-def read_patterns():
+def read_patterns(program):
     """Returns patterns for the functions of the program, by their symbols. A pattern matches the
     section in which the compiler put the function.
     """
-    listed = subprocess.check_output(["nm", "--format=sysv", GPUMON], text=True)
+    listed = subprocess.check_output(["nm", "--format=sysv", program], text=True)
     patterns = {}
     for line in listed.splitlines():
         fields = [field.strip() for field in line.split("|")]
@@ -90,22 +107,35 @@ def read_patterns():
             pattern = SUFFIX.sub("*", f"{section}.{symbol}")
             for hash_, anything in HASHES:
                 pattern = hash_.sub(anything, pattern)
-            patterns[symbol] = pattern
+            patterns[symbol] = without_crate(pattern)
     return patterns
 
 
-def order_patterns(traces, patterns):
-    """Returns the patterns of the called functions: functions of both processes come first, then
-    those of one process, then those of commands.
+def without_crate(pattern):
+    """Returns the pattern for all crates that compile this function, if it is generic."""
+    crate = CRATE.search(pattern)
+    if crate and (not crate[1] or int(crate[1]) == len(crate[2])):
+        return pattern[: crate.start()] + "*"
+    return pattern
+
+
+def rank_patterns(traces, patterns):
+    """Returns the pattern of each called function with its rank: 2 for functions of both processes,
+    1 for functions of one process, 0 for functions of commands.
     """
     collect, serve, *_ = [set(calls) for calls in traces]
-    called = [
-        symbol
-        for symbol in dict.fromkeys(symbol for calls in traces for symbol in calls)
+    return [
+        ((symbol in collect) + (symbol in serve), patterns[symbol])
+        for calls in traces
+        for symbol in calls
         if symbol in patterns
     ]
-    called.sort(key=lambda symbol: -(symbol in collect) - (symbol in serve))
-    return list(dict.fromkeys(patterns[symbol] for symbol in called))
+
+
+def order_patterns(ranked):
+    """Returns the patterns with the highest ranks first."""
+    ranked = sorted(ranked, key=lambda pair: -pair[0])
+    return list(dict.fromkeys(pattern for _, pattern in ranked))
 
 
 def linker_script(patterns):
