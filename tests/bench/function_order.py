@@ -38,6 +38,7 @@ HASHES = ((re.compile(r"Cs[0-9A-Za-z]+_"), "Cs*_"), (re.compile(r"B[0-9A-Za-z]*_
 CRATE = re.compile(r"(?:Cs\*_(\d+)(\w+)|B\*_)$")
 #: A suffix that the optimizer adds to the name.
 SUFFIX = re.compile(r"(\.llvm)?\.\d+$")
+SERVE = ["serve", "--listen", f"127.0.0.1:{PORT}"]
 REQUESTS = ("/", "/api/v1/snapshot", "/metrics")
 #: Commands that print once and end.
 COMMANDS = ([], ["-L"], ["--query-gpu=index,utilization.gpu", "--format=csv"])
@@ -53,21 +54,29 @@ def main():
     for folder, target in (("", ""), (host, f"--target {host}")):
         command = f"{build} {target} -- -C strip=none {keep_sections}"
         subprocess.run(command.split(), cwd=ROOT, check=True)
-        program = ROOT / "target" / folder / "release/gpumon"
-        with Machine(gpus=2) as machine:
-            traces = [
-                trace(program, machine, ["collect"]),
-                trace(
-                    program,
-                    machine,
-                    ["serve", "--listen", f"127.0.0.1:{PORT}"],
-                    during=send_requests,
-                ),
-                *(trace(program, machine, command) for command in COMMANDS),
-            ]
-        ranked += rank_patterns(traces, read_patterns(program))
+        ranked += rank_functions(ROOT / "target" / folder / "release/gpumon")
     SCRIPT.write_text(linker_script(order_patterns(ranked)))
     print(f"{SCRIPT.relative_to(ROOT)} is written: compile the release build again")
+
+
+def rank_functions(program):
+    """Returns the pattern of each function that the program calls, with its rank: 2 for functions
+    of both processes, 1 for functions of one process, 0 for functions of commands.
+    """
+    with Machine(gpus=2) as machine:
+        traces = [
+            trace(program, machine, ["collect"]),
+            trace(program, machine, SERVE, during=send_requests),
+            *(trace(program, machine, command) for command in COMMANDS),
+        ]
+    patterns = read_patterns(program)
+    collect, serve, *_ = [set(calls) for calls in traces]
+    return [
+        ((symbol in collect) + (symbol in serve), patterns[symbol])
+        for calls in traces
+        for symbol in calls
+        if symbol in patterns
+    ]
 
 
 def trace(program, machine, arguments, during=None):
@@ -117,19 +126,6 @@ def without_crate(pattern):
     if crate and (not crate[1] or int(crate[1]) == len(crate[2])):
         return pattern[: crate.start()] + "*"
     return pattern
-
-
-def rank_patterns(traces, patterns):
-    """Returns the pattern of each called function with its rank: 2 for functions of both processes,
-    1 for functions of one process, 0 for functions of commands.
-    """
-    collect, serve, *_ = [set(calls) for calls in traces]
-    return [
-        ((symbol in collect) + (symbol in serve), patterns[symbol])
-        for calls in traces
-        for symbol in calls
-        if symbol in patterns
-    ]
 
 
 def order_patterns(ranked):
