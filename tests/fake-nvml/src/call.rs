@@ -24,9 +24,6 @@ use crate::{
     session::{Session, current_session},
 };
 
-/// The interval at which a hanging call checks whether its fault is over.
-const HANG_POLL: Duration = Duration::from_millis(5);
-
 /// The GPU of a call, and the time of the call.
 pub(crate) struct Gpu {
     pub(crate) session: &'static Session,
@@ -273,13 +270,15 @@ fn call_gpu(
 }
 
 /// Counts the call and then waits for its latency in the scenario. If a fault makes the call hang,
-/// it waits until the fault is over.
+/// it sleeps until the fault is over. It does not wake before, because a thread that often waits
+/// for a CPU does not count as hung.
 fn count_and_delay_call(session: &Session, function: &'static str, gpu: Option<u32>) {
     session.counts.count_call(function, gpu);
     let scenario = session.machine.world.scenario();
     spend_time(scenario.find_latency(function));
-    while scenario.is_hanging(gpu, Some(function), session.machine.timeline.elapsed_s()) {
-        thread::sleep(HANG_POLL);
+    let elapsed_s = || session.machine.timeline.elapsed_s();
+    while let Some(left) = scenario.remaining_hang(gpu, Some(function), elapsed_s()) {
+        thread::sleep(left);
     }
     if scenario.is_crashing(gpu, function, session.machine.timeline.elapsed_s()) {
         eprintln!("fake NVML: {function} crashes, because the scenario has this fault");

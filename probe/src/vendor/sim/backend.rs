@@ -205,17 +205,15 @@ fn add_process_details(process: &mut Process, own: &ProcessState, machine: &Mach
     process.owner = Reading::Now(own.owner.clone());
 }
 
-/// The interval at which a hung call checks whether the fault is over.
-const HANG_CHECK_INTERVAL: Duration = Duration::from_millis(10);
-
 /// Blocks while the GPU is hung.
 ///
 /// # Errors
 /// Returns the `nvmlReturn_t` if all calls about the GPU fail.
 fn wait_while_hung(machine: &Machine, index: u32) -> Result<(), Code> {
     let scenario = machine.world.scenario();
-    while scenario.is_hanging(Some(index), None, machine.timeline.elapsed_s()) {
-        thread::sleep(HANG_CHECK_INTERVAL);
+    while let Some(left) = scenario.remaining_hang(Some(index), None, machine.timeline.elapsed_s())
+    {
+        thread::sleep(left);
     }
     let seconds = machine.timeline.elapsed_s();
     if scenario.has_version_mismatch(seconds) {

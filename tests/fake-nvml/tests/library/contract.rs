@@ -367,5 +367,11 @@ fn example_scenario_has_expected_values() {
         ),
         (8, 1)
     );
-    assert!(world.scenario().is_lost(4, 45.0) && world.scenario().is_hanging(Some(5), None, 35.0));
+    assert!(
+        world.scenario().is_lost(4, 45.0)
+            && world
+                .scenario()
+                .remaining_hang(Some(5), None, 35.0)
+                .is_some()
+    );
 }

@@ -1,7 +1,7 @@
 //! Faults and events: the `[[fault]]` and `[[event]]` tables, the `[returns]` table, and the
 //! `init_error` key.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use serde::{
     Deserialize, Deserializer,
@@ -203,12 +203,20 @@ impl Scenario {
             .is_some()
     }
 
-    /// Returns `true` if a call hangs at the given time. `gpu` and `function` are the GPU and the
-    /// NVML function that the call concerns, if any. The simulated source reads all values
-    /// together, so it passes no function.
-    pub fn is_hanging(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
-        self.find_call_fault(FaultKind::Hang, gpu, function, seconds)
-            .is_some()
+    /// Returns how much longer a call hangs at the given time, or `None` if it does not hang. `gpu`
+    /// and `function` are the GPU and the NVML function that the call concerns, if any. The
+    /// simulated source reads all values together, so it passes no function.
+    pub fn remaining_hang(
+        &self,
+        gpu: Option<u32>,
+        function: Option<&str>,
+        seconds: f64,
+    ) -> Option<Duration> {
+        let fault = self.find_call_fault(FaultKind::Hang, gpu, function, seconds)?;
+        let end = fault.to_s.as_ref().map(|to| to.get_ref().0 - seconds);
+        Some(end.map_or(Duration::MAX, |left| {
+            Duration::try_from_secs_f64(left).unwrap_or_default()
+        }))
     }
 
     /// Returns `true` if the call crashes the process.

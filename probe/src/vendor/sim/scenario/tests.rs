@@ -51,10 +51,26 @@ fn faults_start_and_end_at_their_times() {
         [0.0, 2.0].map(|seconds| scenario.init_error_code(seconds)),
         [Some(18), None]
     );
-    assert!(scenario.is_hanging(Some(2), Some("nvmlDeviceGetPowerUsage"), 0.0));
-    assert!(!scenario.is_hanging(Some(2), Some("nvmlDeviceGetName"), 0.0));
-    assert!(!scenario.is_hanging(Some(0), Some("nvmlDeviceGetPowerUsage"), 0.0));
-    assert!(scenario.is_hanging(None, Some("nvmlShutdown"), 0.0));
+    assert!(
+        scenario
+            .remaining_hang(Some(2), Some("nvmlDeviceGetPowerUsage"), 0.0)
+            .is_some()
+    );
+    assert!(
+        scenario
+            .remaining_hang(Some(2), Some("nvmlDeviceGetName"), 0.0)
+            .is_none()
+    );
+    assert!(
+        scenario
+            .remaining_hang(Some(0), Some("nvmlDeviceGetPowerUsage"), 0.0)
+            .is_none()
+    );
+    assert!(
+        scenario
+            .remaining_hang(None, Some("nvmlShutdown"), 0.0)
+            .is_some()
+    );
 }
 
 #[test]
