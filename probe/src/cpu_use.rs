@@ -239,14 +239,14 @@ mod tests {
                 .processes
         };
         assert_eq!(read(), []);
-        // On a busy machine, the process may get little of one interval.
+        // On a busy machine, the process may get little CPU time in one interval.
         let intervals = (0..1000).map(|_| {
             thread::sleep(Duration::from_millis(50));
             read()
         });
         let mut measured = intervals.filter(|processes| !processes.is_empty());
         let busy = measured.find(|processes| processes[0].cores > 0.1);
-        // The child ends even if the test fails, because it uses a CPU.
+        // The child is ended before the assertions, so that a failed test does not leave it behind.
         child.kill().unwrap();
         child.wait().unwrap();
         let busy = busy.expect("the process uses the CPU");

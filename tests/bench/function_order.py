@@ -116,12 +116,12 @@ def read_patterns(program):
             pattern = SUFFIX.sub("*", f"{section}.{symbol}")
             for hash_, anything in HASHES:
                 pattern = hash_.sub(anything, pattern)
-            patterns[symbol] = without_crate(pattern)
+            patterns[symbol] = strip_crate(pattern)
     return patterns
 
 
-def without_crate(pattern):
-    """Returns the pattern for all crates that compile this function, if it is generic."""
+def strip_crate(pattern):
+    """Returns a pattern for a generic function that matches whichever crate compiled it."""
     crate = CRATE.search(pattern)
     if crate and (not crate[1] or int(crate[1]) == len(crate[2])):
         return pattern[: crate.start()] + "*"

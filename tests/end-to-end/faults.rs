@@ -106,8 +106,8 @@ async fn hanging_gpu_is_reported_after_one_interval() {
         })
         .await;
     let asked_ms = flagged["gpus"][5]["health"]["since_ms"].as_u64().unwrap();
-    // A busy machine delays samples, so they are not counted. But every sample that is taken one
-    // interval after the call or later must report the GPU.
+    // A busy machine delays samples, so the test does not count them. Every sample that is taken at
+    // least one interval after the call must report the GPU.
     let flagged_ms = flagged["at_ms"].as_u64().unwrap();
     let too_late = asked_ms + INTERVAL_MS..flagged_ms;
     let unreported = sample_times.iter().find(|at| too_late.contains(at));

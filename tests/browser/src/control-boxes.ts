@@ -10,7 +10,7 @@ const AROUND = '/measured-page';
 
 /**
  * Opens a page in an invisible frame, and returns the frame. The browser computes the layout of an
- * invisible frame but does not draw it, which saves most of the time that a new width takes.
+ * invisible frame but does not draw it. Drawing would take most of the time at each width.
  */
 export async function openForMeasuring(page: Page, url: string, height_px: number): Promise<Frame> {
   const around = new URL(AROUND, url).href;

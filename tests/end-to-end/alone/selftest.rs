@@ -87,7 +87,7 @@ fn every_reading_is_compared_with_generated_load() {
     machine.cuda.assert_resources_released();
 }
 
-/// Returns the CPU use of the load in each window of its evidence, in percent of one CPU.
+/// Returns how much CPU the load used in each window that `evidence` lists, in percent of one CPU.
 fn find_cpu_percent(evidence: &str) -> impl Iterator<Item = f64> {
     let texts = evidence.split("cpu_percent ").skip(1);
     texts.map(|text| text.split_once(',').unwrap().0.parse().unwrap())
@@ -126,8 +126,8 @@ fn cause_of_every_load_is_recognized() {
                 let reason = "not checkable: the driver did not report a power cap";
                 assert_eq!(evidence, reason);
             }
-            // Other programs use the CPUs. The load then has too little CPU time for a verdict. A
-            // reading close to 0 would be wrong even then.
+            // If other programs use the CPUs, the load gets too little CPU time for a verdict. A
+            // reading close to 0 would still be wrong.
             Some("host") if find_cpu_percent(evidence).any(|cpu| (20.0..80.0).contains(&cpu)) => {}
             _ => assert_eq!(check["verdict"], "verified", "{check}"),
         }

@@ -270,8 +270,8 @@ fn call_gpu(
 }
 
 /// Counts the call and then waits for its latency in the scenario. If a fault makes the call hang,
-/// it sleeps until the fault is over. It does not wake before, because a thread that often waits
-/// for a CPU does not count as hung.
+/// it sleeps until the fault is over. It does not wake earlier, because a thread that waits for a
+/// CPU does not count as hung.
 fn count_and_delay_call(session: &Session, function: &'static str, gpu: Option<u32>) {
     session.counts.count_call(function, gpu);
     let scenario = session.machine.world.scenario();
