@@ -61,7 +61,7 @@ fn damaged_file_is_moved_aside_and_replaced() {
         wait_until("it is written again", || {
             writer.status().problem.is_none() && writer.status().is_readable
         });
-        writer.finish_writing();
+        end_writer(&writer, folder.path());
         assert_intact(folder.path());
         let kept = fs::read_dir(folder.path())
             .unwrap()
@@ -85,7 +85,7 @@ fn write_hours(folder: &Path, buckets: u64) {
     wait_until("they are written", || {
         writer.status().written_ms >= FIRST_MS + buckets * BUCKET_MS
     });
-    writer.finish_writing();
+    end_writer(&writer, folder);
 }
 
 /// Overwrites the given pages of a database with garbage.
@@ -222,7 +222,7 @@ fn file_with_damaged_page_is_replaced() {
                 .unwrap()
                 .is_some_and(|reader| read_all(&reader).is_ok())
         });
-        writer.finish_writing();
+        end_writer(&writer, folder.path());
     }
 }
 
@@ -258,7 +258,7 @@ fn readable_rows_are_copied_to_new_file() {
             && reported[1].contains("and copied to history.db"),
         "{reported:?}"
     );
-    writer.finish_writing();
+    end_writer(&writer, folder.path());
     let database = Connection::open(folder.path().join(FILE_NAME)).unwrap();
     let count = |table: &str| {
         database

@@ -1,12 +1,6 @@
 //! Tests of the database that read it with SQL.
 
-use std::{
-    fs,
-    path::Path,
-    sync::mpsc,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, sync::mpsc, time::Duration};
 
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device},
@@ -25,28 +19,10 @@ use gpumon_probe::{
 };
 use rusqlite::Connection;
 
-use crate::support::make_bucket;
-
-const SIZE_LIMIT: u64 = 1 << 30;
-
-/// The start of the first bucket. It is a multiple of the coarsest tier's resolution.
-const FIRST_MS: u64 = 1_800_000_000_000;
-
-fn start_writer(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
-    let (tell, reported) = mpsc::channel();
-    let settings = WriterSettings {
-        folder: folder.to_owned(),
-        size_bytes: SIZE_LIMIT,
-    };
-    let writer = Writer::start(
-        settings,
-        600_000,
-        |_| {},
-        move |problem| drop(tell.send(problem.to_owned())),
-    )
-    .unwrap();
-    (writer, reported)
-}
+use crate::{
+    support::make_bucket,
+    writing::{FIRST_MS, SIZE_LIMIT, end_writer, start_writer, wait_until},
+};
 
 /// Writes `buckets` and ends the writer.
 fn write_buckets(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
@@ -54,13 +30,9 @@ fn write_buckets(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
     for bucket in buckets {
         let end_ms = bucket.at_ms + BUCKET_MS;
         writer.add_bucket(bucket);
-        let patience = Instant::now() + Duration::from_mins(1);
-        while writer.status().written_ms < end_ms {
-            assert!(Instant::now() < patience, "{:?}", writer.status());
-            sleep(Duration::from_micros(200));
-        }
+        wait_until("it is written", || writer.status().written_ms >= end_ms);
     }
-    writer.finish_writing();
+    end_writer(&writer, folder);
     assert_eq!(
         reported.try_iter().collect::<Vec<_>>(),
         Vec::<String>::new()
@@ -343,7 +315,7 @@ fn newer_or_foreign_database_is_not_changed() {
         );
         assert!(writer.open_reader().unwrap().is_none());
         writer.add_bucket(make_bucket(FIRST_MS, 1));
-        writer.finish_writing();
+        end_writer(&writer, folder.path());
         assert_eq!(fs::read(folder.path().join(FILE_NAME)).unwrap(), before);
     }
 }
@@ -362,7 +334,7 @@ fn stored_history_is_restored_after_restart() {
         }),
     });
     writer.add_bucket(make_bucket(now_ms - BUCKET_MS, 1));
-    writer.finish_writing();
+    end_writer(&writer, folder.path());
     let (hand_over, restored) = mpsc::channel();
     let settings = WriterSettings {
         folder: folder.path().to_owned(),
@@ -376,7 +348,7 @@ fn stored_history_is_restored_after_restart() {
     );
     let minutes = grid.into_span(BUCKET_MS, |_| Device::default());
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
-    writer.finish_writing();
+    end_writer(&writer, folder.path());
 }
 
 #[test]
@@ -432,7 +404,7 @@ fn size_limit_covers_all_tables_and_damaged_files() {
         };
         let writer =
             Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
-        writer.finish_writing();
+        end_writer(&writer, folder.path());
     };
     run(size_bytes * 3);
     assert!(!file(old).exists() && file(new).exists() && file("other").exists());
@@ -485,7 +457,7 @@ fn clock_years_ahead_does_not_delete_rows() {
     drop(database);
     let settings = WriterSettings {
         folder: folder.path().to_owned(),
-        size_bytes: 1 << 30,
+        size_bytes: SIZE_LIMIT,
     };
     for start in 0..3 {
         let writer = Writer::start(
@@ -496,7 +468,7 @@ fn clock_years_ahead_does_not_delete_rows() {
         )
         .unwrap();
         writer.add_bucket(make_bucket(now_ms + start * BUCKET_MS, 2));
-        writer.finish_writing();
+        end_writer(&writer, folder.path());
     }
     let count = |table: &str| {
         query_value::<i64>(
@@ -525,11 +497,11 @@ fn clock_set_back_does_not_replace_older_row() {
     drop(database);
     let settings = WriterSettings {
         folder: folder.path().to_owned(),
-        size_bytes: 1 << 30,
+        size_bytes: SIZE_LIMIT,
     };
     let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
     (0..100).for_each(|at| writer.add_bucket(make_bucket(past_ms + at * BUCKET_MS, 2)));
-    writer.finish_writing();
+    end_writer(&writer, folder.path());
     let sql = format!("SELECT samples FROM host_15min WHERE at_ms = {past_ms}");
     assert_eq!(query_value::<i64>(folder.path(), &sql), 900);
 }
@@ -567,7 +539,7 @@ fn old_rows_are_deleted_and_file_shrinks() {
         )
         .unwrap();
         writer.add_bucket(make_bucket(now_ms + minute * BUCKET_MS, 2));
-        writer.finish_writing();
+        end_writer(&writer, folder.path());
     }
     assert!(
         bytes() <= before / 2 + before / 20,

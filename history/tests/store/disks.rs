@@ -22,7 +22,7 @@ use gpumon_history::{
 use crate::{
     damage::assert_intact,
     support::make_bucket,
-    writing::{FIRST_MS, receive_message, start_writer, wait_until},
+    writing::{FIRST_MS, SIZE_LIMIT, end_writer, receive_message, start_writer, wait_until},
 };
 
 /// Runs the named test again in a mount namespace with a disk of its own, and returns `true`.
@@ -186,7 +186,7 @@ fn full_disk_is_reported_and_loses_nothing() {
         "what is said to be there is"
     );
     free_disk();
-    writer.finish_writing();
+    end_writer(&writer, folder);
     wait_until("all is written", || {
         writer.status().written_ms == FIRST_MS + (end + 100) * BUCKET_MS
     });
@@ -215,7 +215,7 @@ fn history_is_readable_on_unwritable_disk() {
         let (writer, _told) = start_writer(folder);
         let begun = at * 10;
         add_buckets(&writer, begun..begun + 5);
-        writer.finish_writing();
+        end_writer(&writer, folder);
         // The copied files are like the files of a process that was killed while writing.
         let killed = Path::new("/mnt").join(format!("killed-{at}"));
         fs::create_dir(&killed).unwrap();
@@ -225,7 +225,7 @@ fn history_is_readable_on_unwritable_disk() {
             writer.status().written_ms == FIRST_MS + (begun + 6) * BUCKET_MS
         });
         copy_consistent_state(folder, &killed);
-        writer.finish_writing();
+        end_writer(&writer, folder);
         drop(writer);
         if at == 0 {
             fill_disk();
@@ -238,7 +238,7 @@ fn history_is_readable_on_unwritable_disk() {
             let (tell, reported) = mpsc::channel();
             let settings = WriterSettings {
                 folder: folder.to_owned(),
-                size_bytes: 1 << 30,
+                size_bytes: SIZE_LIMIT,
             };
             let restore = move |restored| drop(hand_over.send(restored));
             let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
@@ -300,7 +300,7 @@ fn readings_are_written_after_disk_becomes_writable() {
     );
     add_buckets(&writer, 0..100);
     remount_disk("rw");
-    writer.finish_writing();
+    end_writer(&writer, folder);
     wait_until("all is written", || {
         writer.status().written_ms == FIRST_MS + 100 * BUCKET_MS
     });

@@ -19,7 +19,9 @@ use rustix::process::geteuid;
 
 use crate::{
     support::make_bucket,
-    writing::{FIRST_MS, make_condition, make_mark, receive_message, start_writer, wait_until},
+    writing::{
+        FIRST_MS, end_writer, make_condition, make_mark, receive_message, start_writer, wait_until,
+    },
 };
 
 #[test]
@@ -47,7 +49,7 @@ fn hours_of_buckets_are_written_after_disk_fault() {
         "nothing is said to be on disk that is not"
     );
     fs::remove_file(&own).unwrap();
-    writer.finish_writing();
+    end_writer(&writer, &own);
     let end_ms = FIRST_MS + hours * BUCKET_MS;
     wait_until("all of it is written", || {
         writer.status().written_ms == end_ms
@@ -160,10 +162,10 @@ fn successor_of_history_writer_does_not_duplicate_rows() {
     wait_until("the first writes", || {
         first.status().written_ms == FIRST_MS + 100 * BUCKET_MS
     });
-    first.finish_writing();
+    end_writer(&first, folder.path());
     second.add_bucket(make_bucket(FIRST_MS + 100 * BUCKET_MS, 2));
     second.add_event(of_gpu(FIRST_MS + 100 * BUCKET_MS));
-    second.finish_writing();
+    end_writer(&second, folder.path());
     wait_until("the second writes", || {
         second.status().written_ms == FIRST_MS + 101 * BUCKET_MS
     });
@@ -215,7 +217,7 @@ fn condition_continues_after_disk_fault() {
     other
         .execute_batch("ALTER TABLE elsewhere RENAME TO gpu_10s")
         .unwrap();
-    writer.finish_writing();
+    end_writer(&writer, folder.path());
     wait_until("it is written again", || {
         writer.status().written_ms > FIRST_MS + BUCKET_MS
     });
@@ -284,7 +286,7 @@ fn deleted_directory_is_created_again() {
     wait_until("it is written again", || {
         writer.status().written_ms > FIRST_MS + BUCKET_MS
     });
-    writer.finish_writing();
+    end_writer(&writer, &own);
     assert_eq!(
         Database::open_to_read(&own)
             .unwrap()

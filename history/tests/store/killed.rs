@@ -20,6 +20,7 @@ use gpumon_history::{
 use crate::{
     damage::assert_intact,
     support::{make_bucket, pseudorandom_number},
+    writing::{FIRST_MS, SIZE_LIMIT},
 };
 
 /// The environment variable that makes this program act as the writer. Its value is the directory.
@@ -34,16 +35,13 @@ fn kill_count() -> u64 {
     }
 }
 
-/// The start of the first bucket, a multiple of the coarsest tier's resolution.
-const FIRST_MS: u64 = 1_800_000_000_000;
-
 /// Writes one bucket after another, and prints which buckets are on disk, until the process is
 /// killed.
 fn write_until_killed(folder: &Path) -> ! {
     let restored = |_| {};
     let settings = WriterSettings {
         folder: folder.to_owned(),
-        size_bytes: 1 << 30,
+        size_bytes: SIZE_LIMIT,
     };
     let writer = Writer::start(settings, 600_000, restored, |problem| panic!("{problem}")).unwrap();
     while !writer.status().is_readable {

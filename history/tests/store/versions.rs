@@ -1,18 +1,11 @@
 //! Tests that opening a database of an older version migrates it without losing rows.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use gpumon_history::{
     bucket::BUCKET_MS,
     database::{Database, FILE_NAME},
     span::{MetricSelection, SpanRequest},
-    writer::{Writer, WriterSettings},
 };
 use gpumon_probe::{
     model::{EventKind, JobKind},
@@ -20,7 +13,10 @@ use gpumon_probe::{
 };
 use rusqlite::Connection;
 
-use crate::support::make_bucket;
+use crate::{
+    support::make_bucket,
+    writing::{FIRST_MS, end_writer, start_writer},
+};
 
 /// A database of each schema version as SQL, the oldest first. These files must never change.
 const VERSIONS: [&str; 1] = [include_str!("version-1.sql")];
@@ -28,8 +24,6 @@ const VERSIONS: [&str; 1] = [include_str!("version-1.sql")];
 /// A database written by gpumon 0.2.0, as SQL. It has the same schema version as the first entry in
 /// [`VERSIONS`], but more tables.
 const DATABASE_0_2_0: &str = include_str!("version-0.2.0.sql");
-
-const FIRST_MS: u64 = 1_800_000_000_000;
 
 /// Returns the names of all tables and indexes in a file, with their columns.
 fn read_schema(folder: &Path) -> BTreeMap<String, Vec<String>> {
@@ -87,21 +81,10 @@ fn file_of_each_version_is_migrated() {
             [],
             "none were kept"
         );
-        let (tell, reported) = mpsc::channel();
-        let settings = WriterSettings {
-            folder: folder.path().to_owned(),
-            size_bytes: 1 << 30,
-        };
-        let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
-        let writer = Writer::start(settings, 600_000, |_| {}, tell).unwrap();
+        let (writer, reported) = start_writer(folder.path());
         writer.add_bucket(make_bucket(FIRST_MS + 6 * BUCKET_MS, 1));
-        writer.finish_writing();
-        // `end` waits for at most two seconds, so the writer may still be updating the file.
-        let until = Instant::now() + Duration::from_mins(1);
-        while read_schema(folder.path()) != read_schema(new.path()) && Instant::now() < until {
-            thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(reported.recv_timeout(Duration::from_millis(100)).ok(), None);
+        end_writer(&writer, folder.path());
+        assert_eq!(reported.try_iter().next(), None);
         assert_eq!(
             (read_version(folder.path()), read_schema(folder.path())),
             (read_version(new.path()), read_schema(new.path())),

@@ -1,7 +1,8 @@
 //! Test helpers that start, end and observe writers, and create their input.
 
 use std::{
-    fs::File,
+    fs,
+    os::unix::fs::MetadataExt,
     path::Path,
     sync::mpsc::{self, Receiver},
     thread::sleep,
@@ -14,13 +15,17 @@ use gpumon_history::{
 };
 use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Severity};
 
+/// The start of the first bucket. It is a multiple of the coarsest tier's resolution.
 pub(crate) const FIRST_MS: u64 = 1_800_000_000_000;
+
+/// A size limit that no test reaches, in bytes.
+pub(crate) const SIZE_LIMIT: u64 = 1 << 30;
 
 pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
     let (tell, reported) = mpsc::channel();
     let settings = WriterSettings {
         folder: folder.to_owned(),
-        size_bytes: 1 << 30,
+        size_bytes: SIZE_LIMIT,
     };
     let writer = Writer::start(
         settings,
@@ -32,12 +37,17 @@ pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
     (writer, reported)
 }
 
-/// Ends a writer, and waits until its lock is free. A process that another test starts meanwhile
-/// can inherit the lock, and keeps it for a moment.
+/// Ends a writer, and waits until its lock is free: the writer may still be writing, and a process
+/// that another test is starting has the lock until it executes its program. This function must not
+/// acquire the lock, because such a process would then keep that lock, too.
 pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
     writer.finish_writing();
+    let lock = format!(
+        ":{} ",
+        fs::metadata(folder.join("history.lock")).unwrap().ino()
+    );
     wait_until("the lock is free", || {
-        File::open(folder.join("history.lock")).is_ok_and(|file| file.try_lock().is_ok())
+        !fs::read_to_string("/proc/locks").unwrap().contains(&lock)
     });
 }
 
