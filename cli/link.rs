@@ -1,6 +1,5 @@
-//! Options for the linker: a release build gets the order of functions, and another build a fixed
-//! address, so that the loader need not change 280,000 addresses at each start. Tests start
-//! thousands of these programs.
+//! Options for the linker: a fixed address, so that the loader need not change any pointers when
+//! the program starts, and in a release build, the order of functions.
 
 use std::env;
 
@@ -15,9 +14,8 @@ fn main() {
     let variable = |name| env::var(name).unwrap_or_default();
     let linker = variable("RUSTC_LINKER") + &variable("CARGO_ENCODED_RUSTFLAGS");
     let reads_scripts = !OTHER_LINKERS.iter().any(|other| linker.contains(other));
-    if variable("PROFILE") != "release" {
-        println!("cargo::rustc-link-arg-bins=-no-pie");
-    } else if reads_scripts {
+    println!("cargo::rustc-link-arg-bins=-no-pie");
+    if variable("PROFILE") == "release" && reads_scripts {
         let folder = variable("CARGO_MANIFEST_DIR");
         println!("cargo::rustc-link-arg-bins=-Wl,--script={folder}/{SCRIPT}");
     }
