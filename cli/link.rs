@@ -1,5 +1,5 @@
-//! Options for the linker: a fixed address, so that the loader need not change any pointers when
-//! the program starts, and in a release build, the order of functions.
+//! Sets two options of the linker: a fixed address, so that the loader does not have to change any
+//! pointers when the program starts, and in release builds also the order of functions.
 
 use std::env;
 

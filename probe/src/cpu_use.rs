@@ -246,7 +246,7 @@ mod tests {
         });
         let mut measured = intervals.filter(|processes| !processes.is_empty());
         let busy = measured.find(|processes| processes[0].cores > 0.1);
-        // The child is ended before the assertions, so that a failed test does not leave it behind.
+        // The child process is ended first, so that it does not keep running if an assertion fails.
         child.kill().unwrap();
         child.wait().unwrap();
         let busy = busy.expect("the process uses the CPU");

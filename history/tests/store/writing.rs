@@ -37,9 +37,10 @@ pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
     (writer, reported)
 }
 
-/// Ends a writer, and waits until its lock is free: the writer may still be writing, and a process
-/// that another test is starting has the lock until it executes its program. This function must not
-/// acquire the lock, because such a process would then keep that lock, too.
+/// Ends a writer, and waits until the lock on its directory is free. The writer may still be
+/// writing. In addition, a process that another test starts at this time inherits the lock, and
+/// keeps it until it executes its program. A lock that this function acquired would be inherited in
+/// the same way, so the function only reads the list of locks.
 pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
     writer.finish_writing();
     let lock = format!(
