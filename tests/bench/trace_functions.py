@@ -19,15 +19,10 @@ PASSED_SIGNALS = ("SIGTERM", "SIGINT", "SIGPIPE", "SIGCHLD", "SIGUSR1")
 
 
 def list_functions(program):
-    """Returns the symbol of each function by its offset in the program."""
+    """Returns the symbol of each function by its address, which is fixed."""
     lines = subprocess.check_output(["nm", program], text=True).splitlines()
     symbols = (line.split(" ", 2) for line in lines if not line.startswith(" "))
-    return {int(offset, 16): name for offset, kind, name in symbols if kind in "tT"}
-
-
-def load_address(program, pid):
-    with open(f"/proc/{pid}/maps") as maps:
-        return next(int(line.split("-")[0], 16) for line in maps if program in line)
+    return {int(address, 16): name for address, kind, name in symbols if kind in "tT"}
 
 
 def continue_until_call():
@@ -48,8 +43,7 @@ def trace(seconds):
         gdb.execute(f"handle {name} nostop noprint pass")
     gdb.execute("starti")
     program, pid = gdb.current_progspace().filename, gdb.selected_inferior().pid
-    base = load_address(program, pid)
-    functions = {base + offset: name for offset, name in list_functions(program).items()}
+    functions = list_functions(program)
     memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
     replaced = {}
     for address in functions:

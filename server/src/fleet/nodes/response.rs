@@ -65,7 +65,8 @@ fn parse_and_serialize<T: Serialize + DeserializeOwned>(
     if max_parsed_size(body) > MAX_PARSED_BYTES {
         return Err(serde::de::Error::custom("too many JSON elements"));
     }
-    serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
+    let body = str::from_utf8(body).map_err(serde::de::Error::custom)?;
+    serde_json::to_vec(&serde_json::from_str::<T>(body)?)
 }
 
 /// Returns an upper bound for the memory that a parsed JSON text uses, in bytes. The bound is
