@@ -1,5 +1,5 @@
-//! Sets two options of the linker: a fixed address, so that the loader does not have to change any
-//! pointers when the program starts, and in release builds also the order of functions.
+//! Sets linker options. Every build gets a fixed address, so the loader has no pointers to adjust
+//! when the program starts. A release build also gets the order of functions.
 
 use std::env;
 

@@ -246,7 +246,7 @@ mod tests {
         });
         let mut measured = intervals.filter(|processes| !processes.is_empty());
         let busy = measured.find(|processes| processes[0].cores > 0.1);
-        // The child process is ended first, so that it does not keep running if an assertion fails.
+        // The child process must not keep running after a failed assertion.
         child.kill().unwrap();
         child.wait().unwrap();
         let busy = busy.expect("the process uses the CPU");

@@ -37,10 +37,10 @@ pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
     (writer, reported)
 }
 
-/// Ends a writer, and waits until the lock on its directory is free. The writer may still be
-/// writing. In addition, a process that another test starts at this time inherits the lock, and
-/// keeps it until it executes its program. A lock that this function acquired would be inherited in
-/// the same way, so the function only reads the list of locks.
+/// Ends a writer, and waits until no process holds the lock on its directory. The writer may still
+/// be writing, or another test may have just forked a process, which inherits the lock and holds it
+/// until it executes its program. This function does not lock the directory itself, because such a
+/// process would inherit that lock too. It reads the kernel's list of locks instead.
 pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
     writer.finish_writing();
     let lock = format!(
